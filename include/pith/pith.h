@@ -1,0 +1,263 @@
+/* pith.h - text to vectors, and any ONNX model, in one small library.
+ *
+ *     pith_model *model;
+ *     pith_error err = PITH_ERROR_INIT;
+ *     if (pith_model_open(&model, "all-MiniLM-L6-v2", NULL, &err)) puts(err.message);
+ *
+ * Rules that hold for every declaration here:
+ *   - A function that can fail returns pith_status, 0 is success, and fills the caller's pith_error if one is given.
+ *     Outputs come first, inputs follow, the error is last. After a failure outputs are untouched and every handle
+ *     stays usable.
+ *   - Option structs begin with their size and are made by their _INIT macro; NULL means the defaults.
+ *   - A pith_model is immutable once open and may be used by any number of threads at once.
+ *     Every other handle is for one thread at a time.
+ *   - The library prints nothing, ends no process, keeps no thread-local state and leaves errno, signals and the
+ *     floating point mode of the caller as they were.
+ *   - Text is UTF-8 with a length; it may hold NUL bytes.
+ */
+#ifndef PITH_PITH_H
+#define PITH_PITH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PITH_API __attribute__((visibility("default")))
+#else
+#define PITH_API
+#endif
+
+#define PITH_VERSION_MAJOR 0
+#define PITH_VERSION_MINOR 1
+#define PITH_VERSION_PATCH 0
+
+/* "0.1.0". */
+PITH_API const char *pith_version(void);
+
+/* ---- status and errors ---- */
+
+typedef enum pith_status {
+    PITH_OK = 0,
+    PITH_ERR_MEMORY = 1,      /* an allocation failed or a stated limit was reached */
+    PITH_ERR_IO = 2,          /* a file could not be opened, read, mapped or written */
+    PITH_ERR_FORMAT = 3,      /* a file is damaged or not what its name says */
+    PITH_ERR_UNSUPPORTED = 4, /* valid, but this build has no operator, dtype, architecture … for it */
+    PITH_ERR_ARGUMENT = 5,    /* the caller's values do not fit: name, dtype, shape, range, encoding */
+    PITH_ERR_CANCELLED = 6,   /* the cancel flag was set */
+    PITH_ERR_NOT_FOUND = 7,   /* no such file, model, tensor or name */
+    PITH_ERR_RUN = 8          /* a model asked for something impossible while it ran (index out of range, …) */
+} pith_status;
+
+#define PITH_ERROR_MESSAGE_SIZE 1024
+
+/* The caller's own; the message is one line that names the place and, where possible, what to do. */
+typedef struct pith_error {
+    pith_status code;
+    char message[PITH_ERROR_MESSAGE_SIZE];
+} pith_error;
+
+#define PITH_ERROR_INIT { PITH_OK, { 0 } }
+
+/* ---- what a host may replace ---- */
+
+/* alloc returns memory aligned to at least 16 bytes or NULL; free takes what alloc returned. Called from any thread. */
+typedef struct pith_allocator {
+    void *(*alloc)(void *user, size_t bytes);
+    void (*free)(void *user, void *memory);
+    void *user;
+} pith_allocator;
+
+typedef enum pith_log_level { PITH_LOG_WARNING = 1, PITH_LOG_INFO = 2, PITH_LOG_DEBUG = 3 } pith_log_level;
+
+/* message is one line without newline, valid during the call. Called from the thread that opened or runs the model. */
+typedef struct pith_log {
+    void (*write)(void *user, pith_log_level level, const char *message);
+    void *user;
+} pith_log;
+
+/* ---- tensors ---- */
+
+#define PITH_MAX_RANK 12
+
+/* Numbers are those of onnx.TensorProto.DataType; the last two are Pith's own. */
+typedef enum pith_dtype {
+    PITH_UNDEFINED = 0,
+    PITH_F32 = 1, PITH_U8 = 2, PITH_I8 = 3, PITH_U16 = 4, PITH_I16 = 5, PITH_I32 = 6, PITH_I64 = 7,
+    PITH_STRING = 8, PITH_BOOL = 9, PITH_F16 = 10, PITH_F64 = 11, PITH_U32 = 12, PITH_U64 = 13,
+    PITH_C64 = 14, PITH_C128 = 15, PITH_BF16 = 16,
+    PITH_F8E4M3FN = 17, PITH_F8E4M3FNUZ = 18, PITH_F8E5M2 = 19, PITH_F8E5M2FNUZ = 20,
+    PITH_U4 = 21, PITH_I4 = 22, PITH_F4E2M1 = 23, PITH_F8E8M0 = 24, PITH_U2 = 25, PITH_I2 = 26,
+    PITH_DTYPE_COUNT = 27,
+    PITH_SEQUENCE = 32, /* data is pith_tensor[dims[0]], rank 1 */
+    PITH_NONE = 33      /* an optional without element: no data, rank 0 */
+} pith_dtype;
+
+/* A byte string with a length. */
+typedef struct pith_str {
+    const char *data;
+    size_t size;
+} pith_str;
+
+/* A dense row-major array. 4-bit and 2-bit elements are packed, the first in the low bits. Strings: data is pith_str[]. */
+typedef struct pith_tensor {
+    void *data;
+    size_t bytes;                /* of data */
+    int32_t dtype;               /* pith_dtype */
+    int32_t rank;                /* 0 for a scalar */
+    int64_t dims[PITH_MAX_RANK]; /* the first rank ones count */
+} pith_tensor;
+
+/* ---- models ---- */
+
+typedef struct pith_model pith_model;
+
+enum {
+    PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
+    PITH_OPEN_STRICT_SHAPES = 1u << 1 /* declared shapes that contradict the inferred ones are errors, not warnings */
+};
+
+typedef struct pith_open_options {
+    size_t size;                     /* sizeof(pith_open_options) */
+    uint32_t flags;                  /* PITH_OPEN_* */
+    int32_t optimization;            /* 0 runs the graph as written; 3 (default) does everything */
+    const pith_allocator *allocator; /* NULL: malloc and free. Copied. */
+    const pith_log *log;             /* NULL: silence. Copied. */
+    size_t memory_limit;             /* bytes a run may hold for activations; 0: no limit */
+    int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
+} pith_open_options;
+
+#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0 }
+
+/* Opens a directory in Hugging Face layout or an .onnx file. The files stay mapped until close and must not be
+ * truncated meanwhile (see PITH_OPEN_COPY). */
+PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
+                                     pith_error *err);
+
+/* The same from an ONNX file in memory, which must stay valid until close. External data is refused. */
+PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
+                                            const pith_open_options *options, pith_error *err);
+
+/* NULL is allowed. No call on the model may be under way. */
+PITH_API void pith_model_close(pith_model *model);
+
+/* ---- running any graph ---- */
+
+typedef struct pith_port {
+    const char *name; /* valid until close */
+    int32_t dtype;
+    int32_t rank;                /* -1: unknown */
+    int64_t dims[PITH_MAX_RANK]; /* -1: free */
+} pith_port;
+
+PITH_API size_t pith_model_input_count(const pith_model *model);
+PITH_API size_t pith_model_output_count(const pith_model *model);
+/* index must be below the count. */
+PITH_API pith_port pith_model_input(const pith_model *model, size_t index);
+PITH_API pith_port pith_model_output(const pith_model *model, size_t index);
+
+/* What a run needs and remembers: activations, shapes seen. One thread at a time; any number per model. */
+typedef struct pith_session pith_session;
+
+PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err);
+PITH_API void pith_session_destroy(pith_session *session);
+
+typedef struct pith_run_options {
+    size_t size;
+    int32_t threads;            /* 0: as many as the machine or the container gives */
+    const volatile int *cancel; /* set to non-zero by anyone: the call returns PITH_ERR_CANCELLED soon */
+} pith_run_options;
+
+#define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL }
+
+/* names[i] goes with inputs[i]; inputs are only read. outputs has pith_model_output_count places, filled in the model's
+ * order; their data belongs to the session and is valid until its next run or its end. */
+PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
+                                      const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                                      pith_error *err);
+
+/* ---- text to vectors ---- */
+
+typedef enum pith_pooling {
+    PITH_POOLING_MODEL = 0, /* as the directory's modules say; mean where nothing is said */
+    PITH_POOLING_CLS = 1, PITH_POOLING_MEAN = 2, PITH_POOLING_MAX = 3, PITH_POOLING_LAST = 4
+} pith_pooling;
+
+typedef struct pith_embed_stats {
+    uint64_t texts;
+    uint64_t tokens;        /* real tokens fed to the model */
+    uint64_t padded_tokens; /* rows computed that belong to no token; 0 in ragged execution */
+    uint64_t truncated;     /* texts cut at max_length */
+    uint64_t peak_bytes;    /* most activation memory held at once by this call */
+} pith_embed_stats;
+
+typedef struct pith_embed_options {
+    size_t size;
+    int32_t threads;      /* 0: as many as the machine or the container gives */
+    int32_t max_length;   /* tokens per text with specials; 0: the model's; never more than its positions */
+    int32_t batch_tokens; /* token budget of one chunk; 0: 512 */
+    int32_t pooling;      /* pith_pooling */
+    int32_t normalize;    /* -1: as the modules say; 0 no; 1 L2 */
+    int32_t dim;          /* keep the first dim components (before normalisation); 0: all */
+    const volatile int *cancel;
+    pith_embed_stats *stats; /* added to, not reset; NULL: not wanted */
+    const char *prompt_name; /* a prompt of config_sentence_transformers.json; NULL: its default, "": none */
+} pith_embed_options;
+
+#define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL }
+
+/* Components of one vector under these options; 0 if the model cannot embed text. */
+PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);
+
+/* Writes count rows of pith_embed_dim floats. A text's vector does not depend on the other texts, the number of
+ * threads or the CPU. The empty text is a valid text. Invalid UTF-8: PITH_ERR_ARGUMENT naming the text's index. */
+PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
+                                const pith_embed_options *options, pith_error *err);
+
+/* ---- tokens ---- */
+
+typedef struct pith_tokenizer pith_tokenizer;
+
+/* path: a directory with tokenizer files, or a tokenizer.json. Immutable, shared by threads. */
+PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
+                                         pith_error *err);
+PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);
+/* The model's own, or NULL; belongs to the model. */
+PITH_API const pith_tokenizer *pith_model_tokenizer(const pith_model *model);
+
+/* What a call of pith_tokenize fills. Reuse it to avoid allocation; begin with PITH_TOKENS_INIT. */
+typedef struct pith_tokens {
+    size_t size;
+    int32_t *ids;           /* [count] */
+    int32_t *type_ids;      /* [count] 0 or 1 */
+    uint32_t *begin, *end;  /* [count] byte offsets into the text the token came from; 0,0 for specials */
+    int32_t *word_ids;      /* [count] index of the pre-token in its text, -1 for specials */
+    uint8_t *special;       /* [count] 1 where a post-processor put the token */
+    size_t count, capacity;
+    int32_t truncated;      /* 1 if tokens were cut off */
+} pith_tokens;
+
+#define PITH_TOKENS_INIT { sizeof(pith_tokens), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
+
+typedef struct pith_tokenize_options {
+    size_t size;
+    int32_t max_length;  /* specials included; 0: no truncation */
+    int32_t no_specials; /* 1: the post-processor's tokens are left out */
+    int32_t raw;         /* 1: apply the file's own truncation and padding sections */
+} pith_tokenize_options;
+
+#define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0 }
+
+/* pair may be NULL. */
+PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
+PITH_API void pith_tokens_free(pith_tokens *tokens);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* checked.h - size arithmetic that says when it overflows: true means overflow, as the compiler builtins do. */
+#ifndef PITH_BASE_CHECKED_H
+#define PITH_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define pith_add_overflows(a, b, result) __builtin_add_overflow(a, b, result)
+#define pith_mul_overflows(a, b, result) __builtin_mul_overflow(a, b, result)
+
+#endif

@@ -1,0 +1,26 @@
+/* file.h - whole files as read-only memory. */
+#ifndef PITH_BASE_FILE_H
+#define PITH_BASE_FILE_H
+
+#include <stdbool.h>
+
+#include "base/memory.h"
+
+typedef struct pith_file {
+    const uint8_t *data; /* never NULL once open, also for an empty file */
+    size_t size;
+    bool mapped; /* else read into memory of the allocator */
+    const pith_allocator *allocator;
+} pith_file;
+
+/* copy: read instead of map. Directories, devices and pipes are refused (pipes and /dev/stdin are read when copy is set). */
+pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator, pith_error *err);
+void pith_file_close(pith_file *file);
+/* Tells the system that these bytes will not be needed soon (after weights were packed). No effect if not mapped. */
+void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
+bool pith_file_exists(const char *path); /* a regular file, readable */
+bool pith_dir_exists(const char *path);
+/* "dir/name" in the arena. name must be relative and stay inside dir: no "..", no leading '/', no NUL. */
+pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* half.h - small floating point formats to and from f32, one element at a time, IEEE round to nearest even.
+ * Sources: IEEE 754 (f16), ONNX "Float stored in 8 bits" and "float4" pages (f8, f4, e8m0). */
+#ifndef PITH_BASE_HALF_H
+#define PITH_BASE_HALF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+float pith_f32_of_f16(uint16_t bits);
+uint16_t pith_f16_of_f32(float x);
+uint16_t pith_f16_of_f64(double x);
+float pith_f32_of_bf16(uint16_t bits);
+uint16_t pith_bf16_of_f32(float x);
+
+/* dtype: one of the PITH_F8* or PITH_F4E2M1. saturate: overflow gives the largest finite value, else NaN or infinity
+ * as the format has it. */
+float pith_f32_of_f8(uint8_t bits, int dtype);
+uint8_t pith_f8_of_f32(float x, int dtype, bool saturate);
+
+#endif

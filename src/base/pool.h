@@ -1,0 +1,19 @@
+/* pool.h - the process's thread pool.
+ *
+ * Threads are made on first use, never more than asked for so far, spin briefly and then sleep, have all signals
+ * blocked, run in the library's floating point mode, and are made anew after fork. Several callers may use the pool at
+ * the same time; a run called from inside a task runs on that thread alone, so nesting never oversubscribes. If
+ * threads cannot be made the caller does the work itself. */
+#ifndef PITH_BASE_POOL_H
+#define PITH_BASE_POOL_H
+
+#include <stddef.h>
+
+/* part counts from 0 to parts - 1; worker from 0 to threads - 1 is unique among the parts that run at one moment. */
+typedef void pith_task(void *context, size_t part, int worker);
+
+/* Runs task for every part on up to `threads` threads, the caller's included, and returns when all are done.
+ * Which thread takes which part is not fixed; results must not depend on it. */
+void pith_pool_run(pith_task *task, void *context, size_t parts, int threads);
+
+#endif

@@ -1,0 +1,25 @@
+/* str.h - spans of bytes; and the printf form of one: printf(PITH_STR_FMT, PITH_STR_ARG(s)). */
+#ifndef PITH_BASE_STR_H
+#define PITH_BASE_STR_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "pith/pith.h"
+
+#define PITH_STR_FMT "%.*s"
+/* At most 200 bytes are shown. */
+#define PITH_STR_ARG(s) (int)((s).size < 200 ? (s).size : 200), (s).data ? (s).data : ""
+#define PITH_STR(literal) ((pith_str){ (literal), sizeof(literal) - 1 })
+
+static inline pith_str pith_str_of(const char *zero_terminated) {
+    return (pith_str){ zero_terminated, strlen(zero_terminated) };
+}
+static inline bool pith_str_eq(pith_str a, pith_str b) {
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+static inline bool pith_str_is(pith_str a, const char *zero_terminated) {
+    return pith_str_eq(a, pith_str_of(zero_terminated));
+}
+
+#endif
