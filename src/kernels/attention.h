@@ -1,0 +1,35 @@
+/* attention.h - softmax(scale * q k^T + bias) v for one sequence and one head.
+ *
+ * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d], times scale, then + bias[i,j]; masked keys are
+ * skipped; m = max of the row; p = exp(s - m); the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
+ * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) / sum. No online softmax, so the result does not depend on
+ * tiling. A row with no key left gives the plain mean of v over all keys if masked_is_finite, else NaN. */
+#ifndef PITH_KERNELS_ATTENTION_H
+#define PITH_KERNELS_ATTENTION_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+typedef struct pith_attention {
+    const float *q, *k, *v;          /* [queries, d], [keys, d], [keys, dv] */
+    float *o;                        /* [queries, dv] */
+    int64_t q_stride, k_stride, v_stride, o_stride; /* floats from row to row */
+    int64_t queries, keys, d, dv;
+    float scale;
+    const float *bias;               /* element (i, j) at bias[i * bias_stride + j], or NULL */
+    int64_t bias_stride;             /* 0: the same row for every query */
+    const uint8_t *key_mask;         /* [keys] 1 keep, 0 skip, or NULL: keep all */
+    int64_t causal_offset;           /* key j is kept for query i only if j <= i + causal_offset; INT64_MAX: all */
+    int64_t window_left, window_right; /* … and i - window_left <= j <= i + window_right (aligned by causal_offset when
+                                          causal, else by 0); -1: no limit */
+    int32_t masked_is_finite;        /* see above */
+} pith_attention;
+
+/* Floats of scratch a call needs for this many keys and this head size. */
+int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
+
+typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
+PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn) /* family "attention" */
+
+#endif
