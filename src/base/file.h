@@ -16,6 +16,21 @@ typedef struct pith_file {
 /* copy: read instead of map. Directories, devices and pipes are refused (pipes and /dev/stdin are read when copy is set). */
 pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator, pith_error *err);
 void pith_file_close(pith_file *file);
+
+/* The files one model holds open: model, external data, safetensors shards. Closed together. */
+typedef struct pith_files {
+    pith_arena *arena;
+    pith_file *items;
+    size_t count, capacity;
+    bool copy;
+} pith_files;
+
+/* Opens a file, or finds it if it is open already (by path), and returns its bytes. */
+pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path, pith_error *err);
+void pith_files_close(pith_files *files);
+/* pith_file_release for whichever file holds the bytes; nothing if none does. */
+void pith_files_release(const pith_files *files, const void *begin, size_t bytes);
+
 /* Tells the system that these bytes will not be needed soon (after weights were packed). No effect if not mapped. */
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
 bool pith_file_exists(const char *path); /* a regular file, readable */

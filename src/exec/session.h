@@ -1,0 +1,44 @@
+/* session.h - running a plan.
+ *
+ * bind: shapes of the inputs → shape of every value (the operators' own infer, now with numbers), small values that
+ * depend on shapes alone are computed, and every other value gets an offset in one buffer by life time. A few
+ * bindings are remembered. run: steps in order; nothing is allocated except for late values (shape known only from
+ * contents), which come from an arena that is reset by the next run. One thread at a time. */
+#ifndef PITH_EXEC_SESSION_H
+#define PITH_EXEC_SESSION_H
+
+#include "plan/plan.h"
+
+typedef struct pith_executor pith_executor;
+
+/* One record per step of a run, for profiles. */
+typedef struct pith_trace_event {
+    const pith_step *step;
+    uint64_t begin_ns, end_ns;
+    const pith_run *run; /* shapes; valid during the call */
+} pith_trace_event;
+
+typedef struct pith_executor_options {
+    const pith_allocator *allocator;
+    const pith_log *log;
+    size_t memory_limit; /* bytes of activations; 0: none */
+    int64_t loop_limit;
+    void (*trace)(void *context, const pith_trace_event *event); /* NULL: not wanted */
+    void *trace_context;
+} pith_executor_options;
+
+pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                                 pith_error *err);
+void pith_executor_destroy(pith_executor *executor);
+
+/* inputs in the order of the plan's graph inputs (those with a default may be missing: dtype PITH_UNDEFINED). outputs in
+ * graph order; valid until the next run. An input whose shape contradicts another's through a shared symbol is an
+ * error naming both. */
+pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
+                              const volatile int *cancel, pith_error *err);
+
+/* Bytes of the activation buffer and the late arena now, and the most so far. */
+size_t pith_executor_bytes(const pith_executor *executor);
+size_t pith_executor_peak_bytes(const pith_executor *executor);
+
+#endif

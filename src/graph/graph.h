@@ -1,0 +1,199 @@
+/* graph.h - the network as data: values, nodes, attributes, subgraphs.
+ *
+ * A graph is built by a reader (onnx/, hf/), rewritten by passes (opt/) and then never changed again: the plan and all
+ * sessions share it. Everything lives in the model's arena; strings and tensors are spans into mapped files.
+ * Invariants (pith_graph_check, run after every pass in debug and test builds):
+ *   - nodes are in topological order; a value has at most one producer, which comes before its users
+ *   - value->users lists exactly the node inputs that name it; graph outputs are counted in output_uses
+ *   - inputs and outputs of a node may be NULL (absent optional), values never dangle
+ *   - a node with subgraphs names every outer value they use as a trailing input (captures): a subgraph sees the outer
+ *     graph only through its own capture values, the i-th paired with input (input_count - capture_count + i) */
+#ifndef PITH_GRAPH_GRAPH_H
+#define PITH_GRAPH_GRAPH_H
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/str.h"
+#include "graph/dim.h"
+
+typedef struct pith_graph pith_graph;
+typedef struct pith_node pith_node;
+typedef struct pith_value pith_value;
+
+/* Integer tensors up to this many elements have their contents followed through shape arithmetic. */
+#define PITH_ELEMS_MAX 64
+
+/* What is known of a value before it is computed. */
+typedef struct pith_type {
+    int32_t dtype;                /* PITH_UNDEFINED: unknown */
+    int32_t item_dtype;           /* of a sequence's or optional's tensors; else 0 */
+    int32_t rank;                 /* -1: unknown */
+    pith_dim dims[PITH_MAX_RANK];
+    const pith_tensor *data;      /* contents: a constant, or computed at bind; else NULL */
+    const pith_dim *elems;        /* integer contents known symbolically, row-major; else NULL */
+} pith_type;
+
+typedef enum pith_value_kind {
+    PITH_VALUE_INPUT,   /* of the graph (a default may be in type.data) */
+    PITH_VALUE_CAPTURE, /* of a subgraph: a value of the outer graph */
+    PITH_VALUE_CONST,   /* type.data */
+    PITH_VALUE_NODE     /* made by producer */
+} pith_value_kind;
+
+typedef struct pith_use {
+    pith_node *node;
+    int32_t input;
+} pith_use;
+
+struct pith_value {
+    pith_str name; /* "" is allowed for values made by passes */
+    pith_value_kind kind;
+    uint32_t id; /* dense, graph->values[id] */
+    pith_type type;
+    pith_type *hint; /* as declared in value_info or outputs; never trusted; NULL if not declared */
+    pith_node *producer;
+    pith_use *users;
+    size_t user_count, user_capacity;
+    int32_t output_uses; /* how many graph outputs name it */
+};
+
+/* Numbers are those of onnx.AttributeProto.AttributeType. */
+typedef enum pith_attr_kind {
+    PITH_ATTR_FLOAT = 1, PITH_ATTR_INT = 2, PITH_ATTR_STRING = 3, PITH_ATTR_TENSOR = 4, PITH_ATTR_GRAPH = 5,
+    PITH_ATTR_FLOATS = 6, PITH_ATTR_INTS = 7, PITH_ATTR_STRINGS = 8, PITH_ATTR_TENSORS = 9, PITH_ATTR_GRAPHS = 10,
+    PITH_ATTR_TYPE = 13
+} pith_attr_kind;
+
+typedef struct pith_attr {
+    pith_str name;
+    pith_attr_kind kind;
+    pith_str reference; /* name of the function's attribute it stands for (ref_attr_name), inside functions; else "" */
+    size_t count;       /* of the list kinds */
+    union {
+        float f;
+        int64_t i;
+        pith_str s;
+        const pith_tensor *tensor;
+        pith_graph *graph;
+        const float *floats;
+        const int64_t *ints;
+        const pith_str *strings;
+        const pith_tensor *const *tensors;
+        pith_graph *const *graphs;
+        const pith_type *type;
+    };
+} pith_attr;
+
+struct pith_node {
+    pith_str name, domain, op_type; /* domain "" is ai.onnx */
+    pith_str overload;
+    int32_t opset;                  /* of its domain in the model */
+    int32_t index;                  /* place in the file, for messages; -1 if a pass made it */
+    const struct pith_op *op;       /* set by pith_ops_bind */
+    pith_value **inputs, **outputs;
+    int32_t input_count, output_count, capture_count;
+    pith_attr *attrs;
+    size_t attr_count;
+    pith_node *prev, *next;
+    pith_graph *graph;
+};
+
+typedef struct pith_opset {
+    pith_str domain;
+    int64_t version;
+} pith_opset;
+
+/* A model-local function: a body to inline. */
+typedef struct pith_function {
+    pith_str domain, name, overload;
+    pith_graph *body; /* inputs and outputs by position; nodes with attribute references */
+    const pith_str *attr_names; /* declared without default */
+    size_t attr_name_count;
+    const pith_attr *defaults;
+    size_t default_count;
+} pith_function;
+
+struct pith_graph {
+    pith_str name;
+    pith_arena *arena;
+    pith_dims *dims;
+    const pith_log *log;
+    pith_graph *parent;     /* of a subgraph; NULL for the main graph */
+    pith_value **inputs, **outputs, **captures;
+    size_t input_count, output_count, capture_count;
+    pith_value **values;
+    size_t value_count, value_capacity;
+    pith_node *first, *last;
+    size_t node_count;
+    const pith_opset *opsets;
+    size_t opset_count;
+    const pith_function *functions; /* main graph only */
+    size_t function_count;
+    int64_t ir_version;
+    pith_str producer; /* "pytorch 2.1.0" */
+};
+
+/* ---- making and editing; all fail only for want of memory, returning NULL or PITH_ERR_MEMORY ---- */
+
+pith_status pith_graph_create(pith_graph **graph, pith_arena *arena, pith_graph *parent, pith_error *err);
+
+pith_value *pith_graph_add_value(pith_graph *graph, pith_str name, pith_value_kind kind);
+/* A constant that owns nothing: tensor->data must live as long as the model. The struct is copied. */
+pith_value *pith_graph_add_const(pith_graph *graph, pith_str name, const pith_tensor *tensor);
+pith_value *pith_graph_add_i64s(pith_graph *graph, pith_str name, const int64_t *items, int64_t count); /* rank 1, copied */
+pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item);                           /* scalar */
+
+/* Inserts before `before` (NULL: at the end). inputs may hold NULLs; outputs are made new, unnamed, unless given.
+ * op_type and domain must be literals or live as long as the model. */
+pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
+                               pith_value *const *inputs, int input_count, pith_value *const *outputs, int output_count);
+pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); /* keeps the user lists right */
+pith_status pith_node_set_input_count(pith_node *node, int count);             /* new ones are NULL */
+pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */
+void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
+void pith_node_move_before(pith_node *node, pith_node *before);
+/* Removes nodes none of whose outputs is used, until none is left; returns how many went. */
+size_t pith_graph_sweep(pith_graph *graph);
+/* Sorts the nodes topologically, stable; a cycle is PITH_ERR_FORMAT naming a node on it. */
+pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
+/* The invariants above. */
+pith_status pith_graph_check(const pith_graph *graph, pith_error *err);
+
+/* Attributes; the getters return the fall-back if the attribute is absent or of another kind. */
+const pith_attr *pith_node_attr(const pith_node *node, const char *name);
+int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback);
+float pith_node_float(const pith_node *node, const char *name, float fallback);
+pith_str pith_node_str(const pith_node *node, const char *name, const char *fallback);
+const int64_t *pith_node_ints(const pith_node *node, const char *name, size_t *count); /* NULL and 0 if absent */
+const float *pith_node_floats(const pith_node *node, const char *name, size_t *count);
+const pith_str *pith_node_strs(const pith_node *node, const char *name, size_t *count);
+const pith_tensor *pith_node_tensor(const pith_node *node, const char *name);
+pith_graph *pith_node_graph(const pith_node *node, const char *name);
+pith_status pith_node_set_int(pith_node *node, const char *name, int64_t value);
+pith_status pith_node_set_float(pith_node *node, const char *name, float value);
+pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value);
+pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t *items, size_t count); /* copied */
+void pith_node_unset(pith_node *node, const char *name);
+
+/* "node 12 'attn/Softmax' (Softmax)" into buffer, for the front of messages. Returns buffer. */
+const char *pith_node_place(const pith_node *node, char *buffer, size_t size);
+
+/* ---- types ---- */
+
+void pith_type_init(pith_type *type); /* nothing known */
+void pith_type_of_tensor(pith_type *type, const pith_tensor *tensor);
+void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims);
+/* Element i of an integer tensor whose contents are known (data or elems); false if not. Numbers are clamped above
+ * PITH_DIM_LIMIT. count: elements, or -1 if not even that is known. */
+bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem);
+int64_t pith_type_count(const pith_type *type);
+bool pith_type_concrete(const pith_type *type); /* dtype, rank and all dims are numbers */
+
+/* ---- looking ---- */
+
+/* Text of the graph, a line a node, or Graphviz DOT, through a sink. */
+typedef void pith_text_sink(void *context, const char *text, size_t size);
+void pith_graph_dump(const pith_graph *graph, pith_text_sink *sink, void *context);
+void pith_graph_dump_dot(const pith_graph *graph, pith_text_sink *sink, void *context);
+
+#endif

@@ -1,0 +1,18 @@
+/* onnx.h - ONNX files. */
+#ifndef PITH_ONNX_ONNX_H
+#define PITH_ONNX_ONNX_H
+
+#include "base/file.h"
+#include "graph/graph.h"
+
+/* Reads a ModelProto. Names and tensors stay spans of bytes, which must outlive the graph. external_dir is the only
+ * folder external data may lie in; NULL refuses external data. Files it opens are added to files. */
+pith_status pith_onnx_read(pith_graph **graph, pith_str bytes, const char *external_dir, pith_files *files,
+                           pith_arena *arena, const pith_log *log, pith_error *err);
+
+/* A stand-alone TensorProto, SequenceProto or OptionalProto, as the ONNX test folders hold them. kind: PITH_F32 … any
+ * tensor dtype means TensorProto, PITH_SEQUENCE, PITH_NONE (optional). name (may be NULL) receives the proto's name. */
+pith_status pith_onnx_read_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind, pith_arena *arena,
+                                  pith_error *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* op.h - the operator descriptor: everything the engine knows of an operator.
+ *
+ * An operator (or close family) is one file op_<name>.c ending in `const pith_op pith_op_Foo = { … };` and one line
+ * OP(Foo) in select/ops.def. There is no switch over operators anywhere. The life of a node:
+ *   upgrade   once at load: rewrites an older opset's spelling into the newest, so that the rest knows one form
+ *   infer     dtypes and shapes: at load with symbolic dims, at bind with numbers, in a run for late values
+ *   prepare   once per plan: reads attributes, fetches kernels, packs weights, into a state that is never changed again
+ *   scratch   at bind: bytes that run wants
+ *   run       computes; allocates nothing (but late outputs), starts no thread (but through pith_run_parallel)
+ * Inner loops live in kernels/, never here. Domains: "" (ai.onnx), "ai.onnx.ml", "ai.onnx.preview.training",
+ * "com.microsoft", and "pith" for what fusion makes. */
+#ifndef PITH_OPS_OP_H
+#define PITH_OPS_OP_H
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/pool.h"
+#include "graph/graph.h"
+
+enum {
+    PITH_OP_ELEMENTWISE = 1u << 0, /* each output element depends on the broadcast input elements at its place only */
+    PITH_OP_IN_PLACE = 1u << 1,    /* output 0 may share the buffer of an input of the same bytes that dies here: input 0
+                                      (or input 1 as well if ELEMENTWISE and of the output's own shape) */
+    PITH_OP_VIEW = 1u << 2,        /* output 0 is input 0's bytes under another shape; run is NULL, nothing is copied */
+    PITH_OP_LATE = 1u << 3,        /* output shapes depend on contents: infer leaves dims unknown, run allocates */
+    PITH_OP_RANDOM = 1u << 4,      /* not a function of its inputs: never folded or shared */
+    PITH_OP_SHAPE_ONLY = 1u << 5,  /* reads shapes of its inputs, not contents (Shape, Size) */
+    PITH_OP_LAST_AXIS = 1u << 6    /* row-wise as long as the attribute `axis` (default -1) is the last one */
+};
+
+/* Inputs of infer, upgrade and scratch. */
+typedef struct pith_infer {
+    const pith_node *node;
+    pith_dims *dims;                /* NULL at bind */
+    const pith_type *const *in;     /* [in_count], NULL for an absent optional; captures included at the end */
+    pith_type *out;                 /* [out_count], begins as "nothing known" */
+    int in_count, out_count;
+    pith_arena *arena;              /* for elems */
+    pith_error *err;
+} pith_infer;
+
+typedef struct pith_prepare {
+    const pith_node *node;
+    const pith_type *const *in;     /* as inferred at load; constants have data */
+    const pith_type *out;
+    int in_count, out_count;
+    pith_isa isa;
+    pith_arena *arena;              /* the plan's */
+    void *state;                    /* result; handed to scratch and run */
+    uint32_t consumed;              /* result: bit i set if input i (a constant) was packed and is not read by run */
+    pith_error *err;
+} pith_prepare;
+
+struct pith_run;
+
+/* What the executor offers to a running operator. */
+typedef struct pith_exec {
+    int threads;
+    pith_isa isa;
+    const volatile int *cancel; /* may be NULL */
+    int64_t loop_limit;
+    /* 64-byte aligned memory that lives until the end of the run; NULL if out. */
+    void *(*alloc)(struct pith_exec *exec, size_t bytes);
+    /* Runs the subgraph in the node's graph attribute: inputs are the subgraph's inputs by position; captures are taken
+     * from the node's trailing inputs. outputs are filled and live until the end of the run. */
+    pith_status (*subgraph)(struct pith_exec *exec, const struct pith_run *run, const char *attribute,
+                            const pith_tensor *inputs, size_t input_count, pith_tensor *outputs, size_t output_count);
+} pith_exec;
+
+typedef struct pith_run {
+    const pith_node *node;
+    const void *state;
+    const pith_tensor *const *in; /* NULL for an absent optional */
+    pith_tensor *const *out;      /* shape and data are set; NULL if nobody wants the output; LATE: shape unset, data NULL */
+    int in_count, out_count;
+    void *scratch;                /* 64-byte aligned, scratch() bytes */
+    pith_exec *exec;
+    const void *plan;             /* the executor's own */
+    pith_error *err;
+} pith_run;
+
+typedef struct pith_op {
+    const char *domain, *name;
+    int32_t since;      /* first opset of the form that infer, prepare and run know */
+    int32_t min_inputs, max_inputs; /* -1: any number */
+    int32_t max_outputs;
+    uint32_t flags;
+    /* NULL if every opset so far spells it alike. May replace the node by others. opset < since when called. */
+    pith_status (*upgrade)(pith_node *node, pith_error *err);
+    pith_status (*infer)(pith_infer *c);
+    pith_status (*prepare)(pith_prepare *c);                                        /* NULL: no state */
+    pith_status (*scratch)(const pith_infer *c, const void *state, int threads, size_t *bytes); /* NULL: none */
+    pith_status (*run)(pith_run *r);
+    const char *note;   /* a restriction for docs/operators.md; NULL */
+} pith_op;
+
+/* In the order of select/ops.def (sorted by symbol); defined by select/tables.c. */
+extern const pith_op *const pith_op_table[];
+extern const size_t pith_op_table_count;
+
+const pith_op *pith_op_find(pith_str domain, pith_str name); /* NULL if this build has it not; "ai.onnx" means "" */
+
+/* Gives every node, subgraphs included, its op, inlining model-local functions first, and upgrades it. Lists every
+ * unsupported op at once in the message, each with node, domain and opset. */
+pith_status pith_ops_bind(pith_graph *graph, pith_error *err);
+/* For nodes a pass made. */
+pith_status pith_op_bind_node(pith_node *node, pith_error *err);
+
+/* Infers types through the whole graph (subgraphs through their owners). Sets value->type. Contradictions with hints
+ * give one warning a value, or an error if strict. */
+pith_status pith_ops_infer(pith_graph *graph, bool strict, pith_error *err);
+/* One node from given types; checks counts, prepends the node's place to messages. */
+pith_status pith_op_infer_node(pith_infer *c);
+
+/* ---- helpers for operator files ---- */
+
+/* Sets the error with the code; the caller's caller adds the node's place. */
+#define pith_op_fail(context, ...) pith_fail((context)->err, PITH_ERR_ARGUMENT, __VA_ARGS__)
+
+/* NumPy broadcast of two shapes into out (dims and rank only). Unequal symbolic dims become unknown. */
+pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_type *b, pith_type *out);
+/* axis in [-rank, rank) made non-negative, or an error that names it. */
+pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error *err);
+
+/* Sets the shape of a LATE output and takes its memory from the run. */
+pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims);
+/* Runs the parts on the run's threads; worker numbers are below r->exec->threads. */
+void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts);
+/* Rows per part so that each part has at least `grain` units of work and there are a few parts per thread. */
+int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain);
+/* Elements of a tensor; exact, checked when it was made. */
+int64_t pith_tensor_count(const pith_tensor *t);
+
+#endif

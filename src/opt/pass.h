@@ -1,0 +1,55 @@
+/* pass.h - one rewrite of the graph; and the driver that applies them until nothing changes.
+ *
+ * A pass is one file pass_<name>.c ending in `const pith_pass pith_pass_foo = { … };` and one line PASS(foo) in
+ * select/passes.def, in the order they run. Passes edit only through graph/graph.h and opt/match.h; after each pass the
+ * types of the graph are inferred anew and its invariants hold. A pass matches meaning, not one exporter's spelling. */
+#ifndef PITH_OPT_PASS_H
+#define PITH_OPT_PASS_H
+
+#include "ops/op.h"
+
+/* What happened, for `pith inspect`: "fused attention: layer …", "not fused: node 12 … because …". */
+typedef struct pith_report {
+    pith_arena *arena;
+    struct pith_report_line {
+        bool done;         /* true: fused; false: looked like it, but was not */
+        const char *what;  /* "attention", "layer_norm", "gelu", "skip_norm", "embed_norm", "linear", … */
+        pith_str text;
+    } *lines;
+    size_t count, capacity;
+} pith_report;
+
+typedef struct pith_opt {
+    pith_graph *graph;
+    int level;           /* 1 and up; see pith_pass.level */
+    const pith_allocator *allocator;
+    pith_report *report; /* may be NULL */
+    pith_error *err;
+} pith_opt;
+
+typedef struct pith_pass {
+    const char *name;
+    int level; /* runs from this optimisation level on: 1 exact clean-ups (folding, dead code), 2 fusions that keep the
+                  operators' meaning, 3 everything */
+    bool once; /* not repeated until nothing changes */
+    pith_status (*run)(pith_opt *o, size_t *changes);
+} pith_pass;
+
+extern const pith_pass *const pith_pass_table[];
+extern const size_t pith_pass_table_count;
+
+/* stop_after: name of the pass after which to stop (for inspection), or NULL. */
+pith_status pith_opt_run(pith_opt *o, const char *stop_after);
+
+/* The ragged form of a text encoder: a new graph over packed tokens, made from an optimised one, which stays as it is.
+ *   inputs   input_ids [tokens] (and token_type_ids [tokens] if the model has them), all i64;
+ *            pith.positions [tokens] i64: index of each token in its text; pith.offsets [texts + 1] i64: where texts begin
+ *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
+ * Symbols: tokens, texts, and the model's own sequence symbol, which stands for the longest text.
+ * *ragged is NULL if some node cannot be shown row-wise; then reason names the first node to blame and why. */
+pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, pith_opt *o);
+
+void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

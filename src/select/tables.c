@@ -1,0 +1,45 @@
+/* tables.c - what this build contains, made from the lists beside it.
+ *
+ * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it before
+ * the library; what no list names is then never pulled from the archive or drops out at link time. */
+#include "kernels/kernel.h"
+#include "ops/op.h"
+#include "opt/pass.h"
+
+#define OP(symbol) extern const pith_op pith_op_##symbol;
+#include "select/ops.def"
+#undef OP
+
+const pith_op *const pith_op_table[] = {
+#define OP(symbol) &pith_op_##symbol,
+#include "select/ops.def"
+#undef OP
+    NULL
+};
+const size_t pith_op_table_count = sizeof pith_op_table / sizeof pith_op_table[0] - 1;
+
+#define PASS(name) extern const pith_pass pith_pass_##name;
+#include "select/passes.def"
+#undef PASS
+
+const pith_pass *const pith_pass_table[] = {
+#define PASS(name) &pith_pass_##name,
+#include "select/passes.def"
+#undef PASS
+    NULL
+};
+const size_t pith_pass_table_count = sizeof pith_pass_table / sizeof pith_pass_table[0] - 1;
+
+#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
+#define LEVEL_DECLARE(isa, family, suffix) void pith_k_##family##_##suffix##_##isa(void);
+#define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
+#include "select/kernels.def"
+#undef KERNEL
+
+const pith_kernel_row pith_kernel_table[] = {
+#define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#include "select/kernels.def"
+#undef KERNEL
+    { NULL, 0, { NULL } }
+};
+const size_t pith_kernel_table_count = sizeof pith_kernel_table / sizeof pith_kernel_table[0] - 1;
