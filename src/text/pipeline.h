@@ -1,0 +1,263 @@
+/* pipeline.h - what a tokenizer is made of: text that knows where its bytes came from, and steps.
+ *
+ * A call works on one text. Added tokens cut it into pieces; normalizers rewrite pieces, pre-tokenizers cut (and some
+ * rewrite) them, the model turns each piece into tokens; the post-processor frames the whole. A piece is a span of the
+ * current text; every byte of a rewritten text knows the byte of the source it came from (only if offsets are wanted).
+ * All buffers belong to the call and are reused by the next one: a step allocates nothing per piece or token.
+ *
+ * Each kind of step is one file ending in a descriptor (`const pith_normalizer_desc pith_normalizer_Lowercase = {…}`)
+ * and one line in select/tokenizers.def (`NORMALIZER(Lowercase)`). What a step learns when it is parsed lies in the
+ * tokenizer's arena, is read-only afterwards and shared by threads; tables hold indices, not pointers. Sequences are
+ * flattened by the loader and are no steps. Texts are valid UTF-8 below 2^30 bytes. */
+#ifndef PITH_TEXT_PIPELINE_H
+#define PITH_TEXT_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "text/tokenizer.h"
+
+/* ---- text and pieces ---- */
+
+#define PITH_TEXT_MAX (1u << 30)
+
+/* origin[i] is the index of a source byte; the offsets of byte i are those of the source character holding that byte.
+ * With this bit set it is an empty range at the index instead (inserted text that belongs to nothing). */
+#define PITH_ORIGIN_EMPTY 0x80000000u
+
+typedef struct pith_text {
+    char *data;       /* valid UTF-8; at least 16 readable bytes follow the last one once it was rewritten */
+    uint32_t *origin; /* [size]; NULL: offsets are not wanted, or byte i came from source byte i */
+    size_t size;
+    size_t capacity; /* 0: data is the caller's source text and is not written */
+} pith_text;
+
+/* A span of the current text. id >= 0: an added token, which later steps leave alone. */
+typedef struct pith_piece {
+    uint32_t begin, end;
+    int32_t id;
+} pith_piece;
+
+/* Four growable buffers for models, kept between calls of one pith_call, so caches may live in them. */
+enum { PITH_SCRATCH_SLOTS = 4 };
+
+/* The state of one thread's work on one text. Steps use the functions below and read the fields. */
+typedef struct pith_call {
+    const pith_tokenizer *tokenizer;
+    const pith_allocator *allocator;
+    pith_str source;
+    bool offsets;         /* origins are kept */
+    pith_text text, out;  /* the current text; what rewriting steps write */
+    pith_piece *pieces, *next;
+    size_t piece_count, next_count, piece_capacity, next_capacity;
+    /* What the model emitted; offsets index `text` until the framework maps them to the source. */
+    int32_t *ids;
+    uint32_t *begin, *end;
+    int32_t *words;
+    size_t count, capacity;
+    int32_t word;         /* index of the piece at hand; fused steps count it up themselves */
+    struct { void *data; size_t size; } scratch[PITH_SCRATCH_SLOTS];
+    pith_text spare;
+    pith_error *err;
+    bool out_of_memory;   /* set by the functions below; the framework reports it after the step */
+} pith_call;
+
+/* The source byte range that text bytes [begin, end) stand for, begin < end. */
+void pith_call_range(const pith_call *call, uint32_t begin, uint32_t end, uint32_t *source_begin, uint32_t *source_end);
+
+/* Rewriting steps: room for more bytes at the end of out (and their origins). False: out of memory. */
+bool pith_call_reserve_slow(pith_call *call, size_t more);
+static inline bool pith_call_reserve(pith_call *call, size_t more) {
+    return call->out.size + more + 16 <= call->out.capacity || pith_call_reserve_slow(call, more);
+}
+/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: empty at source byte i. */
+void pith_call_origin(pith_call *call, size_t at, size_t bytes, uint32_t from);
+/* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as Hugging Face
+ * aligns them). Room is made as needed. */
+static inline void pith_call_put(pith_call *call, const char *bytes, size_t size, uint32_t from) {
+    if (!pith_call_reserve(call, size)) return;
+    memcpy(call->out.data + call->out.size, bytes, size);
+    if (call->offsets) pith_call_origin(call, call->out.size, size, from);
+    call->out.size += size;
+}
+static inline void pith_call_put_char(pith_call *call, uint32_t c, uint32_t from) {
+    char bytes[4];
+    pith_call_put(call, bytes, pith_utf8_put(bytes, c), from);
+}
+/* Appends text bytes [begin, end) with their own origins. */
+void pith_call_copy(pith_call *call, uint32_t begin, uint32_t end);
+
+/* Pre-tokenizers: the next piece, in order. Cutting steps give spans of text, rewriting ones spans of out. Empty spans
+ * are dropped, as Hugging Face does. */
+bool pith_call_grow_pieces(pith_call *call);
+static inline void pith_call_emit(pith_call *call, uint32_t begin, uint32_t end) {
+    if (begin == end) return;
+    if (call->next_count == call->next_capacity && !pith_call_grow_pieces(call)) return;
+    call->next[call->next_count++] = (pith_piece){ begin, end, -1 };
+}
+
+/* Models: one token for text bytes [begin, end). The framework has made room for one token per byte of the piece plus
+ * eight; a fused step that gives more calls pith_call_room first. */
+bool pith_call_room(pith_call *call, size_t tokens);
+static inline void pith_call_token(pith_call *call, int32_t id, uint32_t begin, uint32_t end) {
+    size_t i = call->count++;
+    call->ids[i] = id;
+    call->begin[i] = begin;
+    call->end[i] = end;
+    call->words[i] = call->word;
+}
+
+/* At least bytes of memory, 64-byte aligned, zeroed whenever it is newly made or grown; contents stay between texts.
+ * NULL: out of memory (noted in the call). */
+void *pith_call_scratch(pith_call *call, int slot, size_t bytes);
+
+/* How a pattern's matches cut a piece: Hugging Face's SplitDelimiterBehavior. */
+typedef enum pith_behavior {
+    PITH_SPLIT_REMOVED, PITH_SPLIT_ISOLATED, PITH_SPLIT_MERGED_WITH_PREVIOUS, PITH_SPLIT_MERGED_WITH_NEXT,
+    PITH_SPLIT_CONTIGUOUS
+} pith_behavior;
+
+/* Feed it the matches of a piece in order (empty matches too: they cut), then end it. invert swaps the roles of the
+ * matches and what lies between. */
+typedef struct pith_splitter {
+    pith_call *call;
+    pith_behavior behavior;
+    bool invert, last_match, open;
+    uint32_t begin, end; /* the piece being built, if open */
+    uint32_t at, stop;
+} pith_splitter;
+void pith_split_begin(pith_splitter *s, pith_call *call, pith_piece piece, pith_behavior behavior, bool invert);
+void pith_split_match(pith_splitter *s, uint32_t begin, uint32_t end);
+void pith_split_end(pith_splitter *s);
+/* "Removed", "Isolated", … */
+pith_behavior pith_json_behavior(pith_json *j);
+
+/* ---- steps ---- */
+
+/* What parsing a step needs. */
+typedef struct pith_loader {
+    pith_tokenizer *tokenizer;
+    pith_arena *arena;    /* of the tokenizer: results */
+    pith_arena *scratch;  /* goes when loading is done */
+    const pith_allocator *allocator;
+    pith_error *err;
+    const char *path;     /* of the file or directory, for messages */
+    struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
+} pith_loader;
+
+/* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
+ * or NULL. Faults go through pith_json_fail; the caller checks j->failed. */
+typedef void pith_parse_fn(const void **self, pith_json *j, pith_loader *loader);
+
+enum {
+    PITH_STEP_ASCII_NOOP = 1u << 0, /* leaves ASCII text as it is: the framework skips it there */
+    PITH_STEP_REWRITES = 1u << 1    /* a pre-tokenizer that writes out; normalizers always do */
+};
+
+/* run appends the normalised piece to out. */
+typedef struct pith_normalizer_desc {
+    const char *name; /* "type" in tokenizer.json */
+    uint32_t flags;
+    pith_parse_fn *parse;
+    pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+} pith_normalizer_desc;
+
+/* run emits the pieces of a piece. call->next_count == 0 and piece.begin's origin tell whether it is the first. */
+typedef struct pith_pretokenizer_desc {
+    const char *name;
+    uint32_t flags;
+    pith_parse_fn *parse;
+    pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+} pith_pretokenizer_desc;
+
+typedef struct pith_model_desc {
+    const char *name;
+    pith_parse_fn *parse;
+    /* Tokens of one piece of text, by pith_call_token. */
+    pith_status (*encode)(const void *self, pith_call *call, pith_piece piece);
+    int32_t (*id)(const void *self, pith_str token);   /* -1: none */
+    pith_str (*token)(const void *self, int32_t id);   /* data NULL: none. Valid as long as the tokenizer. */
+    int32_t (*size)(const void *self);                 /* largest id + 1 */
+    /* May be NULL. After everything is parsed: if the model can do the tokenizer's whole chain from raw text to tokens
+     * at once, with the same result, it returns data for `fused`, else NULL. */
+    const void *(*fuse)(const void *self, pith_loader *loader);
+    /* A raw piece of the source between added tokens → tokens (offsets in source bytes), counting call->word up by the
+     * number of pieces there would have been. Used when no added token is matched in normalised text, or when there
+     * is no normalizer. */
+    pith_status (*encode_fused)(const void *fused, pith_call *call, pith_piece piece);
+} pith_model_desc;
+
+struct pith_decoding;
+/* Decoders work on a list of token strings; text/decode.h says how. */
+typedef struct pith_decoder_desc {
+    const char *name;
+    pith_parse_fn *parse;
+    pith_status (*run)(const void *self, struct pith_decoding *decoding);
+} pith_decoder_desc;
+
+/* A kind of tokenizer files that is not tokenizer.json. load fills loader->tokenizer, mostly by pith_loader_add. */
+typedef struct pith_tokenizer_source {
+    const char *name;
+    int rank;              /* the lowest that is found in a directory wins; tokenizer.json has 0 */
+    const char *files[4];  /* names looked for in a directory, any of them is enough */
+    const char *suffixes;  /* of a path given directly: ".model .spm" */
+    pith_status (*load)(pith_loader *loader, const char *path, pith_str bytes);
+} pith_tokenizer_source;
+
+typedef struct pith_step {
+    const void *desc; /* the descriptor of its list */
+    const void *self;
+} pith_step;
+
+typedef struct pith_step_list {
+    pith_step *steps;
+    size_t count, capacity;
+} pith_step_list;
+
+/* ---- the tokenizer ---- */
+
+enum { PITH_ADDED_SINGLE_WORD = 1, PITH_ADDED_LSTRIP = 2, PITH_ADDED_RSTRIP = 4, PITH_ADDED_NORMALIZED = 8,
+       PITH_ADDED_SPECIAL = 16 };
+
+struct pith_tokenizer {
+    pith_arena *arena;
+    const pith_allocator *allocator;
+    pith_step_list normalizers, pretokenizers, decoders; /* flattened */
+    const pith_model_desc *model;
+    const void *model_self;
+    const void *fused;                    /* NULL: step by step */
+    struct pith_added *added;             /* added.h */
+    struct pith_framing *framing;         /* postprocess.h */
+    const struct pith_tokenizer_config *config;
+    struct pith_call_pool *calls;
+};
+
+/* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it
+ * would stand in tokenizer.json; null adds nothing. For sources that are not tokenizer.json. */
+pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json);
+/* The model from what a source has already built: self is its own data, as parse would have left it. */
+void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, const void *self);
+/* An added token; flags PITH_ADDED_*. A content the model knows already keeps its id when id is -1. */
+pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t id, uint32_t flags);
+
+/* tokenizer_config.json, special_tokens_map.json: what loaders of plain vocabularies need. Strings: data NULL if absent. */
+typedef struct pith_tokenizer_config {
+    pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token;
+    int do_lower_case, strip_accents, tokenize_chinese_chars; /* -1: not said */
+    int add_bos_token, add_eos_token, add_prefix_space, legacy, clean_up_tokenization_spaces; /* -1: not said */
+    int64_t model_max_length; /* 0: not said, or beyond 2^30 */
+} pith_tokenizer_config;
+
+/* The lists of select/tokenizers.def, by name. NULL: not in this build. */
+const pith_normalizer_desc *pith_normalizer_find(pith_str name);
+const pith_pretokenizer_desc *pith_pretokenizer_find(pith_str name);
+const pith_model_desc *pith_model_find(pith_str name);
+const pith_decoder_desc *pith_decoder_find(pith_str name);
+extern const pith_tokenizer_source *const pith_tokenizer_sources[]; /* ends with NULL */
+
+#endif
