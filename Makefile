@@ -1,0 +1,85 @@
+# The verbs of Pith. CMake does the work underneath; `make help` lists what there is.
+PYTHON ?= python3
+JOBS   ?= $(shell nproc)
+T      ?= 60
+CMAKE   = cmake -G Ninja
+SHELL  := /bin/bash
+
+.PHONY: all help setup model run test test-long lint fmt asan ubsan tsan valgrind fuzz bench size install clean
+
+all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
+	@cmake --build build -j $(JOBS)
+
+help:                           ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+
+setup:                          ## install the Debian packages the build needs, if any is missing
+	@tools/setup.sh build
+
+build/build.ninja: CMakeLists.txt | setup
+	@$(CMAKE) -S . -B build >/dev/null
+
+model: setup                    ## fetch the default model into the cache (once)
+	@$(PYTHON) tools/get_model.py
+
+run: all model                  ## build, get the default model, compare three sentences
+	@build/pith similarity "A cat sat on the mat." "A kitten rested on the rug." "Interest rates rose again this spring."
+
+# Tests are built apart from build/, with warnings as errors.
+build-test/build.ninja: CMakeLists.txt tests/CMakeLists.txt | setup-test
+	@$(CMAKE) -S . -B build-test -DPITH_TESTS=ON -DPITH_WERROR=ON >/dev/null
+
+.PHONY: setup-test
+setup-test:
+	@tools/setup.sh build test
+	@tools/test_python.sh >/dev/null
+
+test: build-test/build.ninja model  ## build with warnings as errors and run every quick test
+	@cmake --build build-test -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE long
+
+test-long: test                 ## also the slow ones: every ISA limit, sanitizers, valgrind, exhaustive maths, NEON
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
+	@$(MAKE) --no-print-directory asan ubsan tsan valgrind
+
+# $(1): name, $(2): what -fsanitize gets
+define sanitized
+	@tools/setup.sh build test
+	@$(CMAKE) -S . -B build-$(1) -DPITH_TESTS=ON -DPITH_SANITIZE=$(2) >/dev/null
+	@cmake --build build-$(1) -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -LE "long|unsanitized"
+endef
+asan: model                     ## the tests under the address sanitizer
+	$(call sanitized,asan,address)
+ubsan: model                    ## the tests under the undefined behaviour sanitizer
+	$(call sanitized,ubsan,undefined)
+tsan: model                     ## the tests under the thread sanitizer
+	$(call sanitized,tsan,thread)
+
+valgrind: test                  ## the unit tests under valgrind (AVX2 level: valgrind knows no AVX-512)
+	@PITH_ISA=avx2 PITH_PYTHON="$$(tools/test_python.sh)" tests/valgrind.sh build-test
+
+fuzz:                           ## T seconds of each fuzz target (make fuzz T=3600)
+	@tools/setup.sh build test
+	@CC=clang $(CMAKE) -S . -B build-fuzz -DPITH_FUZZ=ON >/dev/null
+	@cmake --build build-fuzz -j $(JOBS)
+	@tests/fuzz/run.sh build-fuzz $(T)
+
+bench: all model                ## Pith beside its peers, interleaved
+	@tools/setup.sh build test
+	@"$$(tools/test_python.sh)" bench/bench.py --pith build/pith
+
+size: all                       ## bytes of the library and the command
+	@tools/size.sh build
+
+lint:                           ## layers, lists, names, formatting
+	@$(PYTHON) tools/lint.py
+
+fmt:                            ## format the C sources
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all                    ## into PREFIX (default /usr/local), DESTDIR respected
+	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
+
+clean:                          ## remove everything built
+	@rm -rf build build-*

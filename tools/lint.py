@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What the compiler does not check: layers, sorted lists, unique names, banned words, formatting."""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+faults = []
+
+
+def fault(path, line, text):
+    faults.append(f"{Path(path).relative_to(ROOT)}:{line}: {text}")
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
+                         check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in out.split("\0") if name and (ROOT / name).exists()]
+
+
+def layers():
+    """A folder of src/ includes only itself and folders above it; cli/ and the rest use pith.h and base/ only."""
+    order = [line for line in (ROOT / "src/LAYERS").read_text().split("\n") if line and not line.startswith("#")]
+    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "examples/*.c"):
+        parts = path.relative_to(ROOT).parts
+        if parts[0] == "src" and len(parts) > 2 and parts[1] == "select":
+            continue
+        if parts[0] == "src" and len(parts) > 2:
+            if parts[1] not in order:
+                fault(path, 1, f"folder '{parts[1]}' is not in src/LAYERS")
+                continue
+            allowed = set(order[: order.index(parts[1]) + 1])
+        elif parts[0] == "src":
+            allowed = set(order)
+        else:
+            allowed = {"base"} if parts[0] == "cli" else set()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            m = re.match(r'\s*#\s*include\s+"([^"/]+)/', line)
+            if m and m.group(1) in order and m.group(1) not in allowed:
+                fault(path, number, f"{parts[0]}/{parts[1]} may not include {m.group(1)}/")
+
+
+def lists():
+    """Every list in select/ is sorted but passes.def and isas.def, whose order has meaning."""
+    for path in tracked("src/select/*.def"):
+        if path.name in ("passes.def", "isas.def"):
+            continue
+        previous = ""
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            m = re.match(r"[A-Z_]+\(([^)]*)\)$", line)
+            if not m:
+                continue
+            key = re.sub(r"\W+", " ", m.group(0)).strip()
+            if key < previous:
+                fault(path, number, f"'{m.group(1)}' is out of order")
+            previous = key
+
+
+def names():
+    seen = {}
+    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h"):
+        if path.name in seen:
+            fault(path, 1, f"the name is taken by {seen[path.name].relative_to(ROOT)}")
+        seen[path.name] = path
+
+
+def words():
+    for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.txt", "*.cmake"):
+        if "tests/data" in str(path) or path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if path.suffix in (".c", ".h", ".py") and re.search(r"\b(TODO|FIXME|XXX)\b", line):
+                fault(path, number, "unfinished work is not committed")
+            if re.search(r"(^|[^A-Za-z0-9_.])/(work|home|root)/", line):
+                fault(path, number, "a path of one machine")
+            if line.rstrip() != line:
+                fault(path, number, "white space at the end")
+            if path.suffix in (".c", ".h") and len(line) > 120:
+                fault(path, number, f"{len(line)} columns; 120 are allowed")
+            if path.suffix in (".c", ".h") and "\t" in line:
+                fault(path, number, "a tab")
+
+
+def exports():
+    """The shared library exports pith.h and nothing else."""
+    library = next((ROOT / d / "libpith.so" for d in ("build", "build-test") if (ROOT / d / "libpith.so").exists()), None)
+    if not library or not shutil.which("nm"):
+        return
+    declared = set(re.findall(r"PITH_API[^;(]*?(pith_\w+)\(", (ROOT / "include/pith/pith.h").read_text()))
+    out = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
+    found = {line.split()[-1] for line in out.splitlines()}
+    for name in sorted(found - declared):
+        fault(ROOT / "include/pith/pith.h", 1, f"libpith.so exports {name}, which pith.h does not declare")
+    for name in sorted(declared - found):
+        fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
+
+
+def main():
+    for check in (layers, lists, names, words, exports):
+        check()
+    for line in faults:
+        print(line)
+    print(f"lint: {len(faults)} faults" if faults else "lint: clean")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Installs the Debian packages that are missing for the named purposes: build, test.
+set -e
+packages=""
+for purpose in "$@"; do
+    case $purpose in
+    build) packages+=" gcc libc6-dev cmake ninja-build pkg-config libutf8proc-dev libpcre2-dev libjansson-dev python3-pip" ;;
+    test) packages+=" g++ libcmocka-dev python3-venv clang libclang-rt-14-dev valgrind" ;;
+    *) echo "usage: tools/setup.sh build|test ..." >&2; exit 2 ;;
+    esac
+done
+command -v dpkg-query >/dev/null || { echo "not a Debian system; make sure these are installed:$packages" >&2; exit 0; }
+missing=""
+for package in $packages; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=" $package"
+done
+[ -z "$missing" ] && exit 0
+echo "installing$missing" >&2
+as_root=""
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "run as root: apt-get install$missing" >&2; exit 1; }
+    as_root=sudo
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# The package list may be absent or old: try, refresh it, try again.
+$as_root apt-get install -y --no-install-recommends $missing >"$log" 2>&1 ||
+    { $as_root apt-get update >"$log" 2>&1 && $as_root apt-get install -y --no-install-recommends $missing >"$log" 2>&1; } ||
+    { cat "$log" >&2; exit 1; }
