@@ -32,6 +32,10 @@ typedef struct pith_cpu {
 const pith_cpu *pith_cpu_get(void);
 const char *pith_isa_name(pith_isa isa);
 
+/* Processors granted by the control groups of a process, rounded up; 0 if they set no limit. proc_cgroup: a file like
+ * /proc/self/cgroup; mount: where the groups are mounted, /sys/fs/cgroup. */
+int pith_cpu_quota(const char *proc_cgroup, const char *mount);
+
 /* Rounding to nearest, no flush to zero, no denormals-are-zero: set at each API entry and in pool threads. */
 typedef struct pith_fpmode { uint64_t saved; } pith_fpmode;
 pith_fpmode pith_fpmode_enter(void);

@@ -1,0 +1,224 @@
+/* cpu.c - instruction sets, caches and usable processors, found out once.
+ *
+ * An instruction set counts only if the operating system saves its registers as well. Sources: Intel SDM volume 2
+ * (CPUID, XGETBV), Linux Documentation/arch/arm64/elf_hwcaps and admin-guide/cgroup-v2, cgroup-v1/cpu. */
+#include "base/cpu.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <xmmintrin.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+/* When neither the C library nor sysfs tells. Too small costs some speed, too large costs more. */
+#define L1D_FALLBACK ((size_t)32 << 10)
+#define L2_FALLBACK ((size_t)512 << 10)
+#define L3_FALLBACK ((size_t)4 << 20)
+
+static const char *const isa_names[PITH_ISA_COUNT] = { "scalar", "avx2", "avx512", "neon" };
+
+const char *pith_isa_name(pith_isa isa) {
+    return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown";
+}
+
+#if defined(__x86_64__)
+#define ISA_BEST PITH_ISA_avx512
+
+static void detect(pith_cpu *cpu) {
+    unsigned a, b, c, d, b7, c7, d7, a71 = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    const unsigned fma_f16c_osxsave_avx = 1u << 12 | 1u << 29 | 1u << 27 | 1u << 28;
+    if ((c & fma_f16c_osxsave_avx) != fma_f16c_osxsave_avx) return;
+    unsigned xcr0, high;
+    __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(high) : "c"(0));
+    if ((xcr0 & 0x06) != 0x06 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return;
+    if (a >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
+    const unsigned bmi1_avx2_bmi2 = 1u << 3 | 1u << 5 | 1u << 8;
+    if ((b7 & bmi1_avx2_bmi2) != bmi1_avx2_bmi2) return;
+    cpu->supported |= 1u << PITH_ISA_avx2;
+    if (a71 >> 4 & 1) cpu->features |= PITH_CPU_AVX_VNNI;
+    const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+    if ((xcr0 & 0xE6) != 0xE6 || (b7 & f_dq_bw_vl) != f_dq_bw_vl) return;
+    cpu->supported |= 1u << PITH_ISA_avx512;
+    if (c7 >> 11 & 1) cpu->features |= PITH_CPU_AVX512_VNNI;
+    if (c7 >> 1 & 1) cpu->features |= PITH_CPU_AVX512_VBMI;
+    if (a71 >> 5 & 1) cpu->features |= PITH_CPU_AVX512_BF16;
+}
+
+pith_fpmode pith_fpmode_enter(void) {
+    pith_fpmode mode = { _mm_getcsr() };
+    _mm_setcsr(0x1F80);
+    return mode;
+}
+
+void pith_fpmode_leave(pith_fpmode mode) { _mm_setcsr((unsigned)mode.saved); }
+
+#elif defined(__aarch64__)
+#define ISA_BEST PITH_ISA_neon
+
+static void detect(pith_cpu *cpu) {
+    cpu->supported |= 1u << PITH_ISA_neon;
+    if (getauxval(AT_HWCAP) >> 20 & 1) cpu->features |= PITH_CPU_DOTPROD;
+    if (getauxval(AT_HWCAP2) >> 13 & 1) cpu->features |= PITH_CPU_I8MM;
+}
+
+pith_fpmode pith_fpmode_enter(void) {
+    pith_fpmode mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode.saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+    return mode;
+}
+
+void pith_fpmode_leave(pith_fpmode mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode.saved)); }
+
+#else
+#define ISA_BEST PITH_ISA_scalar
+
+static void detect(pith_cpu *cpu) {
+    (void)cpu;
+}
+
+pith_fpmode pith_fpmode_enter(void) { return (pith_fpmode){ 0 }; }
+
+void pith_fpmode_leave(pith_fpmode mode) { (void)mode; }
+#endif
+
+/* The text of a small file, without the last newline; false if it cannot be read. */
+static bool read_small(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t got = read(fd, text, size - 1);
+    close(fd);
+    if (got <= 0) return false;
+    text[got] = 0;
+    if (text[got - 1] == '\n') text[got - 1] = 0;
+    return true;
+}
+
+/* level 1 (data), 2 or 3 of the first processor; 0 if unknown. */
+static size_t cache_size(int level) {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE };
+    long size = sysconf(names[level - 1]);
+    if (size > 0) return (size_t)size;
+#endif
+    for (int index = 0; index < 8; index++) {
+        char path[96], text[32];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+        if (!read_small(path, text, sizeof text)) break;
+        if (atoi(text) != level) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+        if (!read_small(path, text, sizeof text) || strcmp(text, "Instruction") == 0) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+        if (!read_small(path, text, sizeof text)) continue;
+        char *unit;
+        size_t bytes = strtoul(text, &unit, 10);
+        return bytes << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+    }
+    return 0;
+}
+
+static int affinity_count(void) {
+    for (int limit = 1024; limit <= 1 << 18; limit *= 4) {
+        cpu_set_t *set = CPU_ALLOC((size_t)limit);
+        if (!set) break;
+        size_t bytes = CPU_ALLOC_SIZE((size_t)limit);
+        int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (count > 0) return count;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+static void keep_least(int *least, long long quota, long long period) {
+    if (quota <= 0 || period <= 0) return;
+    long long count = quota / period + (quota % period != 0);
+    if (count < INT32_MAX && (*least == 0 || count < *least)) *least = (int)count;
+}
+
+/* The group's own quota and those of all groups above it, as far as they can be seen. v2: cpu.max, else cfs_*. */
+static void group_quota(int *least, const char *mount, const char *group, bool v2) {
+    char path[1024], text[64], dir[768];
+    snprintf(dir, sizeof dir, "%s", strcmp(group, "/") == 0 ? "" : group);
+    for (;;) {
+        long long quota = 0, period = 0;
+        if (v2) {
+            snprintf(path, sizeof path, "%s%s/cpu.max", mount, dir);
+            if (read_small(path, text, sizeof text)) sscanf(text, "%lld %lld", &quota, &period);
+        } else {
+            snprintf(path, sizeof path, "%s%s/cpu.cfs_quota_us", mount, dir);
+            if (read_small(path, text, sizeof text)) quota = atoll(text);
+            snprintf(path, sizeof path, "%s%s/cpu.cfs_period_us", mount, dir);
+            if (read_small(path, text, sizeof text)) period = atoll(text);
+        }
+        keep_least(least, quota, period);
+        char *slash = strrchr(dir, '/');
+        if (!slash) return;
+        *slash = 0;
+    }
+}
+
+int pith_cpu_quota(const char *proc_cgroup, const char *mount) {
+    char text[8192], path[512];
+    int least = 0;
+    if (!read_small(proc_cgroup, text, sizeof text)) return 0;
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n"))) {
+        char *number = strsep(&line, ":"), *controllers = strsep(&line, ":"), *group = line;
+        if (!group || group[0] != '/') continue;
+        if (strcmp(number, "0") == 0 && !controllers[0]) {
+            group_quota(&least, mount, group, true);
+            snprintf(path, sizeof path, "%s/unified", mount);
+            group_quota(&least, path, group, true);
+            continue;
+        }
+        char *name;
+        while ((name = strsep(&controllers, ","))) {
+            if (strcmp(name, "cpu")) continue;
+            snprintf(path, sizeof path, "%s/cpu", mount);
+            group_quota(&least, path, group, false);
+        }
+    }
+    return least;
+}
+
+static pith_cpu the_cpu;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_out(void) {
+    pith_cpu *cpu = &the_cpu;
+    cpu->supported = 1u << PITH_ISA_scalar;
+    detect(cpu);
+    pith_isa limit = ISA_BEST;
+    const char *wanted = getenv("PITH_ISA");
+    for (int i = 0; wanted && i < PITH_ISA_COUNT; i++) {
+        if (strcmp(wanted, isa_names[i]) == 0 && i <= (int)ISA_BEST) limit = (pith_isa)i;
+    }
+    for (int i = 0; i <= (int)limit; i++)
+        if (cpu->supported >> i & 1) cpu->isa = (pith_isa)i;
+    if (cpu->isa == PITH_ISA_scalar) cpu->features = 0;
+    if (cpu->isa == PITH_ISA_avx2) cpu->features &= PITH_CPU_AVX_VNNI;
+    size_t l1d = cache_size(1), l2 = cache_size(2), l3 = cache_size(3);
+    cpu->l1d = l1d ? l1d : L1D_FALLBACK;
+    cpu->l2 = l2 ? l2 : L2_FALLBACK;
+    cpu->l3 = l3 ? l3 : cpu->l2 > L3_FALLBACK ? cpu->l2 : L3_FALLBACK;
+    int quota = pith_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    cpu->threads = affinity_count();
+    if (quota && quota < cpu->threads) cpu->threads = quota;
+}
+
+const pith_cpu *pith_cpu_get(void) {
+    pthread_once(&once, find_out);
+    return &the_cpu;
+}

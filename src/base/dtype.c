@@ -1,0 +1,87 @@
+/* dtype.c - the table of element types, by number. */
+#include "base/dtype.h"
+
+#include <stdio.h>
+
+#include "base/checked.h"
+
+typedef enum { OTHER, FLOAT, INT } kind;
+
+static const struct {
+    const char *name;
+    int bits;
+    kind kind;
+} types[PITH_DTYPE_COUNT] = {
+    [PITH_UNDEFINED] = { "unknown", 0, OTHER },
+    [PITH_F32] = { "float32", 32, FLOAT },
+    [PITH_U8] = { "uint8", 8, INT },
+    [PITH_I8] = { "int8", 8, INT },
+    [PITH_U16] = { "uint16", 16, INT },
+    [PITH_I16] = { "int16", 16, INT },
+    [PITH_I32] = { "int32", 32, INT },
+    [PITH_I64] = { "int64", 64, INT },
+    [PITH_STRING] = { "string", 8 * (int)sizeof(pith_str), OTHER },
+    [PITH_BOOL] = { "bool", 8, OTHER },
+    [PITH_F16] = { "float16", 16, FLOAT },
+    [PITH_F64] = { "float64", 64, FLOAT },
+    [PITH_U32] = { "uint32", 32, INT },
+    [PITH_U64] = { "uint64", 64, INT },
+    [PITH_C64] = { "complex64", 64, OTHER },
+    [PITH_C128] = { "complex128", 128, OTHER },
+    [PITH_BF16] = { "bfloat16", 16, FLOAT },
+    [PITH_F8E4M3FN] = { "float8_e4m3fn", 8, FLOAT },
+    [PITH_F8E4M3FNUZ] = { "float8_e4m3fnuz", 8, FLOAT },
+    [PITH_F8E5M2] = { "float8_e5m2", 8, FLOAT },
+    [PITH_F8E5M2FNUZ] = { "float8_e5m2fnuz", 8, FLOAT },
+    [PITH_U4] = { "uint4", 4, INT },
+    [PITH_I4] = { "int4", 4, INT },
+    [PITH_F4E2M1] = { "float4_e2m1fn", 4, FLOAT },
+    [PITH_F8E8M0] = { "float8_e8m0fnu", 8, FLOAT },
+    [PITH_U2] = { "uint2", 2, INT },
+    [PITH_I2] = { "int2", 2, INT },
+};
+
+static int known(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED; }
+
+int pith_dtype_bits(int dtype) { return types[known(dtype)].bits; }
+
+const char *pith_dtype_name(int dtype) {
+    if (dtype == PITH_SEQUENCE) return "sequence";
+    if (dtype == PITH_NONE) return "none";
+    return types[known(dtype)].name;
+}
+
+bool pith_dtype_is_float(int dtype) { return types[known(dtype)].kind == FLOAT; }
+
+bool pith_dtype_is_int(int dtype) { return types[known(dtype)].kind == INT; }
+
+int64_t pith_dims_count(const int64_t *dims, int rank) {
+    int64_t count = 1;
+    bool zero = false, overflow = false;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0) return -1;
+        if (dims[i] == 0) zero = true;
+        else if (pith_mul_overflows(count, dims[i], &count)) overflow = true;
+    }
+    return zero ? 0 : overflow ? -1 : count;
+}
+
+bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes) {
+    int bits = pith_dtype_bits(dtype);
+    if (count < 0 || !bits) return false;
+    if (bits >= 8) return !pith_mul_overflows((uint64_t)count, (unsigned)bits / 8, bytes);
+    int64_t per_byte = 8 / bits;
+    *bytes = (size_t)(count / per_byte + (count % per_byte != 0));
+    return true;
+}
+
+const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {
+    size_t used = (size_t)snprintf(buffer, size, "[");
+    for (int i = 0; i < rank && used < size; i++) {
+        const char *comma = i ? ", " : "";
+        if (dims[i] == -1) used += (size_t)snprintf(buffer + used, size - used, "%s?", comma);
+        else used += (size_t)snprintf(buffer + used, size - used, "%s%lld", comma, (long long)dims[i]);
+    }
+    if (used < size) snprintf(buffer + used, size - used, "]");
+    return buffer;
+}

@@ -1,0 +1,134 @@
+/* file.c - whole files: mapped where they are regular files, read where the caller wants a copy. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+static const uint8_t nothing[1] = { 0 };
+
+/* First buffer for a pipe, whose size is not known. */
+#define PIPE_BUFFER ((size_t)64 << 10)
+
+static pith_status read_all(pith_file *file, int fd, size_t expected, bool regular, const char *path, pith_error *err) {
+    size_t capacity = regular ? expected : PIPE_BUFFER, size = 0;
+    uint8_t *data = pith_memory_alloc(file->allocator, capacity, 64);
+    if (!data) return pith_fail_memory(err, capacity);
+    while (!regular || size < capacity) {
+        if (size == capacity) {
+            uint8_t *grown = capacity > SIZE_MAX / 2 ? NULL : pith_memory_alloc(file->allocator, capacity * 2, 64);
+            if (!grown) {
+                pith_memory_free(file->allocator, data);
+                return pith_fail_memory(err, capacity * 2);
+            }
+            memcpy(grown, data, size);
+            pith_memory_free(file->allocator, data);
+            data = grown;
+            capacity *= 2;
+        }
+        ssize_t got = read(fd, data + size, capacity - size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            pith_memory_free(file->allocator, data);
+            return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+        }
+        if (got == 0) break;
+        size += (size_t)got;
+    }
+    file->data = data;
+    file->size = size;
+    return PITH_OK;
+}
+
+static pith_status open_fd(pith_file *file, int fd, const char *path, bool copy, pith_error *err) {
+    struct stat st;
+    if (fstat(fd, &st)) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return pith_fail(err, PITH_ERR_IO, "%s: is a directory", path);
+    bool regular = S_ISREG(st.st_mode);
+    bool stream = S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || strcmp(path, "/dev/stdin") == 0;
+    if (!regular && !(copy && stream)) return pith_fail(err, PITH_ERR_IO, "%s: not a regular file", path);
+    if (regular && (uint64_t)st.st_size > PTRDIFF_MAX) return pith_fail(err, PITH_ERR_IO, "%s: too large", path);
+    if (copy) return read_all(file, fd, (size_t)st.st_size, regular, path, err);
+    if (st.st_size == 0) {
+        file->data = nothing;
+        return PITH_OK;
+    }
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    file->data = data;
+    file->size = (size_t)st.st_size;
+    file->mapped = true;
+    return PITH_OK;
+}
+
+pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator,
+                           pith_error *err) {
+    /* O_NONBLOCK: a pipe nobody writes to must not hold us up before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
+    if (fd < 0) {
+        bool missing = errno == ENOENT || errno == ENOTDIR;
+        return pith_fail(err, missing ? PITH_ERR_NOT_FOUND : PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    pith_file opened = { .allocator = allocator ? allocator : &pith_allocator_default };
+    pith_status status = open_fd(&opened, fd, path, copy, err);
+    close(fd);
+    if (!status) *file = opened;
+    return status;
+}
+
+void pith_file_close(pith_file *file) {
+    if (file->mapped) munmap((void *)(uintptr_t)file->data, file->size);
+    else if (file->data && file->data != nothing) pith_memory_free(file->allocator, (void *)(uintptr_t)file->data);
+    *file = (pith_file){ 0 };
+}
+
+void pith_file_release(const pith_file *file, const void *begin, size_t bytes) {
+    if (!file->mapped) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)begin, to = from + bytes;
+    from = (from + page - 1) & ~(page - 1);
+    to &= ~(page - 1);
+    if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+bool pith_file_exists(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
+bool pith_dir_exists(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err) {
+    const char *fault = NULL;
+    if (!name.size) fault = "is empty";
+    else if (memchr(name.data, 0, name.size)) fault = "contains a NUL byte";
+    else if (name.data[0] == '/') fault = "is absolute";
+    for (size_t begin = 0; begin < name.size && !fault;) {
+        const char *slash = memchr(name.data + begin, '/', name.size - begin);
+        size_t end = slash ? (size_t)(slash - name.data) : name.size;
+        if (end - begin == 2 && name.data[begin] == '.' && name.data[begin + 1] == '.') fault = "leaves its folder";
+        begin = end + 1;
+    }
+    if (fault) {
+        return pith_fail(err, PITH_ERR_FORMAT, "file name \"" PITH_STR_FMT "\" %s", PITH_STR_ARG(name), fault);
+    }
+    size_t length = strlen(dir);
+    const char *slash = length && dir[length - 1] != '/' ? "/" : "";
+    size_t head = length + strlen(slash);
+    char *text = pith_arena_alloc(arena, head + name.size + 1);
+    if (!text) return pith_fail_memory(err, head + name.size + 1);
+    memcpy(text, dir, length);
+    memcpy(text + length, slash, head - length);
+    memcpy(text + head, name.data, name.size);
+    text[head + name.size] = 0;
+    *path = (pith_str){ text, head + name.size };
+    return PITH_OK;
+}

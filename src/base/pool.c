@@ -1,0 +1,190 @@
+/* pool.c - the process's thread pool.
+ *
+ * A run is a `job` on its caller's stack, linked into the list of open jobs. Idle threads take a place in the first job
+ * that wants more of them and then draw parts from its counter, as the caller does. The caller closes the job when the
+ * counter is exhausted (nobody can join any more) and waits until those who joined have left: only then may the job go.
+ * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
+ * under one lock only; what spinners look at is atomic. After fork a child has no threads, so it starts over. */
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/cpu.h"
+
+/* Longer than the pause between two steps of a small model, shorter than anybody's idle time. */
+#define SPIN_NS 50000
+/* Threads whatever is asked for; and their stacks: tasks keep large things in scratch. */
+#define THREADS_MAX 512
+#define STACK_BYTES ((size_t)1 << 20)
+
+typedef struct job {
+    struct job *next;
+    pith_task *task;
+    void *context;
+    size_t parts;
+    atomic_size_t drawn;
+    int wanted, joined; /* places for helpers, and those taken */
+    atomic_int active;  /* helpers still inside */
+} job;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    job *jobs;
+    int threads, sleepers, waiters;
+    atomic_uint epoch; /* moves on with each new job */
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
+
+/* Set while this thread runs a task; outside of runs it is always false. */
+static _Thread_local bool inside;
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether spinning can help: not when there are more threads than processors. */
+static bool may_spin(int threads) { return threads <= pith_cpu_get()->threads; }
+
+static void draw_parts(job *j, int worker) {
+    inside = true;
+    size_t part;
+    while ((part = atomic_fetch_add_explicit(&j->drawn, 1, memory_order_relaxed)) < j->parts)
+        j->task(j->context, part, worker);
+    inside = false;
+}
+
+/* The first open job that wants help, or NULL. */
+static job *find_job(void) {
+    job *j = pool.jobs;
+    while (j && (j->joined == j->wanted || atomic_load_explicit(&j->drawn, memory_order_relaxed) >= j->parts))
+        j = j->next;
+    return j;
+}
+
+static void *thread_main(void *unused) {
+    (void)unused;
+    pith_fpmode_enter();
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        job *j = find_job();
+        if (j) {
+            int worker = ++j->joined;
+            atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
+            pthread_mutex_unlock(&pool.lock);
+            draw_parts(j, worker);
+            pthread_mutex_lock(&pool.lock);
+            /* The last access to the job. */
+            if (atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1 && pool.waiters)
+                pthread_cond_broadcast(&pool.done);
+            continue;
+        }
+        unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
+        if (may_spin(pool.threads + 1)) {
+            pthread_mutex_unlock(&pool.lock);
+            int64_t limit = now_ns() + SPIN_NS;
+            while (atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen && now_ns() < limit)
+                for (int i = 0; i < 16; i++) relax();
+            pthread_mutex_lock(&pool.lock);
+        }
+        pool.sleepers++;
+        while (atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen)
+            pthread_cond_wait(&pool.work, &pool.lock);
+        pool.sleepers--;
+    }
+    return NULL;
+}
+
+static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
+
+static void after_fork_parent(void) { pthread_mutex_unlock(&pool.lock); }
+
+static void after_fork_child(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.done, NULL);
+    pool.jobs = NULL;
+    pool.threads = pool.sleepers = pool.waiters = 0;
+}
+
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+
+/* Called with the lock held. Fewer threads than wanted are no fault. */
+static void make_threads(int wanted) {
+    if (pool.threads >= wanted) return;
+    sigset_t all, old;
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr)) return;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    while (pool.threads < wanted && pthread_create(&thread, &attr, thread_main, NULL) == 0) pool.threads++;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* Called with the lock held: returns when no helper is inside the job. */
+static void wait_for_helpers(job *j) {
+    if (atomic_load_explicit(&j->active, memory_order_acquire) && may_spin(j->wanted + 1)) {
+        pthread_mutex_unlock(&pool.lock);
+        int64_t limit = now_ns() + SPIN_NS;
+        while (atomic_load_explicit(&j->active, memory_order_acquire) && now_ns() < limit)
+            for (int i = 0; i < 16; i++) relax();
+        pthread_mutex_lock(&pool.lock);
+    }
+    pool.waiters++;
+    while (atomic_load_explicit(&j->active, memory_order_acquire)) pthread_cond_wait(&pool.done, &pool.lock);
+    pool.waiters--;
+}
+
+void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
+    if (threads > THREADS_MAX) threads = THREADS_MAX;
+    if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
+    if (threads <= 1 || inside) {
+        bool before = inside;
+        inside = true;
+        for (size_t part = 0; part < parts; part++) task(context, part, 0);
+        inside = before;
+        return;
+    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    job j = { .task = task, .context = context, .parts = parts, .wanted = threads - 1 };
+
+    pthread_mutex_lock(&pool.lock);
+    make_threads(j.wanted);
+    job **last = &pool.jobs;
+    while (*last) last = &(*last)->next;
+    *last = &j;
+    atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed);
+    int sleepers = pool.sleepers;
+    pthread_mutex_unlock(&pool.lock);
+    if (sleepers > j.wanted)
+        for (int i = 0; i < j.wanted; i++) pthread_cond_signal(&pool.work);
+    else if (sleepers) pthread_cond_broadcast(&pool.work);
+
+    draw_parts(&j, 0);
+
+    pthread_mutex_lock(&pool.lock);
+    job **link = &pool.jobs;
+    while (*link != &j) link = &(*link)->next;
+    *link = j.next;
+    wait_for_helpers(&j);
+    pthread_mutex_unlock(&pool.lock);
+}
