@@ -67,7 +67,7 @@ fuzz:                           ## T seconds of each fuzz target (make fuzz T=36
 
 bench: all model                ## Pith beside its peers, interleaved
 	@tools/setup.sh build test
-	@"$$(tools/test_python.sh)" bench/bench.py --pith build/pith
+	@"$$(tools/test_python.sh)" bench/bench.py
 
 size: all                       ## bytes of the library and the command
 	@tools/size.sh build
