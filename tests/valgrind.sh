@@ -1,0 +1,13 @@
+#!/bin/bash
+# Runs the unit tests under valgrind; leaks and invalid accesses fail. Tests that fork or need hours are left out.
+build=${1:-build-test}
+failed=0
+for test in "$build"/tests/test_*; do
+    [ -x "$test" ] && [ -f "$test" ] || continue
+    case $(basename "$test") in *hostile* | *golden* | *bits* | *kernels*) continue ;; esac
+    echo "valgrind $(basename "$test")"
+    valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite "$test" >/tmp/valgrind.$$ 2>&1 ||
+        { cat /tmp/valgrind.$$; failed=1; }
+done
+rm -f /tmp/valgrind.$$
+exit $failed
