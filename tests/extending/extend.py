@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Follows docs/extending.md literally in a copy of the tree: each step may only add files and one list line.
+
+usage: extend.py SOURCE_DIR WORK_DIR [--jobs N]
+Then builds, runs a model with the new operator, checks that the new pass made it from Add(x, x), that every level's
+kernel gives the same bits, and that a tokenizer.json with the new step tokenises.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```", re.M | re.S)
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit(f"extending: {text}")
+
+
+def insert(path, line):
+    """Into its sorted place; passes.def is in running order, so there at the end."""
+    lines = path.read_text().splitlines()
+    entries = [i for i, old in enumerate(lines) if re.match(r"[A-Z_]+\(", old)]
+    same = [i for i in entries if lines[i].split("(")[0] == line.split("(")[0]]
+    if path.name == "passes.def":
+        place = (same or [len(lines) - 1])[-1] + 1
+    else:
+        key = lambda text: re.sub(r"\W+", " ", text).strip()
+        later = [i for i in same if key(lines[i]) > key(line)]
+        place = later[0] if later else (same[-1] + 1 if same else len(lines))
+    lines.insert(place, line)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def run(command, **more):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
+    check(done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--jobs", default="2")
+    args = parser.parse_args()
+    tree, build = args.work / "tree", args.work / "build"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    for name in ("CMakeLists.txt", "include", "src", "cli", "cmake"):
+        source = args.source / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name)
+        elif source.exists():
+            shutil.copy(source, tree / name)
+    added = 0
+    for kind, name, text in BLOCK.findall((args.source / "docs/extending.md").read_text()):
+        path = tree / name
+        if kind == "def":
+            check(text.count("\n") == 1, f"{name}: more than one list line")
+            insert(path, text.strip())
+        else:
+            check(not path.exists(), f"{name} exists already: a step may only add files")
+            path.write_text(text)
+        added += 1
+    check(added == 9, f"{added} blocks found in docs/extending.md, 9 expected")
+    run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
+    run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith"])
+    pith = build / "pith"
+
+    x = np.linspace(-3, 3, 37).astype(np.float32)
+    np.save(args.work / "x.npy", x)
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in ("x", "y")]
+    for op, inputs, domain in (("Twice", ["x"], "example"), ("Add", ["x", "x"], "")):
+        graph = helper.make_graph([helper.make_node(op, inputs, ["y"], domain=domain)], "g", ports[:1], ports[1:])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("example", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), args.work / f"{op}.onnx")
+    for level in ("scalar", "avx2", "avx512", "neon"):
+        out = args.work / f"out_{level}"
+        run([pith, "run", args.work / "Twice.onnx", "-i", f"x={args.work / 'x.npy'}", "-o", out], env={**os.environ, "PITH_ISA": level})
+        y = np.load(next(out.glob("*.npy")))
+        check(np.array_equal(y, 2 * x), f"{level}: Twice gives {y}")
+    steps = json.loads(run([pith, "inspect", "--json", args.work / "Add.onnx"]))
+    check("Twice" in json.dumps(steps), f"the pass did not make Twice from Add(x, x): {json.dumps(steps)[:500]}")
+
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": {"type": "Shout"},
+                 "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+                 "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "HELLO": 1, "hello": 2}, "unk_token": "[UNK]"}}
+    (args.work / "tokenizer.json").write_text(json.dumps(tokenizer))
+    ids = run([pith, "tokenize", "-m", args.work / "tokenizer.json"], input="hello\n")
+    check(json.loads(ids) == [1], f"Shout: {ids}")
+    print("extending: 9 steps added, built and seen working")
+
+
+if __name__ == "__main__":
+    main()
