@@ -1,0 +1,190 @@
+/* modules.c - modules.json, 1_Pooling/config.json, sentence_bert_config.json, config.json and
+ * config_sentence_transformers.json to one struct.
+ *
+ * Each file has a reader that fills its fields; a table says which file goes with which reader. The layout is that of
+ * Sentence Transformers: modules.json lists Transformer, Pooling, Normalize in the order they are applied, each with the
+ * folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. */
+#include "embed/modules.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+typedef struct reader {
+    pith_modules *modules;
+    const char *dir;
+    const pith_allocator *allocator;
+    pith_arena *arena;
+    pith_error *err;
+    pith_str pooling_dir; /* of the Pooling module; data is NULL if there is none */
+} reader;
+
+typedef void read_fn(pith_json *j, reader *r);
+
+/* Reads a file under dir with fn, or nothing if it does not exist. Strings that are kept must be copied by fn. */
+static pith_status read_file(reader *r, pith_str name, read_fn *fn) {
+    pith_str path;
+    PITH_TRY(pith_path_join(&path, r->arena, r->dir, name, r->err));
+    if (!pith_file_exists(path.data)) return PITH_OK;
+    pith_file file;
+    PITH_TRY(pith_file_open(&file, path.data, false, r->allocator, r->err));
+    pith_json j;
+    pith_error fault = PITH_ERROR_INIT; /* the scanner's own: r->err may be NULL */
+    pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, r->arena, &fault);
+    fn(&j, r);
+    pith_json_finish(&j);
+    pith_file_close(&file);
+    return j.failed ? pith_fail(r->err, fault.code, "%s", fault.message) : PITH_OK;
+}
+
+static pith_str keep(reader *r, pith_json *j, pith_str s) {
+    pith_str copy = pith_arena_str(r->arena, s);
+    if (!copy.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    return copy;
+}
+
+static int32_t count(pith_json *j) {
+    if (pith_json_null(j)) return 0;
+    int64_t n = pith_json_int(j);
+    return n > 0 && n < (1 << 30) ? (int32_t)n : 0;
+}
+
+/* Position tables of these families begin after the padding index. Source: transformers, create_position_ids_from_input_ids. */
+static bool positions_follow_padding(pith_str model_type) {
+    static const char *const types[] = { "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet",
+                                         "longformer", "roberta-prelayernorm", "data2vec-text", "ibert" };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (pith_str_is(model_type, types[i])) return true;
+    return false;
+}
+
+static void read_config(pith_json *j, reader *r) {
+    pith_modules *m = r->modules;
+    pith_str key;
+    bool offset = false;
+    int32_t pad = -1;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_position_embeddings")) m->positions = count(j);
+        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER) pad = count(j);
+        else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
+            offset = positions_follow_padding(pith_json_string(j));
+        else pith_json_skip(j);
+    }
+    m->pad_token_id = pad < 0 ? 0 : pad;
+    int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
+    if (offset && m->positions > first) m->positions -= first;
+}
+
+static void read_sentence_bert(pith_json *j, reader *r) {
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_seq_length")) r->modules->max_length = count(j);
+        else if (pith_str_is(key, "do_lower_case") && pith_json_peek(j) == PITH_JSON_BOOL && pith_json_bool(j))
+            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "texts lower-cased outside the tokenizer");
+        else pith_json_skip(j);
+    }
+}
+
+static void read_prompts(pith_json *j, reader *r) {
+    pith_prompt *prompts = NULL;
+    size_t n = 0, capacity = 0;
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_json_null(j)) continue;
+        if (!pith_arena_grow(r->arena, (void **)&prompts, n, &capacity, sizeof *prompts)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        pith_str name = keep(r, j, key);
+        pith_str text = keep(r, j, pith_json_string(j));
+        prompts[n++] = (pith_prompt){ name, text };
+    }
+    r->modules->prompts = prompts;
+    r->modules->prompt_count = n;
+}
+
+static void read_sentence_transformers(pith_json *j, reader *r) {
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "prompts") && pith_json_peek(j) == PITH_JSON_OBJECT) read_prompts(j, r);
+        else if (pith_str_is(key, "default_prompt_name") && pith_json_peek(j) == PITH_JSON_STRING)
+            r->modules->default_prompt = keep(r, j, pith_json_string(j));
+        else pith_json_skip(j);
+    }
+}
+
+static void read_pooling(pith_json *j, reader *r) {
+    static const struct { const char *key; uint32_t mode; } modes[PITH_POOL_MODES] = {
+        { "pooling_mode_cls_token", PITH_POOL_CLS },
+        { "pooling_mode_max_tokens", PITH_POOL_MAX },
+        { "pooling_mode_mean_tokens", PITH_POOL_MEAN },
+        { "pooling_mode_mean_sqrt_len_tokens", PITH_POOL_MEAN_SQRT },
+        { "pooling_mode_weightedmean_tokens", PITH_POOL_WEIGHTED },
+        { "pooling_mode_lasttoken", PITH_POOL_LAST },
+    };
+    pith_str key;
+    uint32_t pooling = 0;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        size_t i = 0;
+        while (i < PITH_POOL_MODES && !pith_str_is(key, modes[i].key)) i++;
+        if (i < PITH_POOL_MODES) pooling |= pith_json_bool(j) ? modes[i].mode : 0;
+        else if (pith_str_is(key, "include_prompt") && pith_json_peek(j) == PITH_JSON_BOOL)
+            r->modules->include_prompt = pith_json_bool(j);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && !pooling) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "no pooling mode that this build knows is set");
+    r->modules->pooling = pooling;
+}
+
+static void read_modules(pith_json *j, reader *r) {
+    r->modules->normalize = false;
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        pith_str key, type = PITH_STR(""), path = PITH_STR("");
+        pith_json_object(j);
+        while (pith_json_next_key(j, &key)) {
+            if (pith_str_is(key, "type")) type = pith_json_string(j);
+            else if (pith_str_is(key, "path")) path = pith_json_string(j);
+            else pith_json_skip(j);
+        }
+        size_t dot = type.size; /* the last part of the Python class is its name */
+        while (dot && type.data[dot - 1] != '.') dot--;
+        pith_str name = { type.data + dot, type.size - dot };
+        if (pith_str_is(name, "Pooling")) r->pooling_dir = keep(r, j, path);
+        else if (pith_str_is(name, "Normalize")) r->modules->normalize = true;
+        else if (!pith_str_is(name, "Transformer"))
+            pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                           "module '" PITH_STR_FMT "' (this build knows Transformer, Pooling and Normalize)",
+                           PITH_STR_ARG(type));
+    }
+}
+
+pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith_allocator *allocator,
+                              pith_arena *arena, pith_error *err) {
+    *modules = (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true };
+    reader r = { modules, dir, allocator, arena, err, { NULL, 0 } };
+    static const struct { const char *name; read_fn *fn; } files[] = {
+        { "config.json", read_config },
+        { "sentence_bert_config.json", read_sentence_bert },
+        { "config_sentence_transformers.json", read_sentence_transformers },
+        { "modules.json", read_modules },
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        PITH_TRY(read_file(&r, pith_str_of(files[i].name), files[i].fn));
+    if (!r.pooling_dir.data) return PITH_OK;
+    pith_str config = pith_arena_printf(arena, "%s%sconfig.json", r.pooling_dir.data, r.pooling_dir.size ? "/" : "");
+    if (!config.data) return pith_fail_memory(err, r.pooling_dir.size);
+    return read_file(&r, config, read_pooling);
+}
+
+int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer) {
+    int32_t length = flag > 0 ? flag : modules->max_length ? modules->max_length : tokenizer;
+    if (modules->positions && (!length || length > modules->positions)) length = modules->positions;
+    return length;
+}
