@@ -88,6 +88,37 @@ void pith_file_close(pith_file *file) {
     *file = (pith_file){ 0 };
 }
 
+pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path, pith_error *err) {
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->items[i].path, path)) continue;
+        *bytes = (pith_str){ (const char *)files->items[i].data, files->items[i].size };
+        return PITH_OK;
+    }
+    void *items = files->items;
+    pith_str name = pith_arena_str(files->arena, pith_str_of(path));
+    if (!name.data || !pith_arena_grow(files->arena, &items, files->count, &files->capacity, sizeof *files->items))
+        return pith_fail_memory(err, sizeof *files->items);
+    files->items = items;
+    pith_file *file = &files->items[files->count];
+    PITH_TRY(pith_file_open(file, path, files->copy, files->arena->allocator, err));
+    file->path = name.data;
+    files->count++;
+    *bytes = (pith_str){ (const char *)file->data, file->size };
+    return PITH_OK;
+}
+
+void pith_files_close(pith_files *files) {
+    while (files->count) pith_file_close(&files->items[--files->count]);
+}
+
+void pith_files_release(const pith_files *files, const void *begin, size_t bytes) {
+    for (size_t i = 0; i < files->count; i++) {
+        const pith_file *file = &files->items[i];
+        uintptr_t offset = (uintptr_t)begin - (uintptr_t)file->data;
+        if (offset < file->size && bytes <= file->size - offset) pith_file_release(file, begin, bytes);
+    }
+}
+
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes) {
     if (!file->mapped) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)begin, to = from + bytes;

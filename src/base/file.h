@@ -11,6 +11,7 @@ typedef struct pith_file {
     size_t size;
     bool mapped; /* else read into memory of the allocator */
     const pith_allocator *allocator;
+    const char *path; /* set by pith_files_open */
 } pith_file;
 
 /* copy: read instead of map. Directories, devices and pipes are refused (pipes and /dev/stdin are read when copy is set). */

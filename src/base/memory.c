@@ -121,7 +121,8 @@ static void *alloc_aligned(pith_arena *arena, size_t bytes, size_t alignment) {
     }
     size_t next = arena->total < CHUNK_MIN ? CHUNK_MIN : arena->total > CHUNK_MAX ? CHUNK_MAX : arena->total;
     bool own = head && bytes > next / 4 && head->size - head->used >= 2 * STEP;
-    struct pith_arena_chunk *chunk = chunk_new(arena, own || bytes > next ? bytes : next);
+    bool tight = arena->limit && arena->limit - arena->total < next + sizeof(struct pith_arena_chunk);
+    struct pith_arena_chunk *chunk = chunk_new(arena, own || tight || bytes > next ? bytes : next);
     if (!chunk) return NULL;
     chunk->used = bytes;
     if (own) {

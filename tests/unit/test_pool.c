@@ -1,0 +1,321 @@
+/* The thread pool and the processor: every part once, worker numbers unique, nesting, several callers, fork, signals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/dtype.h"
+#include "base/pool.h"
+
+#define PARTS 1000
+#define WORKERS 8
+
+typedef struct record {
+    atomic_int seen[PARTS];
+    atomic_int busy[WORKERS]; /* how many parts run under this worker's number now */
+    atomic_int clashes;
+    int threads;
+} record;
+
+static void note(void *context, size_t part, int worker) {
+    record *r = context;
+    if (worker < 0 || worker >= r->threads || atomic_fetch_add(&r->busy[worker], 1)) atomic_fetch_add(&r->clashes, 1);
+    atomic_fetch_add(&r->seen[part], 1);
+    for (volatile int i = 0; i < 200; i = i + 1) continue;
+    atomic_fetch_sub(&r->busy[worker], 1);
+}
+
+static int run_once(int threads, size_t parts) {
+    record *r = calloc(1, sizeof *r);
+    r->threads = threads;
+    pith_pool_run(note, r, parts, threads);
+    int faults = atomic_load(&r->clashes);
+    for (size_t i = 0; i < PARTS; i++) faults += atomic_load(&r->seen[i]) != (i < parts);
+    free(r);
+    return faults;
+}
+
+static void every_part_once(void **state) {
+    (void)state;
+    for (int round = 0; round < 50; round++)
+        for (int threads = 1; threads <= WORKERS; threads++)
+            for (size_t parts = 0; parts < 40; parts += 3) assert_int_equal(run_once(threads, parts), 0);
+    assert_int_equal(run_once(WORKERS, PARTS), 0);
+}
+
+/* Plain writes of the tasks must be visible to the caller without more ado. */
+static void write_plain(void *context, size_t part, int worker) {
+    (void)worker;
+    ((size_t *)context)[part] = part * part;
+}
+
+static void results_are_visible(void **state) {
+    (void)state;
+    static size_t results[PARTS];
+    for (int round = 0; round < 300; round++) {
+        memset(results, 0, sizeof results);
+        pith_pool_run(write_plain, results, PARTS, 4);
+        for (size_t i = 0; i < PARTS; i++) assert_int_equal(results[i], i * i);
+        if (round % 100 == 0) usleep(2000); /* the threads fall asleep */
+    }
+}
+
+static void *caller(void *faults) {
+    for (int i = 0; i < 100; i++) *(int *)faults += run_once(3, 50);
+    return NULL;
+}
+
+static void several_callers(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    int faults[4] = { 0 };
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, caller, &faults[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(faults[i], 0);
+    }
+}
+
+static void inner(void *context, size_t part, int worker) {
+    (void)part;
+    if (worker) atomic_fetch_add((atomic_int *)context, 1000000);
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void outer(void *context, size_t part, int worker) {
+    (void)part;
+    (void)worker;
+    pith_pool_run(inner, context, 10, 4);
+}
+
+static void nested_runs_stay_on_their_thread(void **state) {
+    (void)state;
+    atomic_int count = 0;
+    pith_pool_run(outer, &count, 20, 4);
+    assert_int_equal(atomic_load(&count), 200);
+}
+
+typedef struct masks {
+    pthread_t caller;
+    atomic_int open;
+    atomic_int others;
+} masks;
+
+static void look_at_mask(void *context, size_t part, int worker) {
+    (void)part;
+    (void)worker;
+    masks *m = context;
+    usleep(100);
+    if (pthread_equal(pthread_self(), m->caller)) return;
+    atomic_fetch_add(&m->others, 1);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    if (!sigismember(&mask, SIGTERM) || !sigismember(&mask, SIGALRM)) atomic_fetch_add(&m->open, 1);
+}
+
+static void signals_are_blocked(void **state) {
+    (void)state;
+    masks m = { .caller = pthread_self() };
+    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith_pool_run(look_at_mask, &m, 8, 4);
+    assert_true(atomic_load(&m.others) > 0);
+    assert_int_equal(atomic_load(&m.open), 0);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_false(sigismember(&mask, SIGTERM));
+}
+
+#ifndef __SANITIZE_THREAD__ /* which refuses threads after a fork of a process that has some */
+static atomic_int stop_calling;
+
+static void *call_all_the_time(void *unused) {
+    (void)unused;
+    while (!atomic_load(&stop_calling)) run_once(3, 20);
+    return NULL;
+}
+
+static void works_after_fork(void **state) {
+    (void)state;
+    pthread_t thread;
+    atomic_store(&stop_calling, 0);
+    assert_int_equal(pthread_create(&thread, NULL, call_all_the_time, NULL), 0);
+    for (int i = 0; i < 30; i++) {
+        assert_int_equal(run_once(4, 30), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            _exit(run_once(4, 100) + run_once(2, 10));
+        }
+        assert_int_equal(run_once(4, 30), 0);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    atomic_store(&stop_calling, 1);
+    pthread_join(thread, NULL);
+}
+#endif
+
+static volatile float tiny = 1e-38f, hundredth = 0.01f;
+
+static void is_gradual(void *context, size_t part, int worker) {
+    (void)part;
+    (void)worker;
+    if (tiny * hundredth == 0) atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void floating_point_mode(void **state) {
+    (void)state;
+    atomic_int flushed = 0;
+    pith_fpmode host = pith_fpmode_enter();
+#if defined(__x86_64__)
+    unsigned mxcsr = 0x1F80 | 0x8040 | 0x6000; /* flush, denormals are zero, round towards zero */
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    assert_true(tiny * hundredth == 0);
+    pith_fpmode mode = pith_fpmode_enter();
+    assert_true(tiny * hundredth != 0);
+    pith_pool_run(is_gradual, &flushed, 100, 4);
+    pith_fpmode_leave(mode);
+    assert_true(tiny * hundredth == 0);
+#else
+    pith_pool_run(is_gradual, &flushed, 100, 4);
+#endif
+    pith_fpmode_leave(host);
+    assert_int_equal(atomic_load(&flushed), 0);
+}
+
+static void processor(void **state) {
+    (void)state;
+    const pith_cpu *cpu = pith_cpu_get();
+    assert_ptr_equal(cpu, pith_cpu_get());
+    assert_true(cpu->supported & 1u << PITH_ISA_scalar);
+    assert_true(cpu->supported >> cpu->isa & 1);
+    assert_true(cpu->threads >= 1 && cpu->l1d >= 1024 && cpu->l2 >= cpu->l1d && cpu->l3 >= cpu->l2 / 2);
+    assert_string_equal(pith_isa_name(PITH_ISA_scalar), "scalar");
+}
+
+/* The limits are read once a process, so each case is a process of its own. */
+static void limits_from_outside(void **state) {
+    (void)state;
+    uint32_t supported = pith_cpu_get()->supported;
+    pith_isa unlimited = pith_cpu_get()->isa;
+    static const struct { const char *value; int isa; } cases[] = {
+        { "scalar", PITH_ISA_scalar }, { "avx2", PITH_ISA_avx2 }, { "avx512", PITH_ISA_avx512 }, { "neon", PITH_ISA_neon },
+        { "sse9", -1 }, { "", -1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool there = cases[i].isa >= 0 && (supported >> cases[i].isa & 1);
+        char command[600];
+        snprintf(command, sizeof command, "PITH_ISA='%s' taskset -c %d /proc/%d/exe --cpu", cases[i].value, sched_getcpu(), (int)getpid());
+        FILE *pipe = popen(command, "r");
+        int isa = -1, threads = -1;
+        assert_int_equal(fscanf(pipe, "%d %d", &isa, &threads), 2);
+        pclose(pipe);
+        assert_int_equal(threads, 1);
+        if (there || cases[i].isa < 0) assert_int_equal(isa, there ? cases[i].isa : (int)unlimited);
+    }
+}
+
+static void put(const char *dir, const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    for (char *p = path + strlen(dir) + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(path, 0777);
+        *p = '/';
+    }
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void quotas(void **state) {
+    (void)state;
+    char dir[] = "/tmp/pith-quota-XXXXXX", proc[64], command[96];
+    assert_non_null(mkdtemp(dir));
+    snprintf(proc, sizeof proc, "%s/proc", dir);
+    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    put(dir, "proc", "0::/a/b\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    put(dir, "a/b/cpu.max", "max 100000\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    put(dir, "a/cpu.max", "250000 100000\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 3);
+    put(dir, "a/b/cpu.max", "50000 100000\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 1);
+    put(dir, "proc", "12:cpu,cpuacct:/x\n3:memory:/a\n0::/\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    put(dir, "cpu/cpu.cfs_quota_us", "-1\n");
+    put(dir, "cpu/cpu.cfs_period_us", "100000\n");
+    put(dir, "cpu/x/cpu.cfs_quota_us", "400001\n");
+    put(dir, "cpu/x/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 5);
+    put(dir, "cpu.max", "200000 100000\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 2);
+    put(dir, "proc", "nonsense\n::\n0:\n");
+    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void dtypes(void **state) {
+    (void)state;
+    size_t bytes;
+    assert_int_equal(pith_dtype_bits(PITH_I4), 4);
+    assert_int_equal(pith_dtype_bits(0), 0);
+    assert_int_equal(pith_dtype_bits(-1), 0);
+    assert_int_equal(pith_dtype_bits(1000), 0);
+    assert_string_equal(pith_dtype_name(PITH_I64), "int64");
+    assert_string_equal(pith_dtype_name(99), "unknown");
+    assert_true(pith_dtype_is_float(PITH_BF16) && !pith_dtype_is_float(PITH_I8) && pith_dtype_is_int(PITH_U2) && !pith_dtype_is_int(PITH_BOOL));
+    assert_true(pith_dtype_bytes(PITH_U4, 3, &bytes) && bytes == 2);
+    assert_true(pith_dtype_bytes(PITH_I2, 5, &bytes) && bytes == 2);
+    assert_true(pith_dtype_bytes(PITH_F4E2M1, INT64_MAX, &bytes) && bytes == (size_t)1 << 62);
+    assert_true(pith_dtype_bytes(PITH_STRING, 3, &bytes) && bytes == 3 * sizeof(pith_str));
+    assert_false(pith_dtype_bytes(PITH_F64, INT64_MAX / 2, &bytes));
+    assert_false(pith_dtype_bytes(PITH_F32, -1, &bytes));
+    assert_false(pith_dtype_bytes(PITH_UNDEFINED, 1, &bytes));
+    const int64_t dims[] = { 2, -1, 384 }, large[] = { INT64_MAX, 2, 0 };
+    char text[32];
+    assert_string_equal(pith_dims_text(dims, 3, text, sizeof text), "[2, ?, 384]");
+    assert_string_equal(pith_dims_text(dims, 0, text, sizeof text), "[]");
+    assert_string_equal(pith_dims_text(dims, 3, text, 6), "[2, ?");
+    assert_int_equal(pith_dims_count(dims, 3), -1);
+    assert_int_equal(pith_dims_count(dims, 1), 2);
+    assert_int_equal(pith_dims_count(dims, 0), 1);
+    assert_int_equal(pith_dims_count(large, 2), -1);
+    assert_int_equal(pith_dims_count(large, 3), 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--cpu") == 0) {
+        printf("%d %d\n", (int)pith_cpu_get()->isa, pith_cpu_get()->threads);
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_part_once),     cmocka_unit_test(results_are_visible),
+        cmocka_unit_test(several_callers),     cmocka_unit_test(nested_runs_stay_on_their_thread),
+        cmocka_unit_test(signals_are_blocked),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(works_after_fork),
+#endif
+        cmocka_unit_test(floating_point_mode), cmocka_unit_test(processor),
+        cmocka_unit_test(limits_from_outside), cmocka_unit_test(quotas),
+        cmocka_unit_test(dtypes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
