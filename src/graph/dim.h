@@ -39,7 +39,9 @@ size_t pith_dims_symbol_count(const pith_dims *dims);
 int32_t pith_dim_symbol_index(const pith_dims *dims, pith_dim d); /* -1 if d is not a plain symbol */
 pith_str pith_dims_symbol_name(const pith_dims *dims, int32_t index);
 pith_dim pith_dim_eval(const pith_dims *dims, pith_dim d, const pith_dim *values);
-/* "sequence*12", "?", "384". */
+/* Which size of which symbol makes d equal to value; false if d is not a * symbol + b, or no size does. */
+bool pith_dim_solve(const pith_dims *dims, pith_dim d, int64_t value, int32_t *symbol, int64_t *size);
+/* "12*sequence", "?", "384". */
 const char *pith_dim_text(const pith_dims *dims, pith_dim d, char *buffer, size_t size);
 
 #endif

@@ -7,7 +7,8 @@
  *   - value->users lists exactly the node inputs that name it; graph outputs are counted in output_uses
  *   - inputs and outputs of a node may be NULL (absent optional), values never dangle
  *   - a node with subgraphs names every outer value they use as a trailing input (captures): a subgraph sees the outer
- *     graph only through its own capture values, the i-th paired with input (input_count - capture_count + i) */
+ *     graph only through its own capture values, the i-th paired with input (input_count - capture_count + i); every
+ *     subgraph of the node has capture_count captures, used or not */
 #ifndef PITH_GRAPH_GRAPH_H
 #define PITH_GRAPH_GRAPH_H
 
@@ -22,6 +23,8 @@ typedef struct pith_value pith_value;
 
 /* Integer tensors up to this many elements have their contents followed through shape arithmetic. */
 #define PITH_ELEMS_MAX 64
+
+#define PITH_OPSET_NEWEST INT32_MAX
 
 /* What is known of a value before it is computed. */
 typedef struct pith_type {
@@ -49,8 +52,10 @@ struct pith_value {
     pith_str name; /* "" is allowed for values made by passes */
     pith_value_kind kind;
     uint32_t id; /* dense, graph->values[id] */
+    pith_graph *graph;
     pith_type type;
-    pith_type *hint; /* as declared in value_info or outputs; never trusted; NULL if not declared */
+    pith_type *hint; /* as declared in inputs, value_info or outputs; never trusted; NULL if not declared */
+    bool warned;     /* that the hint is wrong */
     pith_node *producer;
     pith_use *users;
     size_t user_count, user_capacity;
@@ -87,7 +92,7 @@ typedef struct pith_attr {
 struct pith_node {
     pith_str name, domain, op_type; /* domain "" is ai.onnx */
     pith_str overload;
-    int32_t opset;                  /* of its domain in the model */
+    int32_t opset;                  /* of its domain in the model; PITH_OPSET_NEWEST for nodes that passes make */
     int32_t index;                  /* place in the file, for messages; -1 if a pass made it */
     const struct pith_op *op;       /* set by pith_ops_bind */
     pith_value **inputs, **outputs;
@@ -95,7 +100,8 @@ struct pith_node {
     pith_attr *attrs;
     size_t attr_count;
     pith_node *prev, *next;
-    pith_graph *graph;
+    pith_graph *graph; /* NULL once removed */
+    uint32_t mark;     /* scratch of one walk over the graph */
 };
 
 typedef struct pith_opset {
@@ -121,6 +127,7 @@ struct pith_graph {
     pith_graph *parent;     /* of a subgraph; NULL for the main graph */
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
+    const pith_str *output_names; /* as in the file, whatever passes do to the values; set by pith_ops_bind */
     pith_value **values;
     size_t value_count, value_capacity;
     pith_node *first, *last;
@@ -151,11 +158,18 @@ pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); 
 pith_status pith_node_set_input_count(pith_node *node, int count);             /* new ones are NULL */
 pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */
 void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
+void pith_node_detach(pith_node *node); /* the same, but outputs may be in use: another node must make them at once */
 void pith_node_move_before(pith_node *node, pith_node *before);
 /* Removes nodes none of whose outputs is used, until none is left; returns how many went. */
 size_t pith_graph_sweep(pith_graph *graph);
 /* Sorts the nodes topologically, stable; a cycle is PITH_ERR_FORMAT naming a node on it. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
+/* Puts a copy of body's nodes in the place of node: inputs (body->input_count of them) and the node's captures stand for
+ * the body's, the node's outputs are made by the copy. Attribute references are resolved from the node's attributes, then
+ * from function's defaults (function may be NULL if body has none). The node is removed. An attribute without value, or
+ * a missing input that is the body's output, is PITH_ERR_FORMAT. */
+pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
+                              const pith_function *function, pith_error *err);
 /* The invariants above. */
 pith_status pith_graph_check(const pith_graph *graph, pith_error *err);
 

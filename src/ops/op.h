@@ -37,6 +37,7 @@ typedef struct pith_infer {
     int in_count, out_count;
     pith_arena *arena;              /* for elems */
     pith_error *err;
+    bool strict;                    /* declared shapes that contradict are errors */
 } pith_infer;
 
 typedef struct pith_prepare {
@@ -62,7 +63,7 @@ typedef struct pith_exec {
     /* 64-byte aligned memory that lives until the end of the run; NULL if out. */
     void *(*alloc)(struct pith_exec *exec, size_t bytes);
     /* Runs the subgraph in the node's graph attribute: inputs are the subgraph's inputs by position; captures are taken
-     * from the node's trailing inputs. outputs are filled and live until the end of the run. */
+     * from the node's trailing inputs. outputs are filled and live until the next call for this attribute in this run. */
     pith_status (*subgraph)(struct pith_exec *exec, const struct pith_run *run, const char *attribute,
                             const pith_tensor *inputs, size_t input_count, pith_tensor *outputs, size_t output_count);
 } pith_exec;
@@ -117,6 +118,11 @@ pith_status pith_op_infer_node(pith_infer *c);
 /* Sets the error with the code; the caller's caller adds the node's place. */
 #define pith_op_fail(context, ...) pith_fail((context)->err, PITH_ERR_ARGUMENT, __VA_ARGS__)
 
+/* Types of the outputs of the node's subgraph for these types of its inputs (their contents are taken to vary from call
+ * to call; captures come from the node's trailing inputs). At load the subgraph's values get their types; at bind only
+ * dtypes are given back. Counts must be the subgraph's. */
+pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith_type *in, size_t in_count,
+                                pith_type *out, size_t out_count);
 /* NumPy broadcast of two shapes into out (dims and rank only). Unequal symbolic dims become unknown. */
 pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_type *b, pith_type *out);
 /* axis in [-rank, rank) made non-negative, or an error that names it. */

@@ -1,0 +1,160 @@
+/* inline.c - a body of nodes put in the place of a node: model-local functions, branches known beforehand.
+ *
+ * Values are mapped by their id in the body. An output of the node is given to the copied node that makes it; only an
+ * output that is an input, a constant or a second name of the body's value has its users moved instead. */
+#include "base/error.h"
+#include "graph/graph.h"
+
+typedef struct cloner {
+    pith_arena *arena;
+    const pith_node *call;           /* whose attributes stand behind references; NULL: there are none */
+    const pith_function *function;
+    pith_error *err;
+} cloner;
+
+static pith_status out_of_memory(cloner *c) { return pith_fail_memory(c->err, 0); }
+
+static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *from, pith_graph *parent);
+
+/* Copies the attribute, with what stands behind a reference; *present is false if that is left out in the call. */
+static pith_status clone_attr(cloner *c, pith_attr *out, bool *present, const pith_attr *attr, pith_graph *parent) {
+    const pith_attr *from = attr;
+    *present = true;
+    if (attr->reference.size && c->call) {
+        from = NULL;
+        for (size_t i = 0; i < c->call->attr_count && !from; i++)
+            if (pith_str_eq(c->call->attrs[i].name, attr->reference)) from = &c->call->attrs[i];
+        for (size_t i = 0; c->function && i < c->function->default_count && !from; i++)
+            if (pith_str_eq(c->function->defaults[i].name, attr->reference)) from = &c->function->defaults[i];
+        if (!from) {
+            *present = false;
+            return PITH_OK;
+        }
+    }
+    *out = *from;
+    out->name = attr->name;
+    if (from->kind == PITH_ATTR_GRAPH) return clone_graph(c, &out->graph, from->graph, parent);
+    if (from->kind != PITH_ATTR_GRAPHS) return PITH_OK;
+    pith_graph **graphs = pith_arena_array(c->arena, from->count, sizeof *graphs);
+    if (!graphs) return out_of_memory(c);
+    for (size_t i = 0; i < from->count; i++) PITH_TRY(clone_graph(c, &graphs[i], from->graphs[i], parent));
+    out->graphs = graphs;
+    return PITH_OK;
+}
+
+/* map has an entry per value of the node's graph; outputs that are not mapped yet become new values. */
+static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, const pith_node *from, pith_value **map) {
+    pith_value **inputs = pith_arena_array(c->arena, (size_t)from->input_count, sizeof *inputs);
+    pith_value **outputs = pith_arena_array(c->arena, (size_t)from->output_count, sizeof *outputs);
+    pith_attr *attrs = pith_arena_array(c->arena, from->attr_count, sizeof *attrs);
+    if (!inputs || !outputs || !attrs) return out_of_memory(c);
+    for (int i = 0; i < from->input_count; i++) inputs[i] = from->inputs[i] ? map[from->inputs[i]->id] : NULL;
+    for (int i = 0; i < from->output_count; i++) {
+        if (!from->outputs[i]) continue;
+        pith_value **made = &map[from->outputs[i]->id];
+        if (!*made) *made = pith_graph_add_value(to, from->outputs[i]->name, PITH_VALUE_NODE);
+        if (!*made) return out_of_memory(c);
+        outputs[i] = *made;
+    }
+    pith_node *node = pith_graph_add_node(to, before, "", "", inputs, from->input_count, outputs, from->output_count);
+    if (!node) return out_of_memory(c);
+    node->name = from->name;
+    node->domain = from->domain;
+    node->op_type = from->op_type;
+    node->overload = from->overload;
+    node->opset = from->opset;
+    node->index = from->index;
+    node->op = from->op;
+    node->capture_count = from->capture_count;
+    node->attrs = attrs;
+    for (size_t i = 0; i < from->attr_count; i++) {
+        bool present;
+        PITH_TRY(clone_attr(c, &attrs[node->attr_count], &present, &from->attrs[i], to));
+        node->attr_count += present;
+    }
+    return PITH_OK;
+}
+
+/* Constants and values nobody makes; those in the map already stay. */
+static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *from, pith_value **map) {
+    for (size_t i = 0; i < from->value_count; i++) {
+        const pith_value *value = from->values[i];
+        if (map[i] || value->kind == PITH_VALUE_NODE) continue;
+        if (value->kind == PITH_VALUE_CONST && value->user_count == 0 && value->output_uses == 0) continue;
+        map[i] = pith_graph_add_value(to, value->name, value->kind);
+        if (!map[i]) return out_of_memory(c);
+        map[i]->type = value->type;
+        map[i]->hint = value->hint;
+    }
+    return PITH_OK;
+}
+
+static pith_status clone_list(cloner *c, pith_value ***out, pith_value *const *from, size_t count, pith_value *const *map) {
+    *out = pith_arena_array(c->arena, count, sizeof **out);
+    if (!*out) return out_of_memory(c);
+    for (size_t i = 0; i < count; i++) (*out)[i] = map[from[i]->id];
+    return PITH_OK;
+}
+
+static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *from, pith_graph *parent) {
+    pith_graph *to;
+    PITH_TRY(pith_graph_create(&to, c->arena, parent, c->err));
+    pith_value **map = pith_arena_array(c->arena, from->value_count, sizeof *map);
+    if (!map) return out_of_memory(c);
+    to->name = from->name;
+    to->opsets = from->opsets;
+    to->opset_count = from->opset_count;
+    PITH_TRY(clone_values(c, to, from, map));
+    for (const pith_node *node = from->first; node; node = node->next) PITH_TRY(clone_node(c, to, NULL, node, map));
+    PITH_TRY(clone_list(c, &to->inputs, from->inputs, from->input_count, map));
+    PITH_TRY(clone_list(c, &to->captures, from->captures, from->capture_count, map));
+    PITH_TRY(clone_list(c, &to->outputs, from->outputs, from->output_count, map));
+    to->input_count = from->input_count;
+    to->capture_count = from->capture_count;
+    to->output_count = from->output_count;
+    for (size_t i = 0; i < to->output_count; i++)
+        if (to->outputs[i]) to->outputs[i]->output_uses++;
+    *out = to;
+    return PITH_OK;
+}
+
+pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
+                              const pith_function *function, pith_error *err) {
+    pith_graph *graph = node->graph;
+    cloner c = { graph->arena, function ? node : NULL, function, err };
+    pith_value **map = pith_arena_array(c.arena, body->value_count, sizeof *map);
+    bool *absent = pith_arena_array(c.arena, body->value_count, sizeof *absent);
+    if (!map || !absent) return out_of_memory(&c);
+    for (size_t i = 0; i < body->input_count; i++) {
+        map[body->inputs[i]->id] = inputs[i];
+        absent[body->inputs[i]->id] = !inputs[i];
+    }
+    for (size_t i = 0; i < body->capture_count; i++) {
+        map[body->captures[i]->id] = node->inputs[node->input_count - node->capture_count + (int)i];
+    }
+    for (int i = 0; i < node->output_count && (size_t)i < body->output_count; i++) {
+        const pith_value *value = body->outputs[i];
+        if (!node->outputs[i]) continue;
+        if (absent[value->id]) {
+            return pith_fail(err, PITH_ERR_FORMAT, "output %d of the body is an input that is missing", i);
+        }
+        if (value->kind == PITH_VALUE_NODE && !map[value->id]) map[value->id] = node->outputs[i];
+    }
+    pith_node *before = node->next;
+    pith_node_detach(node);
+    for (size_t i = 0; i < body->value_count; i++) {
+        const pith_value *value = body->values[i];
+        if (map[i] || value->kind != PITH_VALUE_CONST) continue;
+        if (value->user_count == 0 && value->output_uses == 0) continue;
+        map[i] = pith_graph_add_const(graph, value->name, value->type.data);
+        if (!map[i]) return out_of_memory(&c);
+    }
+    for (const pith_node *n = body->first; n; n = n->next) PITH_TRY(clone_node(&c, graph, before, n, map));
+    for (int i = 0; i < node->output_count && (size_t)i < body->output_count; i++) {
+        if (!node->outputs[i]) continue;
+        pith_value *value = map[body->outputs[i]->id];
+        if (!value) return pith_fail(err, PITH_ERR_FORMAT, "output %d of the body is made by no node", i);
+        if (value != node->outputs[i] && pith_value_replace(node->outputs[i], value)) return out_of_memory(&c);
+    }
+    return PITH_OK;
+}

@@ -1,0 +1,101 @@
+/* op.c - looking up operators, and what operator files share. */
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+
+const pith_op *pith_op_find(pith_str domain, pith_str name) {
+    if (pith_str_is(domain, "ai.onnx")) domain = PITH_STR("");
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        if (pith_str_is(name, pith_op_table[i]->name) && pith_str_is(domain, pith_op_table[i]->domain)) return pith_op_table[i];
+    }
+    return NULL;
+}
+
+static const char *shape_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
+    size_t used = (size_t)snprintf(buffer, size, "[");
+    for (int i = 0; i < type->rank && used < size; i++) {
+        char dim[64];
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "",
+                                 pith_dim_text(dims, type->dims[i], dim, sizeof dim));
+    }
+    if (used < size) snprintf(buffer + used, size - used, "]");
+    return buffer;
+}
+
+/* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */
+static bool broadcast_dim(pith_dim a, pith_dim b, pith_dim *out) {
+    if (a == 1 || b == 1) *out = a == 1 ? b : a;
+    else if (pith_dim_known(a) && pith_dim_known(b)) *out = a;
+    else if (pith_dim_known(a) || pith_dim_known(b)) *out = pith_dim_known(a) ? a : b;
+    else *out = pith_dim_equal(a, b) ? a : PITH_DIM_UNKNOWN;
+    return !(pith_dim_known(a) && pith_dim_known(b) && a != b && a != 1 && b != 1);
+}
+
+pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_type *b, pith_type *out) {
+    if (a->rank < 0 || b->rank < 0) {
+        out->rank = -1;
+        return PITH_OK;
+    }
+    int rank = a->rank > b->rank ? a->rank : b->rank;
+    pith_dim dims[PITH_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        int from_a = i - (rank - a->rank), from_b = i - (rank - b->rank);
+        if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b], &dims[i])) continue;
+        char text_a[256], text_b[256];
+        return pith_op_fail(c, "shapes %s and %s do not broadcast", shape_text(c->dims, a, text_a, sizeof text_a),
+                            shape_text(c->dims, b, text_b, sizeof text_b));
+    }
+    out->rank = rank;
+    for (int i = 0; i < rank; i++) out->dims[i] = dims[i];
+    return PITH_OK;
+}
+
+pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error *err) {
+    if (axis < -(int64_t)rank || axis >= rank) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "axis %" PRId64 " is outside of rank %d", axis, rank);
+    }
+    *result = (int)(axis < 0 ? axis + rank : axis);
+    return PITH_OK;
+}
+
+pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims) {
+    pith_tensor *t = r->out[output];
+    size_t bytes;
+    if (rank > PITH_MAX_RANK) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
+    if (dtype == PITH_SEQUENCE || dtype == PITH_NONE) {
+        int64_t items = dtype == PITH_SEQUENCE ? dims[0] : 0;
+        if (items < 0 || (uint64_t)items > SIZE_MAX / sizeof(pith_tensor)) return pith_op_fail(r, "sequence is too long");
+        bytes = (size_t)items * sizeof(pith_tensor);
+    } else if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) {
+        char text[256];
+        return pith_fail(r->err, PITH_ERR_RUN, "output %d of shape %s is too large", output,
+                         pith_dims_text(dims, rank, text, sizeof text));
+    }
+    void *data = r->exec->alloc(r->exec, bytes);
+    if (!data) return pith_fail_memory(r->err, bytes);
+    *t = (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype, .rank = rank };
+    for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
+    return PITH_OK;
+}
+
+void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts) {
+    pith_pool_run(task, context, parts, r->exec->threads);
+}
+
+int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
+    enum { PARTS_PER_THREAD = 4 };
+    if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
+    int64_t least = work_per_row > 0 ? (grain + work_per_row - 1) / work_per_row : rows;
+    int64_t parts = (int64_t)r->exec->threads * PARTS_PER_THREAD;
+    int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
+    return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
+}
+
+int64_t pith_tensor_count(const pith_tensor *t) {
+    int64_t count = 1;
+    for (int i = 0; i < t->rank; i++) count *= t->dims[i];
+    return count;
+}

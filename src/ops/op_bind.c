@@ -1,0 +1,232 @@
+/* op_bind.c - giving every node its operator: model-local functions are put in place, older opsets are brought up to the
+ * newest form, and what this build does not have is listed, all of it in one message.
+ *
+ * A walk is in node order; a node that was replaced is followed by what replaced it. Functions may call each other but
+ * not themselves, and their expansion is bounded, since a few lines of them can stand for billions of nodes. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/map.h"
+#include "ops/op.h"
+
+enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 18, MAX_UPGRADES = 16, MAX_LISTED = 32, END = UINT32_MAX };
+
+/* Things by name, and by domain among those of one name. */
+typedef struct name_index {
+    pith_map first;
+    uint32_t *next;
+} name_index;
+
+typedef struct binder {
+    pith_arena scratch;
+    name_index ops, functions;
+    const pith_graph *root;
+    uint8_t *function_state;
+    size_t inlined, unsupported, listed;
+    struct { const pith_node *node; size_t count; } list[MAX_LISTED];
+    pith_error *err;
+} binder;
+
+static pith_str plain_domain(pith_str domain) { return pith_str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
+
+static pith_status index_init(binder *b, name_index *index, size_t count) {
+    index->next = pith_arena_array(&b->scratch, count, sizeof *index->next);
+    if (!index->next || pith_map_init(&index->first, &b->scratch, count)) return pith_fail_memory(b->err, count);
+    return PITH_OK;
+}
+
+static pith_status index_add(binder *b, name_index *index, pith_str name, uint32_t item) {
+    index->next[item] = pith_map_get(&index->first, name);
+    return pith_map_put(&index->first, name, item, NULL) ? PITH_OK : pith_fail_memory(b->err, 0);
+}
+
+static const pith_op *find_op(const binder *b, const pith_node *node) {
+    pith_str domain = plain_domain(node->domain);
+    for (uint32_t i = pith_map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
+        if (pith_str_is(domain, pith_op_table[i]->domain)) return pith_op_table[i];
+    return NULL;
+}
+
+static uint32_t find_function(const binder *b, const pith_node *node) {
+    if (!b->root->function_count) return END;
+    pith_str domain = plain_domain(node->domain);
+    for (uint32_t i = pith_map_get(&b->functions.first, node->op_type); i != END; i = b->functions.next[i]) {
+        const pith_function *f = &b->root->functions[i];
+        if (pith_str_eq(domain, plain_domain(f->domain)) && pith_str_eq(node->overload, f->overload)) return i;
+    }
+    return END;
+}
+
+/* ---- functions ---- */
+
+static pith_status check_calls(binder *b, uint32_t function, int depth);
+
+static pith_status check_calls_in(binder *b, const pith_graph *body, int depth) {
+    for (const pith_node *node = body->first; node; node = node->next) {
+        uint32_t callee = find_function(b, node);
+        if (callee != END) PITH_TRY(check_calls(b, callee, depth + 1));
+        for (size_t i = 0; i < node->attr_count; i++)
+            if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(check_calls_in(b, node->attrs[i].graph, depth));
+    }
+    return PITH_OK;
+}
+
+/* No function may reach itself. */
+static pith_status check_calls(binder *b, uint32_t function, int depth) {
+    enum { NEW, OPEN, DONE };
+    const pith_function *f = &b->root->functions[function];
+    if (b->function_state[function] == DONE) return PITH_OK;
+    if (b->function_state[function] == OPEN || depth > MAX_CALL_DEPTH) {
+        return pith_fail(b->err, PITH_ERR_FORMAT, "function '" PITH_STR_FMT "' %s", PITH_STR_ARG(f->name),
+                         depth > MAX_CALL_DEPTH ? "is nested too deep" : "calls itself");
+    }
+    b->function_state[function] = OPEN;
+    PITH_TRY(check_calls_in(b, f->body, depth));
+    b->function_state[function] = DONE;
+    return PITH_OK;
+}
+
+static pith_status inline_call(binder *b, pith_node *node, const pith_function *f) {
+    char place[256];
+    pith_node_place(node, place, sizeof place);
+    size_t given = (size_t)node->input_count, wanted = f->body->input_count;
+    if (given > wanted || (size_t)node->output_count > f->body->output_count) {
+        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: has more inputs or outputs than its function", place);
+    }
+    b->inlined += f->body->node_count + 1;
+    if (b->inlined > MAX_INLINED) {
+        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes", place, MAX_INLINED);
+    }
+    pith_value **inputs = pith_arena_array(&b->scratch, wanted, sizeof *inputs);
+    if (!inputs) return pith_fail_memory(b->err, wanted * sizeof *inputs);
+    for (size_t i = 0; i < given; i++) inputs[i] = node->inputs[i];
+    pith_status status = pith_graph_inline(node, f->body, inputs, f, b->err);
+    return status ? pith_fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name)) : PITH_OK;
+}
+
+/* ---- operators ---- */
+
+static void note_unsupported(binder *b, const pith_node *node) {
+    b->unsupported++;
+    for (size_t i = 0; i < b->listed; i++) {
+        const pith_node *seen = b->list[i].node;
+        if (pith_str_eq(seen->op_type, node->op_type) && pith_str_eq(seen->domain, node->domain) && seen->opset == node->opset) {
+            b->list[i].count++;
+            return;
+        }
+    }
+    if (b->listed < MAX_LISTED) {
+        b->list[b->listed].node = node;
+        b->list[b->listed++].count = 1;
+    }
+}
+
+static pith_status fail_unsupported(const binder *b) {
+    char text[PITH_ERROR_MESSAGE_SIZE];
+    size_t used = 0;
+    for (size_t i = 0; i < b->listed && used < sizeof text; i++) {
+        const pith_node *node = b->list[i].node;
+        char place[200], count[32] = "";
+        if (b->list[i].count > 1) snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)",
+                                 i ? ", " : "", PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
+                                 PITH_STR_ARG(node->op_type), node->opset, pith_node_place(node, place, sizeof place), count);
+    }
+    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators this build does not know: %s", b->unsupported, text);
+}
+
+/* Calls upgrade until the node is new enough or replaced by others. */
+static pith_status upgrade(pith_node *node, const pith_op *op, pith_error *err) {
+    char place[256];
+    pith_str domain = node->domain, name = node->op_type;
+    int32_t opset = node->opset;
+    pith_node_place(node, place, sizeof place);
+    pith_status status = op->upgrade(node, err);
+    if (status) return pith_fail_at(err, status, "%s: opset %" PRId32 ": ", place, opset);
+    if (node->graph && pith_str_eq(domain, node->domain) && pith_str_eq(name, node->op_type) && node->opset == opset) {
+        node->opset = op->since;
+    }
+    return PITH_OK;
+}
+
+static pith_status bind_op(binder *b, pith_node *node) {
+    for (int round = 0; round < MAX_UPGRADES; round++) {
+        const pith_op *op = find_op(b, node);
+        if (!op) {
+            note_unsupported(b, node);
+            return PITH_OK;
+        }
+        if (node->opset >= op->since || !op->upgrade) {
+            node->op = op;
+            return PITH_OK;
+        }
+        PITH_TRY(upgrade(node, op, b->err));
+        if (!node->graph) return PITH_OK;
+    }
+    char place[256];
+    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: upgrading does not end", pith_node_place(node, place, sizeof place));
+}
+
+static pith_status bind_graph(binder *b, pith_graph *graph) {
+    pith_node *done = NULL; /* everything up to here is bound */
+    for (;;) {
+        pith_node *node = done && done->graph ? done->next : graph->first;
+        while (node && node->op) done = node, node = node->next;
+        if (!node) return PITH_OK;
+        uint32_t function = find_function(b, node);
+        if (function != END) {
+            PITH_TRY(inline_call(b, node, &b->root->functions[function]));
+            continue;
+        }
+        pith_node *before = node->prev;
+        PITH_TRY(bind_op(b, node));
+        if (!node->graph || node->prev != before) continue;
+        for (size_t i = 0; i < node->attr_count; i++)
+            if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(bind_graph(b, node->attrs[i].graph));
+        done = node;
+    }
+}
+
+static pith_status bind_all(binder *b, pith_graph *graph) {
+    PITH_TRY(index_init(b, &b->ops, pith_op_table_count));
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        PITH_TRY(index_add(b, &b->ops, pith_str_of(pith_op_table[i]->name), (uint32_t)i));
+    }
+    PITH_TRY(index_init(b, &b->functions, graph->function_count));
+    for (size_t i = 0; i < graph->function_count; i++) {
+        PITH_TRY(index_add(b, &b->functions, graph->functions[i].name, (uint32_t)i));
+    }
+    b->function_state = pith_arena_array(&b->scratch, graph->function_count, 1);
+    if (!b->function_state) return pith_fail_memory(b->err, graph->function_count);
+    for (size_t i = 0; i < graph->function_count; i++) PITH_TRY(check_calls(b, (uint32_t)i, 0));
+    PITH_TRY(bind_graph(b, graph));
+    return b->unsupported ? fail_unsupported(b) : PITH_OK;
+}
+
+static pith_status keep_output_names(pith_graph *graph, pith_error *err) {
+    pith_str *names = pith_arena_array(graph->arena, graph->output_count, sizeof *names);
+    if (!names) return pith_fail_memory(err, graph->output_count * sizeof *names);
+    for (size_t i = 0; i < graph->output_count; i++) names[i] = graph->outputs[i]->name;
+    graph->output_names = names;
+    return PITH_OK;
+}
+
+pith_status pith_ops_bind(pith_graph *graph, pith_error *err) {
+    binder b = { .root = graph, .err = err };
+    if (!graph->output_names) PITH_TRY(keep_output_names(graph, err));
+    pith_arena_init(&b.scratch, graph->arena->allocator);
+    pith_status status = bind_all(&b, graph);
+    pith_arena_free(&b.scratch);
+    return status;
+}
+
+pith_status pith_op_bind_node(pith_node *node, pith_error *err) {
+    char place[256];
+    node->op = pith_op_find(node->domain, node->op_type);
+    if (!node->op) {
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT,
+                         pith_node_place(node, place, sizeof place),
+                         PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
+    }
+    return node->opset < node->op->since && node->op->upgrade ? upgrade(node, node->op, err) : PITH_OK;
+}

@@ -1,0 +1,196 @@
+/* op_infer.c - types through a whole graph, by each operator's own infer.
+ *
+ * Inputs decide over declared shapes: every size of a graph input becomes a symbol. dim_param gives its name; a declared
+ * number becomes the symbol "number@axis", shared by all inputs that have the same number at the same axis (ids and mask
+ * of a static export), but not among vectors, where equal lengths mean little; anything else is "input[axis]". */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "ops/op.h"
+
+/* ---- one node ---- */
+
+static pith_status check_counts(const pith_infer *c) {
+    const pith_op *op = c->node->op;
+    int given = c->in_count - c->node->capture_count;
+    if (op->max_inputs >= 0 && given > op->max_inputs) {
+        return pith_op_fail(c, "has %d inputs, at most %d are allowed", given, op->max_inputs);
+    }
+    if (op->max_outputs >= 0 && c->out_count > op->max_outputs) {
+        return pith_op_fail(c, "has %d outputs, at most %d are allowed", c->out_count, op->max_outputs);
+    }
+    for (int i = 0; i < op->min_inputs; i++)
+        if (i >= given || !c->in[i]) return pith_op_fail(c, "input %d is missing", i);
+    return PITH_OK;
+}
+
+static pith_status check_output(const pith_infer *c, int index) {
+    const pith_type *type = &c->out[index];
+    if (type->rank > PITH_MAX_RANK) {
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d, at most %d is supported", index, type->rank, PITH_MAX_RANK);
+    }
+    bool concrete = type->rank >= 0, negative = false;
+    for (int i = 0; i < type->rank; i++) {
+        if (!pith_dim_known(type->dims[i])) concrete = false;
+        else if (type->dims[i] < 0) negative = true;
+    }
+    size_t bytes;
+    char text[256];
+    if (negative) {
+        return pith_op_fail(c, "output %d would have a negative size: %s", index,
+                            pith_dims_text(type->dims, type->rank, text, sizeof text));
+    }
+    if (concrete && pith_dtype_bits(type->dtype) && !pith_dtype_bytes(type->dtype, pith_type_count(type), &bytes)) {
+        return pith_op_fail(c, "output %d of shape %s is too large", index,
+                            pith_dims_text(type->dims, type->rank, text, sizeof text));
+    }
+    return PITH_OK;
+}
+
+static pith_status infer_unplaced(pith_infer *c) {
+    PITH_TRY(check_counts(c));
+    for (int i = 0; i < c->out_count; i++) pith_type_init(&c->out[i]);
+    PITH_TRY(c->node->op->infer(c));
+    for (int i = 0; i < c->out_count; i++) PITH_TRY(check_output(c, i));
+    return PITH_OK;
+}
+
+pith_status pith_op_infer_node(pith_infer *c) {
+    pith_status status = infer_unplaced(c);
+    char place[256];
+    return status ? pith_fail_at(c->err, status, "%s: ", pith_node_place(c->node, place, sizeof place)) : PITH_OK;
+}
+
+/* ---- declared shapes ---- */
+
+static pith_status input_symbol(pith_graph *graph, const pith_value *value, int axis, int rank, pith_dim *dim, pith_error *err) {
+    char text[256];
+    if (pith_dim_known(*dim) && rank >= 2) {
+        snprintf(text, sizeof text, "%" PRId64 "@%d", *dim, axis);
+    } else if (pith_dim_known(*dim) || *dim == PITH_DIM_UNKNOWN) {
+        snprintf(text, sizeof text, PITH_STR_FMT "[%d]", PITH_STR_ARG(value->name), axis);
+    } else {
+        return PITH_OK;
+    }
+    *dim = pith_dim_symbol(graph->dims, pith_str_of(text));
+    return *dim == PITH_DIM_UNKNOWN ? pith_fail_memory(err, sizeof text) : PITH_OK;
+}
+
+static pith_status infer_input(pith_graph *graph, pith_value *value, pith_error *err) {
+    if (value->type.data) return PITH_OK;
+    if (value->hint) value->type = *value->hint;
+    pith_type *type = &value->type;
+    type->data = NULL;
+    type->elems = NULL;
+    if (type->dtype == PITH_SEQUENCE || type->dtype == PITH_NONE) {
+        type->rank = -1;
+        return PITH_OK;
+    }
+    for (int i = 0; i < type->rank; i++) PITH_TRY(input_symbol(graph, value, i, type->rank, &type->dims[i], err));
+    return PITH_OK;
+}
+
+static bool contradicts(const pith_type *declared, const pith_type *found) {
+    if (declared->dtype && found->dtype && declared->dtype != found->dtype && declared->dtype != PITH_NONE) return true;
+    if (found->dtype == PITH_SEQUENCE || found->dtype == PITH_NONE) return false;
+    if (declared->rank < 0 || found->rank < 0) return false;
+    if (declared->rank != found->rank) return true;
+    for (int i = 0; i < found->rank; i++) {
+        if (pith_dim_known(declared->dims[i]) && pith_dim_known(found->dims[i]) && declared->dims[i] != found->dims[i]) return true;
+    }
+    return false;
+}
+
+static void type_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
+    size_t used = (size_t)snprintf(buffer, size, "%s[", pith_dtype_name(type->dtype));
+    for (int i = 0; i < type->rank && used < size; i++) {
+        char dim[64];
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", pith_dim_text(dims, type->dims[i], dim, sizeof dim));
+    }
+    if (used < size) snprintf(buffer + used, size - used, "]");
+}
+
+static pith_status check_hint(const pith_graph *graph, pith_value *value, bool strict, pith_error *err) {
+    if (!value->hint || value->warned || !contradicts(value->hint, &value->type)) return PITH_OK;
+    char declared[256], found[256];
+    type_text(graph->dims, value->hint, declared, sizeof declared);
+    type_text(graph->dims, &value->type, found, sizeof found);
+    if (strict) {
+        return pith_fail(err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is declared as %s but is %s", PITH_STR_ARG(value->name), declared, found);
+    }
+    value->warned = true;
+    pith_log_write(graph->log, PITH_LOG_WARNING, "'" PITH_STR_FMT "' is declared as %s but is %s; the declaration is ignored",
+                   PITH_STR_ARG(value->name), declared, found);
+    return PITH_OK;
+}
+
+/* ---- graphs ---- */
+
+/* Arrays for the widest node. */
+static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool strict, pith_error *err) {
+    size_t widest_in = 0, widest_out = 0;
+    for (const pith_node *node = graph->first; node; node = node->next) {
+        if ((size_t)node->input_count > widest_in) widest_in = (size_t)node->input_count;
+        if ((size_t)node->output_count > widest_out) widest_out = (size_t)node->output_count;
+    }
+    const pith_type **in = pith_arena_array(scratch, widest_in, sizeof *in);
+    pith_type *out = pith_arena_array(scratch, widest_out, sizeof *out);
+    if (!in || !out) return pith_fail_memory(err, widest_in * sizeof *in + widest_out * sizeof *out);
+    for (pith_node *node = graph->first; node; node = node->next) {
+        pith_infer c = { .node = node, .dims = graph->dims, .in = in, .out = out, .in_count = node->input_count,
+                         .out_count = node->output_count, .arena = graph->arena, .err = err, .strict = strict };
+        for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
+        PITH_TRY(pith_op_infer_node(&c));
+        for (int i = 0; i < node->output_count; i++) {
+            if (!node->outputs[i]) continue;
+            node->outputs[i]->type = out[i];
+            PITH_TRY(check_hint(graph, node->outputs[i], strict, err));
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status infer_graph(pith_graph *graph, bool strict, pith_error *err) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, graph->arena->allocator);
+    pith_status status = infer_nodes(graph, &scratch, strict, err);
+    pith_arena_free(&scratch);
+    return status;
+}
+
+pith_status pith_ops_infer(pith_graph *graph, bool strict, pith_error *err) {
+    for (size_t i = 0; i < graph->input_count; i++) PITH_TRY(infer_input(graph, graph->inputs[i], err));
+    return infer_graph(graph, strict, err);
+}
+
+pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith_type *in, size_t in_count,
+                                pith_type *out, size_t out_count) {
+    pith_graph *graph = pith_node_graph(c->node, attribute);
+    if (!graph) return pith_op_fail(c, "attribute '%s' is missing", attribute);
+    if (graph->input_count != in_count || graph->output_count != out_count) {
+        return pith_op_fail(c, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute, graph->input_count,
+                            graph->output_count, in_count, out_count);
+    }
+    if (c->dims) {
+        for (size_t i = 0; i < in_count; i++) {
+            graph->inputs[i]->type = in[i];
+            graph->inputs[i]->type.data = NULL;
+            graph->inputs[i]->type.elems = NULL;
+        }
+        for (size_t i = 0; i < graph->capture_count; i++) {
+            const pith_type *outer = c->in[c->in_count - c->node->capture_count + (int)i];
+            if (outer) graph->captures[i]->type = *outer;
+            else pith_type_init(&graph->captures[i]->type);
+        }
+        pith_status status = infer_graph(graph, c->strict, c->err);
+        if (status) return pith_fail_at(c->err, status, "%s: ", attribute);
+    }
+    for (size_t i = 0; i < out_count; i++) {
+        out[i] = graph->outputs[i]->type;
+        out[i].data = NULL;
+        out[i].elems = NULL;
+        if (!c->dims) out[i].rank = -1;
+    }
+    return PITH_OK;
+}
