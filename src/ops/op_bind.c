@@ -178,12 +178,11 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
             PITH_TRY(inline_call(b, node, &b->root->functions[function]));
             continue;
         }
-        pith_node *before = node->prev;
-        PITH_TRY(bind_op(b, node));
-        if (!node->graph || node->prev != before) continue;
         for (size_t i = 0; i < node->attr_count; i++)
             if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(bind_graph(b, node->attrs[i].graph));
-        done = node;
+        pith_node *before = node->prev;
+        PITH_TRY(bind_op(b, node));
+        if (node->graph && node->prev == before) done = node;
     }
 }
 
