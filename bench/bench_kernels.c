@@ -1,0 +1,176 @@
+/* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that moment.
+ *
+ * The machine may be shared, so each timing of a kernel stands between two of a loop that only multiplies and adds in
+ * registers (same level, same core), and what counts is the median of the ratios. GEMM and attention are given as a
+ * fraction of that peak, the others also in GB/s (bytes read and written). Usage: bench_kernels [filter [level]] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "kernels/gemm.h"
+#include "kernels/unary.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { ROUNDS = 15 };
+
+static const char *filter = "";
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* FLOP of one call; the result is kept alive through *sink. */
+static float sink;
+#define PEAK_STEPS 20000
+#define PEAK_BODY(V, set1, fma, sum_first, width)                                                                      \
+    V a = set1(1.0f), b = set1(1e-9f), c[12];                                                                          \
+    for (int i = 0; i < 12; i++) c[i] = set1((float)i);                                                                \
+    for (int s = 0; s < PEAK_STEPS; s++) {                                                                             \
+        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) c[i] = fma(a, c[i], b);                                  \
+    }                                                                                                                  \
+    for (int i = 1; i < 12; i++) c[0] = fma(a, c[0], c[i]);                                                            \
+    sink += sum_first(c[0]);                                                                                           \
+    return 2.0 * width * 12 * PEAK_STEPS;
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static double peak_avx512(void) {
+    PEAK_BODY(__m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_cvtss_f32, 16)
+}
+__attribute__((target("avx2,fma"))) static double peak_avx2(void) {
+    PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_cvtss_f32, 8)
+}
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+static float32x4_t fma4(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+static float first4(float32x4_t a) { return vgetq_lane_f32(a, 0); }
+static double peak_neon(void) { PEAK_BODY(float32x4_t, vdupq_n_f32, fma4, first4, 4) }
+#endif
+static float fma1(float a, float b, float c) { return a * b + c; }
+static double peak_scalar(void) { PEAK_BODY(float, , fma1, , 1) }
+
+static double (*const peaks[PITH_ISA_COUNT])(void) = {
+    [PITH_ISA_scalar] = peak_scalar,
+#if defined(__x86_64__)
+    [PITH_ISA_avx2] = peak_avx2,
+    [PITH_ISA_avx512] = peak_avx512,
+#elif defined(__aarch64__)
+    [PITH_ISA_neon] = peak_neon,
+#endif
+};
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the peak loop. */
+static void measure(const char *name, pith_isa isa, void (*run)(const void *), const void *arguments, double flop,
+                    double bytes) {
+    double ratio[ROUNDS], rate[ROUNDS], start = now();
+    char text[80];
+    snprintf(text, sizeof text, "%s %s", pith_isa_name(isa), name);
+    if (!strstr(text, filter)) return;
+    run(arguments);
+    double once = now() - start;
+    int calls = once < 2e-3 ? (int)(2e-3 / (once + 1e-9)) + 1 : 1;
+    for (int r = 0; r < ROUNDS; r++) {
+        double t0 = now(), work = peaks[isa]();
+        double t1 = now();
+        for (int i = 0; i < calls; i++) run(arguments);
+        double t2 = now();
+        work += peaks[isa]();
+        double t3 = now();
+        double per_call = (t2 - t1) / calls;
+        ratio[r] = flop / per_call / (work / (t1 - t0 + t3 - t2));
+        rate[r] = per_call;
+    }
+    qsort(ratio, ROUNDS, sizeof *ratio, ascending);
+    qsort(rate, ROUNDS, sizeof *rate, ascending);
+    double per_call = rate[ROUNDS / 2];
+    printf("%-44s %10.1f us %8.2f GFLOP/s %7.2f GB/s", text, per_call * 1e6, flop / per_call * 1e-9,
+           bytes / per_call * 1e-9);
+    printf("   %5.1f %% of peak (%.1f to %.1f)\n", 100 * ratio[ROUNDS / 2], 100 * ratio[1], 100 * ratio[ROUNDS - 2]);
+    fflush(stdout);
+}
+
+static float *numbers(size_t n) {
+    float *x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);
+    if (!x) exit(1);
+    uint32_t state = 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525 + 1013904223;
+        x[i] = (float)(state >> 8) * 0x1p-23f - 1.0f;
+    }
+    return x;
+}
+
+typedef struct gemm_case { pith_gemm_f32_fn *fn; pith_gemm g; } gemm_case;
+static void run_gemm(const void *arguments) {
+    const gemm_case *c = arguments;
+    c->fn(&c->g, 0, c->g.m, 0, c->g.n);
+}
+
+static void bench_gemm(pith_isa isa) {
+    static const int64_t rows[] = { 512, 112, 12, 1 };
+    static const int64_t shapes[][2] = { { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 } };
+    pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
+    gemm_case c = { .fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa) };
+    float *a = numbers(512 * 1536), *b = numbers(1536 * 1536), *out = numbers(512 * 1536), *bias = numbers(1536);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            char name[64];
+            int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
+            float *packed = numbers((size_t)pith_gemm_f32_packed_size(k, n));
+            pack(packed, b, n, 1, k, n, 0, n);
+            c.g = (pith_gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
+            snprintf(name, sizeof name, "gemm m=%d k=%d n=%d", (int)m, (int)k, (int)n);
+            double bytes = 4.0 * (double)(m * k + k * n + m * n);
+            measure(name, isa, run_gemm, &c, 2.0 * (double)(m * n * k), bytes);
+            if (n == 1536) {
+                c.g.activation = PITH_ACT_GELU_ERF;
+                snprintf(name, sizeof name, "gemm+gelu m=%d k=%d n=%d", (int)m, (int)k, (int)n);
+                measure(name, isa, run_gemm, &c, 2.0 * (double)(m * n * k), bytes);
+            }
+            free(packed);
+        }
+    }
+    free(a), free(b), free(out), free(bias);
+}
+
+typedef struct unary_case { pith_unary_f32_fn *fn; float *x, *y; size_t n; } unary_case;
+static void run_unary(const void *arguments) {
+    const unary_case *c = arguments;
+    c->fn(c->x, c->y, c->n);
+}
+
+static void bench_unary(pith_isa isa) {
+    static const char *const names[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "reciprocal", "relu",
+                                         "sigmoid", "silu", "sin", "sqrt", "tanh" };
+    enum { N = 4096 };
+    unary_case c = { NULL, numbers(N), numbers(N), N };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[64];
+        c.fn = PITH_KERNEL_FIND(pith_unary_f32_fn, names[i], PITH_F32, isa);
+        snprintf(name, sizeof name, "%s n=%d (1 FLOP each)", names[i], N);
+        measure(name, isa, run_unary, &c, N, 8.0 * N);
+    }
+    free(c.x), free(c.y);
+}
+
+int main(int argc, char **argv) {
+    const pith_cpu *cpu = pith_cpu_get();
+    if (argc > 1) filter = argv[1];
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0)) continue;
+        bench_gemm((pith_isa)level);
+        bench_unary((pith_isa)level);
+    }
+    return sink == 12345.0f;
+}

@@ -1,0 +1,26 @@
+/* gemm_tile.h - the register tile all f32 products are made of, for the kernels of one level. */
+#ifndef PITH_KERNELS_GEMM_TILE_H
+#define PITH_KERNELS_GEMM_TILE_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* The largest tile of a level: rows of a, panels of 16 columns of b. Chosen so that the accumulators, the row of b and
+ * one broadcast fit the registers: 14 * 2 + 2 + 1 of 32, 6 * 1 * 2 + 2 + 1 of 16, 5 * 1 * 4 + 4 + 5 of 32. */
+#if defined(PITH_LEVEL_avx512)
+enum { PITH_TILE_ROWS = 14, PITH_TILE_PANELS = 2 };
+#elif defined(PITH_LEVEL_avx2)
+enum { PITH_TILE_ROWS = 6, PITH_TILE_PANELS = 1 };
+#else
+enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
+#endif
+
+/* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]) for i < rows, j < 16 * panels.
+ * Start is t itself if accumulate, else +0. Element (k, j) of b is b[k * b_row + j / 16 * b_panel + j % 16].
+ * rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. Strides are in floats. */
+typedef void pith_gemm_tile_fn(int rows, int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
+                               int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate);
+PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
+
+#endif

@@ -1,0 +1,29 @@
+/* k_unary.c - elementwise functions of one f32 array: each a loop of sixteen lanes and a partial tail. */
+#include "kernels/unary.h"
+
+#include "kernels/vmath.h"
+
+#define UNARY(name, f)                                                                                                 \
+    void PITH_K(name##_f32)(const float *x, float *y, size_t n) {                                                      \
+        for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, f(vf_load(x)));                                         \
+        if (n > 0) vf_store_n(y, f(vf_load_n(x, n)), n);                                                               \
+    }
+
+PITH_INLINE vf relu(vf x) { return vf_max(vf_zero(), x); }
+PITH_INLINE vf reciprocal(vf x) { return vf_div(vf_set1(1.0f), x); }
+
+UNARY(abs, vf_abs)
+UNARY(cos, vf_cos)
+UNARY(erf, vf_erf)
+UNARY(exp, vf_exp)
+UNARY(gelu, vf_gelu)
+UNARY(gelu_tanh, vf_gelu_tanh)
+UNARY(log, vf_log)
+UNARY(neg, vf_neg)
+UNARY(reciprocal, reciprocal)
+UNARY(relu, relu)
+UNARY(sigmoid, vf_sigmoid)
+UNARY(silu, vf_silu)
+UNARY(sin, vf_sin)
+UNARY(sqrt, vf_sqrt)
+UNARY(tanh, vf_tanh)

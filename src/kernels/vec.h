@@ -1,0 +1,58 @@
+/* vec.h - sixteen lanes, the same on every instruction set level.
+ *
+ * vf is 16 floats, vi 16 int32, vm 16 booleans. A level keeps them in one AVX-512 register, two AVX2 registers, four
+ * NEON registers or an array; vec_<level>.h says how, this file says what. Every primitive gives the same bits on every
+ * level (NaN payloads excepted), so whatever is written on them does too. There are no estimate instructions and no
+ * implicit contraction: only vf_fma is fused.
+ *
+ *   vf_set1 vf_zero vf_iota            constants; iota is 0, 1, … 15
+ *   vf_load vf_store                   16 elements, any alignment
+ *   vf_load_n vf_store_n               the first n (0 to 16) only; other lanes load as +0; no other byte is touched
+ *   vf_add vf_sub vf_mul vf_div vf_sqrt, vf_fma(a, b, c) = a * b + c          IEEE, rounded once
+ *   vf_min vf_max                      a < b ? a : b and a > b ? a : b: b if either is NaN or both are zeros
+ *   vf_neg vf_abs vf_copysign(magnitude, sign)                                bit operations, also on NaN
+ *   vf_round vf_floor vf_ceil vf_trunc to an integral value; round is to nearest, ties to even
+ *   vf_lt vf_le vf_eq vf_gt vf_ge vf_isnan            false where an operand is NaN (isnan excepted)
+ *   vf_select(m, a, b)                 m ? a : b
+ *   vf_ldexp(a, n)                     a * 2^n, n integral, |n| <= 252, rounded once if 2^-125 <= |a| < 2^125
+ *   vf_bits vi_bits                    reinterpretation
+ *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
+ *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
+ *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
+ *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n
+ *   vf_gather(base, i)                 base[i] of every lane
+ *   vf_load_f16 vf_load_bf16 (and _n)  16 small floats, widened exactly
+ *   vf_sum vf_hmax vf_hmin             over lanes by the fixed tree: i with i + 8, then + 4, + 2, + 1
+ *   vf_transpose(r)                    16 x 16 in place */
+#ifndef PITH_KERNELS_VEC_H
+#define PITH_KERNELS_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PITH_INLINE static inline __attribute__((always_inline))
+/* Before a loop with constant bounds: its arrays of vectors become registers. */
+#if defined(__clang__)
+#define PITH_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PITH_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+#if defined(PITH_LEVEL_avx512)
+#include "kernels/vec_avx512.h"
+#elif defined(PITH_LEVEL_avx2)
+#include "kernels/vec_avx2.h"
+#elif defined(PITH_LEVEL_neon)
+#include "kernels/vec_neon.h"
+#else
+#include "kernels/vec_scalar.h"
+#endif
+
+PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
+
+/* The same with NaN if either is NaN. */
+PITH_INLINE vf vf_max_nan(vf a, vf b) { return vf_select(vf_isnan(a), a, vf_max(a, b)); }
+PITH_INLINE vf vf_min_nan(vf a, vf b) { return vf_select(vf_isnan(a), a, vf_min(a, b)); }
+
+#endif

@@ -1,0 +1,141 @@
+/* vmath.h - exp, log, erf, tanh, sigmoid, sin, cos and the activations on sixteen lanes.
+ *
+ * One polynomial each, the same for every level, so the bits agree. tools/polynomials.py makes the coefficients. The
+ * errors stated are the largest over all floats, in units in the last place of the true value, subnormal results
+ * included; tests/unit/test_kernels_math.c measures them. NaN gives NaN; limits are those of C (Annex F). */
+#ifndef PITH_KERNELS_VMATH_H
+#define PITH_KERNELS_VMATH_H
+
+#include <math.h>
+
+#include "kernels/vec.h"
+
+/* c[0] x^(count - 1) + … + c[count - 1], by Horner's rule. */
+PITH_INLINE vf vf_poly(vf x, const float *c, const int count) {
+    vf y = vf_set1(c[0]);
+    PITH_UNROLL
+    for (int i = 1; i < count; i++) y = vf_fma(y, x, vf_set1(c[i]));
+    return y;
+}
+#define PITH_POLY(x, ...)                                                                                              \
+    vf_poly(x, (const float[]){ __VA_ARGS__ }, (int)(sizeof((const float[]){ __VA_ARGS__ }) / sizeof(float)))
+
+/* Adding 1.5 * 2^23 rounds to an integer, found in the low bits of the sum; good for |x| < 2^22. */
+#define PITH_ROUND_MAGIC 0x1.8p23f
+
+/* e^x where x is within [-104, 89] or NaN. x = n ln 2 + r, |r| <= ln 2 / 2. */
+PITH_INLINE vf vf_exp_core(vf x) {
+    const vf magic = vf_set1(PITH_ROUND_MAGIC);
+    vf n = vf_sub(vf_fma(x, vf_set1(0x1.715476p0f), magic), magic);
+    vf r = vf_fma(n, vf_set1(-0x1.62e430p-1f), x);
+    r = vf_fma(n, vf_set1(0x1.05c610p-29f), r);
+    vf q = PITH_POLY(r, 0x1.6a215ep-10f, 0x1.123b9ap-7f, 0x1.5558fcp-5f, 0x1.555490p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
+    return vf_ldexp(q, n);
+}
+
+/* e^x, 1.1 ulp. Below -104 it is 0, above 89 infinity. */
+PITH_INLINE vf vf_exp(vf x) {
+    /* min and max return their second operand for NaN, so NaN passes. */
+    return vf_exp_core(vf_min(vf_set1(89.0f), vf_max(vf_set1(-104.0f), x)));
+}
+
+/* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
+PITH_INLINE vf vf_log(vf x) {
+    vm tiny = vf_lt(x, vf_set1(0x1p-126f));
+    vf y = vf_select(tiny, vf_mul(x, vf_set1(0x1p23f)), x);
+    vi i = vi_sub(vi_bits(y), vi_set1(0x3F3504F3));
+    vf e = vf_add(vf_of_vi(vi_sar(i, 23)), vf_select(tiny, vf_set1(-23.0f), vf_zero()));
+    vf f = vf_sub(vf_bits(vi_add(vi_and(i, vi_set1(0x7FFFFF)), vi_set1(0x3F3504F3))), vf_set1(1.0f));
+    vf q = PITH_POLY(f, 0x1.145e60p-4f, -0x1.de3708p-4f, 0x1.e6ea30p-4f, -0x1.fc227ep-4f, 0x1.2337eap-3f,
+                     -0x1.555c4ep-3f, 0x1.99a4aep-3f, -0x1.000006p-2f, 0x1.555548p-2f);
+    vf s = vf_mul(f, f);
+    q = vf_fma(vf_mul(q, f), s, vf_mul(e, vf_set1(-0x1.05c610p-29f)));
+    q = vf_fma(s, vf_set1(-0.5f), q);
+    vf r = vf_fma(e, vf_set1(0x1.62e430p-1f), vf_add(f, q));
+    r = vf_select(vf_lt(x, vf_set1(INFINITY)), r, x); /* infinity and NaN */
+    r = vf_select(vf_eq(x, vf_zero()), vf_set1(-INFINITY), r);
+    return vf_select(vf_lt(x, vf_zero()), vf_set1(NAN), r);
+}
+
+/* erf x, 2 ulp. Odd: x times a polynomial in x^2; from 3.92 on it is 1. */
+PITH_INLINE vf vf_erf(vf x) {
+    vf y = vf_min(vf_set1(3.92f), vf_max(vf_set1(-3.92f), x));
+    vf u = vf_fma(vf_mul(y, y), vf_set1(0x1.0a8e3cp-3f), vf_set1(-1.0f));
+    vf q = PITH_POLY(u, -0x1.ba7728p-11f, 0x1.1316acp-9f, -0x1.6d8fe4p-10f, 0x1.f74efep-10f, -0x1.f60b16p-8f,
+                     0x1.d1a1b8p-7f, -0x1.479916p-6f, 0x1.e690a0p-6f, -0x1.63d5bcp-5f, 0x1.de6148p-5f, -0x1.2f2f66p-4f,
+                     0x1.7315d0p-4f, -0x1.bf32b8p-4f, 0x1.129aecp-3f, -0x1.70dccap-3f, 0x1.7164fep-2f);
+    return vf_mul(y, q);
+}
+
+/* tanh x, 1.5 ulp. A polynomial below 0.625, 1 - 2 / (e^2|x| + 1) above. */
+PITH_INLINE vf vf_tanh(vf x) {
+    vf a = vf_abs(x), s = vf_mul(x, x);
+    vf p = PITH_POLY(s, 0x1.195366p-9f, -0x1.0c19aap-7f, 0x1.639428p-6f, -0x1.b9ef86p-5f, 0x1.11106cp-3f,
+                     -0x1.555554p-2f);
+    p = vf_fma(vf_mul(p, s), a, a);
+    vf e = vf_exp_core(vf_min(vf_set1(20.0f), vf_add(a, a)));
+    vf one = vf_set1(1.0f);
+    vf q = vf_sub(one, vf_div(vf_set1(2.0f), vf_add(e, one)));
+    return vf_copysign(vf_select(vf_lt(a, vf_set1(0.625f)), p, q), x);
+}
+
+/* 1 / (1 + e^-x), 2.5 ulp. */
+PITH_INLINE vf vf_sigmoid(vf x) {
+    vf e = vf_exp(vf_neg(vf_abs(x))), one = vf_set1(1.0f);
+    return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(e, one));
+}
+
+/* x / 2 * (1 + erf(x / sqrt 2)); error at most 1.2e-7 * max(|x|, …) since 1 + erf cancels where x is negative. */
+PITH_INLINE vf vf_gelu(vf x) {
+    vf h = vf_mul(x, vf_set1(0.5f));
+    return vf_fma(h, vf_erf(vf_mul(x, vf_set1(0x1.6a09e6p-1f))), h);
+}
+
+/* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
+PITH_INLINE vf vf_gelu_tanh(vf x) {
+    vf h = vf_mul(x, vf_set1(0.5f)), s = vf_mul(x, x);
+    vf inner = vf_mul(vf_fma(vf_mul(s, vf_set1(0.044715f)), x, x), vf_set1(0x1.988454p-1f));
+    return vf_fma(h, vf_tanh(inner), h);
+}
+
+PITH_INLINE vf vf_silu(vf x) { return vf_mul(x, vf_sigmoid(x)); }
+
+/* Where |x| is beyond this, sine and cosine go lane by lane through double. */
+#define PITH_SIN_LIMIT 100000.0f
+
+/* sin(x + quarters * pi / 2), 1.5 ulp for |x| <= PITH_SIN_LIMIT. x = n pi / 2 + r with pi / 2 in three parts: the first
+ * step is exact, the others lose nothing to cancellation. */
+PITH_INLINE vf vf_sin_quarters(vf x, int32_t quarters) {
+    const vf magic = vf_set1(PITH_ROUND_MAGIC);
+    vf t = vf_fma(x, vf_set1(0x1.45f306p-1f), magic), n = vf_sub(t, magic);
+    vi quadrant = vi_add(vi_bits(t), vi_set1(quarters));
+    vf r = vf_fma(n, vf_set1(-0x1.921fb6p0f), x);
+    r = vf_fma(n, vf_set1(0x1.777a5cp-25f), r);
+    r = vf_fma(n, vf_set1(0x1.ee59dap-50f), r);
+    vf s = vf_mul(r, r);
+    vf sine = PITH_POLY(s, -0x1.994b68p-13f, 0x1.110758p-7f, -0x1.555546p-3f);
+    sine = vf_fma(vf_mul(sine, s), r, r);
+    vf cosine = PITH_POLY(s, 0x1.99ffb0p-16f, -0x1.6c0c84p-10f, 0x1.55554ap-5f, -0.5f, 1.0f);
+    vf y = vf_select(vi_eq(vi_and(quadrant, vi_set1(1)), vi_set1(0)), sine, cosine);
+    return vf_bits(vi_xor(vi_bits(y), vi_shl(vi_and(quadrant, vi_set1(2)), 30)));
+}
+
+PITH_INLINE vf vf_lanes_double(vf x, double (*f)(double)) {
+    float t[16];
+    vf_store(t, x);
+    for (int i = 0; i < 16; i++) t[i] = (float)f(t[i]);
+    return vf_load(t);
+}
+PITH_INLINE vf vf_sin(vf x) {
+    vm large = vf_gt(vf_abs(x), vf_set1(PITH_SIN_LIMIT));
+    vf y = vf_sin_quarters(x, 0);
+    y = vf_select(vf_eq(x, vf_zero()), x, y); /* the sign of zero */
+    return vm_any(large) ? vf_select(large, vf_lanes_double(x, sin), y) : y;
+}
+PITH_INLINE vf vf_cos(vf x) {
+    vm large = vf_gt(vf_abs(x), vf_set1(PITH_SIN_LIMIT));
+    vf y = vf_sin_quarters(x, 1);
+    return vm_any(large) ? vf_select(large, vf_lanes_double(x, cos), y) : y;
+}
+
+#endif

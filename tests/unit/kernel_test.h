@@ -1,0 +1,67 @@
+/* kernel_test.h - what the kernel tests share: levels of this machine, numbers, guarded buffers, comparison of bits. */
+#ifndef PITH_TESTS_KERNEL_TEST_H
+#define PITH_TESTS_KERNEL_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "kernels/kernel.h"
+
+/* Levels that are built and usable here. */
+static inline int level_usable(int level) { return (int)(pith_cpu_get()->supported >> level & 1); }
+
+static inline uint32_t random_u32(void) {
+    static uint64_t state = 0x9E3779B97F4A7C15u;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 32);
+}
+static inline float random_float(void) { return (float)(int32_t)random_u32() * 0x1p-31f; }
+static inline int64_t random_below(int64_t n) { return (int64_t)(random_u32() % (uint32_t)n); }
+
+/* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly after the first. */
+typedef struct guarded { void *data, *map; size_t size; } guarded;
+static inline guarded guarded_alloc(size_t bytes, int at_end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (bytes + page - 1) / page * page;
+    guarded g = { .size = inner + 2 * page };
+    g.map = mmap(NULL, g.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(g.map != MAP_FAILED);
+    if (inner) assert_int_equal(mprotect((char *)g.map + page, inner, PROT_READ | PROT_WRITE), 0);
+    g.data = (char *)g.map + page + (at_end ? inner - bytes : 0);
+    return g;
+}
+static inline guarded guarded_floats(int64_t n) {
+    guarded g = guarded_alloc((size_t)n * sizeof(float), (int)random_below(2));
+    for (int64_t i = 0; i < n; i++) ((float *)g.data)[i] = random_float();
+    return g;
+}
+static inline void guarded_free(guarded g) { munmap(g.map, g.size); }
+
+static inline float *floats(int64_t n) {
+    float *x = malloc((size_t)(n + 1) * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++) x[i] = random_float();
+    return x;
+}
+
+/* Same bits, or both NaN: payloads are not promised. */
+static inline int same_float(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
+#define assert_same_floats(a, b, n, ...)                                                                               \
+    do {                                                                                                               \
+        for (size_t i_ = 0; i_ < (size_t)(n); i_++) {                                                                  \
+            if (!same_float((a)[i_], (b)[i_])) {                                                                       \
+                print_error(__VA_ARGS__);                                                                              \
+                fail_msg(": element %zu of %zu: %a and %a", i_, (size_t)(n), (double)(a)[i_], (double)(b)[i_]);        \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+#endif

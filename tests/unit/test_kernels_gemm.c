@@ -1,0 +1,136 @@
+/* The f32 product at every level: equal bits to the definition in gemm.h, at any size, stride, epilogue and split. */
+#include "kernel_test.h"
+
+#include <math.h>
+
+#include "kernels/gemm.h"
+#include "kernels/unary.h"
+
+static const char *const activation_families[] = { NULL, "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "silu" };
+
+/* The definition, one element after the other; the activation by the scalar kernel. */
+static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
+    float sum = 0.0f;
+    for (int64_t k = 0; k < g->k; k++) sum = fmaf(g->a[i * g->lda + k], b[k * g->n + j], sum);
+    if (g->bias) sum += g->bias[j];
+    if (g->activation != PITH_ACT_NONE) {
+        PITH_KERNEL_FIND(pith_unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)(&sum, &sum, 1);
+    }
+    if (g->residual) sum += g->residual[i * g->ldr + j];
+    return sum;
+}
+
+static void check(int64_t m, int64_t n, int64_t k) {
+    int64_t lda = k + random_below(3), ldc = n + random_below(3), ldr = n + random_below(3);
+    float *b = floats(k * n), *expected = floats(m * ldc);
+    guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0), packed = guarded_floats(pith_gemm_f32_packed_size(k, n));
+    guarded bias = guarded_floats(n), residual = guarded_floats(m > 0 ? (m - 1) * ldr + n : 0);
+    int64_t c_size = m > 0 ? (m - 1) * ldc + n : 0;
+    guarded c_guarded = guarded_floats(c_size);
+    float *c = c_guarded.data;
+
+    pith_gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc, .ldr = ldr };
+    if (random_below(2)) g.bias = bias.data;
+    if (random_below(2)) g.residual = residual.data;
+    g.activation = (pith_activation)random_below(7);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) expected[i * ldc + j] = element(&g, b, i, j);
+    }
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
+        pith_gemm_f32_fn *gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level);
+        int64_t half = n / 32 * 16, row = random_below(m + 1);
+        pack(packed.data, b, n, 1, k, n, half, n);
+        pack(packed.data, b, n, 1, k, n, 0, half);
+        for (int64_t i = 0; i < c_size; i++) c[i] = 7.0f;
+        gemm(&g, row, m, half, n);
+        gemm(&g, 0, row, 0, n);
+        gemm(&g, row, m, 0, half);
+        for (int64_t i = 0; i < m; i++) {
+            assert_same_floats(c + i * ldc, expected + i * ldc, n, "%s m=%d n=%d k=%d row %d",
+                               pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, (int)i);
+            for (int64_t j = n; i + 1 < m && j < ldc; j++) assert_true(c[i * ldc + j] == 7.0f);
+        }
+    }
+    free(b), free(expected);
+    guarded_free(a), guarded_free(packed), guarded_free(bias), guarded_free(residual), guarded_free(c_guarded);
+}
+
+static void test_small(void **state) {
+    (void)state;
+    for (int64_t m = 0; m <= 31; m++) {
+        for (int64_t n = 0; n <= 67; n += n < 18 || n > 46 ? 1 : 7) check(m, n, random_below(6));
+    }
+}
+
+static void test_random(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) check(random_below(90), random_below(130), random_below(200));
+    check(200, 40, 700); /* more than one block of rows */
+    check(3, 33, 3000);
+}
+
+/* residual may be c: the sum is added to what c held. */
+static void test_residual_in_place(void **state) {
+    (void)state;
+    enum { M = 37, N = 45, K = 50 };
+    float *a = floats(M * K), *b = floats(K * N), *before = floats(M * N), *c = floats(M * N);
+    float *packed = floats(pith_gemm_f32_packed_size(K, N));
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        memcpy(c, before, sizeof(float) * M * N);
+        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)(packed, b, N, 1, K, N, 0, N);
+        pith_gemm g = { .a = a, .b = packed, .c = c, .residual = c, .m = M, .n = N, .k = K, .lda = K, .ldc = N, .ldr = N };
+        PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level)(&g, 0, M, 0, N);
+        g.residual = before;
+        for (int64_t i = 0; i < M; i++) {
+            for (int64_t j = 0; j < N; j++) assert_true(same_float(c[i * N + j], element(&g, b, i, j)));
+        }
+    }
+    free(a), free(b), free(before), free(c), free(packed);
+}
+
+/* Any strides of the source give the same packed bytes: panels of 16 columns, k-major, zeros at the end. */
+static void test_pack(void **state) {
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        int64_t k = random_below(70), n = random_below(70), size = pith_gemm_f32_packed_size(k, n), rs, cs;
+        switch (round % 3) {
+        case 0: rs = 1, cs = k + random_below(3); break;
+        case 1: cs = 1, rs = n + random_below(3); break;
+        default: cs = 2, rs = 2 * n + 1; break;
+        }
+        guarded b_guarded = guarded_floats(k > 0 && n > 0 ? (k - 1) * rs + (n - 1) * cs + 1 : 0);
+        const float *b = b_guarded.data;
+        float *expected = floats(size);
+        for (int64_t i = 0; i < size; i++) {
+            int64_t column = i / (16 * k) * 16 + i % 16, row = i / 16 % k;
+            expected[i] = column < n ? b[row * rs + column * cs] : 0.0f;
+        }
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
+            guarded packed = guarded_floats(size);
+            pack(packed.data, b, rs, cs, k, n, 0, n);
+            assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d", pith_isa_name((pith_isa)level),
+                               (int)k, (int)n);
+            guarded_free(packed);
+        }
+        guarded_free(b_guarded);
+        free(expected);
+    }
+    assert_int_equal(pith_gemm_f32_packed_size(-1, 4), -1);
+    assert_int_equal(pith_gemm_f32_packed_size(INT64_MAX / 16, 17), -1);
+    assert_int_equal(pith_gemm_f32_packed_size(3, INT64_MAX), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_residual_in_place),
+        cmocka_unit_test(test_pack),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
