@@ -1,0 +1,139 @@
+/* op_pith_embed_norm.c - pith.EmbedNorm: the sum of up to three looked-up rows, normalised.
+ *
+ *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, constant) and ids_i
+ *   output      [ids…, n]; the shapes of the ids broadcast
+ *   attributes  epsilon; rms: 1 for the root mean square form
+ * Rows are added in the order of the pairs. A negative id counts from the table's end, as in Gather. */
+#include "kernels/norm.h"
+#include "ops/op.h"
+
+#define TABLES_MAX 3
+#define EMBED_GRAIN 20000
+
+typedef struct embed_norm {
+    pith_layer_norm_f32_fn *norm;
+    float epsilon;
+} embed_norm;
+
+static pith_status infer(pith_infer *c) {
+    int tables = (c->in_count - 2) / 2;
+    if (c->in_count % 2 || tables > TABLES_MAX) return pith_op_fail(c, "tables and ids do not come in one to three pairs");
+    pith_type shape;
+    for (int i = 0; i < tables; i++) {
+        const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
+        if (!table || table->rank != 2 || table->dtype != PITH_F32) return pith_op_fail(c, "table %d is no float32 matrix", i);
+        if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32)) return pith_op_fail(c, "ids %d are no integers", i);
+        if (!pith_dim_equal(table->dims[1], c->in[2]->dims[1])) return pith_op_fail(c, "tables differ in width");
+        pith_type sum = *ids;
+        if (i > 0) PITH_TRY(pith_infer_broadcast(c, &shape, ids, &sum));
+        shape = sum;
+    }
+    if (shape.rank < 0) {
+        c->out[0].dtype = PITH_F32;
+        return PITH_OK;
+    }
+    if (shape.rank == PITH_MAX_RANK) return pith_op_fail(c, "ids have too many axes");
+    shape.dims[shape.rank] = c->in[2]->dims[1];
+    for (int i = 0; i < 2; i++) {
+        if (c->in[i] && (c->in[i]->dtype != PITH_F32 || c->in[i]->rank != 1 || c->in[i]->dims[0] != c->in[2]->dims[1])) {
+            return pith_op_fail(c, "gamma or beta does not have the tables' width");
+        }
+    }
+    pith_type_set(&c->out[0], PITH_F32, shape.rank + 1, shape.dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    embed_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    const char *family = pith_node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
+    s->norm = PITH_KERNEL_FIND(pith_layer_norm_f32_fn, family, PITH_F32, c->isa);
+    if (!s->norm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
+    s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
+    c->state = s;
+    return PITH_OK;
+}
+
+typedef struct work {
+    pith_layer_norm_f32_fn *norm;
+    pith_layer_norm row; /* what all rows share */
+    int tables;
+    const pith_tensor *table[TABLES_MAX], *ids[TABLES_MAX];
+    int64_t strides[TABLES_MAX][PITH_MAX_RANK]; /* of the ids, 0 along broadcast axes */
+    const pith_tensor *out;
+    int64_t rows, chunk;
+} work;
+
+static int64_t id_at(const pith_tensor *ids, int64_t i) {
+    return ids->dtype == PITH_I64 ? ((const int64_t *)ids->data)[i] : ((const int32_t *)ids->data)[i];
+}
+
+static const float *table_row(const work *w, int t, int64_t row) {
+    int64_t at = 0;
+    for (int d = w->out->rank - 2; d >= 0; d--) {
+        at += row % w->out->dims[d] * w->strides[t][d];
+        row /= w->out->dims[d];
+    }
+    int64_t id = id_at(w->ids[t], at);
+    if (id < 0) id += w->table[t]->dims[0];
+    return (const float *)w->table[t]->data + id * w->row.n;
+}
+
+static void part(void *context, size_t index, int worker) {
+    const work *w = context;
+    (void)worker;
+    int64_t first = (int64_t)index * w->chunk, last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
+    for (int64_t row = first; row < last; row++) {
+        pith_layer_norm a = w->row;
+        a.x = table_row(w, 0, row);
+        /* The kernel computes (x + bias) + residual. */
+        if (w->tables == 3) a.bias = table_row(w, 1, row);
+        if (w->tables > 1) a.residual = table_row(w, w->tables - 1, row);
+        a.y += row * a.n;
+        w->norm(&a);
+    }
+}
+
+static pith_status check_ids(const pith_run *r, const work *w) {
+    for (int t = 0; t < w->tables; t++) {
+        int64_t count = pith_tensor_count(w->ids[t]), rows = w->table[t]->dims[0];
+        for (int64_t i = 0; i < count; i++) {
+            int64_t id = id_at(w->ids[t], i);
+            if (id < -rows || id >= rows) {
+                return pith_fail(r->err, PITH_ERR_RUN, "id %lld is outside the table of %lld rows (ids %d)",
+                                 (long long)id, (long long)rows, t);
+            }
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) {
+    const embed_norm *s = r->state;
+    const pith_tensor *out = r->out[0];
+    int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
+    work w = { .norm = s->norm, .row = { .gamma = r->in[0]->data, .beta = r->in[1] ? r->in[1]->data : NULL,
+                                         .y = out->data, .rows = 1, .n = n, .epsilon = s->epsilon },
+               .tables = (r->in_count - 2) / 2, .out = out };
+    for (int t = 0; t < w.tables; t++) {
+        w.table[t] = r->in[2 + 2 * t];
+        w.ids[t] = r->in[3 + 2 * t];
+        int lead = out->rank - 1 - w.ids[t]->rank;
+        int64_t stride = 1;
+        for (int d = w.ids[t]->rank - 1; d >= 0; d--) {
+            if (w.ids[t]->dims[d] != 1) w.strides[t][lead + d] = stride;
+            stride *= w.ids[t]->dims[d];
+        }
+    }
+    if (count == 0) return PITH_OK;
+    PITH_TRY(check_ids(r, &w));
+    w.rows = count / n;
+    w.chunk = pith_run_chunk(r, w.rows, n, EMBED_GRAIN);
+    pith_run_parallel(r, part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+    return PITH_OK;
+}
+
+const pith_op pith_op_pith_EmbedNorm = {
+    .domain = "pith", .name = "EmbedNorm", .since = 1, .min_inputs = 4, .max_inputs = 8, .max_outputs = 1,
+    .infer = infer, .prepare = prepare, .run = run,
+};

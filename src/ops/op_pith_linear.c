@@ -1,0 +1,173 @@
+/* op_pith_linear.c - pith.Linear: y = activation(x W + b), the form every dense layer is brought to.
+ *
+ *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be absent), all constants
+ *   output      [..., n_0 + n_1 + …]: several weights stand side by side, as query, key and value do
+ *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]
+ * Weights are f32, f16 or bf16, packed once by prepare; all but the last have a multiple of PITH_GEMM_PANEL columns. */
+#include "base/checked.h"
+#include "base/half.h"
+#include "kernels/gemm.h"
+#include "ops/op.h"
+
+/* Below this many multiply-adds a part is not worth a thread's wake-up. */
+#define LINEAR_GRAIN 400000
+/* Row parts are multiples of this, so that full tiles are the rule. */
+#define LINEAR_ROWS 24
+
+typedef struct linear {
+    pith_gemm_f32_fn *gemm;
+    float *packed, *bias; /* bias may be NULL */
+    int64_t k, n;
+    pith_activation activation;
+} linear;
+
+static bool is_transposed(const pith_node *node, int pair) {
+    return pith_node_int(node, "transposed", 0) >> pair & 1;
+}
+
+static pith_status infer(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
+    if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
+    pith_dim n = 0;
+    for (int i = 1; i < c->in_count; i += 2) {
+        const pith_type *w = c->in[i];
+        if (!w || w->rank != 2) return pith_op_fail(c, "weight %d is not a matrix", i / 2);
+        bool transposed = is_transposed(c->node, i / 2);
+        pith_dim k = w->dims[transposed];
+        if (x->rank > 0 && pith_dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
+            return pith_op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1], i / 2,
+                                (long long)k);
+        }
+        n = pith_dim_apply(c->dims, PITH_DIM_ADD, n, w->dims[!transposed]);
+    }
+    pith_type_set(&c->out[0], PITH_F32, x->rank, x->dims);
+    if (x->rank > 0) c->out[0].dims[x->rank - 1] = n;
+    return PITH_OK;
+}
+
+static float element(const pith_tensor *t, int64_t i) {
+    float f;
+    uint16_t h;
+    if (t->dtype == PITH_F32) {
+        memcpy(&f, (const char *)t->data + (size_t)i * sizeof f, sizeof f);
+        return f;
+    }
+    memcpy(&h, (const char *)t->data + (size_t)i * sizeof h, sizeof h);
+    return t->dtype == PITH_F16 ? pith_f32_of_f16(h) : pith_f32_of_bf16(h);
+}
+
+static bool readable_in_place(const pith_tensor *t) {
+    return t->dtype == PITH_F32 && (uintptr_t)t->data % sizeof(float) == 0;
+}
+
+/* Packs one weight [k, n] given by strides. What is not aligned f32 goes through a panel of f32. */
+static void pack(pith_gemm_pack_f32_fn *fn, float *packed, const pith_tensor *w, int64_t row_stride,
+                 int64_t column_stride, int64_t k, int64_t n, float *panel) {
+    if (readable_in_place(w)) {
+        fn(packed, w->data, row_stride, column_stride, k, n, 0, n);
+        return;
+    }
+    for (int64_t n0 = 0; n0 < n; n0 += PITH_GEMM_PANEL) {
+        int64_t columns = n - n0 < PITH_GEMM_PANEL ? n - n0 : PITH_GEMM_PANEL;
+        for (int64_t i = 0; i < k; i++) {
+            for (int64_t j = 0; j < columns; j++) {
+                panel[i * PITH_GEMM_PANEL + j] = element(w, i * row_stride + (n0 + j) * column_stride);
+            }
+        }
+        fn(packed + n0 * k, panel, PITH_GEMM_PANEL, 1, k, columns, 0, columns);
+    }
+}
+
+static pith_status check_constants(const pith_prepare *c) {
+    for (int i = 1; i < c->in_count; i++) {
+        if (!c->in[i]) continue;
+        const pith_tensor *t = c->in[i]->data;
+        if (!t) return pith_op_fail(c, "input %d is not a constant", i);
+        if (t->dtype != PITH_F32 && t->dtype != PITH_F16 && t->dtype != PITH_BF16) {
+            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has an unsupported dtype", i);
+        }
+    }
+    return PITH_OK;
+}
+
+static int64_t columns_of(const pith_prepare *c, int i) { return c->in[i]->dims[!is_transposed(c->node, i / 2)]; }
+
+static pith_status prepare(pith_prepare *c) {
+    PITH_TRY(check_constants(c));
+    linear *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    pith_gemm_pack_f32_fn *pack_fn = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa);
+    s->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, c->isa);
+    if (!s->gemm || !pack_fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+    s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
+    s->k = c->in[1]->dims[is_transposed(c->node, 0)];
+    bool has_bias = false;
+    for (int i = 1; i < c->in_count; i += 2) {
+        if (s->n % PITH_GEMM_PANEL) return pith_op_fail(c, "weight %d begins inside a panel", i / 2);
+        s->n += columns_of(c, i);
+        has_bias |= i + 1 < c->in_count && c->in[i + 1];
+    }
+    int64_t floats = pith_gemm_f32_packed_size(s->k, s->n);
+    if (floats < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    s->packed = pith_arena_alloc64(c->arena, (size_t)floats * sizeof(float));
+    s->bias = has_bias ? pith_arena_alloc64(c->arena, (size_t)s->n * sizeof(float)) : NULL;
+    if (!s->packed || (has_bias && !s->bias)) return pith_fail_memory(c->err, (size_t)floats * sizeof(float));
+    pith_arena_mark mark = pith_arena_get_mark(c->arena);
+    float *panel = pith_arena_alloc64(c->arena, (size_t)s->k * PITH_GEMM_PANEL * sizeof(float));
+    if (!panel) return pith_fail_memory(c->err, (size_t)s->k * PITH_GEMM_PANEL * sizeof(float));
+    for (int64_t i = 1, n0 = 0; i < c->in_count; n0 += columns_of(c, (int)i), i += 2) {
+        const pith_tensor *w = c->in[i]->data, *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
+        int64_t n = columns_of(c, (int)i);
+        bool transposed = is_transposed(c->node, (int)i / 2);
+        pack(pack_fn, s->packed + n0 * s->k, w, transposed ? 1 : n, transposed ? s->k : 1, s->k, n, panel);
+        /* x + -0.0 is x, for every x. */
+        for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? element(b, j) : -0.0f;
+    }
+    pith_arena_rewind(c->arena, mark);
+    for (int i = 1; i < c->in_count && i < 32; i++) {
+        if (c->in[i]) c->consumed |= 1u << i;
+    }
+    c->state = s;
+    return PITH_OK;
+}
+
+typedef struct work {
+    const linear *s;
+    pith_gemm gemm;
+    int64_t row_chunk, column_chunk;
+    size_t column_parts;
+} work;
+
+static void part(void *context, size_t index, int worker) {
+    const work *w = context;
+    (void)worker;
+    int64_t m0 = (int64_t)(index / w->column_parts) * w->row_chunk, m1 = m0 + w->row_chunk;
+    int64_t n0 = (int64_t)(index % w->column_parts) * w->column_chunk, n1 = n0 + w->column_chunk;
+    w->s->gemm(&w->gemm, m0, m1 < w->gemm.m ? m1 : w->gemm.m, n0, n1 < w->gemm.n ? n1 : w->gemm.n);
+}
+
+static int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+static pith_status run(pith_run *r) {
+    const linear *s = r->state;
+    int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
+    if (m == 0) return PITH_OK;
+    work w = { .s = s, .gemm = { .a = r->in[0]->data, .b = s->packed, .c = r->out[0]->data, .bias = s->bias, .m = m,
+                                 .n = s->n, .k = s->k, .lda = s->k, .ldc = s->n, .activation = s->activation } };
+    w.row_chunk = m;
+    w.column_chunk = s->n;
+    if (m >= r->exec->threads * LINEAR_ROWS) {
+        w.row_chunk = round_up(pith_run_chunk(r, m, s->n * s->k, LINEAR_GRAIN), LINEAR_ROWS);
+    } else {
+        w.column_chunk = round_up(pith_run_chunk(r, s->n, m * s->k, LINEAR_GRAIN), PITH_GEMM_PANEL);
+    }
+    w.column_parts = (size_t)((s->n + w.column_chunk - 1) / w.column_chunk);
+    pith_run_parallel(r, part, &w, w.column_parts * (size_t)((m + w.row_chunk - 1) / w.row_chunk));
+    return PITH_OK;
+}
+
+const pith_op pith_op_pith_Linear = {
+    .domain = "pith", .name = "Linear", .since = 1, .min_inputs = 2, .max_inputs = -1, .max_outputs = 1,
+    .infer = infer, .prepare = prepare, .run = run,
+};

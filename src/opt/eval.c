@@ -1,0 +1,80 @@
+/* eval.c - see eval.h. The steps of a node's life in a row: infer, prepare, scratch, run. */
+#include "opt/eval.h"
+
+#include "base/dtype.h"
+
+typedef struct eval_exec {
+    pith_exec exec; /* first: the executor the operator sees */
+    pith_arena *arena;
+} eval_exec;
+
+static void *exec_alloc(pith_exec *exec, size_t bytes) {
+    return pith_arena_alloc64(((eval_exec *)(void *)exec)->arena, bytes);
+}
+
+static pith_status exec_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
+                                 size_t input_count, pith_tensor *outputs, size_t output_count) {
+    (void)exec, (void)attribute, (void)inputs, (void)input_count, (void)outputs, (void)output_count;
+    return pith_fail(run->err, PITH_ERR_UNSUPPORTED, "a subgraph cannot run while the graph is being optimised");
+}
+
+/* Gives the outputs their shape and memory; those whose shape depends on contents are left to run. */
+static pith_status make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes, pith_arena *arena,
+                                pith_error *err) {
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        out[i] = (pith_tensor){ .dtype = types[i].dtype, .rank = types[i].rank };
+        if (!pith_type_concrete(&types[i])) continue;
+        for (int d = 0; d < out[i].rank; d++) out[i].dims[d] = types[i].dims[d];
+        int64_t elements = pith_dims_count(out[i].dims, out[i].rank);
+        if (elements < 0 || !pith_dtype_bytes(out[i].dtype, elements, &out[i].bytes)) {
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the shape of output %d is impossible", i);
+        }
+        if (out[i].bytes > max_bytes - total) return pith_fail_memory(err, out[i].bytes);
+        total += out[i].bytes;
+        out[i].data = pith_arena_alloc64(arena, out[i].bytes);
+        if (!out[i].data) return pith_fail_memory(err, out[i].bytes);
+    }
+    return PITH_OK;
+}
+
+pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_tensor *const *in, size_t max_bytes,
+                           pith_arena *arena, pith_error *err) {
+    if (node->capture_count > 0) return pith_fail(err, PITH_ERR_UNSUPPORTED, "the node has a subgraph");
+    int in_count = node->input_count, out_count = node->output_count;
+    pith_type *types = pith_arena_array(arena, (size_t)in_count + (size_t)out_count, sizeof *types);
+    const pith_type **in_types = pith_arena_array(arena, (size_t)in_count, sizeof *in_types);
+    pith_tensor **outs = pith_arena_array(arena, (size_t)out_count, sizeof *outs);
+    if (!types || !in_types || !outs) return pith_fail_memory(err, 0);
+    for (int i = 0; i < in_count; i++) {
+        if (!in[i]) continue;
+        pith_type_of_tensor(&types[i], in[i]);
+        in_types[i] = &types[i];
+    }
+    pith_type *out_types = types + in_count;
+    for (int i = 0; i < out_count; i++) {
+        pith_type_init(&out_types[i]);
+        outs[i] = &out[i];
+    }
+    pith_infer infer = { .node = node, .in = in_types, .out = out_types, .in_count = in_count, .out_count = out_count,
+                         .arena = arena, .err = err };
+    PITH_TRY(pith_op_infer_node(&infer));
+    PITH_TRY(make_outputs(out, out_types, out_count, max_bytes, arena, err));
+    if (node->op->flags & PITH_OP_VIEW) {
+        out[0].data = in[0]->data;
+        return PITH_OK;
+    }
+    pith_prepare prepare = { .node = node, .in = in_types, .out = out_types, .in_count = in_count,
+                             .out_count = out_count, .isa = pith_cpu_get()->isa, .arena = arena, .err = err };
+    if (node->op->prepare) PITH_TRY(node->op->prepare(&prepare));
+    eval_exec exec = { .exec = { .threads = 1, .isa = prepare.isa, .loop_limit = 1, .alloc = exec_alloc,
+                                 .subgraph = exec_subgraph }, .arena = arena };
+    size_t scratch = 0;
+    if (node->op->scratch) PITH_TRY(node->op->scratch(&infer, prepare.state, 1, &scratch));
+    if (scratch > max_bytes) return pith_fail_memory(err, scratch);
+    pith_run run = { .node = node, .state = prepare.state, .in = in, .out = outs, .in_count = in_count,
+                     .out_count = out_count, .exec = &exec.exec, .err = err };
+    run.scratch = pith_arena_alloc64(arena, scratch);
+    if (!run.scratch) return pith_fail_memory(err, scratch);
+    return node->op->run(&run);
+}

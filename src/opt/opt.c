@@ -1,0 +1,63 @@
+/* opt.c - the driver of the passes, and the report they write. See pass.h.
+ *
+ * A round runs every pass of the level once in the order of select/passes.def; rounds go on until one changes nothing.
+ * After a pass that changed something dead nodes are swept, types are inferred anew and the graph's invariants hold. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "opt/pass.h"
+
+/* Every pass lets the graph shrink or moves it towards one form, so few rounds do; this bounds a fault. */
+#define ROUNDS_MAX 16
+
+static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    *changes = 0;
+    pith_status status = pass->run(o, changes);
+    if (status) return pith_fail_at(o->err, status, "pass %s: ", pass->name);
+    if (*changes == 0) return PITH_OK;
+    pith_graph_sweep(o->graph);
+    status = pith_ops_infer(o->graph, false, o->err);
+    if (status) return pith_fail_at(o->err, status, "after pass %s: ", pass->name);
+    assert(pith_graph_check(o->graph, NULL) == PITH_OK);
+    return PITH_OK;
+}
+
+pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
+    pith_graph_sweep(o->graph);
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        size_t total = 0;
+        for (size_t i = 0; i < pith_pass_table_count; i++) {
+            const pith_pass *pass = pith_pass_table[i];
+            if (pass->level > o->level || (pass->once && round > 0)) continue;
+            size_t changes;
+            PITH_TRY(run_pass(o, pass, &changes));
+            total += changes;
+            if (stop_after && round == 0 && pith_str_is(pith_str_of(pass->name), stop_after)) return PITH_OK;
+        }
+        if (total == 0) break;
+    }
+    return PITH_OK;
+}
+
+void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...) {
+    if (!report) return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pith_str line = { text, strlen(text) };
+    for (size_t i = 0; i < report->count; i++) { /* a pass meets a near miss again in every round */
+        if (report->lines[i].done == done && pith_str_eq(report->lines[i].text, line) &&
+            pith_str_is(pith_str_of(report->lines[i].what), what)) return;
+    }
+    void *lines = report->lines;
+    if (!pith_arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
+    report->lines = lines;
+    line = pith_arena_str(report->arena, line);
+    if (!line.data) return;
+    report->lines[report->count].done = done;
+    report->lines[report->count].what = what;
+    report->lines[report->count++].text = line;
+}

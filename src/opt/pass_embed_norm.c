@@ -1,0 +1,69 @@
+/* pass_embed_norm.c - looked-up rows, their sum and the normalisation after it become pith.EmbedNorm.
+ *
+ * The sum is a tree of Add whose leaves are Gather along axis 0 of constant f32 matrices; the rows are added in the
+ * order of the leaves, first to last. It runs before pass_skip_norm, which would take the last Add. */
+#include "opt/match.h"
+#include "opt/pass.h"
+
+#define TABLES_MAX 3
+
+typedef struct leaves {
+    pith_value *table[TABLES_MAX], *ids[TABLES_MAX];
+    int count;
+    const char *why;
+} leaves;
+
+static bool collect(leaves *l, const pith_value *v, int depth) {
+    pith_node *add = pith_match_maker(v, "Add"), *gather = pith_match_maker(v, "Gather");
+    if (add && depth < TABLES_MAX && pith_match_user(v)) {
+        return collect(l, add->inputs[0], depth + 1) && collect(l, add->inputs[1], depth + 1);
+    }
+    if (!gather) return false;
+    const pith_value *table = gather->inputs[0];
+    if (!pith_match_const(table) || table->type.data->dtype != PITH_F32 || table->type.data->rank != 2 ||
+        pith_node_int(gather, "axis", 0) != 0) {
+        l->why = "a table is not a constant float32 matrix";
+        return false;
+    }
+    if (l->count == TABLES_MAX) {
+        l->why = "there are more than three tables";
+        return false;
+    }
+    l->table[l->count] = gather->inputs[0];
+    l->ids[l->count++] = gather->inputs[1];
+    return true;
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        bool rms = pith_match_is(node, "RMSNormalization");
+        if ((!rms && !pith_match_is(node, "LayerNormalization")) || node->output_count != 1) continue;
+        if (node->outputs[0]->user_count == 0 && node->outputs[0]->output_uses == 0) continue;
+        int64_t axis = pith_node_int(node, "axis", -1);
+        const pith_value *x = node->inputs[0], *beta = pith_match_input(node, 2);
+        if (x->type.rank < 2 || (axis != -1 && axis != x->type.rank - 1) || !pith_match_user(x)) continue;
+        int64_t n = x->type.dims[x->type.rank - 1];
+        if (!pith_match_vector(node->inputs[1], n) || (beta && !pith_match_vector(beta, n))) continue;
+        leaves l = { .count = 0 };
+        if (!collect(&l, x, 0)) {
+            if (l.why) {
+                pith_report_add(o->report, false, "embed_norm", "before '" PITH_STR_FMT "' %s", PITH_STR_ARG(node->name), l.why);
+            }
+            continue;
+        }
+        pith_value *inputs[2 + 2 * TABLES_MAX] = { node->inputs[1], pith_match_input(node, 2) };
+        for (int i = 0; i < l.count; i++) {
+            inputs[2 + 2 * i] = l.table[i];
+            inputs[3 + 2 * i] = l.ids[i];
+        }
+        pith_node *made;
+        PITH_TRY(pith_match_put(&made, node->outputs[0], node, "pith", "EmbedNorm", inputs, 2 + 2 * l.count, o->err));
+        if (pith_node_set_float(made, "epsilon", pith_node_float(node, "epsilon", 1e-5f)) ||
+            pith_node_set_int(made, "rms", rms)) return pith_fail_memory(o->err, 0);
+        pith_report_add(o->report, true, "embed_norm", "%d tables and norm '" PITH_STR_FMT "'", l.count, PITH_STR_ARG(node->name));
+        ++*changes;
+    }
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_embed_norm = { "embed_norm", 2, false, run };

@@ -1,0 +1,97 @@
+/* pass_fold.c - what is known before the run becomes a constant.
+ *
+ * Two kinds of knowledge: nodes all of whose inputs are constants, which are run here, once, by their own operator; and
+ * integers that shape inference already followed to plain numbers (the 16 in Shape → Slice → Cast → Sqrt).
+ * Results are small: a large one would trade mapped, shared weights for private memory; whoever reads a large
+ * Cast or Transpose of a weight looks through it instead. A node that fails here is left for the run to report. */
+#include "base/dtype.h"
+#include "opt/eval.h"
+#include "opt/match.h"
+#include "opt/pass.h"
+
+#define FOLD_BYTES_MAX ((size_t)1 << 20)
+
+static bool all_const(const pith_node *node) {
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && !pith_match_const(node->inputs[i])) return false;
+    }
+    return true;
+}
+
+static bool foldable(const pith_node *node) {
+    if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0) return false;
+    for (size_t i = 0; i < node->attr_count; i++) {
+        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->output_uses > 0) return false;
+    }
+    return true;
+}
+
+static pith_status replace_by_const(pith_graph *graph, pith_value *v, const pith_tensor *tensor, pith_error *err) {
+    pith_value *c = pith_graph_add_const(graph, v->name, tensor);
+    return c ? pith_match_replace(v, c, err) : pith_fail_memory(err, 0);
+}
+
+/* The node's outputs as tensors in the model's arena, made in a scratch arena first. */
+static pith_status fold_node(pith_opt *o, pith_node *node, pith_arena *scratch, size_t *changes) {
+    pith_graph *graph = o->graph;
+    const pith_tensor **in = pith_arena_array(scratch, (size_t)node->input_count, sizeof *in);
+    pith_tensor *out = pith_arena_array(scratch, (size_t)node->output_count, sizeof *out);
+    if (!in || !out) return pith_fail_memory(o->err, 0);
+    for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? node->inputs[i]->type.data : NULL;
+    if (pith_eval_node(out, node, in, FOLD_BYTES_MAX, scratch, NULL)) return PITH_OK;
+    for (int i = 0; i < node->output_count; i++) {
+        if (!node->outputs[i]) continue;
+        if (!out[i].data || pith_dtype_bits(out[i].dtype) == 0 || out[i].dtype == PITH_STRING) return PITH_OK;
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        if (!node->outputs[i]) continue;
+        void *data = pith_arena_alloc64(graph->arena, out[i].bytes);
+        if (!data) return pith_fail_memory(o->err, out[i].bytes);
+        if (out[i].bytes) memcpy(data, out[i].data, out[i].bytes);
+        out[i].data = data;
+        PITH_TRY(replace_by_const(graph, node->outputs[i], &out[i], o->err));
+    }
+    ++*changes;
+    return PITH_OK;
+}
+
+/* An output whose integers inference knows as numbers. */
+static pith_status fold_known(pith_opt *o, pith_value *v, size_t *changes) {
+    int64_t items[PITH_ELEMS_MAX], count;
+    if (v->user_count == 0 || v->output_uses > 0) return PITH_OK;
+    if ((v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) || !pith_type_concrete(&v->type)) return PITH_OK;
+    if (!pith_match_ints(v, items, PITH_ELEMS_MAX, &count)) return PITH_OK;
+    size_t size = v->type.dtype == PITH_I64 ? sizeof(int64_t) : sizeof(int32_t);
+    pith_tensor t = { .bytes = (size_t)count * size, .dtype = v->type.dtype, .rank = v->type.rank };
+    for (int d = 0; d < t.rank; d++) t.dims[d] = v->type.dims[d];
+    t.data = pith_arena_alloc64(o->graph->arena, t.bytes);
+    if (!t.data) return pith_fail_memory(o->err, t.bytes);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t narrow = (int32_t)items[i];
+        memcpy((char *)t.data + (size_t)i * size, size == sizeof narrow ? (void *)&narrow : (void *)&items[i], size);
+    }
+    ++*changes;
+    return replace_by_const(o->graph, v, &t, o->err);
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, o->allocator);
+    pith_status status = PITH_OK;
+    for (pith_node *node = o->graph->first; node && !status; node = node->next) {
+        if (!foldable(node)) continue;
+        size_t before = *changes;
+        if (all_const(node)) status = fold_node(o, node, &scratch, changes);
+        for (int i = 0; i < node->output_count && !status && *changes == before; i++) {
+            if (node->outputs[i]) status = fold_known(o, node->outputs[i], changes);
+        }
+        pith_arena_reset(&scratch);
+    }
+    pith_arena_free(&scratch);
+    return status;
+}
+
+const pith_pass pith_pass_fold = { "fold", 1, false, run };

@@ -1,0 +1,115 @@
+/* pass_linear.c - dense layers become pith.Linear.
+ *
+ * A MatMul or plain Gemm by a constant matrix, with the constant bias added in either operand order and an activation
+ * after it. The matrix may come through Transpose or a widening Cast: the Linear reads the weight itself, transposed or
+ * in f16 or bf16, so nothing is copied but into the packed form. What the parts compute is kept, also in its order. */
+#include "kernels/gemm.h"
+#include "opt/match.h"
+#include "opt/pass.h"
+
+typedef struct dense {
+    pith_value *x, *weight, *bias;
+    pith_node *last; /* whose output is the layer's */
+    bool transposed;
+    pith_activation activation;
+} dense;
+
+/* The matrix behind Transpose and Cast, if it is a constant of a float dtype. */
+static pith_value *weight_of(pith_value *v, bool *transposed) {
+    for (;;) {
+        pith_node *transpose = pith_match_maker(v, "Transpose"), *cast = pith_match_maker(v, "Cast");
+        if (!transpose && !cast) break;
+        if (v->type.rank != 2) return NULL;
+        if (transpose) *transposed = !*transposed; /* the identity permutation was cleaned away */
+        v = v->producer->inputs[0];
+    }
+    if (!pith_match_const(v) || v->type.data->rank != 2) return NULL;
+    int dtype = v->type.data->dtype;
+    return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 ? v : NULL;
+}
+
+static bool match_product(pith_node *node, dense *m) {
+    if (pith_match_is(node, "MatMul")) {
+        m->x = node->inputs[0];
+        if (m->x->type.rank < 1) return false;
+    } else if (pith_match_is(node, "Gemm")) {
+        if (pith_node_float(node, "alpha", 1.0f) != 1.0f || pith_node_float(node, "beta", 1.0f) != 1.0f ||
+            pith_node_int(node, "transA", 0)) return false;
+        m->x = node->inputs[0];
+        m->transposed = pith_node_int(node, "transB", 0) != 0;
+        m->bias = pith_match_input(node, 2);
+    } else {
+        return false;
+    }
+    m->weight = pith_match_f32(m->x) && pith_match_f32(node->inputs[1]) ? weight_of(node->inputs[1], &m->transposed) : NULL;
+    if (!m->weight) return false;
+    m->last = node;
+    return !m->bias || pith_match_vector(m->bias, m->weight->type.dims[!m->transposed]);
+}
+
+/* An activation that is its node's input alone: the node after it, or NULL. */
+static pith_node *activation_after(const pith_value *v, pith_activation *activation) {
+    static const struct { const char *op_type; pith_activation activation; } plain[] = {
+        { "Relu", PITH_ACT_RELU }, { "Tanh", PITH_ACT_TANH }, { "Sigmoid", PITH_ACT_SIGMOID },
+    };
+    pith_node *user = pith_match_user(v);
+    if (pith_match_is(user, "Gelu")) {
+        bool tanh = pith_str_is(pith_node_str(user, "approximate", "none"), "tanh");
+        *activation = tanh ? PITH_ACT_GELU_TANH : PITH_ACT_GELU_ERF;
+        return user;
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        if (pith_match_is(user, plain[i].op_type)) {
+            *activation = plain[i].activation;
+            return user;
+        }
+    }
+    /* v * sigmoid(v) reads v twice. */
+    if (v->user_count != 2 || v->output_uses) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        pith_node *sigmoid = v->users[i].node, *mul = v->users[1 - i].node;
+        if (pith_match_is(sigmoid, "Sigmoid") && pith_match_is(mul, "Mul") &&
+            pith_match_user(sigmoid->outputs[0]) == mul && pith_match_other(mul, v) == sigmoid->outputs[0]) {
+            *activation = PITH_ACT_SILU;
+            return mul;
+        }
+    }
+    return NULL;
+}
+
+static void match_tail(dense *m) {
+    int64_t n = m->weight->type.dims[!m->transposed];
+    pith_node *add = pith_match_user(m->last->outputs[0]);
+    if (!m->bias && pith_match_is(add, "Add")) {
+        pith_value *bias = pith_match_other(add, m->last->outputs[0]);
+        if (pith_match_vector(bias, n) && bias->type.data->rank <= add->outputs[0]->type.rank &&
+            m->last->outputs[0]->type.rank == add->outputs[0]->type.rank) {
+            m->bias = bias;
+            m->last = add;
+        }
+    }
+    pith_node *after = activation_after(m->last->outputs[0], &m->activation);
+    if (after) m->last = after;
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        dense m = { 0 };
+        if (node->output_count != 1 || node->outputs[0]->user_count + (size_t)node->outputs[0]->output_uses == 0) continue;
+        if (!match_product(node, &m)) continue;
+        match_tail(&m);
+        pith_value *inputs[] = { m.x, m.weight, m.bias };
+        pith_node *made;
+        PITH_TRY(pith_match_put(&made, m.last->outputs[0], m.last, "pith", "Linear", inputs, m.bias ? 3 : 2, o->err));
+        if (pith_node_set_int(made, "activation", m.activation) || pith_node_set_int(made, "transposed", m.transposed)) {
+            return pith_fail_memory(o->err, 0);
+        }
+        made->name = node->name;
+        pith_report_add(o->report, true, "linear", "linear%s%s '" PITH_STR_FMT "'", m.bias ? " with bias" : "",
+                        m.activation ? " and activation" : "", PITH_STR_ARG(node->name));
+        ++*changes;
+    }
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_linear = { "linear", 2, false, run };
