@@ -117,7 +117,8 @@ typedef struct pith_model pith_model;
 
 enum {
     PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
-    PITH_OPEN_STRICT_SHAPES = 1u << 1 /* declared shapes that contradict the inferred ones are errors, not warnings */
+    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict the inferred ones are errors, not warnings */
+    PITH_OPEN_DESCRIBE = 1u << 2       /* keep what pith_model_describe tells of the file and of the fusions */
 };
 
 typedef struct pith_open_options {
@@ -128,12 +129,14 @@ typedef struct pith_open_options {
     const pith_log *log;             /* NULL: silence. Copied. */
     size_t memory_limit;             /* bytes a run may hold for activations; 0: no limit */
     int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
+    const char *stop_after;          /* the name of the last pass to run, for looking at the graph; NULL: all */
 } pith_open_options;
 
-#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0 }
+#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL }
 
-/* Opens a directory in Hugging Face layout or an .onnx file. The files stay mapped until close and must not be
- * truncated meanwhile (see PITH_OPEN_COPY). */
+/* path: a directory in Hugging Face layout, an .onnx file, or the name of a model in the model cache ($PITH_CACHE, else
+ * $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json opens as its directory
+ * would. The files stay mapped until close and must not be truncated meanwhile (see PITH_OPEN_COPY). */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                                      pith_error *err);
 
@@ -151,6 +154,9 @@ typedef struct pith_port {
     int32_t dtype;
     int32_t rank;                /* -1: unknown */
     int64_t dims[PITH_MAX_RANK]; /* -1: free */
+    const char *shape;           /* "[batch, sequence]", "?" if the rank is unknown; valid until close */
+    int32_t item_dtype;          /* of a sequence's or optional's tensors; else 0 */
+    int32_t optional;            /* 1: an input that may be left out, it has a default */
 } pith_port;
 
 PITH_API size_t pith_model_input_count(const pith_model *model);
@@ -178,6 +184,27 @@ typedef struct pith_run_options {
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
                                       const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                                       pith_error *err);
+
+/* One value from a file as the ONNX test folders hold them: a TensorProto, or a SequenceProto (kind PITH_SEQUENCE) or
+ * OptionalProto (kind PITH_NONE). tensor and *name (may be NULL; "" if the file gives none) are valid until
+ * pith_value_close. */
+typedef struct pith_value_file pith_value_file;
+PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
+                                     int32_t kind, pith_error *err);
+PITH_API void pith_value_close(pith_value_file *file);
+
+/* ---- looking inside ---- */
+
+typedef enum pith_view {
+    PITH_VIEW_JSON = 0, /* one JSON object, its keys are listed in docs/cli.md under inspect; PITH_OPEN_DESCRIBE wanted */
+    PITH_VIEW_NODES = 1, /* the optimised graph, a line a node */
+    PITH_VIEW_DOT = 2    /* the same for Graphviz */
+} pith_view;
+
+/* write receives the text in pieces. */
+PITH_API pith_status pith_model_describe(const pith_model *model, pith_view view,
+                                         void (*write)(void *user, const char *text, size_t size), void *user,
+                                         pith_error *err);
 
 /* ---- text to vectors ---- */
 
@@ -212,6 +239,9 @@ typedef struct pith_embed_options {
 /* Components of one vector under these options; 0 if the model cannot embed text. */
 PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);
 
+/* Tokens, specials included, that a text is cut at under these options; 0: never. */
+PITH_API size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options);
+
 /* Writes count rows of pith_embed_dim floats. A text's vector does not depend on the other texts, the number of
  * threads or the CPU. The empty text is a valid text. Invalid UTF-8: PITH_ERR_ARGUMENT naming the text's index. */
 PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
@@ -221,10 +251,14 @@ PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const p
 
 typedef struct pith_tokenizer pith_tokenizer;
 
-/* path: a directory with tokenizer files, or a tokenizer.json. Immutable, shared by threads. */
+/* path: a directory with tokenizer files, a tokenizer.json, or a name in the model cache. Immutable, shared by threads. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
                                          pith_error *err);
 PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);
+/* The tokens an embedder cuts texts at, as the files beside the tokenizer say; 0 if they say nothing. path: what the
+ * tokenizer was opened with. */
+PITH_API pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
+                                          pith_error *err);
 /* The model's own, or NULL; belongs to the model. */
 PITH_API const pith_tokenizer *pith_model_tokenizer(const pith_model *model);
 
@@ -255,6 +289,12 @@ typedef struct pith_tokenize_options {
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 PITH_API void pith_tokens_free(pith_tokens *tokens);
+
+/* The text of ids as the tokenizer's decoder writes it; skip_specials: 1 leaves out special tokens. *text is followed by
+ * a NUL and freed with pith_text_free. An id that is no token is PITH_ERR_ARGUMENT naming it. */
+PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                                     size_t count, int32_t skip_specials, pith_error *err);
+PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
 
 #ifdef __cplusplus
 }

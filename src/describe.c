@@ -1,0 +1,289 @@
+/* describe.c - what an open model is: as JSON, as a list of nodes, as DOT.
+ *
+ * The JSON is written straight to the caller's sink; its keys are a contract (docs/cli.md). "steps" are those of the plan
+ * that does the model's main job: the ragged one of a text encoder, else the graph's own. */
+#include "model.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/utf8.h"
+
+/* ---- operators of a file ---- */
+
+static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity, const pith_node *node, pith_error *err) {
+    pith_str domain = pith_str_is(node->domain, "ai.onnx") ? PITH_STR("") : node->domain;
+    pith_str key = pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ARG(domain),
+                                     PITH_STR_ARG(node->op_type));
+    if (!key.data) return pith_fail_memory(err, node->op_type.size);
+    uint32_t at = pith_map_get(places, key);
+    if (at == UINT32_MAX) {
+        at = (uint32_t)m->op_count;
+        if (!pith_arena_grow(&m->arena, (void **)&m->ops, m->op_count, capacity, sizeof *m->ops) ||
+            !pith_map_put(places, key, at, NULL))
+            return pith_fail_memory(err, sizeof *m->ops);
+        m->ops[m->op_count++] = (pith_op_count){ domain, node->op_type, 0 };
+    }
+    m->ops[at].count++;
+    return PITH_OK;
+}
+
+static pith_status count_graph(pith_model *m, pith_map *places, size_t *capacity, const pith_graph *g, pith_error *err) {
+    for (const pith_node *n = g->first; n; n = n->next) {
+        PITH_TRY(count_node(m, places, capacity, n, err));
+        for (size_t a = 0; a < n->attr_count; a++) {
+            const pith_attr *attr = &n->attrs[a];
+            if (attr->reference.size) continue;
+            if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(count_graph(m, places, capacity, attr->graph, err));
+            for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
+                PITH_TRY(count_graph(m, places, capacity, attr->graphs[i], err));
+        }
+    }
+    return PITH_OK;
+}
+
+static int compare_str(pith_str a, pith_str b) {
+    size_t n = a.size < b.size ? a.size : b.size;
+    int order = n ? memcmp(a.data, b.data, n) : 0;
+    return order ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static int compare_ops(const void *a, const void *b) {
+    const pith_op_count *x = a, *y = b;
+    int order = compare_str(x->domain, y->domain);
+    return order ? order : compare_str(x->op_type, y->op_type);
+}
+
+pith_status pith_model_count_ops(pith_model *m, const pith_graph *graph, pith_error *err) {
+    pith_map places;
+    size_t capacity = 0;
+    PITH_TRY(pith_map_init(&places, &m->arena, 64));
+    PITH_TRY(count_graph(m, &places, &capacity, graph, err));
+    if (m->op_count) qsort(m->ops, m->op_count, sizeof *m->ops, compare_ops);
+    return PITH_OK;
+}
+
+/* ---- JSON ---- */
+
+typedef struct writer {
+    void (*write)(void *user, const char *text, size_t size);
+    void *user;
+    bool comma; /* the next key or item needs one before it */
+} writer;
+
+static void put(writer *w, const char *text) { w->write(w->user, text, strlen(text)); }
+
+static void put_string(writer *w, pith_str s) {
+    put(w, "\"");
+    for (size_t i = 0; i < s.size;) {
+        unsigned char c = (unsigned char)s.data[i];
+        char escape[8];
+        size_t good = 0;
+        while (i + good < s.size && (unsigned char)s.data[i + good] >= 0x20 && s.data[i + good] != '"' &&
+               s.data[i + good] != '\\')
+            good++;
+        good = pith_utf8_valid_prefix(s.data + i, good);
+        w->write(w->user, s.data + i, good);
+        i += good;
+        if (good || i == s.size) continue;
+        if (c == '"' || c == '\\') snprintf(escape, sizeof escape, "\\%c", c);
+        else snprintf(escape, sizeof escape, "\\u%04x", c < 0x20 ? c : 0xFFFD);
+        put(w, escape);
+        i++;
+    }
+    put(w, "\"");
+}
+
+static void separate(writer *w) {
+    if (w->comma) put(w, ", ");
+    w->comma = true;
+}
+
+static void key(writer *w, const char *name) {
+    separate(w);
+    put_string(w, pith_str_of(name));
+    put(w, ": ");
+}
+
+static void open_list(writer *w, const char *bracket) {
+    put(w, bracket);
+    w->comma = false;
+}
+
+static void close_list(writer *w, const char *bracket) {
+    put(w, bracket);
+    w->comma = true;
+}
+
+static void key_number(writer *w, const char *name, int64_t number) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    key(w, name);
+    put(w, text);
+}
+
+static void key_bool(writer *w, const char *name, bool yes) {
+    key(w, name);
+    put(w, yes ? "true" : "false");
+}
+
+static void key_string(writer *w, const char *name, pith_str s) {
+    key(w, name);
+    put_string(w, s);
+}
+
+static pith_str domain_name(pith_str domain) { return domain.size ? domain : PITH_STR("ai.onnx"); }
+
+static void put_ports(writer *w, const char *name, const pith_port *ports, size_t count) {
+    key(w, name);
+    open_list(w, "[");
+    for (size_t i = 0; i < count; i++) {
+        separate(w);
+        open_list(w, "{");
+        key_string(w, "name", pith_str_of(ports[i].name));
+        key_string(w, "dtype", pith_str_of(pith_dtype_name(ports[i].dtype)));
+        key_string(w, "shape", pith_str_of(ports[i].shape));
+        key_bool(w, "optional", ports[i].optional);
+        close_list(w, "}");
+    }
+    close_list(w, "]");
+}
+
+static void put_report(writer *w, const char *name, const pith_report *report, bool done) {
+    key(w, name);
+    open_list(w, "[");
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->lines[i].done != done) continue;
+        separate(w);
+        open_list(w, "{");
+        key_string(w, "what", pith_str_of(report->lines[i].what));
+        key_string(w, "text", report->lines[i].text);
+        close_list(w, "}");
+    }
+    close_list(w, "]");
+}
+
+static void put_steps(writer *w, const pith_plan *plan) {
+    key(w, "steps");
+    open_list(w, "[");
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const pith_node *node = plan->steps[i].node;
+        separate(w);
+        put_string(w, node->op_type);
+    }
+    close_list(w, "]");
+}
+
+static void put_parameters(writer *w, const pith_graph *graph) {
+    int64_t count = 0, bytes = 0;
+    for (size_t i = 0; i < graph->value_count; i++) {
+        const pith_value *v = graph->values[i];
+        if (!v || v->kind != PITH_VALUE_CONST || !v->type.data || !v->user_count) continue;
+        count += pith_dims_count(v->type.data->dims, v->type.data->rank);
+        bytes += (int64_t)v->type.data->bytes;
+    }
+    key_number(w, "parameters", count);
+    key_number(w, "parameter_bytes", bytes);
+}
+
+static void put_embedding(writer *w, const pith_model *m) {
+    static const char *const modes[PITH_POOL_MODES] = { "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "lasttoken" };
+    key(w, "embedding");
+    open_list(w, "{");
+    key_bool(w, "possible", m->embedder != NULL);
+    if (!m->embedder) key_string(w, "reason", pith_str_of(m->no_text.message));
+    if (m->embedder) {
+        key_number(w, "dim", (int64_t)pith_embed_dim(m, NULL));
+        key_number(w, "max_length", (int64_t)pith_embed_max_length(m, NULL));
+        key(w, "pooling");
+        open_list(w, "[");
+        for (int i = 0; i < PITH_POOL_MODES; i++)
+            if (m->modules.pooling >> i & 1u) separate(w), put_string(w, pith_str_of(modes[i]));
+        close_list(w, "]");
+        key_bool(w, "normalize", m->modules.normalize);
+        key(w, "prompts");
+        open_list(w, "{");
+        for (size_t i = 0; i < m->modules.prompt_count; i++) {
+            separate(w);
+            put_string(w, m->modules.prompts[i].name);
+            put(w, ": ");
+            put_string(w, m->modules.prompts[i].text);
+        }
+        close_list(w, "}");
+    }
+    close_list(w, "}");
+}
+
+static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
+    const pith_graph *g = m->graph;
+    open_list(w, "{");
+    key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
+    key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
+    key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
+    key_number(w, "ir_version", g->ir_version);
+    key(w, "opsets");
+    open_list(w, "{");
+    for (size_t i = 0; i < g->opset_count; i++) {
+        char version[32];
+        separate(w);
+        put_string(w, domain_name(g->opsets[i].domain));
+        snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
+        put(w, version);
+    }
+    close_list(w, "}");
+    put_ports(w, "inputs", m->inputs, g->input_count);
+    put_ports(w, "outputs", m->outputs, g->output_count);
+    key(w, "ops");
+    open_list(w, "[");
+    for (size_t i = 0; i < m->op_count; i++) {
+        separate(w);
+        open_list(w, "{");
+        key_string(w, "domain", domain_name(m->ops[i].domain));
+        key_string(w, "op", m->ops[i].op_type);
+        key_number(w, "count", (int64_t)m->ops[i].count);
+        close_list(w, "}");
+    }
+    close_list(w, "]");
+    put_parameters(w, g);
+    key_number(w, "level", m->options.optimization);
+    put_report(w, "fused", &m->report, true);
+    put_report(w, "not_fused", &m->report, false);
+    key_bool(w, "ragged", m->ragged != NULL);
+    key_string(w, "ragged_reason", m->ragged_reason.data ? m->ragged_reason
+                                   : m->ragged          ? PITH_STR("")
+                                                        : pith_str_of(m->no_text.message));
+    put_embedding(w, m);
+    put_steps(w, plan);
+    key(w, "memory");
+    open_list(w, "{");
+    key_number(w, "packed_bytes", (int64_t)plan->packed_bytes);
+    key_number(w, "plan_bytes", (int64_t)plan->arena->total);
+    key_number(w, "model_bytes", (int64_t)m->arena.total);
+    close_list(w, "}");
+    close_list(w, "}");
+    put(w, "\n");
+}
+
+pith_status pith_model_describe(const pith_model *model, pith_view view,
+                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+    const pith_graph *graph = model->ragged ? model->ragged : model->graph;
+    const pith_plan *plan = model->text_plan;
+    writer w = { write, user, false };
+    switch (view) {
+    case PITH_VIEW_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
+    case PITH_VIEW_DOT: pith_graph_dump_dot(graph, write, user); return PITH_OK;
+    case PITH_VIEW_JSON: break;
+    default: return pith_fail(err, PITH_ERR_ARGUMENT, "view %d is none of PITH_VIEW_*", (int)view);
+    }
+    if (!(model->options.flags & PITH_OPEN_DESCRIBE))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");
+    if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
+    put_model(&w, model, plan);
+    return PITH_OK;
+}

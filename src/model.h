@@ -1,0 +1,50 @@
+/* model.h - what an open model is made of; shared by pith.c, which opens it, and describe.c, which tells of it. */
+#ifndef PITH_MODEL_H
+#define PITH_MODEL_H
+
+#include <pthread.h>
+
+#include "base/file.h"
+#include "embed/embedder.h"
+#include "opt/pass.h"
+
+/* How often an operator stands in the file, subgraphs and functions' bodies not inlined. */
+typedef struct pith_op_count {
+    pith_str domain, op_type;
+    size_t count;
+} pith_op_count;
+
+struct pith_model {
+    pith_allocator allocator;
+    pith_log log;
+    pith_open_options options; /* allocator and log point at the copies above; stop_after is not kept */
+    pith_arena arena;          /* graphs, tokenizer, everything made at open */
+    pith_files files;
+    pith_str path, dir;        /* what was opened; the directory with its small files, data NULL if there is none */
+    bool from_safetensors;
+    pith_graph *graph;         /* optimised */
+    pith_graph *ragged;        /* its form over packed tokens with the one output embedding wants, or NULL */
+    pith_str ragged_reason;    /* why there is none */
+    pith_arena text_arena;     /* of text_plan */
+    pith_plan *text_plan;      /* of ragged; NULL if there is none */
+    pith_tokenizer *tokenizer; /* NULL: none */
+    pith_modules modules;
+    pith_embedder *embedder;   /* NULL: no_text says why */
+    pith_error no_text;
+    pith_port *inputs, *outputs;
+    pith_report report;        /* with PITH_OPEN_DESCRIBE, as what follows */
+    pith_op_count *ops;
+    size_t op_count;
+
+    pthread_mutex_t lock;      /* of what follows: made when first wanted */
+    pith_arena plan_arena;
+    pith_plan *plan;           /* of graph */
+};
+
+/* The plan of the graph as it stands, with the model's own inputs and outputs. Thread-safe. */
+pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
+
+/* Counts the operators of a graph into model->ops, sorted by domain and name. */
+pith_status pith_model_count_ops(pith_model *model, const pith_graph *graph, pith_error *err);
+
+#endif

@@ -1,0 +1,483 @@
+/* pith.c - the public interface, and the table of contents of the library: each stage of opening a model is one line.
+ *
+ * A model keeps two plans at most. A text encoder runs on the ragged one, made at open; sessions run on the plan of the
+ * graph as it stands, made at open where there is no ragged one, otherwise when the first session asks for it.
+ * What makes a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without making the
+ * graph useless: the reason is kept and given by pith_embed. Only want of memory fails the opening there. */
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "hf/hf.h"
+#include "hub/hub.h"
+#include "onnx/onnx.h"
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+const char *pith_version(void) {
+    return TEXT(PITH_VERSION_MAJOR) "." TEXT(PITH_VERSION_MINOR) "." TEXT(PITH_VERSION_PATCH);
+}
+
+/* ---- opening ---- */
+
+/* Options of any size up to ours over the defaults. */
+static bool take_options(void *mine, size_t my_size, const void *theirs) {
+    size_t size;
+    if (!theirs) return true;
+    memcpy(&size, theirs, sizeof size);
+    if (size < sizeof size) return false;
+    memcpy(mine, theirs, size < my_size ? size : my_size);
+    memcpy(mine, &my_size, sizeof my_size);
+    return true;
+}
+
+#define TAKE_OPTIONS(mine, theirs, err)                  \
+    if (!take_options(&(mine), sizeof(mine), theirs))    \
+    return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
+
+static void free_model(pith_model *m) {
+    pith_allocator allocator = m->allocator;
+    pith_embedder_destroy(m->embedder);
+    pith_tokenizer_unload(m->tokenizer);
+    pith_arena_free(&m->text_arena);
+    pith_arena_free(&m->plan_arena);
+    pith_files_close(&m->files);
+    pith_arena_free(&m->arena);
+    pthread_mutex_destroy(&m->lock);
+    pith_memory_free(&allocator, m);
+}
+
+static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    TAKE_OPTIONS(options, given, err);
+    if (options.optimization < 0 || options.optimization > 3)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
+    const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
+    pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
+    if (!m) return pith_fail_memory(err, sizeof *m);
+    *m = (pith_model){ .allocator = *allocator, .options = options };
+    if (pthread_mutex_init(&m->lock, NULL)) {
+        pith_memory_free(allocator, m);
+        return pith_fail_memory(err, sizeof m->lock);
+    }
+    if (options.log) m->log = *options.log;
+    m->options.allocator = &m->allocator;
+    m->options.log = options.log ? &m->log : NULL;
+    pith_arena_init(&m->arena, &m->allocator);
+    pith_arena_init(&m->text_arena, &m->allocator);
+    pith_arena_init(&m->plan_arena, &m->allocator);
+    m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
+    m->report.arena = &m->arena;
+    *model = m;
+    return PITH_OK;
+}
+
+/* The parent folder of a path, "." for a bare name. */
+static pith_str parent_of(pith_arena *arena, pith_str path) {
+    size_t n = path.size;
+    while (n && path.data[n - 1] != '/') n--;
+    if (!n) return pith_arena_str(arena, PITH_STR("."));
+    return pith_arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
+}
+
+static bool has_file(pith_model *m, pith_str dir, const char *name) {
+    pith_str path;
+    return dir.data && !pith_path_join(&path, &m->arena, dir.data, pith_str_of(name), NULL) && pith_file_exists(path.data);
+}
+
+/* The graph of an ONNX file; where it lies beside a tokenizer (or in onnx/ below one), that is the model's directory. */
+static pith_status read_onnx(pith_model *m, pith_str file, pith_error *err) {
+    pith_str bytes, folder = parent_of(&m->arena, file);
+    if (!folder.data) return pith_fail_memory(err, file.size);
+    PITH_TRY(pith_files_open(&bytes, &m->files, file.data, err));
+    if (!m->dir.data) {
+        pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
+        bool in_onnx = folder.size >= 5 && !memcmp(folder.data + folder.size - 5, "/onnx", 5);
+        if (has_file(m, folder, "tokenizer.json")) m->dir = folder;
+        else if (in_onnx && has_file(m, above, "tokenizer.json")) m->dir = above;
+    }
+    pith_status status = pith_onnx_read(&m->graph, bytes, folder.data, &m->files, &m->arena, m->options.log, err);
+    return status ? pith_fail_at(err, status, "%s: ", file.data) : PITH_OK;
+}
+
+static pith_status read_directory(pith_model *m, pith_error *err) {
+    static const char *const onnx[] = { "model.onnx", "onnx/model.onnx" };
+    m->dir = m->path;
+    for (size_t i = 0; i < sizeof onnx / sizeof onnx[0]; i++)
+        if (has_file(m, m->dir, onnx[i])) {
+            pith_str file = pith_arena_printf(&m->arena, "%s/%s", m->dir.data, onnx[i]);
+            return file.data ? read_onnx(m, file, err) : pith_fail_memory(err, m->dir.size);
+        }
+    if (!has_file(m, m->dir, "config.json") ||
+        (!has_file(m, m->dir, "model.safetensors") && !has_file(m, m->dir, "model.safetensors.index.json")))
+        return pith_fail(err, PITH_ERR_NOT_FOUND,
+                         "%s: no model in this directory: wanted is model.onnx, onnx/model.onnx, or config.json with "
+                         "model.safetensors (or model.safetensors.index.json)", m->dir.data);
+    m->from_safetensors = true;
+    return pith_hf_build(&m->graph, m->dir.data, &m->files, &m->arena, m->options.log, err);
+}
+
+static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
+    PITH_TRY(pith_hub_find(&m->path, name, &m->arena, err));
+    return pith_dir_exists(m->path.data) ? read_directory(m, err) : read_onnx(m, m->path, err);
+}
+
+static pith_opt optimizer(pith_model *m, pith_error *err) {
+    return (pith_opt){ m->graph, m->options.optimization, &m->allocator,
+                       m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err };
+}
+
+static pith_status optimize(pith_model *m, pith_error *err) {
+    pith_opt o = optimizer(m, err);
+    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    if (m->options.optimization) PITH_TRY(pith_opt_run(&o, m->options.stop_after));
+    return PITH_OK;
+}
+
+static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count, pith_error *err) {
+    *ports = pith_arena_array(&m->arena, count, sizeof **ports);
+    if (!*ports) return pith_fail_memory(err, count * sizeof **ports);
+    for (size_t i = 0; i < count; i++) {
+        const pith_value *v = values[i];
+        const pith_type *type = v->type.rank < 0 && v->hint ? v->hint : &v->type;
+        pith_port *port = &(*ports)[i];
+        char shape[512] = "?";
+        size_t used = 0;
+        if (type->rank >= 0) used += (size_t)snprintf(shape, sizeof shape, "[");
+        for (int d = 0; d < type->rank; d++) {
+            char dim[40]; /* 12 of these and separators fit in shape */
+            port->dims[d] = pith_dim_known(type->dims[d]) ? type->dims[d] : -1;
+            pith_dim_text(m->graph->dims, type->dims[d], dim, sizeof dim);
+            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%s", d ? ", " : "", dim);
+        }
+        if (type->rank >= 0) snprintf(shape + used, sizeof shape - used, "]");
+        port->name = pith_arena_str(&m->arena, v->name).data;
+        port->shape = pith_arena_str(&m->arena, pith_str_of(shape)).data;
+        port->dtype = v->type.dtype;
+        port->rank = type->rank;
+        port->item_dtype = v->type.item_dtype;
+        port->optional = v->kind == PITH_VALUE_INPUT && v->type.data;
+        if (!port->name || !port->shape) return pith_fail_memory(err, v->name.size);
+    }
+    return PITH_OK;
+}
+
+/* Embedding reads one output: the others and what only they need are not computed. */
+static void keep_output(pith_graph *graph, int index) {
+    for (size_t i = 0; i < graph->output_count; i++)
+        if ((int)i != index) graph->outputs[i]->output_uses--;
+    graph->outputs[0] = graph->outputs[index];
+    graph->output_count = 1;
+    pith_graph_sweep(graph);
+}
+
+static pith_status plan_ragged(pith_model *m, pith_error *err) {
+    pith_opt o = optimizer(m, err);
+    if (m->options.optimization == 0) {
+        m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
+        return PITH_OK;
+    }
+    PITH_TRY(pith_opt_ragged(&m->ragged, &m->ragged_reason, &o));
+    if (!m->ragged) return PITH_OK;
+    int output = pith_embedder_output(m->ragged);
+    if (output >= 0) keep_output(m->ragged, output);
+    return pith_plan_build(&m->text_plan, m->ragged, &m->text_arena, err);
+}
+
+pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
+    pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
+    pith_status status = PITH_OK;
+    pthread_mutex_lock(&m->lock);
+    if (!m->plan) {
+        status = pith_plan_build(&m->plan, m->graph, &m->plan_arena, err);
+        if (status) pith_arena_free(&m->plan_arena);
+    }
+    *plan = m->plan;
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+static pith_executor_options executor_options(const pith_model *m) {
+    return (pith_executor_options){ .allocator = m->options.allocator, .log = m->options.log,
+                                    .memory_limit = m->options.memory_limit, .loop_limit = m->options.loop_limit };
+}
+
+/* Tokenizer, modules, ragged plan, embedder. */
+static pith_status open_text(pith_model *m, pith_error *err) {
+    if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
+    PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
+    PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->allocator, &m->arena, err));
+    PITH_TRY(plan_ragged(m, err));
+    const pith_plan *plan = m->text_plan;
+    if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
+    pith_embedder_parts parts = { plan, m->ragged != NULL, m->tokenizer, &m->modules, executor_options(m) };
+    return pith_embedder_create(&m->embedder, &parts, err);
+}
+
+static pith_status finish(pith_model *m, pith_error *err) {
+    if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
+    PITH_TRY(pith_ops_bind(m->graph, err));
+    PITH_TRY(optimize(m, err));
+    PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
+    PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
+    if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
+    const pith_plan *plan;
+    return m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
+}
+
+pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
+    pith_model *m;
+    PITH_TRY(create_model(&m, options, err));
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = read_path(m, path, err);
+    if (!status) status = finish(m, err);
+    pith_fpmode_leave(mode);
+    m->options.stop_after = NULL;
+    if (status) free_model(m);
+    else *model = m;
+    return status;
+}
+
+pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
+                                   pith_error *err) {
+    pith_model *m;
+    PITH_TRY(create_model(&m, options, err));
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_str bytes = { data, size };
+    pith_status status = pith_onnx_read(&m->graph, bytes, NULL, &m->files, &m->arena, m->options.log, err);
+    if (!status) status = finish(m, err);
+    pith_fpmode_leave(mode);
+    m->options.stop_after = NULL;
+    if (status) free_model(m);
+    else *model = m;
+    return status;
+}
+
+void pith_model_close(pith_model *model) {
+    if (model) free_model(model);
+}
+
+size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
+size_t pith_model_output_count(const pith_model *model) { return model->graph->output_count; }
+pith_port pith_model_input(const pith_model *model, size_t index) { return model->inputs[index]; }
+pith_port pith_model_output(const pith_model *model, size_t index) { return model->outputs[index]; }
+
+/* ---- sessions ---- */
+
+struct pith_session {
+    const pith_model *model;
+    pith_executor *executor;
+    pith_tensor *inputs; /* in the graph's order */
+};
+
+pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
+    const pith_plan *plan;
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = pith_model_plan(&plan, model, err);
+    pith_fpmode_leave(mode);
+    if (status) return status;
+    size_t inputs = model->graph->input_count * sizeof(pith_tensor); /* the graph holds as many pointers already */
+    pith_session *s = pith_memory_alloc(&model->allocator, sizeof *s + inputs, 64);
+    if (!s) return pith_fail_memory(err, sizeof *s + inputs);
+    *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
+    pith_executor_options options = executor_options(model);
+    status = pith_executor_create(&s->executor, plan, &options, err);
+    if (status) pith_memory_free(&model->allocator, s);
+    else *session = s;
+    return status;
+}
+
+void pith_session_destroy(pith_session *session) {
+    if (!session) return;
+    pith_executor_destroy(session->executor);
+    pith_memory_free(&session->model->allocator, session);
+}
+
+/* "name float32 [batch, 3], …" of ports, into buffer. */
+static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count, const pith_tensor *given) {
+    size_t used = 0;
+    buffer[0] = 0;
+    for (size_t i = 0; i < count && used < size; i++) {
+        if (given && (given[i].dtype != PITH_UNDEFINED || ports[i].optional)) continue;
+        used += (size_t)snprintf(buffer + used, size - used, "%s'%s' %s %s", used ? ", " : "", ports[i].name,
+                                 pith_dtype_name(ports[i].dtype), ports[i].shape);
+    }
+    return buffer;
+}
+
+static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs, size_t count,
+                               pith_error *err) {
+    const pith_model *m = s->model;
+    size_t wanted = m->graph->input_count;
+    char list[700];
+    memset(s->inputs, 0, wanted * sizeof *s->inputs);
+    for (size_t i = 0; i < count; i++) {
+        size_t p = 0, bytes;
+        while (p < wanted && strcmp(m->inputs[p].name, names[i])) p++;
+        if (p == wanted)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", names[i],
+                             list_ports(list, sizeof list, m->inputs, wanted, NULL));
+        const pith_port *port = &m->inputs[p];
+        const pith_tensor *t = &inputs[i];
+        if (s->inputs[p].dtype != PITH_UNDEFINED) return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
+        if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s, wanted is %s %s", names[i],
+                             pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
+        if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
+            if (t->rank < 0 || t->rank > PITH_MAX_RANK)
+                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", names[i], t->rank);
+            if (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
+                (bytes && !t->data))
+                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
+                                 names[i], t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
+        }
+        s->inputs[p] = *t;
+    }
+    for (size_t p = 0; p < wanted; p++)
+        if (s->inputs[p].dtype == PITH_UNDEFINED && !m->inputs[p].optional)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
+                             list_ports(list, sizeof list, m->inputs, wanted, s->inputs));
+    return PITH_OK;
+}
+
+pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
+                             const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                             pith_error *err) {
+    pith_run_options o = PITH_RUN_OPTIONS_INIT;
+    TAKE_OPTIONS(o, options, err);
+    if (o.threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(take_inputs(session, names, inputs, input_count, err));
+    pith_fpmode mode = pith_fpmode_enter();
+    int threads = o.threads ? o.threads : pith_cpu_get()->threads;
+    pith_status status = pith_executor_run(session->executor, outputs, session->inputs, threads, o.cancel, err);
+    pith_fpmode_leave(mode);
+    return status;
+}
+
+/* ---- values in files ---- */
+
+struct pith_value_file {
+    pith_allocator allocator;
+    pith_arena arena;
+    pith_file file;
+};
+
+pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
+                            int32_t kind, pith_error *err) {
+    const pith_allocator *allocator = &pith_allocator_default;
+    pith_value_file *f = pith_memory_alloc(allocator, sizeof *f, 64);
+    if (!f) return pith_fail_memory(err, sizeof *f);
+    *f = (pith_value_file){ .allocator = *allocator };
+    pith_arena_init(&f->arena, &f->allocator);
+    pith_str label = PITH_STR("");
+    pith_status status = pith_file_open(&f->file, path, false, &f->allocator, err);
+    if (!status) {
+        pith_str bytes = { (const char *)f->file.data, f->file.size };
+        status = pith_onnx_read_tensor(tensor, &label, bytes, kind, &f->arena, err);
+        if (status) pith_fail_at(err, status, "%s: ", path);
+    }
+    if (!status) {
+        label = pith_arena_str(&f->arena, label);
+        if (!label.data) status = pith_fail_memory(err, label.size);
+    }
+    if (status) {
+        pith_value_close(f);
+        return status;
+    }
+    if (name) *name = label.data;
+    *file = f;
+    return PITH_OK;
+}
+
+void pith_value_close(pith_value_file *file) {
+    if (!file) return;
+    pith_file_close(&file->file);
+    pith_arena_free(&file->arena);
+    pith_memory_free(&pith_allocator_default, file);
+}
+
+/* ---- text ---- */
+
+static pith_status complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m, pith_error *err) {
+    *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    TAKE_OPTIONS(*o, given, err);
+    return m->embedder ? PITH_OK : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+}
+
+size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options) {
+    pith_embed_options o;
+    return complete(&o, options, model, NULL) ? 0 : pith_embedder_dim(model->embedder, &o);
+}
+
+size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options) {
+    pith_embed_options o;
+    return complete(&o, options, model, NULL) ? 0 : (size_t)pith_embedder_max_length(model->embedder, &o);
+}
+
+pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
+                       const pith_embed_options *options, pith_error *err) {
+    pith_embed_options o;
+    PITH_TRY(complete(&o, options, model, err));
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = pith_embedder_run(vectors, model->embedder, texts, count, &o, err);
+    pith_fpmode_leave(mode);
+    return status;
+}
+
+pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
+                                pith_error *err) {
+    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+    TAKE_OPTIONS(o, options, err);
+    const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
+    struct { pith_arena arena; pith_allocator allocator; } *owner = pith_memory_alloc(allocator, sizeof *owner, 64);
+    if (!owner) return pith_fail_memory(err, sizeof *owner);
+    owner->allocator = *allocator;
+    o.allocator = &owner->allocator;
+    pith_arena_init(&owner->arena, &owner->allocator);
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_str found;
+    pith_tokenizer *t = NULL;
+    pith_status status = pith_hub_find(&found, path, &owner->arena, err);
+    if (!status) status = pith_tokenizer_load(&t, found.data, &o, &owner->arena, err);
+    pith_fpmode_leave(mode);
+    if (status) {
+        pith_arena_free(&owner->arena);
+        pith_memory_free(allocator, owner);
+        return status;
+    }
+    *tokenizer = t;
+    return PITH_OK;
+}
+
+void pith_tokenizer_close(pith_tokenizer *tokenizer) {
+    if (!tokenizer) return;
+    pith_arena *arena = pith_tokenizer_arena(tokenizer); /* the first member of its owner */
+    pith_allocator allocator = *arena->allocator;
+    pith_tokenizer_unload(tokenizer);
+    pith_arena_free(arena);
+    pith_memory_free(&allocator, arena);
+}
+
+const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
+
+pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
+    const pith_allocator *allocator = pith_tokenizer_arena(tokenizer)->allocator;
+    pith_arena arena;
+    pith_arena_init(&arena, allocator);
+    pith_str found;
+    pith_modules modules;
+    pith_status status = pith_hub_find(&found, path, &arena, err);
+    if (!status && !pith_dir_exists(found.data)) {
+        found = parent_of(&arena, found);
+        if (!found.data) status = pith_fail_memory(err, strlen(path));
+    }
+    if (!status) status = pith_modules_read(&modules, found.data, allocator, &arena, err);
+    if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
+    pith_arena_free(&arena);
+    return status;
+}
