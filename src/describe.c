@@ -263,8 +263,7 @@ static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
     key(w, "memory");
     open_list(w, "{");
     key_number(w, "packed_bytes", (int64_t)plan->packed_bytes);
-    key_number(w, "plan_bytes", (int64_t)plan->arena->total);
-    key_number(w, "model_bytes", (int64_t)m->arena.total);
+    key_number(w, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
     close_list(w, "}");
     close_list(w, "}");
     put(w, "\n");

@@ -176,6 +176,14 @@ static void keep_output(pith_graph *graph, int index) {
     pith_graph_sweep(graph);
 }
 
+/* Pages of weights that were packed need not stay in memory: they can be read again from the file. */
+static pith_status build_plan(pith_plan **plan, pith_model *m, const pith_graph *graph, pith_arena *arena, pith_error *err) {
+    PITH_TRY(pith_plan_build(plan, graph, arena, err));
+    for (size_t i = 0; i < (*plan)->consumed_count; i++)
+        pith_files_release(&m->files, (*plan)->consumed[i].data, (*plan)->consumed[i].bytes);
+    return PITH_OK;
+}
+
 static pith_status plan_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     if (m->options.optimization == 0) {
@@ -186,7 +194,7 @@ static pith_status plan_ragged(pith_model *m, pith_error *err) {
     if (!m->ragged) return PITH_OK;
     int output = pith_embedder_output(m->ragged);
     if (output >= 0) keep_output(m->ragged, output);
-    return pith_plan_build(&m->text_plan, m->ragged, &m->text_arena, err);
+    return build_plan(&m->text_plan, m, m->ragged, &m->text_arena, err);
 }
 
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
@@ -194,8 +202,10 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->lock);
     if (!m->plan) {
-        status = pith_plan_build(&m->plan, m->graph, &m->plan_arena, err);
+        pith_plan *built;
+        status = build_plan(&built, m, m->graph, &m->plan_arena, err);
         if (status) pith_arena_free(&m->plan_arena);
+        else m->plan = built;
     }
     *plan = m->plan;
     pthread_mutex_unlock(&m->lock);
