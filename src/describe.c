@@ -269,16 +269,16 @@ static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
     put(w, "\n");
 }
 
-pith_status pith_model_describe(const pith_model *model, pith_view view,
+pith_status pith_model_describe(const pith_model *model, pith_description form,
                                 void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
     const pith_graph *graph = model->ragged ? model->ragged : model->graph;
     const pith_plan *plan = model->text_plan;
     writer w = { write, user, false };
-    switch (view) {
-    case PITH_VIEW_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
-    case PITH_VIEW_DOT: pith_graph_dump_dot(graph, write, user); return PITH_OK;
-    case PITH_VIEW_JSON: break;
-    default: return pith_fail(err, PITH_ERR_ARGUMENT, "view %d is none of PITH_VIEW_*", (int)view);
+    switch (form) {
+    case PITH_DESCRIBE_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
+    case PITH_DESCRIBE_DOT: pith_graph_dump_dot(graph, write, user); return PITH_OK;
+    case PITH_DESCRIBE_JSON: break;
+    default: return pith_fail(err, PITH_ERR_ARGUMENT, "description %d is none of PITH_DESCRIBE_*", (int)form);
     }
     if (!(model->options.flags & PITH_OPEN_DESCRIBE))
         return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");

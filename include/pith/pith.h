@@ -195,14 +195,14 @@ PITH_API void pith_value_close(pith_value_file *file);
 
 /* ---- looking inside ---- */
 
-typedef enum pith_view {
-    PITH_VIEW_JSON = 0, /* one JSON object, its keys are listed in docs/cli.md under inspect; PITH_OPEN_DESCRIBE wanted */
-    PITH_VIEW_NODES = 1, /* the optimised graph, a line a node */
-    PITH_VIEW_DOT = 2    /* the same for Graphviz */
-} pith_view;
+typedef enum pith_description {
+    PITH_DESCRIBE_JSON = 0, /* one JSON object, its keys are listed in docs/cli.md under inspect; PITH_OPEN_DESCRIBE wanted */
+    PITH_DESCRIBE_NODES = 1, /* the optimised graph, a line a node */
+    PITH_DESCRIBE_DOT = 2    /* the same for Graphviz */
+} pith_description;
 
 /* write receives the text in pieces. */
-PITH_API pith_status pith_model_describe(const pith_model *model, pith_view view,
+PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
                                          void (*write)(void *user, const char *text, size_t size), void *user,
                                          pith_error *err);
 
