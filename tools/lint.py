@@ -97,8 +97,15 @@ def exports():
         fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
 
 
+def readme():
+    """The README's C program is examples/embed.c, which the tests compile and run."""
+    block = re.search(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    if not block or block.group(1) != (ROOT / "examples/embed.c").read_text():
+        fault(ROOT / "README.md", 1, "the C program is not examples/embed.c")
+
+
 def main():
-    for check in (layers, lists, names, words, exports):
+    for check in (layers, lists, names, words, exports, readme):
         check()
     for line in faults:
         print(line)
