@@ -1,4 +1,4 @@
-/* cpu.c - the CPU as a backend: memory is host memory, a step is the operator's own run. */
+/* backend_cpu.c - the CPU as a backend: memory is host memory, a step is the operator's own run. */
 #include "backend/backend.h"
 
 #include <string.h>
