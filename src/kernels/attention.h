@@ -26,6 +26,9 @@ typedef struct pith_attention {
     int32_t masked_is_finite;        /* see above */
 } pith_attention;
 
+/* Rows of scores held at once at most. */
+enum { PITH_ATTENTION_ROWS = 14 };
+
 /* Floats of scratch a call needs for this many keys and this head size. */
 int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 

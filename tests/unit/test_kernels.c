@@ -1,0 +1,253 @@
+/* Every row of the kernel table at every level of this machine: the bits of the scalar level, at all tail lengths,
+ * unaligned, in place, against inaccessible pages. A row is tested by its family's signature; a family that is in no
+ * list below fails the test, unless all its levels are one function. */
+#include "kernel_test.h"
+
+#include <math.h>
+
+#include "kernels/binary.h"
+#include "kernels/norm.h"
+#include "kernels/reduce.h"
+#include "kernels/unary.h"
+
+enum { LONGEST = 1031 };
+
+static const char *const unary[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "neg", "reciprocal", "relu",
+                                     "sigmoid", "silu", "sin", "sqrt", "tanh" };
+static const char *const binary[] = { "add", "div", "max", "min", "mul", "sub" };
+static const char *const rows[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
+static const char *const columns[] = { "column_l1", "column_max", "column_mean", "column_min", "column_sum",
+                                       "column_sumsq" };
+static const char *const row_to_row[] = { "l2_normalize", "log_softmax", "softmax" };
+static const char *const norms[] = { "layer_norm", "rms_norm" };
+static const char *const elsewhere[] = { "attention", "gemm", "gemm_pack" }; /* programs of their own */
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+#define LISTED(list, family) listed(list, COUNT(list), family)
+static int listed(const char *const *list, size_t count, const char *family) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i], family) == 0) return 1;
+    }
+    return 0;
+}
+
+/* 0 to 67, then a few around powers of two. */
+static int64_t next_length(int64_t n) {
+    static const int64_t longer[] = { 127, 128, 129, 384, 511, LONGEST };
+    if (n < 67) return n + 1;
+    for (size_t i = 0; i < COUNT(longer); i++) {
+        if (longer[i] > n) return longer[i];
+    }
+    return -1;
+}
+
+/* Ordinary numbers; every eighth time any bits at all, so zeros, infinities, NaN and subnormals come too. */
+static void fill(float *x, int64_t n) {
+    static const float special[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-130f, 3e38f, -3e38f };
+    uint32_t kind = random_u32() % 8;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = random_u32();
+        x[i] = random_float() * 8.0f;
+        if (kind == 0) memcpy(&x[i], &bits, sizeof bits);
+        if (kind == 1 && bits % 4 == 0) x[i] = special[bits / 4 % COUNT(special)];
+    }
+}
+static guarded filled(int64_t n) {
+    guarded g = guarded_floats(n);
+    fill(g.data, n);
+    return g;
+}
+
+/* Runs body with `fn` for each level after scalar, `expected` made by scalar, and compares [n] of out. */
+#define EACH_LEVEL(row, type, out, n, call)                                                                            \
+    do {                                                                                                               \
+        float *expected_ = floats(n);                                                                                  \
+        for (int level_ = 0; level_ < PITH_ISA_COUNT; level_++) {                                                      \
+            if (!level_usable(level_) || !(row)->fn[level_]) continue;                                                 \
+            type *fn = (type *)(row)->fn[level_];                                                                      \
+            call;                                                                                                      \
+            if (level_ == PITH_ISA_scalar) memcpy(expected_, out, (size_t)(n) * sizeof(float));                        \
+            assert_same_floats((const float *)(out), expected_, n, "%s %s length %d", pith_isa_name((pith_isa)level_), \
+                               (row)->family, (int)(n));                                                               \
+        }                                                                                                              \
+        free(expected_);                                                                                               \
+    } while (0)
+
+static void check_unary(const pith_kernel_row *row, int64_t n) {
+    guarded x = filled(n), y = guarded_floats(n);
+    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n, fn(x.data, y.data, (size_t)n));
+    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n, (memcpy(y.data, x.data, (size_t)n * sizeof(float)),
+                                                   fn(y.data, y.data, (size_t)n)));
+    guarded_free(x), guarded_free(y);
+}
+
+static void check_binary(const pith_kernel_row *row, int64_t n) {
+    for (int strides = 0; strides < 4; strides++) {
+        int as = strides & 1, bs = strides >> 1;
+        guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_floats(n);
+        EACH_LEVEL(row, pith_binary_fn, y.data, n, fn(y.data, a.data, b.data, n, as, bs));
+        if (bs) {
+            EACH_LEVEL(row, pith_binary_fn, y.data, n, (memcpy(y.data, b.data, (size_t)n * sizeof(float)),
+                                                        fn(y.data, a.data, y.data, n, as, bs)));
+        }
+        guarded_free(a), guarded_free(b), guarded_free(y);
+    }
+}
+
+static void check_rows(const pith_kernel_row *row, int64_t n) {
+    enum { ROWS = 3 };
+    guarded x = filled(ROWS * n), y = guarded_floats(ROWS);
+    EACH_LEVEL(row, pith_reduce_rows_fn, y.data, ROWS, fn(x.data, y.data, ROWS, n));
+    guarded_free(x), guarded_free(y);
+}
+
+static void check_columns(const pith_kernel_row *row, int64_t n) {
+    int64_t height = random_below(9), stride = n + random_below(4);
+    guarded x = filled(height > 0 ? (height - 1) * stride + n : 0), y = guarded_floats(n);
+    EACH_LEVEL(row, pith_reduce_columns_fn, y.data, n, fn(x.data, y.data, height, n, stride));
+    guarded_free(x), guarded_free(y);
+}
+
+static void check_row_to_row(const pith_kernel_row *row, int64_t n) {
+    enum { ROWS = 2 };
+    guarded x = filled(ROWS * n), y = guarded_floats(ROWS * n);
+    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n, fn(x.data, y.data, ROWS, n));
+    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n, (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)),
+                                                        fn(y.data, y.data, ROWS, n)));
+    guarded_free(x), guarded_free(y);
+}
+
+static void check_norm(const pith_kernel_row *row, int64_t n) {
+    enum { ROWS = 2 };
+    guarded x = filled(ROWS * n), residual = filled(ROWS * n), sum = guarded_floats(ROWS * n), y = guarded_floats(ROWS * n);
+    guarded bias = filled(n), gamma = guarded_floats(n), beta = guarded_floats(n), mean = guarded_floats(ROWS);
+    for (int which = 0; which < 64; which++) {
+        pith_layer_norm a = { .x = x.data, .y = y.data, .rows = ROWS, .n = n, .epsilon = 1e-5f };
+        if (which & 1) a.residual = residual.data;
+        if (which & 2) a.bias = bias.data;
+        if (which & 4) a.gamma = gamma.data;
+        if (which & 8) a.beta = beta.data;
+        if (which & 16) a.sum = sum.data;
+        if (which & 32) a.mean_out = mean.data;
+        EACH_LEVEL(row, pith_layer_norm_f32_fn, y.data, ROWS * n, fn(&a));
+        if (which & 16) EACH_LEVEL(row, pith_layer_norm_f32_fn, sum.data, ROWS * n, fn(&a));
+        if (which & 32) EACH_LEVEL(row, pith_layer_norm_f32_fn, mean.data, ROWS, fn(&a));
+        a.mean_out = NULL;
+        a.inv_out = mean.data;
+        EACH_LEVEL(row, pith_layer_norm_f32_fn, mean.data, ROWS, fn(&a));
+    }
+    guarded_free(x), guarded_free(residual), guarded_free(sum), guarded_free(y);
+    guarded_free(bias), guarded_free(gamma), guarded_free(beta), guarded_free(mean);
+}
+
+static int one_function(const pith_kernel_row *row) {
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (row->fn[level] && row->fn[level] != row->fn[PITH_ISA_scalar]) return 0;
+    }
+    return 1;
+}
+
+static void test_every_row(void **state) {
+    (void)state;
+    for (size_t i = 0; i < pith_kernel_table_count; i++) {
+        const pith_kernel_row *row = &pith_kernel_table[i];
+        if (one_function(row) || LISTED(elsewhere, row->family)) continue;
+        for (int64_t n = 0; n >= 0; n = next_length(n)) {
+            if (LISTED(unary, row->family)) check_unary(row, n);
+            else if (LISTED(binary, row->family)) check_binary(row, n);
+            else if (LISTED(rows, row->family)) check_rows(row, n);
+            else if (LISTED(columns, row->family)) check_columns(row, n);
+            else if (LISTED(row_to_row, row->family)) check_row_to_row(row, n);
+            else if (LISTED(norms, row->family)) check_norm(row, n);
+            else fail_msg("no test knows the signature of kernel %s", row->family);
+        }
+    }
+}
+
+static void test_table(void **state) {
+    (void)state;
+    for (size_t i = 0; i < pith_kernel_table_count; i++) {
+        const pith_kernel_row *row = &pith_kernel_table[i], *next = row + 1;
+        assert_non_null(row->fn[PITH_ISA_scalar]);
+        if (i + 1 < pith_kernel_table_count) {
+            int order = strcmp(row->family, next->family);
+            if (order > 0 || (order == 0 && row->dtype >= next->dtype)) fail_msg("%s is not sorted", next->family);
+        }
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (row->fn[level]) assert_true(pith_kernel_find(row->family, row->dtype, (pith_isa)level) == row->fn[level]);
+        }
+    }
+    assert_null(pith_kernel_find("no_such_family", PITH_F32, PITH_ISA_scalar));
+    assert_null(pith_kernel_find("gemm", PITH_STRING, PITH_ISA_scalar));
+}
+
+/* The results themselves, against the same formulas in double. */
+static void test_reductions_in_double(void **state) {
+    (void)state;
+    enum { N = 777 };
+    float *x = floats(N), y;
+    double sum = 0, l1 = 0, squares = 0, top = -9, bottom = 9;
+    for (int i = 0; i < N; i++) {
+        sum += (double)x[i];
+        l1 += fabs((double)x[i]);
+        squares += (double)x[i] * (double)x[i];
+        top = fmax(top, (double)x[i]);
+        bottom = fmin(bottom, (double)x[i]);
+    }
+    const double expected[COUNT(rows)] = { l1, top, sum / N, bottom, sum, squares };
+    /* Each addition rounds by at most half a unit of a partial sum: (steps of a chain + tree) * 2^-24 * sum of |x|. */
+    for (size_t f = 0; f < COUNT(rows); f++) {
+        PITH_KERNEL_FIND(pith_reduce_rows_fn, rows[f], PITH_F32, pith_cpu_get()->isa)(x, &y, 1, N);
+        assert_float_equal(y, expected[f], (N / 16 + 6) * 0x1p-24 * l1);
+        PITH_KERNEL_FIND(pith_reduce_columns_fn, columns[f], PITH_F32, pith_cpu_get()->isa)(x, &y, N, 1, 1);
+        assert_float_equal(y, expected[f], (N + 1) * 0x1p-24 * l1);
+    }
+    free(x);
+}
+
+static void test_norms_in_double(void **state) {
+    (void)state;
+    enum { N = 390 };
+    float *x = floats(N), *r = floats(N), *gamma = floats(N), *beta = floats(N), *y = floats(N);
+    double mean = 0, variance = 0, squares = 0, exponentials = 0, norm = 0;
+    for (int i = 0; i < N; i++) mean += ((double)x[i] + (double)r[i]) / N;
+    for (int i = 0; i < N; i++) {
+        double s = (double)x[i] + (double)r[i];
+        variance += (s - mean) * (s - mean) / N;
+        squares += s * s / N;
+        exponentials += exp((double)x[i]);
+        norm += (double)x[i] * (double)x[i];
+    }
+    pith_isa isa = pith_cpu_get()->isa;
+    pith_layer_norm a = { .x = x, .residual = r, .gamma = gamma, .beta = beta, .y = y, .rows = 1, .n = N, .epsilon = 1e-5f };
+    PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa)(&a);
+    for (int i = 0; i < N; i++) {
+        double s = (double)x[i] + (double)r[i];
+        assert_float_equal(y[i], (s - mean) / sqrt(variance + 1e-5) * (double)gamma[i] + (double)beta[i], 1e-6);
+    }
+    PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "rms_norm", PITH_F32, isa)(&a);
+    for (int i = 0; i < N; i++) {
+        double s = (double)x[i] + (double)r[i];
+        assert_float_equal(y[i], s / sqrt(squares + 1e-5) * (double)gamma[i], 1e-6);
+    }
+    PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, isa)(x, y, 1, N);
+    for (int i = 0; i < N; i++) assert_float_equal(y[i], exp((double)x[i]) / exponentials, 1e-9);
+    PITH_KERNEL_FIND(pith_row_f32_fn, "log_softmax", PITH_F32, isa)(x, y, 1, N);
+    for (int i = 0; i < N; i++) assert_float_equal(y[i], (double)x[i] - log(exponentials), 2e-6);
+    PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
+    for (int i = 0; i < N; i++) assert_float_equal(y[i], (double)x[i] / sqrt(norm), 1e-7);
+    memset(x, 0, N * sizeof *x);
+    PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
+    for (int i = 0; i < N; i++) assert_true(y[i] == 0.0f);
+    free(x), free(r), free(gamma), free(beta), free(y);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_every_row),
+        cmocka_unit_test(test_reductions_in_double),
+        cmocka_unit_test(test_norms_in_double),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

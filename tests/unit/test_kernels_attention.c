@@ -1,0 +1,190 @@
+/* Attention at every level: equal bits to the definition in attention.h, close to the same in double. */
+#include "kernel_test.h"
+
+#include <math.h>
+
+#include "kernels/attention.h"
+#include "kernels/unary.h"
+
+typedef struct problem {
+    pith_attention a;
+    guarded q, k, v, bias, mask, scratch;
+} problem;
+
+static int kept(const pith_attention *a, int64_t i, int64_t j) {
+    int64_t at = i;
+    if (a->key_mask && !a->key_mask[j]) return 0;
+    if (a->causal_offset != INT64_MAX) {
+        at += a->causal_offset;
+        if (j > at) return 0;
+    }
+    if (a->window_left >= 0 && j < at - a->window_left) return 0;
+    return a->window_right < 0 || j <= at + a->window_right;
+}
+
+/* The definition; e^x by the scalar kernel. exact: the same formula in double. */
+static void define(const pith_attention *a, float *o, double *exact) {
+    pith_unary_f32_fn *exp_f32 = PITH_KERNEL_FIND(pith_unary_f32_fn, "exp", PITH_F32, PITH_ISA_scalar);
+    float *p = floats(a->keys);
+    double *pd = malloc((size_t)(a->keys + 1) * sizeof *pd);
+    int64_t first = 0;
+    while (a->key_mask && first < a->keys && !a->key_mask[first]) first++;
+    for (int64_t i = 0; i < a->queries; i++) {
+        float top = -INFINITY, lanes[16] = { 0 };
+        double top_exact = -INFINITY, sum_exact = 0;
+        int64_t count = 0;
+        for (int64_t j = 0; j < a->keys; j++) {
+            if (!kept(a, i, j)) continue;
+            float s = 0.0f;
+            double sd = 0;
+            for (int64_t d = 0; d < a->d; d++) {
+                s = fmaf(a->q[i * a->q_stride + d], a->k[j * a->k_stride + d], s);
+                sd += (double)a->q[i * a->q_stride + d] * (double)a->k[j * a->k_stride + d];
+            }
+            s *= a->scale;
+            sd *= (double)a->scale;
+            if (a->bias) s += a->bias[i * a->bias_stride + j], sd += (double)a->bias[i * a->bias_stride + j];
+            p[j] = s;
+            pd[j] = sd;
+            if (s > top) top = s;
+            top_exact = fmax(top_exact, sd);
+            count++;
+        }
+        for (int64_t j = 0; j < a->keys; j++) {
+            if (!kept(a, i, j)) continue;
+            p[j] -= top;
+            exp_f32(&p[j], &p[j], 1);
+            lanes[(j - first) % 16] += p[j];
+            pd[j] = exp(pd[j] - top_exact);
+            sum_exact += pd[j];
+        }
+        for (int step = 8; step > 0; step /= 2) {
+            for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
+        }
+        for (int64_t c = 0; c < a->dv; c++) {
+            float sum = 0.0f;
+            double sd = 0;
+            for (int64_t j = 0; j < a->keys; j++) {
+                float v = a->v[j * a->v_stride + c];
+                if (count == 0) sum += v;
+                else if (kept(a, i, j)) sum = fmaf(p[j], v, sum), sd += pd[j] * (double)v;
+            }
+            float divisor = count == 0 ? (float)a->keys : lanes[0];
+            o[i * a->o_stride + c] = count == 0 && !a->masked_is_finite ? NAN : sum / divisor;
+            exact[i * a->o_stride + c] = count == 0 ? (double)o[i * a->o_stride + c] : sd / sum_exact;
+        }
+    }
+    free(p);
+    free(pd);
+}
+
+static int64_t extent(int64_t rows, int64_t stride, int64_t n) { return rows > 0 ? (rows - 1) * stride + n : 0; }
+
+static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
+    problem p = { .a = { .queries = queries, .keys = keys, .d = d, .dv = dv, .scale = 1.0f / sqrtf((float)(d + 1)) * 4,
+                         .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1 } };
+    pith_attention *a = &p.a;
+    a->q_stride = d + random_below(9), a->k_stride = d + random_below(9), a->v_stride = dv + random_below(9);
+    a->o_stride = dv + random_below(9);
+    a->q = (p.q = guarded_floats(extent(queries, a->q_stride, d))).data;
+    a->k = (p.k = guarded_floats(extent(keys, a->k_stride, d))).data;
+    a->v = (p.v = guarded_floats(extent(keys, a->v_stride, dv))).data;
+    p.bias = guarded_floats(queries * keys);
+    p.mask = guarded_alloc((size_t)keys, (int)random_below(2));
+    p.scratch = guarded_floats(pith_attention_f32_scratch(keys, d, dv));
+    return p;
+}
+
+static void check_and_free(problem *p) {
+    pith_attention *a = &p->a;
+    int64_t size = extent(a->queries, a->o_stride, a->dv);
+    float *expected = floats(size);
+    double *exact = malloc((size_t)(size + 1) * sizeof *exact);
+    define(a, expected, exact);
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        guarded o = guarded_floats(size);
+        a->o = o.data;
+        PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level)(a, p->scratch.data);
+        for (int64_t i = 0; i < a->queries; i++) {
+            const float *row = a->o + i * a->o_stride;
+            assert_same_floats(row, expected + i * a->o_stride, a->dv, "%s queries %d keys %d d %d dv %d row %d",
+                               pith_isa_name((pith_isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv, (int)i);
+            for (int64_t c = 0; c < a->dv; c++) {
+                if (row[c] == row[c]) assert_true(fabs((double)row[c] - exact[i * a->o_stride + c]) < 3e-6);
+            }
+        }
+        guarded_free(o);
+    }
+    free(expected);
+    free(exact);
+    guarded_free(p->q), guarded_free(p->k), guarded_free(p->v), guarded_free(p->bias), guarded_free(p->mask);
+    guarded_free(p->scratch);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    for (int64_t keys = 0; keys <= 67; keys++) {
+        problem p = make(1 + keys % 31, keys, 1 + random_below(70), 1 + random_below(70));
+        check_and_free(&p);
+    }
+    problem none = make(0, 5, 32, 32), wide = make(29, 600, 32, 32), odd = make(15, 530, 64, 64), rest = make(3, 600, 7, 40);
+    check_and_free(&none), check_and_free(&wide), check_and_free(&odd), check_and_free(&rest);
+}
+
+static void test_masks(void **state) {
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        int64_t keys = 1 + random_below(90), left = random_below(keys), right = random_below(keys - left + 1);
+        problem p = make(1 + random_below(40), keys, 16, 1 + random_below(40));
+        uint8_t *mask = p.mask.data;
+        for (int64_t j = 0; j < keys; j++) {
+            mask[j] = j >= left && j < keys - right && (round % 2 || random_below(4) > 0);
+            for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys + j] *= 3.0f;
+        }
+        p.a.masked_is_finite = (int32_t)random_below(2);
+        if (round % 3) p.a.key_mask = mask;
+        if (random_below(2)) p.a.bias = p.bias.data, p.a.bias_stride = random_below(2) ? keys : 0;
+        if (random_below(2)) p.a.causal_offset = random_below(keys + 3) - 3;
+        if (random_below(2)) p.a.window_left = random_below(20);
+        if (random_below(2)) p.a.window_right = random_below(20);
+        check_and_free(&p);
+    }
+}
+
+/* A masked key is skipped, whatever it holds, and padding changes no bit. */
+static void test_masked_keys_are_not_read_into_sums(void **state) {
+    (void)state;
+    enum { KEYS = 40, D = 16, QUERIES = 20 };
+    problem p = make(QUERIES, KEYS, D, D);
+    pith_attention plain = p.a, *a = &p.a;
+    uint8_t *mask = p.mask.data;
+    float first[QUERIES * D], second[QUERIES * D];
+    for (int64_t j = 0; j < KEYS; j++) mask[j] = j >= 5 && j < 33;
+    for (int64_t j = 0; j < KEYS; j++) {
+        if (!mask[j]) ((float *)p.v.data)[j * a->v_stride] = INFINITY, ((float *)p.k.data)[j * a->k_stride] = NAN;
+    }
+    plain.k += 5 * a->k_stride, plain.v += 5 * a->v_stride, plain.keys = 28;
+    a->key_mask = mask;
+    a->o = first, plain.o = second;
+    a->o_stride = plain.o_stride = D;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level);
+        fn(a, p.scratch.data);
+        fn(&plain, p.scratch.data);
+        assert_memory_equal(first, second, sizeof first);
+        for (size_t i = 0; i < QUERIES * D; i++) assert_true(isfinite(first[i]));
+    }
+    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+    guarded_free(p.scratch);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
