@@ -27,9 +27,7 @@
 
 static const char *const isa_names[PITH_ISA_COUNT] = { "scalar", "avx2", "avx512", "neon" };
 
-const char *pith_isa_name(pith_isa isa) {
-    return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown";
-}
+const char *pith_isa_name(pith_isa isa) { return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown"; }
 
 #if defined(__x86_64__)
 #define ISA_BEST PITH_ISA_avx512
@@ -84,9 +82,7 @@ void pith_fpmode_leave(pith_fpmode mode) { __asm__ volatile("msr fpcr, %0" : : "
 #else
 #define ISA_BEST PITH_ISA_scalar
 
-static void detect(pith_cpu *cpu) {
-    (void)cpu;
-}
+static void detect(pith_cpu *cpu) { (void)cpu; }
 
 pith_fpmode pith_fpmode_enter(void) { return (pith_fpmode){ 0 }; }
 

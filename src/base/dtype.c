@@ -60,8 +60,10 @@ int64_t pith_dims_count(const int64_t *dims, int rank) {
     bool zero = false, overflow = false;
     for (int i = 0; i < rank; i++) {
         if (dims[i] < 0) return -1;
-        if (dims[i] == 0) zero = true;
-        else if (pith_mul_overflows(count, dims[i], &count)) overflow = true;
+        if (dims[i] == 0)
+            zero = true;
+        else if (pith_mul_overflows(count, dims[i], &count))
+            overflow = true;
     }
     return zero ? 0 : overflow ? -1 : count;
 }
@@ -79,8 +81,10 @@ const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t s
     size_t used = (size_t)snprintf(buffer, size, "[");
     for (int i = 0; i < rank && used < size; i++) {
         const char *comma = i ? ", " : "";
-        if (dims[i] == -1) used += (size_t)snprintf(buffer + used, size - used, "%s?", comma);
-        else used += (size_t)snprintf(buffer + used, size - used, "%s%lld", comma, (long long)dims[i]);
+        if (dims[i] == -1)
+            used += (size_t)snprintf(buffer + used, size - used, "%s?", comma);
+        else
+            used += (size_t)snprintf(buffer + used, size - used, "%s%lld", comma, (long long)dims[i]);
     }
     if (used < size) snprintf(buffer + used, size - used, "]");
     return buffer;

@@ -20,8 +20,10 @@ static size_t append_clean(char *out, size_t used, const char *text) {
         uint32_t c = 0;
         while (want <= 4 && want <= left && pith_utf8_valid_prefix(text, want) != want) want++;
         bool valid = want <= 4 && want <= left;
-        if (valid) c = pith_utf8_next(&p);
-        else want = 1;
+        if (valid)
+            c = pith_utf8_next(&p);
+        else
+            want = 1;
         if (!valid || c < 0x20 || (c >= 0x7F && c < 0xA0)) {
             for (size_t i = 0; i < want; i++) {
                 if (used + 4 >= PITH_ERROR_MESSAGE_SIZE) goto full;

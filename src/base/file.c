@@ -83,8 +83,10 @@ pith_status pith_file_open(pith_file *file, const char *path, bool copy, const p
 }
 
 void pith_file_close(pith_file *file) {
-    if (file->mapped) munmap((void *)(uintptr_t)file->data, file->size);
-    else if (file->data && file->data != nothing) pith_memory_free(file->allocator, (void *)(uintptr_t)file->data);
+    if (file->mapped)
+        munmap((void *)(uintptr_t)file->data, file->size);
+    else if (file->data && file->data != nothing)
+        pith_memory_free(file->allocator, (void *)(uintptr_t)file->data);
     *file = (pith_file){ 0 };
 }
 
@@ -139,9 +141,12 @@ bool pith_dir_exists(const char *path) {
 
 pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err) {
     const char *fault = NULL;
-    if (!name.size) fault = "is empty";
-    else if (memchr(name.data, 0, name.size)) fault = "contains a NUL byte";
-    else if (name.data[0] == '/') fault = "is absolute";
+    if (!name.size)
+        fault = "is empty";
+    else if (memchr(name.data, 0, name.size))
+        fault = "contains a NUL byte";
+    else if (name.data[0] == '/')
+        fault = "is absolute";
     for (size_t begin = 0; begin < name.size && !fault;) {
         const char *slash = memchr(name.data + begin, '/', name.size - begin);
         size_t end = slash ? (size_t)(slash - name.data) : name.size;

@@ -14,8 +14,10 @@ typedef struct pith_file {
     const char *path; /* set by pith_files_open */
 } pith_file;
 
-/* copy: read instead of map. Directories, devices and pipes are refused (pipes and /dev/stdin are read when copy is set). */
-pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator, pith_error *err);
+/* copy: read instead of map. Directories, devices and pipes are refused, but pipes and /dev/stdin are read when copy is
+ * set. */
+pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator,
+                           pith_error *err);
 void pith_file_close(pith_file *file);
 
 /* The files one model holds open: model, external data, safetensors shards. Closed together. */

@@ -64,7 +64,7 @@ static unsigned encode(double x, const format *f, bool saturate) {
         case NO_SPECIAL: return 1u << (f->bits - 1);
         }
     }
-    /* Value = mantissa * 2^(exponent - 52), the mantissa with its hidden bit; what is below 2^(1 - bias) shifts more. */
+    /* Value = mantissa * 2^(exponent - 52), hidden bit included; what is below 2^(1 - bias) is shifted more. */
     int exponent = (int)(magnitude >> 52) - 1023;
     uint64_t mantissa = (magnitude & 0xFFFFFFFFFFFFFu) | (uint64_t)1 << 52;
     int biased = exponent + f->bias, drop = 52 - f->mantissa;
@@ -95,8 +95,10 @@ static float decode(unsigned bits, const format *f) {
     }
     int exponent = (int)(pattern >> f->mantissa);
     unsigned mantissa = pattern & ((1u << f->mantissa) - 1);
-    if (exponent) mantissa |= 1u << f->mantissa;
-    else exponent = 1;
+    if (exponent)
+        mantissa |= 1u << f->mantissa;
+    else
+        exponent = 1;
     /* All of these formats' values are normal in f32, and so is the scale. */
     float scale = float_of((uint32_t)(127 + exponent - f->bias - f->mantissa) << 23);
     float value = (float)mantissa * scale;

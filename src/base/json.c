@@ -39,7 +39,8 @@ static void path_text(const pith_json *j, char *path, size_t size) {
         if (j->stack[i].is_object)
             used += (size_t)snprintf(path + used, size - used, "%s" PITH_STR_FMT, used ? "." : "",
                                      PITH_STR_ARG(j->stack[i].key));
-        else used += (size_t)snprintf(path + used, size - used, "[%lld]", (long long)j->stack[i].index);
+        else
+            used += (size_t)snprintf(path + used, size - used, "[%lld]", (long long)j->stack[i].index);
     }
 }
 
@@ -82,15 +83,17 @@ pith_json_kind pith_json_peek(pith_json *j) {
 /* True if the next value is of this kind, else fails. */
 static bool expect(pith_json *j, pith_json_kind kind) {
     static const char *const names[] = {
-        [PITH_JSON_END] = "no value", [PITH_JSON_NULL] = "null",     [PITH_JSON_BOOL] = "true or false",
-        [PITH_JSON_NUMBER] = "a number", [PITH_JSON_STRING] = "a string", [PITH_JSON_ARRAY] = "an array",
+        [PITH_JSON_END] = "no value",     [PITH_JSON_NULL] = "null",       [PITH_JSON_BOOL] = "true or false",
+        [PITH_JSON_NUMBER] = "a number",  [PITH_JSON_STRING] = "a string", [PITH_JSON_ARRAY] = "an array",
         [PITH_JSON_OBJECT] = "an object",
     };
     pith_json_kind found = pith_json_peek(j);
     if (j->failed) return false;
     if (found == kind) return true;
-    if (j->p == j->end) pith_json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
-    else pith_json_fail(j, PITH_ERR_FORMAT, "%s expected, %s found", names[kind], names[found]);
+    if (j->p == j->end)
+        pith_json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
+    else
+        pith_json_fail(j, PITH_ERR_FORMAT, "%s expected, %s found", names[kind], names[found]);
     return false;
 }
 
@@ -141,9 +144,12 @@ static int hex4(const char *p) {
     int value = 0;
     for (int i = 0; i < 4; i++) {
         int c = (unsigned char)p[i], digit;
-        if (c >= '0' && c <= '9') digit = c - '0';
-        else if ((c | 32) >= 'a' && (c | 32) <= 'f') digit = (c | 32) - 'a' + 10;
-        else return -1;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+            digit = (c | 32) - 'a' + 10;
+        else
+            return -1;
         value = value * 16 + digit;
     }
     return value;
@@ -276,8 +282,10 @@ static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
     const char *p = j->p, *end = j->end;
     if (*p == '-') p++;
     bool good = true;
-    if (p < end && *p == '0') p++;
-    else good = digits(&p, end);
+    if (p < end && *p == '0')
+        p++;
+    else
+        good = digits(&p, end);
     *integer = true;
     if (good && p < end && *p == '.') {
         *integer = false;
@@ -344,7 +352,7 @@ static double scale_exactly(uint64_t mantissa, int exponent) {
         wide >>= excess;
         shift += excess;
     }
-    /* At most 54 bits are left, the last of them half a unit; an exponent this small can neither over- nor underflow. */
+    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over- nor underflow. */
     uint64_t bits = (uint64_t)wide;
     if (excess > 0) {
         bool up = (bits & 1) && (sticky || (bits & 2));
@@ -397,8 +405,10 @@ double pith_json_double(pith_json *j) {
     text[raw.size] = 0;
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     double value = c_locale ? strtod_l(text, NULL, c_locale) : 0;
-    if (c_locale) freelocale(c_locale);
-    else pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    if (c_locale)
+        freelocale(c_locale);
+    else
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     pith_arena_rewind(j->arena, mark);
     return value;
 }

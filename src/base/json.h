@@ -11,7 +11,7 @@
  *
  * A value must be consumed after each key. The first fault is stored in err with file, line and JSON path
  * ("tokenizer.json:12: model.vocab: …"), `failed` stays set and every later call returns zero, so loops end and one
- * check at the end is enough. RFC 8259 with nothing added; depth is limited to 256. Strings without escapes are
+ * check at the end is enough. err must not be NULL. RFC 8259 with nothing added; depth is limited to 256. Strings without escapes are
  * returned as spans of the input; others are decoded into the arena. Lone surrogates become U+FFFD. */
 #ifndef PITH_BASE_JSON_H
 #define PITH_BASE_JSON_H
@@ -34,7 +34,7 @@ typedef struct pith_json {
     pith_error *err;
     bool failed;
     int depth;
-    struct { pith_str key; int64_t index; bool is_object, started; } stack[PITH_JSON_DEPTH]; /* for the path in messages */
+    struct { pith_str key; int64_t index; bool is_object, started; } stack[PITH_JSON_DEPTH]; /* open containers */
 } pith_json;
 
 void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *arena, pith_error *err);
@@ -52,6 +52,7 @@ void pith_json_skip(pith_json *j);                 /* consumes any value */
 pith_str pith_json_raw(pith_json *j);              /* consumes any value and returns its text */
 void pith_json_finish(pith_json *j);               /* fails if anything but white space is left */
 /* Sets the failure (if none was yet) with the place where the scanner stands. */
-pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 
 #endif

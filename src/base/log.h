@@ -4,6 +4,7 @@
 
 #include "pith/pith.h"
 
-void pith_log_write(const pith_log *log, pith_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void pith_log_write(const pith_log *log, pith_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

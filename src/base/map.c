@@ -15,12 +15,12 @@ struct pith_map_slot {
     uint32_t hash, value;
 };
 
-#define SIP_ROUND                                                                        \
-    do {                                                                                 \
-        a += b, b = b << 13 | b >> 51, b ^= a, a = a << 32 | a >> 32;                    \
-        c += d, d = d << 16 | d >> 48, d ^= c;                                           \
-        a += d, d = d << 21 | d >> 43, d ^= a;                                           \
-        c += b, b = b << 17 | b >> 47, b ^= c, c = c << 32 | c >> 32;                    \
+#define SIP_ROUND                                                                                                      \
+    do {                                                                                                               \
+        a += b, b = b << 13 | b >> 51, b ^= a, a = a << 32 | a >> 32;                                                  \
+        c += d, d = d << 16 | d >> 48, d ^= c;                                                                         \
+        a += d, d = d << 21 | d >> 43, d ^= a;                                                                         \
+        c += b, b = b << 17 | b >> 47, b ^= c, c = c << 32 | c >> 32;                                                  \
     } while (0)
 
 static uint32_t hash_of(uint64_t seed, pith_str key) {

@@ -93,8 +93,10 @@ void pith_arena_reset(pith_arena *arena) {
         if (c->size > largest->size) largest = c;
     struct pith_arena_chunk **link = &arena->chunks;
     while (*link) {
-        if (*link == largest) link = &largest->next;
-        else chunk_free(arena, link);
+        if (*link == largest)
+            link = &largest->next;
+        else
+            chunk_free(arena, link);
     }
     largest->used = largest->at = 0;
 }

@@ -46,7 +46,7 @@ void *pith_arena_array(pith_arena *arena, size_t count, size_t size);
 pith_str pith_arena_str(pith_arena *arena, pith_str s);
 pith_str pith_arena_printf(pith_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A growable array inside an arena (the old copy stays until the arena goes): *items has room for count + 1 afterwards. */
+/* A growable array inside an arena (the old copy stays until the arena goes): room for count + 1 afterwards. */
 bool pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
 
 #endif

@@ -177,7 +177,8 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     pthread_mutex_unlock(&pool.lock);
     if (sleepers > j.wanted)
         for (int i = 0; i < j.wanted; i++) pthread_cond_signal(&pool.work);
-    else if (sleepers) pthread_cond_broadcast(&pool.work);
+    else if (sleepers)
+        pthread_cond_broadcast(&pool.work);
 
     draw_parts(&j, 0);
 

@@ -21,7 +21,8 @@ size_t pith_utf8_valid_prefix(const char *data, size_t size) {
         unsigned char c = s[i], low = 0x80, high = 0xBF; /* range of the second byte */
         size_t more;
         if (c < 0xC2 || c > 0xF4) return i;
-        if (c < 0xE0) more = 1;
+        if (c < 0xE0)
+            more = 1;
         else if (c < 0xF0) {
             more = 2;
             if (c == 0xE0) low = 0xA0;  /* overlong */

@@ -20,12 +20,9 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    { PITH_F16, 16, 10, 15, true, false, false, 0x7BFF },
-    { PITH_BF16, 16, 7, 127, true, false, false, 0x7F7F },
-    { PITH_F8E4M3FN, 8, 3, 7, false, true, false, 0x7E },
-    { PITH_F8E4M3FNUZ, 8, 3, 8, false, false, true, 0x7F },
-    { PITH_F8E5M2, 8, 2, 15, true, false, false, 0x7B },
-    { PITH_F8E5M2FNUZ, 8, 2, 16, false, false, true, 0x7F },
+    { PITH_F16, 16, 10, 15, true, false, false, 0x7BFF }, { PITH_BF16, 16, 7, 127, true, false, false, 0x7F7F },
+    { PITH_F8E4M3FN, 8, 3, 7, false, true, false, 0x7E }, { PITH_F8E4M3FNUZ, 8, 3, 8, false, false, true, 0x7F },
+    { PITH_F8E5M2, 8, 2, 15, true, false, false, 0x7B },  { PITH_F8E5M2FNUZ, 8, 2, 16, false, false, true, 0x7F },
     { PITH_F4E2M1, 4, 1, 1, false, false, false, 0x7 },
 };
 
@@ -71,11 +68,13 @@ static void decoding(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
         assert_true(isfinite(value_of(formats[k].max, &formats[k])));
-        assert_false(formats[k].bits > 4 && formats[k].max < 0x7F && isfinite(value_of(formats[k].max + 1, &formats[k])));
+        assert_false(formats[k].bits > 4 && formats[k].max < 0x7F &&
+                     isfinite(value_of(formats[k].max + 1, &formats[k])));
         for (unsigned pattern = 0; pattern < 1u << formats[k].bits; pattern++) {
             double want = value_of(pattern, &formats[k]);
             float got = decode(pattern, &formats[k]);
-            if (isnan(want)) assert_true(isnan(got));
+            if (isnan(want))
+                assert_true(isnan(got));
             else if ((double)got != want || !signbit(got) != !signbit(want))
                 fail_msg("format %d pattern %x: %g, not %g", formats[k].dtype, pattern, (double)got, want);
         }
@@ -94,8 +93,10 @@ static unsigned nearest(double x, const format *f, bool saturate) {
     } else {
         while (high - low > 1) {
             unsigned middle = (low + high) / 2;
-            if (value_of(middle, f) <= a) low = middle;
-            else high = middle;
+            if (value_of(middle, f) <= a)
+                low = middle;
+            else
+                high = middle;
         }
         double below = a - value_of(low, f), above = (low == max ? beyond : value_of(low + 1, f)) - a;
         if (above < below || (above == below && (low & 1))) low++;
@@ -103,9 +104,12 @@ static unsigned nearest(double x, const format *f, bool saturate) {
     }
     if (over) {
         bool none = !f->infinity && !f->nan_all_ones && !f->nan_negative_zero;
-        if (saturate || none) low = max;
-        else if (f->nan_negative_zero) return 1u << (f->bits - 1);
-        else low = max + 1;
+        if (saturate || none)
+            low = max;
+        else if (f->nan_negative_zero)
+            return 1u << (f->bits - 1);
+        else
+            low = max + 1;
     }
     if (f->nan_negative_zero && low == 0) return 0;
     return sign | low;
@@ -125,9 +129,11 @@ static void encoding(void **state) {
         const format *f = &formats[k];
         /* Each value, each half way point and their neighbours in f32. */
         for (unsigned p = 0; p <= f->max; p++) {
-            float x = (float)value_of(p, f), next = (float)(p == f->max ? 2 * value_of(p, f) - value_of(p - 1, f) : value_of(p + 1, f));
+            float x = (float)value_of(p, f),
+                  next = (float)(p == f->max ? 2 * value_of(p, f) - value_of(p - 1, f) : value_of(p + 1, f));
             float middle = (float)((double)x / 2 + (double)next / 2);
-            const float points[] = { x, nextafterf(x, INFINITY), middle, nextafterf(middle, 0), nextafterf(middle, INFINITY) };
+            const float points[] = { x, nextafterf(x, INFINITY), middle, nextafterf(middle, 0),
+                                     nextafterf(middle, INFINITY) };
             for (size_t i = 0; i < 5; i++) {
                 check(points[i], f);
                 check(-points[i], f);
@@ -143,8 +149,10 @@ static void encoding(void **state) {
         check(INFINITY, f);
         check(-INFINITY, f);
         unsigned nan = encode(NAN, f, true);
-        if (f->dtype == PITH_F4E2M1) assert_int_equal(nan, 8);
-        else assert_true(isnan(decode(nan, f)));
+        if (f->dtype == PITH_F4E2M1)
+            assert_int_equal(nan, 8);
+        else
+            assert_true(isnan(decode(nan, f)));
     }
 }
 

@@ -39,16 +39,92 @@ static bool accepts(const char *text, size_t size) {
 static void good_and_bad(void **state) {
     (void)state;
     static const char *const good[] = {
-        "null", "true", "false", "0", "-0", "1", "-12", "0.5", "1e5", "1E+5", "1.25e-7", "\"\"", "\"a\"", "[]", "{}",
-        " [ 1 , 2 ] ", "{\"a\":1,\"b\":[{}]}", "\"\\u00e9\\ud83d\\ude00\"", "\"\\ud800\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
-        "\"\xc3\xa9\xf0\x9f\x98\x80\"", "\t\r\n1", "[[[[[[]]]]]]", "{\"\":0}", "\"\x7f\"", "123456789012345678901234567890",
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "1",
+        "-12",
+        "0.5",
+        "1e5",
+        "1E+5",
+        "1.25e-7",
+        "\"\"",
+        "\"a\"",
+        "[]",
+        "{}",
+        " [ 1 , 2 ] ",
+        "{\"a\":1,\"b\":[{}]}",
+        "\"\\u00e9\\ud83d\\ude00\"",
+        "\"\\ud800\"",
+        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+        "\"\xc3\xa9\xf0\x9f\x98\x80\"",
+        "\t\r\n1",
+        "[[[[[[]]]]]]",
+        "{\"\":0}",
+        "\"\x7f\"",
+        "123456789012345678901234567890",
     };
     static const char *const bad[] = {
-        "", " ", "nul", "nulll", "True", "01", "-", "+1", ".5", "1.", "1e", "1e+", "1.e5", "0x1", "NaN", "Infinity", "\"",
-        "\"\\x\"", "\"\\u12g4\"", "\"\\u12", "\"a\nb\"", "\"\t\"", "'a'", "[", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "]", "{",
-        "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{a:1}", "{1:2}", "{\"a\" 1}", "{\"a\":1 \"b\":2}", "1 2",
-        "[1]]", "\"\xff\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\xc0\xaf\"", "\"\xf4\x90\x80\x80\"", "\xef\xbb\xbf" "1",
-        "/**/1", "[1}", "{\"a\":1]", "\"\\", "\"\\u", "-a", "1a", "--1", "1.2.3",
+        "",
+        " ",
+        "nul",
+        "nulll",
+        "True",
+        "01",
+        "-",
+        "+1",
+        ".5",
+        "1.",
+        "1e",
+        "1e+",
+        "1.e5",
+        "0x1",
+        "NaN",
+        "Infinity",
+        "\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"\\u12",
+        "\"a\nb\"",
+        "\"\t\"",
+        "'a'",
+        "[",
+        "[1",
+        "[1,",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "]",
+        "{",
+        "{\"a\"",
+        "{\"a\":",
+        "{\"a\":1",
+        "{\"a\":1,",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{1:2}",
+        "{\"a\" 1}",
+        "{\"a\":1 \"b\":2}",
+        "1 2",
+        "[1]]",
+        "\"\xff\"",
+        "\"\xc3\"",
+        "\"\xed\xa0\x80\"",
+        "\"\xc0\xaf\"",
+        "\"\xf4\x90\x80\x80\"",
+        "\xef\xbb\xbf"
+        "1",
+        "/**/1",
+        "[1}",
+        "{\"a\":1]",
+        "\"\\",
+        "\"\\u",
+        "-a",
+        "1a",
+        "--1",
+        "1.2.3",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (!accepts(good[i], strlen(good[i]))) fail_msg("refused: %s (%s)", good[i], error.message);
@@ -59,8 +135,10 @@ static void good_and_bad(void **state) {
 
 static void walking(void **state) {
     (void)state;
-    pith_json *j = scan("{\"n\": [1, -2, 9223372036854775807, -9223372036854775808], \"s\\u0041\": \"x\\u00e9\\ud83d\\ude00\\n\","
-                        " \"lone\": \"\\udc00a\\ud800\", \"t\": true, \"f\": false, \"z\": null, \"raw\": {\"a\" : [1, \"]\"]} , \"d\": 2.5}");
+    pith_json *j =
+        scan("{\"n\": [1, -2, 9223372036854775807, -9223372036854775808], \"s\\u0041\": \"x\\u00e9\\ud83d\\ude00\\n\","
+             " \"lone\": \"\\udc00a\\ud800\", \"t\": true, \"f\": false, \"z\": null, \"raw\": {\"a\" : [1, \"]\"]} , "
+             "\"d\": 2.5}");
     static const int64_t want[] = { 1, -2, INT64_MAX, INT64_MIN };
     pith_str key;
     int seen = 0;
@@ -74,7 +152,8 @@ static void walking(void **state) {
         } else if (pith_str_is(key, "sA")) {
             assert_true(pith_str_is(pith_json_string(j), "x\xc3\xa9\xf0\x9f\x98\x80\n"));
         } else if (pith_str_is(key, "lone")) {
-            assert_true(pith_str_is(pith_json_string(j), "\xef\xbf\xbd" "a\xef\xbf\xbd"));
+            assert_true(pith_str_is(pith_json_string(j), "\xef\xbf\xbd"
+                                                         "a\xef\xbf\xbd"));
         } else if (pith_str_is(key, "t") || pith_str_is(key, "f")) {
             assert_int_equal(pith_json_peek(j), PITH_JSON_BOOL);
             assert_int_equal(pith_json_bool(j), key.data[0] == 't');
@@ -97,11 +176,34 @@ static void walking(void **state) {
 static void doubles_are_exact(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "0", "-0.0", "0.1", "1e-12", "1e22", "1e23", "9007199254740993", "9007199254740992.5", "1.7976931348623157e308",
-        "5e-324", "2.2250738585072011e-308", "1e400", "1e-400", "-9.123456789012345", "18446744073709551615",
-        "99999999999999999999", "0.000000000000000000000000000123456789", "123456789012345678e-27",
-        "1.00000000000000011102230246251565404236316680908203125", "1.00000000000000011102230246251565404236316680908203126",
-        "4503599627370496.5", "4503599627370497.5", "1e-27", "9999999999999999999e27", "-1e5", "1E+05", "0e99999", "3e-00002",
+        "0",
+        "-0.0",
+        "0.1",
+        "1e-12",
+        "1e22",
+        "1e23",
+        "9007199254740993",
+        "9007199254740992.5",
+        "1.7976931348623157e308",
+        "5e-324",
+        "2.2250738585072011e-308",
+        "1e400",
+        "1e-400",
+        "-9.123456789012345",
+        "18446744073709551615",
+        "99999999999999999999",
+        "0.000000000000000000000000000123456789",
+        "123456789012345678e-27",
+        "1.00000000000000011102230246251565404236316680908203125",
+        "1.00000000000000011102230246251565404236316680908203126",
+        "4503599627370496.5",
+        "4503599627370497.5",
+        "1e-27",
+        "9999999999999999999e27",
+        "-1e5",
+        "1E+05",
+        "0e99999",
+        "3e-00002",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         double got = pith_json_double(scan(texts[i])), want = strtod(texts[i], NULL);
@@ -170,7 +272,8 @@ static void depth_is_limited(void **state) {
 
 static void every_prefix_and_flip_ends(void **state) {
     (void)state;
-    static const char text[] = "{\"a\": [1.5e3, -2, true, null, {\"k\\u00e9y\": \"v\\n\\ud83d\\ude00\"}], \"\xc3\xa9\": false}";
+    static const char text[] =
+        "{\"a\": [1.5e3, -2, true, null, {\"k\\u00e9y\": \"v\\n\\ud83d\\ude00\"}], \"\xc3\xa9\": false}";
     size_t size = sizeof text - 1;
     for (size_t n = 0; n < size; n++) assert_false(accepts(text, n));
     char copy[sizeof text];
@@ -196,9 +299,12 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_and_bad),         cmocka_unit_test(walking),
-        cmocka_unit_test(doubles_are_exact),    cmocka_unit_test(numbers_that_do_not_fit),
-        cmocka_unit_test(messages_name_the_place), cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(good_and_bad),
+        cmocka_unit_test(walking),
+        cmocka_unit_test(doubles_are_exact),
+        cmocka_unit_test(numbers_that_do_not_fit),
+        cmocka_unit_test(messages_name_the_place),
+        cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(every_prefix_and_flip_ends),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

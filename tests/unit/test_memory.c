@@ -236,17 +236,22 @@ static void utf8(void **state) {
         if (valid) assert_int_equal(pith_utf8_next(&p), c);
         for (size_t cut = 1; cut < size; cut++) assert_int_equal(pith_utf8_valid_prefix(text, 17 + cut), 17);
     }
-    static const char *const bad[] = { "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf5\x80\x80\x80", "\x80", "\xfe",
-                                       "\xe2\x82\x28", "\xf0\x9f\x98\x28" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(pith_utf8_valid_prefix(bad[i], strlen(bad[i])), 0);
+    static const char *const bad[] = { "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf5\x80\x80\x80",
+                                       "\x80",     "\xfe",     "\xe2\x82\x28", "\xf0\x9f\x98\x28" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(pith_utf8_valid_prefix(bad[i], strlen(bad[i])), 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alignment),           cmocka_unit_test(arena_keeps_contents),
-        cmocka_unit_test(marks),               cmocka_unit_test(limits_and_overflow),
-        cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(map_replaces),
-        cmocka_unit_test(error_messages),      cmocka_unit_test(utf8),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(arena_keeps_contents),
+        cmocka_unit_test(marks),
+        cmocka_unit_test(limits_and_overflow),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(map_replaces),
+        cmocka_unit_test(error_messages),
+        cmocka_unit_test(utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The thread pool and the processor: every part once, worker numbers unique, nesting, several callers, fork, signals. */
+/* The thread pool and the processor: each part once, unique worker numbers, nesting, several callers, fork, signals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -212,14 +212,22 @@ static void limits_from_outside(void **state) {
     (void)state;
     uint32_t supported = pith_cpu_get()->supported;
     pith_isa unlimited = pith_cpu_get()->isa;
-    static const struct { const char *value; int isa; } cases[] = {
-        { "scalar", PITH_ISA_scalar }, { "avx2", PITH_ISA_avx2 }, { "avx512", PITH_ISA_avx512 }, { "neon", PITH_ISA_neon },
-        { "sse9", -1 }, { "", -1 },
+    static const struct {
+        const char *value;
+        int isa;
+    } cases[] = {
+        { "scalar", PITH_ISA_scalar },
+        { "avx2", PITH_ISA_avx2 },
+        { "avx512", PITH_ISA_avx512 },
+        { "neon", PITH_ISA_neon },
+        { "sse9", -1 },
+        { "", -1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool there = cases[i].isa >= 0 && (supported >> cases[i].isa & 1);
         char command[600];
-        snprintf(command, sizeof command, "PITH_ISA='%s' taskset -c %d /proc/%d/exe --cpu", cases[i].value, sched_getcpu(), (int)getpid());
+        snprintf(command, sizeof command, "PITH_ISA='%s' taskset -c %d /proc/%d/exe --cpu", cases[i].value,
+                 sched_getcpu(), (int)getpid());
         FILE *pipe = popen(command, "r");
         int isa = -1, threads = -1;
         assert_int_equal(fscanf(pipe, "%d %d", &isa, &threads), 2);
@@ -281,7 +289,8 @@ static void dtypes(void **state) {
     assert_int_equal(pith_dtype_bits(1000), 0);
     assert_string_equal(pith_dtype_name(PITH_I64), "int64");
     assert_string_equal(pith_dtype_name(99), "unknown");
-    assert_true(pith_dtype_is_float(PITH_BF16) && !pith_dtype_is_float(PITH_I8) && pith_dtype_is_int(PITH_U2) && !pith_dtype_is_int(PITH_BOOL));
+    assert_true(pith_dtype_is_float(PITH_BF16) && !pith_dtype_is_float(PITH_I8) && pith_dtype_is_int(PITH_U2) &&
+                !pith_dtype_is_int(PITH_BOOL));
     assert_true(pith_dtype_bytes(PITH_U4, 3, &bytes) && bytes == 2);
     assert_true(pith_dtype_bytes(PITH_I2, 5, &bytes) && bytes == 2);
     assert_true(pith_dtype_bytes(PITH_F4E2M1, INT64_MAX, &bytes) && bytes == (size_t)1 << 62);
@@ -307,14 +316,18 @@ int main(int argc, char **argv) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_once),     cmocka_unit_test(results_are_visible),
-        cmocka_unit_test(several_callers),     cmocka_unit_test(nested_runs_stay_on_their_thread),
+        cmocka_unit_test(every_part_once),
+        cmocka_unit_test(results_are_visible),
+        cmocka_unit_test(several_callers),
+        cmocka_unit_test(nested_runs_stay_on_their_thread),
         cmocka_unit_test(signals_are_blocked),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(works_after_fork),
 #endif
-        cmocka_unit_test(floating_point_mode), cmocka_unit_test(processor),
-        cmocka_unit_test(limits_from_outside), cmocka_unit_test(quotas),
+        cmocka_unit_test(floating_point_mode),
+        cmocka_unit_test(processor),
+        cmocka_unit_test(limits_from_outside),
+        cmocka_unit_test(quotas),
         cmocka_unit_test(dtypes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
