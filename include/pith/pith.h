@@ -281,9 +281,10 @@ typedef struct pith_tokenize_options {
     int32_t max_length;  /* specials included; 0: no truncation */
     int32_t no_specials; /* 1: the post-processor's tokens are left out */
     int32_t raw;         /* 1: apply the file's own truncation and padding sections */
+    int32_t no_offsets;  /* 1: begin and end are not wanted and have no meaning */
 } pith_tokenize_options;
 
-#define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0 }
+#define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0, 0 }
 
 /* pair may be NULL. */
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,

@@ -5,6 +5,7 @@
 #include "kernels/kernel.h"
 #include "ops/op.h"
 #include "opt/pass.h"
+#include "text/pipeline.h"
 
 #define OP(symbol) extern const pith_op pith_op_##symbol;
 #include "select/ops.def"
@@ -43,3 +44,36 @@ const pith_kernel_row pith_kernel_table[] = {
     { NULL, 0, { NULL } }
 };
 const size_t pith_kernel_table_count = sizeof pith_kernel_table / sizeof pith_kernel_table[0] - 1;
+
+#define NORMALIZER(symbol) extern const pith_normalizer_desc pith_normalizer_##symbol;
+#define PRE_TOKENIZER(symbol) extern const pith_pretokenizer_desc pith_pretokenizer_##symbol;
+#define MODEL(symbol) extern const pith_model_desc pith_model_##symbol;
+#define DECODER(symbol) extern const pith_decoder_desc pith_decoder_##symbol;
+#define SOURCE(symbol) extern const pith_tokenizer_source pith_source_##symbol;
+#include "select/tokenizers.def"
+
+const pith_normalizer_desc *const pith_normalizer_table[] = {
+#define NORMALIZER(symbol) &pith_normalizer_##symbol,
+#include "select/tokenizers.def"
+    NULL
+};
+const pith_pretokenizer_desc *const pith_pretokenizer_table[] = {
+#define PRE_TOKENIZER(symbol) &pith_pretokenizer_##symbol,
+#include "select/tokenizers.def"
+    NULL
+};
+const pith_model_desc *const pith_model_table[] = {
+#define MODEL(symbol) &pith_model_##symbol,
+#include "select/tokenizers.def"
+    NULL
+};
+const pith_decoder_desc *const pith_decoder_table[] = {
+#define DECODER(symbol) &pith_decoder_##symbol,
+#include "select/tokenizers.def"
+    NULL
+};
+const pith_tokenizer_source *const pith_tokenizer_sources[] = {
+#define SOURCE(symbol) &pith_source_##symbol,
+#include "select/tokenizers.def"
+    NULL
+};

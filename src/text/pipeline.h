@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "text/tokenizer.h"
@@ -37,14 +38,18 @@ typedef struct pith_text {
     size_t capacity; /* 0: data is the caller's source text and is not written */
 } pith_text;
 
+/* Token ids are below this; files with larger ones are refused. */
+#define PITH_TOKEN_ID_MAX (1 << 24)
+
 /* A span of the current text. id >= 0: an added token, which later steps leave alone. */
 typedef struct pith_piece {
     uint32_t begin, end;
     int32_t id;
 } pith_piece;
 
-/* Four growable buffers for models, kept between calls of one pith_call, so caches may live in them. */
-enum { PITH_SCRATCH_SLOTS = 4 };
+/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last slot belongs to
+ * the normal forms. */
+enum { PITH_SCRATCH_SLOTS = 6 };
 
 /* The state of one thread's work on one text. Steps use the functions below and read the fields. */
 typedef struct pith_call {
@@ -65,6 +70,9 @@ typedef struct pith_call {
     pith_text spare;
     pith_error *err;
     bool out_of_memory;   /* set by the functions below; the framework reports it after the step */
+    bool source_offsets;  /* begin and end are in source bytes already (fused steps) */
+    bool unfused;         /* set by a fused step that cannot do this text: it goes through the steps instead */
+    size_t limit;         /* tokens beyond this many will be cut off: fused steps may stop there */
 } pith_call;
 
 /* The source byte range that text bytes [begin, end) stand for, begin < end. */
@@ -151,8 +159,11 @@ typedef struct pith_loader {
 } pith_loader;
 
 /* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
- * or NULL. Faults go through pith_json_fail; the caller checks j->failed. */
+ * or NULL. Faults go through pith_json_fail; the caller checks j->failed. A NULL function stands for a step without data.
+ * A normalizer may add other steps in its place by pith_loader_add_normalizer and set *self to PITH_STEP_REPLACED. */
 typedef void pith_parse_fn(const void **self, pith_json *j, pith_loader *loader);
+extern const char pith_step_replaced;
+#define PITH_STEP_REPLACED (&pith_step_replaced)
 
 enum {
     PITH_STEP_ASCII_NOOP = 1u << 0, /* leaves ASCII text as it is: the framework skips it there */
@@ -190,6 +201,9 @@ typedef struct pith_model_desc {
      * number of pieces there would have been. Used when no added token is matched in normalised text, or when there
      * is no normalizer. */
     pith_status (*encode_fused)(const void *fused, pith_call *call, pith_piece piece);
+    int32_t (*count)(const void *self); /* tokens in the vocabulary, where that is not size; NULL: it is */
+    /* Frees what a fused form has taken from the allocator while it worked. May be NULL. */
+    void (*unfuse)(const void *fused, const pith_allocator *allocator);
 } pith_model_desc;
 
 struct pith_decoding;
@@ -240,9 +254,12 @@ struct pith_tokenizer {
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it
  * would stand in tokenizer.json; null adds nothing. For sources that are not tokenizer.json. */
 pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json);
+/* False: out of memory. */
+bool pith_loader_add_normalizer(pith_loader *loader, const pith_normalizer_desc *desc, const void *self);
 /* The model from what a source has already built: self is its own data, as parse would have left it. */
 void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, const void *self);
-/* An added token; flags PITH_ADDED_*. A content the model knows already keeps its id when id is -1. */
+/* An added token; flags PITH_ADDED_*. The model must be set. A content the model knows has the model's id; else id, or
+ * the next free one if id is -1. */
 pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t id, uint32_t flags);
 
 /* tokenizer_config.json, special_tokens_map.json: what loaders of plain vocabularies need. Strings: data NULL if absent. */
@@ -253,11 +270,17 @@ typedef struct pith_tokenizer_config {
     int64_t model_max_length; /* 0: not said, or beyond 2^30 */
 } pith_tokenizer_config;
 
-/* The lists of select/tokenizers.def, by name. NULL: not in this build. */
+/* The lists of select/tokenizers.def, made by select/tables.c; each ends with NULL. */
+extern const pith_normalizer_desc *const pith_normalizer_table[];
+extern const pith_pretokenizer_desc *const pith_pretokenizer_table[];
+extern const pith_model_desc *const pith_model_table[];
+extern const pith_decoder_desc *const pith_decoder_table[];
+extern const pith_tokenizer_source *const pith_tokenizer_sources[];
+
+/* By name ("type" in tokenizer.json). NULL: not in this build. */
 const pith_normalizer_desc *pith_normalizer_find(pith_str name);
 const pith_pretokenizer_desc *pith_pretokenizer_find(pith_str name);
 const pith_model_desc *pith_model_find(pith_str name);
 const pith_decoder_desc *pith_decoder_find(pith_str name);
-extern const pith_tokenizer_source *const pith_tokenizer_sources[]; /* ends with NULL */
 
 #endif

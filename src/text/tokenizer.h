@@ -3,16 +3,23 @@
  * The stages of a tokenizer.json are data: added tokens split the text; normalizer steps rewrite a piece while keeping
  * where each byte came from; pre-tokenizer steps cut it; the model turns each cut into ids; the post-processor frames
  * them. Each kind of step is one file ending in one descriptor and one line in select/tokenizers.def.
- * A tokenizer is immutable once open and shared by threads; what a call needs is in the caller's scratch. */
+ * A tokenizer is immutable once open and shared by threads; what a call needs comes from a pool it keeps. */
 #ifndef PITH_TEXT_TOKENIZER_H
 #define PITH_TEXT_TOKENIZER_H
 
 #include "base/memory.h"
 
 /* dir_or_file: a directory with tokenizer files or one such file. The error lists what was looked for. Everything is
- * allocated from arena, which belongs to the caller and outlives the tokenizer. */
+ * allocated from arena, which belongs to the caller and outlives the tokenizer; options->allocator is where calls take
+ * their buffers from and must stay valid too. */
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err);
+/* The same from a tokenizer.json in memory, which may go afterwards. */
+pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
+                                     pith_arena *arena, pith_error *err);
+/* Frees the buffers of calls; the arena's memory stays the caller's. NULL is allowed. */
+void pith_tokenizer_unload(pith_tokenizer *tokenizer);
+pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
 /* Gives back what lies outside the arena: the buffers kept for calls. Before the arena goes; NULL is allowed. */
 void pith_tokenizer_unload(pith_tokenizer *tokenizer);
@@ -20,11 +27,23 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
 /* Tokenises into tokens (public struct; its arrays grow with the tokenizer's allocator). See pith_tokenize. */
-pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,
-                                  const pith_tokenize_options *options, pith_error *err);
+pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                  const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
+/* The same for window `index` of a truncated text: 0 is what encode gives, the following ones are what overflowed, in
+ * Hugging Face's order. *more says whether there is another. */
+pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer, pith_str text,
+                                         const pith_str *pair, const pith_tokenize_options *options, size_t index,
+                                         pith_error *err);
+/* count texts one behind the other in tokens, text i ending at ends[i]; the same ids for any number of threads.
+ * tokens->truncated is how many were cut. Padding to the longest is applied where the file asks for it (raw). An error
+ * names the first text that failed. */
+pith_status pith_tokenizer_encode_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                        const pith_str *texts, size_t count, const pith_tokenize_options *options,
+                                        int threads, pith_error *err);
 
 /* -1 if the vocabulary has no such token. */
 int32_t pith_tokenizer_id(const pith_tokenizer *tokenizer, pith_str token);
+/* data NULL: no such id. Added tokens that are matched in normalised text are given normalised. */
 pith_str pith_tokenizer_token(const pith_tokenizer *tokenizer, int32_t id);
 /* Largest id + 1 over vocabulary and added tokens. */
 int32_t pith_tokenizer_vocab_size(const pith_tokenizer *tokenizer);

@@ -1,0 +1,450 @@
+/* framing.c - templates, truncation windows, padding. The arithmetic of truncation is that of Hugging Face tokenizers
+ * 0.23 (truncation.rs, encoding.rs); a maximum below the number of special tokens keeps the specials alone. */
+#include "text/framing.h"
+
+#include "base/checked.h"
+#include "text/added.h"
+#include "text/unicode.h"
+
+/* ---- reading ---- */
+
+pith_status pith_framing_create(pith_loader *loader) {
+    loader->tokenizer->framing = pith_arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
+    return loader->tokenizer->framing ? PITH_OK : pith_fail_memory(loader->err, sizeof(pith_framing));
+}
+
+static int32_t token_id(pith_json *j) {
+    int64_t id = pith_json_int(j);
+    if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX)) pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
+    return j->failed ? 0 : (int32_t)id;
+}
+
+static void add_item(pith_frame_template *t, pith_json *j, pith_loader *loader, int32_t id, int32_t type_id) {
+    if (j->failed) return;
+    if (!pith_arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity, sizeof *t->items)) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    t->items[t->count++] = (pith_frame_item){ id, type_id };
+    if (id >= 0) t->specials++;
+}
+
+/* One piece of a template as it is written, before special tokens are known. */
+typedef struct written_piece {
+    pith_str special; /* data NULL: text */
+    int32_t text, type_id;
+} written_piece;
+
+typedef struct written_template {
+    written_piece *pieces;
+    size_t count, capacity;
+} written_template;
+
+static void parse_pieces(pith_json *j, pith_loader *loader, written_template *out) {
+    pith_str key;
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        written_piece piece = { { NULL, 0 }, 0, 0 };
+        pith_json_object(j);
+        while (pith_json_next_key(j, &key)) {
+            bool special = pith_str_is(key, "SpecialToken");
+            if (!special && !pith_str_is(key, "Sequence")) {
+                pith_json_fail(j, PITH_ERR_FORMAT, "neither Sequence nor SpecialToken");
+                break;
+            }
+            pith_json_object(j);
+            while (pith_json_next_key(j, &key)) {
+                if (pith_str_is(key, "type_id")) piece.type_id = token_id(j);
+                else if (pith_str_is(key, "id")) {
+                    pith_str id = pith_json_string(j);
+                    if (special) piece.special = id;
+                    else if (pith_str_is(id, "A") || pith_str_is(id, "B")) piece.text = id.data[0] - 'A';
+                    else if (!j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "a sequence is \"A\" or \"B\"");
+                } else pith_json_skip(j);
+            }
+        }
+        if (j->failed) return;
+        if (!pith_arena_grow(loader->scratch, (void **)&out->pieces, out->count, &out->capacity, sizeof piece))
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        else out->pieces[out->count++] = piece;
+    }
+}
+
+/* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked once per use. */
+static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens, written_piece piece) {
+    pith_json *inner = pith_arena_alloc(loader->scratch, sizeof *inner);
+    if (!inner) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    bool found = false;
+    pith_str key, field;
+    pith_json_init(inner, tokens, "special_tokens", loader->scratch, loader->err);
+    pith_json_object(inner);
+    while (pith_json_next_key(inner, &key)) {
+        bool wanted = !found && pith_str_eq(key, piece.special);
+        pith_json_object(inner);
+        while (pith_json_next_key(inner, &field)) {
+            if (wanted && pith_str_is(field, "ids")) {
+                found = true;
+                pith_json_array(inner);
+                while (pith_json_next_item(inner)) add_item(t, inner, loader, token_id(inner), piece.type_id);
+            } else pith_json_skip(inner);
+        }
+    }
+    if (inner->failed) j->failed = true;
+    else if (!found)
+        pith_json_fail(j, PITH_ERR_FORMAT, "special token \"" PITH_STR_FMT "\" is not defined", PITH_STR_ARG(piece.special));
+}
+
+static void resolve(pith_frame_template *t, pith_json *j, pith_loader *loader, const written_template *written,
+                    pith_str special_tokens, int texts) {
+    for (size_t i = 0; i < written->count && !j->failed; i++) {
+        written_piece piece = written->pieces[i];
+        if (piece.special.data) add_special(t, j, loader, special_tokens, piece);
+        else if (piece.text >= texts) pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
+        else add_item(t, j, loader, -1 - piece.text, piece.type_id);
+    }
+}
+
+/* ["[SEP]", 102] */
+static int32_t named_id(pith_json *j) {
+    int32_t id = -1;
+    pith_json_array(j);
+    if (pith_json_next_item(j)) pith_json_string(j);
+    if (pith_json_next_item(j)) id = token_id(j);
+    if (!j->failed && (id < 0 || pith_json_next_item(j))) pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
+    return id;
+}
+
+void pith_framing_parse(pith_json *j, pith_loader *loader) {
+    pith_framing *f = loader->tokenizer->framing;
+    pith_str key, type = { NULL, 0 }, special_tokens = PITH_STR("{}");
+    written_template written[2] = { { NULL, 0, 0 }, { NULL, 0, 0 } };
+    int32_t sep = -1, cls = -1;
+    bool trim = true, prefix_space = true, nested = false;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "type")) type = pith_json_string(j);
+        else if (pith_str_is(key, "single")) parse_pieces(j, loader, &written[0]);
+        else if (pith_str_is(key, "pair")) parse_pieces(j, loader, &written[1]);
+        else if (pith_str_is(key, "special_tokens")) special_tokens = pith_json_raw(j);
+        else if (pith_str_is(key, "sep")) sep = named_id(j);
+        else if (pith_str_is(key, "cls")) cls = named_id(j);
+        else if (pith_str_is(key, "trim_offsets")) trim = pith_json_bool(j);
+        else if (pith_str_is(key, "add_prefix_space")) prefix_space = pith_json_bool(j);
+        else if (pith_str_is(key, "processors")) {
+            nested = true;
+            pith_json_array(j);
+            while (pith_json_next_item(j)) pith_framing_parse(j, loader);
+        } else pith_json_skip(j);
+    }
+    if (j->failed) return;
+    bool bert = pith_str_is(type, "BertProcessing"), roberta = pith_str_is(type, "RobertaProcessing");
+    if (pith_str_is(type, "Sequence") && nested) return;
+    if ((pith_str_is(type, "ByteLevel") || roberta) && trim) {
+        f->trim = true;
+        f->trim_prefix_space = prefix_space;
+    }
+    if (pith_str_is(type, "ByteLevel")) return;
+    if (!bert && !roberta && !pith_str_is(type, "TemplateProcessing")) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
+        return;
+    }
+    if (f->has_template) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "more than one post-processor that adds tokens");
+        return;
+    }
+    f->has_template = true;
+    if (!bert && !roberta) {
+        for (int i = 0; i < 2; i++) resolve(&f->templates[i], j, loader, &written[i], special_tokens, i + 1);
+        return;
+    }
+    if (sep < 0 || cls < 0) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
+        return;
+    }
+    f->zero_types = roberta;
+    for (int i = 0; i < 2; i++) {
+        pith_frame_template *t = &f->templates[i];
+        add_item(t, j, loader, cls, 0);
+        add_item(t, j, loader, -1, 0);
+        add_item(t, j, loader, sep, 0);
+        if (i && roberta) add_item(t, j, loader, sep, 0);
+        if (i) add_item(t, j, loader, -2, bert);
+        if (i) add_item(t, j, loader, sep, bert);
+    }
+}
+
+static bool parse_left(pith_json *j) {
+    pith_str side = pith_json_string(j);
+    if (!j->failed && !pith_str_is(side, "Left") && !pith_str_is(side, "Right"))
+        pith_json_fail(j, PITH_ERR_FORMAT, "neither Left nor Right");
+    return pith_str_is(side, "Left");
+}
+
+static int64_t parse_size(pith_json *j) {
+    int64_t n = pith_json_int(j);
+    if (!j->failed && n < 0) pith_json_fail(j, PITH_ERR_FORMAT, "negative");
+    return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
+}
+
+void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
+    static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
+    pith_truncation t = { true, false, PITH_TRUNCATE_LONGEST_FIRST, 512, 0 };
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_length")) t.max_length = parse_size(j);
+        else if (pith_str_is(key, "stride")) t.stride = parse_size(j);
+        else if (pith_str_is(key, "direction")) t.left = parse_left(j);
+        else if (pith_str_is(key, "strategy")) {
+            pith_str name = pith_json_string(j);
+            int i = 0;
+            while (i < 3 && !pith_str_is(name, names[i])) i++;
+            if (i == 3 && !j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown strategy");
+            t.strategy = (pith_truncation_strategy)(i % 3);
+        } else pith_json_skip(j);
+    }
+    *truncation = t;
+}
+
+void pith_padding_parse(pith_json *j, pith_padding *padding) {
+    pith_padding p = { .on = true };
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "direction")) p.left = parse_left(j);
+        else if (pith_str_is(key, "pad_to_multiple_of")) {
+            if (!pith_json_null(j)) p.multiple = parse_size(j);
+        } else if (pith_str_is(key, "pad_id")) p.id = token_id(j);
+        else if (pith_str_is(key, "pad_type_id")) p.type_id = token_id(j);
+        else if (pith_str_is(key, "strategy") && pith_json_peek(j) == PITH_JSON_OBJECT) { /* {"Fixed": 128} */
+            pith_json_object(j);
+            while (pith_json_next_key(j, &key)) p.fixed = parse_size(j);
+        } else pith_json_skip(j);
+    }
+    *padding = p;
+}
+
+/* ---- output ---- */
+
+/* tokens->ids lies BLOCK_HEAD bytes into its block, which begins with the allocator that made it. */
+#define BLOCK_HEAD 64
+
+bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
+    size_t need, bytes;
+    if (pith_add_overflows(tokens->count, more, &need)) return false;
+    if (need <= tokens->capacity) return true;
+    size_t capacity = need + need / 2 + 64;
+    if (pith_mul_overflows(capacity, sizeof(int32_t) * 5 + 1, &bytes)) return false;
+    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD);
+    if (!block) return false;
+    pith_tokens old = *tokens;
+    memcpy(block, allocator, sizeof *allocator);
+    tokens->ids = (int32_t *)(void *)(block + BLOCK_HEAD);
+    tokens->type_ids = tokens->ids + capacity;
+    tokens->begin = (uint32_t *)(tokens->type_ids + capacity);
+    tokens->end = tokens->begin + capacity;
+    tokens->word_ids = (int32_t *)(tokens->end + capacity);
+    tokens->special = (uint8_t *)(tokens->word_ids + capacity);
+    tokens->capacity = capacity;
+    if (old.capacity) {
+        size_t used = old.count * sizeof(int32_t);
+        memcpy(tokens->ids, old.ids, used);
+        memcpy(tokens->type_ids, old.type_ids, used);
+        memcpy(tokens->begin, old.begin, used);
+        memcpy(tokens->end, old.end, used);
+        memcpy(tokens->word_ids, old.word_ids, used);
+        memcpy(tokens->special, old.special, old.count);
+        old.count = 0;
+        pith_tokens_free(&old);
+    }
+    return true;
+}
+
+void pith_tokens_free(pith_tokens *tokens) {
+    if (!tokens || !tokens->capacity) return;
+    pith_allocator allocator;
+    char *block = (char *)tokens->ids - BLOCK_HEAD;
+    memcpy(&allocator, block, sizeof allocator);
+    pith_memory_free(&allocator, block);
+    *tokens = (pith_tokens)PITH_TOKENS_INIT;
+}
+
+pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair) {
+    pith_truncation t = { 0 };
+    if (options->raw) t = framing->truncation;
+    if (options->max_length > 0) {
+        t.on = true;
+        t.max_length = options->max_length;
+    }
+    size_t specials = framing->has_template && !options->no_specials ? framing->templates[pair].specials : 0;
+    t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
+    return t;
+}
+
+typedef struct range { size_t begin, end; } range;
+
+/* In how many windows n tokens come when at most max are kept. With max 0 nothing is kept and all overflows at once. */
+static size_t windows(size_t n, size_t max, const pith_truncation *t) {
+    if (!t->on || max >= n) return 1;
+    if (max == 0) return 2;
+    size_t step = max - (size_t)t->stride;
+    return 1 + (n - max + step - 1) / step;
+}
+
+/* Window k, below the count. */
+static range window(size_t n, size_t max, const pith_truncation *t, size_t k) {
+    if (!t->on || max >= n) return (range){ 0, n };
+    if (max == 0) return (range){ 0, k ? n : 0 };
+    size_t shift = k * (max - (size_t)t->stride);
+    if (t->left) return (range){ n - shift > max ? n - shift - max : 0, n - shift };
+    return (range){ shift, n - shift > max ? shift + max : n };
+}
+
+/* How many tokens each text may keep. */
+static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncation *t, bool pair, pith_error *err) {
+    keep[0] = n[0];
+    keep[1] = n[1];
+    size_t max = (size_t)t->max_length, total = n[0] + n[1];
+    if (!t->on || (max && total <= max)) return PITH_OK;
+    if (max == 0) keep[0] = keep[1] = 0;
+    else if (t->strategy == PITH_TRUNCATE_LONGEST_FIRST) {
+        if (!pair) keep[0] = max;
+        else {
+            size_t small = n[0] > n[1], large = !small;
+            keep[large] = keep[small] > max ? keep[small] : keep[small] > max - keep[small] ? keep[small] : max - keep[small];
+            if (keep[0] + keep[1] > max) {
+                keep[small] = max / 2;
+                keep[large] = max / 2 + max % 2;
+            }
+        }
+    } else {
+        int target = t->strategy == PITH_TRUNCATE_ONLY_SECOND;
+        if (target && !pair) return pith_fail(err, PITH_ERR_ARGUMENT, "truncation of the second text, and there is none");
+        if (n[target] <= total - max)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens", max);
+        keep[target] = n[target] - (total - max);
+    }
+    for (int i = 0; i <= pair; i++)
+        if (keep[i] && keep[i] < n[i] && (size_t)t->stride >= keep[i])
+            return pith_fail(err, PITH_ERR_ARGUMENT, "truncation stride %lld does not fit in %zu tokens",
+                             (long long)t->stride, keep[i]);
+    return PITH_OK;
+}
+
+/* Window k of both texts: with x windows of A and y of B, Hugging Face merges A's overflows each with every window of
+ * B first, then A's first window with B's overflows. Returns whether k exists. */
+static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], const pith_truncation *t, size_t k) {
+    size_t x = windows(n[0], keep[0], t), y = windows(n[1], keep[1], t), a = 0, b = 0, of_a = (x - 1) * y;
+    if (k >= x * y) return false;
+    if (k > of_a) b = k - of_a;
+    else if (k > 0) {
+        a = 1 + (k - 1) / y;
+        b = (k - 1) % y;
+    }
+    r[0] = window(n[0], keep[0], t, a);
+    r[1] = window(n[1], keep[1], t, b);
+    return true;
+}
+
+static bool is_blank(uint32_t c) { return c == 0x120 || pith_char_is_space(c); } /* 0x120 is the space of byte-level */
+
+/* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. */
+static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
+    pith_str text = pith_tokenizer_token(t, tokens->ids[i]);
+    if (pith_added_find(t->added, tokens->ids[i]))
+        text = (pith_str){ source.data + tokens->begin[i], tokens->end[i] - tokens->begin[i] };
+    size_t leading = 0, trailing = 0;
+    const char *p = text.data, *end = text.data + text.size;
+    while (p < end && is_blank(pith_utf8_next(&p))) leading++;
+    for (p = end; p > text.data; trailing++) {
+        const char *c;
+        do p--; while (p > text.data && (*p & 0xC0) == 0x80);
+        c = p;
+        if (!is_blank(pith_utf8_next(&c))) break;
+    }
+    uint32_t *b = &tokens->begin[i], *e = &tokens->end[i];
+    if (leading) {
+        if ((first || *b == 0) && t->framing->trim_prefix_space && leading == 1) leading = 0;
+        *b = *b + leading < *e ? *b + (uint32_t)leading : *e;
+    }
+    if (trailing && *e >= trailing) *e = *e - trailing > *b ? *e - (uint32_t)trailing : *b;
+}
+
+static void put_special(pith_tokens *tokens, int32_t id, int32_t type_id) {
+    size_t i = tokens->count++;
+    tokens->ids[i] = id;
+    tokens->type_ids[i] = type_id;
+    tokens->begin[i] = tokens->end[i] = 0;
+    tokens->word_ids[i] = -1;
+    tokens->special[i] = 1;
+}
+
+static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, size_t end, int32_t type_id) {
+    size_t at = tokens->count, n = end - begin;
+    memcpy(tokens->ids + at, call->ids + begin, n * sizeof *call->ids);
+    memcpy(tokens->begin + at, call->begin + begin, n * sizeof *call->begin);
+    memcpy(tokens->end + at, call->end + begin, n * sizeof *call->end);
+    memcpy(tokens->word_ids + at, call->words + begin, n * sizeof *call->words);
+    for (size_t i = 0; i < n; i++) tokens->type_ids[at + i] = type_id;
+    memset(tokens->special + at, 0, n);
+    tokens->count += n;
+}
+
+static pith_status pad(pith_tokens *tokens, size_t first, const pith_padding *p, const pith_call *call, pith_error *err) {
+    size_t n = tokens->count - first, target = p->fixed ? (size_t)p->fixed : n;
+    if (p->multiple && target % (size_t)p->multiple) target += (size_t)p->multiple - target % (size_t)p->multiple;
+    if (target <= n) return PITH_OK;
+    size_t more = target - n, from = p->left ? first : first + n;
+    if (!pith_tokens_reserve(tokens, call->allocator, more)) return pith_fail_memory(err, more);
+    if (p->left) {
+        memmove(tokens->ids + first + more, tokens->ids + first, n * sizeof *tokens->ids);
+        memmove(tokens->type_ids + first + more, tokens->type_ids + first, n * sizeof *tokens->type_ids);
+        memmove(tokens->begin + first + more, tokens->begin + first, n * sizeof *tokens->begin);
+        memmove(tokens->end + first + more, tokens->end + first, n * sizeof *tokens->end);
+        memmove(tokens->word_ids + first + more, tokens->word_ids + first, n * sizeof *tokens->word_ids);
+        memmove(tokens->special + first + more, tokens->special + first, n);
+    }
+    tokens->count = from;
+    for (size_t i = 0; i < more; i++) put_special(tokens, p->id, p->type_id);
+    tokens->count = first + target;
+    return PITH_OK;
+}
+
+pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, const pith_str texts[2], size_t split,
+                       bool pair, const pith_truncation *truncation, const pith_tokenize_options *options, size_t index,
+                       pith_error *err) {
+    static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
+    const pith_framing *f = call->tokenizer->framing;
+    const pith_frame_item *items = f->has_template ? f->templates[pair].items : plain;
+    size_t item_count = f->has_template ? f->templates[pair].count : 1 + (size_t)pair, room = item_count;
+    size_t n[2] = { split, call->count - split }, keep[2], first = tokens->count;
+    range r[2];
+    PITH_TRY(budget(keep, n, truncation, pair, err));
+    if (!window_pair(r, n, keep, truncation, index)) return pith_fail(err, PITH_ERR_ARGUMENT, "no window %zu", index);
+    if (more) {
+        range ignored[2];
+        *more = window_pair(ignored, n, keep, truncation, index + 1);
+    }
+    for (size_t i = 0; i < item_count; i++)
+        if (items[i].id < 0) room += r[-1 - items[i].id].end - r[-1 - items[i].id].begin;
+    if (!pith_tokens_reserve(tokens, call->allocator, room)) return pith_fail_memory(err, room);
+    for (size_t i = 0; i < item_count; i++) {
+        if (items[i].id >= 0) {
+            if (!options->no_specials) put_special(tokens, items[i].id, items[i].type_id);
+            continue;
+        }
+        int k = -1 - items[i].id;
+        size_t at = tokens->count, base = k ? split : 0;
+        put_text(tokens, call, base + r[k].begin, base + r[k].end, f->zero_types ? 0 : items[i].type_id);
+        for (size_t x = at; f->trim && call->offsets && x < tokens->count; x++)
+            trim_offsets(tokens, x, call->tokenizer, x == at, texts[k]);
+    }
+    if (r[0].end - r[0].begin < n[0] || r[1].end - r[1].begin < n[1]) tokens->truncated = 1;
+    return options->raw && f->padding.on ? pad(tokens, first, &f->padding, call, err) : PITH_OK;
+}

@@ -1,0 +1,64 @@
+/* framing.h - post-processors, truncation and padding: from the tokens of one or two texts to what a model is fed.
+ *
+ * All post-processors come down to one template for a single text and one for a pair, lists of special tokens and of
+ * the two texts, plus the trimming of white space from offsets that byte-level tokenizers ask for. */
+#ifndef PITH_TEXT_FRAMING_H
+#define PITH_TEXT_FRAMING_H
+
+#include "text/pipeline.h"
+
+typedef struct pith_frame_item {
+    int32_t id;      /* a special token; -1 - k: text k */
+    int32_t type_id;
+} pith_frame_item;
+
+typedef struct pith_frame_template {
+    pith_frame_item *items;
+    size_t count, capacity;
+    size_t specials;
+} pith_frame_template;
+
+typedef enum pith_truncation_strategy {
+    PITH_TRUNCATE_LONGEST_FIRST, PITH_TRUNCATE_ONLY_FIRST, PITH_TRUNCATE_ONLY_SECOND
+} pith_truncation_strategy;
+
+typedef struct pith_truncation {
+    bool on, left;
+    pith_truncation_strategy strategy;
+    int64_t max_length, stride;
+} pith_truncation;
+
+typedef struct pith_padding {
+    bool on, left;
+    int64_t fixed;    /* tokens; 0: to the longest of a batch */
+    int64_t multiple; /* 0: any */
+    int32_t id, type_id;
+} pith_padding;
+
+typedef struct pith_framing {
+    pith_frame_template templates[2]; /* single, pair; used if has_template */
+    bool has_template, zero_types;
+    bool trim, trim_prefix_space;
+    pith_truncation truncation; /* the file's own sections */
+    pith_padding padding;
+} pith_framing;
+
+pith_status pith_framing_create(pith_loader *loader);
+/* A value of "post_processor", "truncation", "padding"; faults are left in j. */
+void pith_framing_parse(pith_json *j, pith_loader *loader);
+void pith_truncation_parse(pith_json *j, pith_truncation *truncation);
+void pith_padding_parse(pith_json *j, pith_padding *padding);
+
+/* Which truncation a call asks for. */
+pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);
+
+/* Room for more tokens behind tokens->count. False: out of memory. */
+bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more);
+
+/* Appends to tokens window number `index` of the call's tokens: the first `split` are of texts[0], the rest of texts[1].
+ * Window 0 is the result, the following ones are what overflowed, in Hugging Face's order. *more: another one exists. */
+pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, const pith_str texts[2], size_t split,
+                       bool pair, const pith_truncation *truncation, const pith_tokenize_options *options, size_t index,
+                       pith_error *err);
+
+#endif

@@ -1,0 +1,377 @@
+/* loader.c - opening a tokenizer: which files there are, tokenizer_config.json, and putting parsed steps together.
+ *
+ * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the same
+ * list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
+#include "base/file.h"
+#include "text/added.h"
+#include "text/call.h"
+#include "text/framing.h"
+
+/* ---- steps from JSON ---- */
+
+/* The value of "type" in the object before the scanner, which does not move; data NULL if there is none. */
+static pith_str step_type(pith_json *j, pith_loader *loader) {
+    pith_str key, type = { NULL, 0 };
+    pith_json *ahead = pith_arena_alloc(loader->scratch, sizeof *ahead);
+    if (!ahead) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return type;
+    }
+    *ahead = *j;
+    pith_json_object(ahead);
+    while (!type.data && pith_json_next_key(ahead, &key)) {
+        if (pith_str_is(key, "type")) type = pith_json_string(ahead);
+        else pith_json_skip(ahead);
+    }
+    if (ahead->failed) j->failed = true;
+    return type;
+}
+
+const char pith_step_replaced = 0;
+
+static bool push_step(pith_loader *loader, pith_step_list *list, const void *desc, const void *self) {
+    if (!pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
+        return false;
+    list->steps[list->count++] = (pith_step){ desc, self };
+    return true;
+}
+
+bool pith_loader_add_normalizer(pith_loader *loader, const pith_normalizer_desc *desc, const void *self) {
+    return push_step(loader, &loader->tokenizer->normalizers, desc, self);
+}
+
+static void add_step(pith_json *j, pith_loader *loader, pith_step_list *list, const void *desc, pith_parse_fn *parse,
+                     const char *kind, pith_str type) {
+    const void *self = NULL;
+    if (!desc) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
+        return;
+    }
+    if (parse) parse(&self, j, loader);
+    else pith_json_skip(j);
+    if (!j->failed && self != PITH_STEP_REPLACED && !push_step(loader, list, desc, self))
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+}
+
+/* One step, or the steps of a Sequence, whose list stands under the given key. */
+static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
+    pith_tokenizer *t = loader->tokenizer;
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_str type = step_type(j, loader);
+    if (j->failed) return;
+    if (!type.data) pith_json_fail(j, PITH_ERR_FORMAT, "a %s without type", kind);
+    else if (pith_str_is(type, "Sequence")) {
+        pith_json_object(j);
+        while (pith_json_next_key(j, &key)) {
+            if (pith_str_is(key, "type")) pith_json_skip(j);
+            else {
+                pith_json_array(j);
+                while (pith_json_next_item(j)) parse_steps(j, loader, kind);
+            }
+        }
+    } else if (kind[0] == 'n') {
+        const pith_normalizer_desc *d = pith_normalizer_find(type);
+        add_step(j, loader, &t->normalizers, d, d ? d->parse : NULL, kind, type);
+    } else if (kind[0] == 'p') {
+        const pith_pretokenizer_desc *d = pith_pretokenizer_find(type);
+        add_step(j, loader, &t->pretokenizers, d, d ? d->parse : NULL, kind, type);
+    } else {
+        const pith_decoder_desc *d = pith_decoder_find(type);
+        add_step(j, loader, &t->decoders, d, d ? d->parse : NULL, kind, type);
+    }
+}
+
+/* Files of old versions give the model no type. */
+static pith_str model_type_by_keys(pith_json *j, pith_loader *loader) {
+    pith_str key, type = PITH_STR("WordLevel");
+    pith_json *ahead = pith_arena_alloc(loader->scratch, sizeof *ahead);
+    if (!ahead) return type;
+    *ahead = *j;
+    pith_json_object(ahead);
+    while (pith_json_next_key(ahead, &key)) {
+        if (pith_str_is(key, "merges")) type = PITH_STR("BPE");
+        else if (pith_str_is(key, "unk_id")) type = PITH_STR("Unigram");
+        else if (pith_str_is(key, "max_input_chars_per_word")) type = PITH_STR("WordPiece");
+        pith_json_skip(ahead);
+    }
+    if (ahead->failed) j->failed = true;
+    return type;
+}
+
+static void parse_model(pith_json *j, pith_loader *loader) {
+    const void *self = NULL;
+    pith_str type = step_type(j, loader);
+    if (!type.data && !j->failed) type = model_type_by_keys(j, loader);
+    if (j->failed) return;
+    const pith_model_desc *desc = pith_model_find(type);
+    if (!desc) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown model \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
+        return;
+    }
+    desc->parse(&self, j, loader);
+    if (!j->failed) pith_loader_set_model(loader, desc, self);
+}
+
+void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, const void *self) {
+    loader->tokenizer->model = desc;
+    loader->tokenizer->model_self = self;
+}
+
+static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
+    if (pith_str_is(kind, "normalizer")) parse_steps(j, loader, "normalizer");
+    else if (pith_str_is(kind, "pre_tokenizer")) parse_steps(j, loader, "pre-tokenizer");
+    else if (pith_str_is(kind, "decoder")) parse_steps(j, loader, "decoder");
+    else if (pith_str_is(kind, "post_processor")) pith_framing_parse(j, loader);
+    else if (pith_str_is(kind, "model")) parse_model(j, loader);
+    else if (pith_str_is(kind, "truncation")) pith_truncation_parse(j, &loader->tokenizer->framing->truncation);
+    else if (pith_str_is(kind, "padding")) pith_padding_parse(j, &loader->tokenizer->framing->padding);
+    else pith_json_skip(j);
+}
+
+pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json) {
+    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    pith_json_init(j, json, kind, loader->scratch, loader->err);
+    parse_kind(j, loader, pith_str_of(kind));
+    pith_json_finish(j);
+    return j->failed ? loader->err->code : PITH_OK;
+}
+
+/* ---- tokenizer.json ---- */
+
+static void parse_added_token(pith_json *j, pith_loader *loader) {
+    pith_str key, content = { "", 0 };
+    uint32_t flags = 0;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        static const struct { const char *key; uint32_t flag; } names[] = {
+            { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP }, { "rstrip", PITH_ADDED_RSTRIP },
+            { "normalized", PITH_ADDED_NORMALIZED }, { "special", PITH_ADDED_SPECIAL },
+        };
+        size_t i = 0;
+        while (i < 5 && !pith_str_is(key, names[i].key)) i++;
+        if (i < 5) flags |= pith_json_bool(j) ? names[i].flag : 0;
+        else if (pith_str_is(key, "content")) content = pith_json_string(j);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && pith_loader_add_token(loader, content, -1, flags)) j->failed = true;
+}
+
+static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
+    (void)path;
+    pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j + 1;
+    bool has_added = false;
+    pith_str key;
+    if (!j) return pith_fail_memory(loader->err, 2 * sizeof *j);
+    pith_json_init(j, bytes, "tokenizer.json", loader->scratch, loader->err);
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "added_tokens")) { /* ids come from the model, which may stand behind them */
+            *added = *j;
+            has_added = true;
+            pith_json_skip(j);
+        } else parse_kind(j, loader, key);
+    }
+    pith_json_finish(j);
+    if (!j->failed && !loader->tokenizer->model) pith_json_fail(j, PITH_ERR_FORMAT, "no model");
+    if (j->failed) return loader->err->code;
+    if (has_added) {
+        pith_json_array(added);
+        while (pith_json_next_item(added)) parse_added_token(added, loader);
+        if (added->failed) return loader->err->code;
+    }
+    return PITH_OK;
+}
+
+const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json", 0, { "tokenizer.json" }, ".json",
+                                                           load_tokenizer_json };
+
+/* ---- tokenizer_config.json ---- */
+
+/* A token is a string, null, or an object with its content. */
+static pith_str config_token(pith_json *j, pith_arena *arena) {
+    pith_str key, token = { NULL, 0 };
+    if (pith_json_null(j)) return token;
+    if (pith_json_peek(j) == PITH_JSON_STRING) return pith_arena_str(arena, pith_json_string(j));
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "content")) token = pith_arena_str(arena, pith_json_string(j));
+        else pith_json_skip(j);
+    }
+    return token;
+}
+
+static pith_status read_config(pith_loader *loader, const char *name, pith_str bytes) {
+    pith_tokenizer_config *c = loader->config;
+    const struct { const char *key; pith_str *token; } tokens[] = {
+        { "unk_token", &c->unk_token }, { "bos_token", &c->bos_token }, { "eos_token", &c->eos_token },
+        { "cls_token", &c->cls_token }, { "sep_token", &c->sep_token }, { "pad_token", &c->pad_token },
+        { "mask_token", &c->mask_token }, { "tokenizer_class", &c->tokenizer_class },
+    };
+    const struct { const char *key; int *flag; } flags[] = {
+        { "do_lower_case", &c->do_lower_case }, { "strip_accents", &c->strip_accents },
+        { "tokenize_chinese_chars", &c->tokenize_chinese_chars }, { "add_bos_token", &c->add_bos_token },
+        { "add_eos_token", &c->add_eos_token }, { "add_prefix_space", &c->add_prefix_space }, { "legacy", &c->legacy },
+        { "clean_up_tokenization_spaces", &c->clean_up_tokenization_spaces },
+    };
+    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    pith_str key;
+    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        size_t t = 0, f = 0;
+        while (t < sizeof tokens / sizeof tokens[0] && !pith_str_is(key, tokens[t].key)) t++;
+        while (f < sizeof flags / sizeof flags[0] && !pith_str_is(key, flags[f].key)) f++;
+        if (t < sizeof tokens / sizeof tokens[0] && !tokens[t].token->data)
+            *tokens[t].token = config_token(j, loader->arena);
+        else if (f < sizeof flags / sizeof flags[0] && pith_json_peek(j) == PITH_JSON_BOOL)
+            *flags[f].flag = pith_json_bool(j);
+        else if (pith_str_is(key, "model_max_length") && pith_json_peek(j) == PITH_JSON_NUMBER) {
+            double n = pith_json_double(j);
+            c->model_max_length = n >= 1 && n <= PITH_TEXT_MAX ? (int64_t)n : 0;
+        } else pith_json_skip(j);
+    }
+    pith_json_finish(j);
+    return j->failed ? loader->err->code : PITH_OK;
+}
+
+static pith_status read_configs(pith_loader *loader, const char *dir, bool copy) {
+    static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    for (int i = 0; i < 2; i++) {
+        pith_str path;
+        pith_file file;
+        PITH_TRY(pith_path_join(&path, loader->scratch, dir, pith_str_of(names[i]), loader->err));
+        if (!pith_file_exists(path.data)) continue;
+        PITH_TRY(pith_file_open(&file, path.data, copy, loader->allocator, loader->err));
+        pith_status status = read_config(loader, names[i], (pith_str){ (const char *)file.data, file.size });
+        pith_file_close(&file);
+        PITH_TRY(status);
+    }
+    return PITH_OK;
+}
+
+/* ---- choosing files ---- */
+
+static bool ends_with(const char *path, pith_str end) {
+    size_t n = strlen(path);
+    return n >= end.size && memcmp(path + n - end.size, end.data, end.size) == 0;
+}
+
+static bool source_takes(const pith_tokenizer_source *source, const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (int i = 0; i < 4 && source->files[i]; i++)
+        if (strcmp(name, source->files[i]) == 0) return true;
+    for (const char *p = source->suffixes; p && *p;) {
+        size_t n = strcspn(p, " ");
+        if (ends_with(path, (pith_str){ p, n })) return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+/* The source of the lowest rank one of whose files lies in the directory. */
+static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *path, pith_loader *loader, const char *dir) {
+    pith_str tried = { "", 0 };
+    *found = NULL;
+    for (size_t s = 0; pith_tokenizer_sources[s]; s++) {
+        const pith_tokenizer_source *source = pith_tokenizer_sources[s];
+        for (int i = 0; i < 4 && source->files[i]; i++) {
+            pith_str candidate;
+            tried = pith_arena_printf(loader->scratch, "%s%s%s", tried.data, tried.size ? ", " : "", source->files[i]);
+            if (!tried.data) return pith_fail_memory(loader->err, 1);
+            if (*found && source->rank >= (*found)->rank) continue;
+            PITH_TRY(pith_path_join(&candidate, loader->scratch, dir, pith_str_of(source->files[i]), loader->err));
+            if (!pith_file_exists(candidate.data)) continue;
+            *found = source;
+            *path = candidate;
+        }
+    }
+    if (*found) return PITH_OK;
+    return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)", dir, tried.data);
+}
+
+static pith_status find_for_file(const pith_tokenizer_source **found, pith_loader *loader, const char *path) {
+    *found = NULL;
+    for (size_t s = 0; pith_tokenizer_sources[s]; s++)
+        if (source_takes(pith_tokenizer_sources[s], path) && (!*found || pith_tokenizer_sources[s]->rank < (*found)->rank))
+            *found = pith_tokenizer_sources[s];
+    if (*found) return PITH_OK;
+    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file", path);
+}
+
+static pith_status prepare(pith_loader *loader) {
+    pith_tokenizer *t = pith_arena_array(loader->arena, 1, sizeof *t);
+    pith_tokenizer_config *c = pith_arena_array(loader->arena, 1, sizeof *c);
+    if (!t || !c) return pith_fail_memory(loader->err, sizeof *t);
+    c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
+    c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
+    t->arena = loader->arena;
+    t->allocator = loader->allocator;
+    t->config = loader->config = c;
+    loader->tokenizer = t;
+    if (!pith_call_pool_create(t)) return pith_fail_memory(loader->err, 1);
+    PITH_TRY(pith_added_create(loader));
+    return pith_framing_create(loader);
+}
+
+static pith_status finish(pith_loader *loader) {
+    pith_tokenizer *t = loader->tokenizer;
+    if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
+    PITH_TRY(pith_added_finish(loader));
+    if (t->model->fuse && (!t->normalizers.count || !t->added->normalized.count))
+        t->fused = t->model->fuse(t->model_self, loader);
+    return loader->err->code;
+}
+
+static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
+    const pith_tokenizer_source *source;
+    pith_str file_path = pith_str_of(path), dir = file_path;
+    if (pith_dir_exists(path)) PITH_TRY(find_in_dir(&source, &file_path, loader, path));
+    else {
+        if (!pith_file_exists(path)) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
+        PITH_TRY(find_for_file(&source, loader, path));
+        const char *slash = strrchr(path, '/');
+        dir = slash ? pith_arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 }) : PITH_STR(".");
+        if (!dir.data) return pith_fail_memory(loader->err, strlen(path));
+    }
+    PITH_TRY(read_configs(loader, dir.data, copy));
+    pith_file file;
+    PITH_TRY(pith_file_open(&file, file_path.data, copy, loader->allocator, loader->err));
+    pith_status status = source->load(loader, file_path.data, (pith_str){ (const char *)file.data, file.size });
+    if (!status) status = finish(loader);
+    pith_file_close(&file);
+    return status;
+}
+
+static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str json, const pith_open_options *options,
+                        pith_arena *arena, pith_error *err) {
+    pith_error own = PITH_ERROR_INIT;
+    pith_arena scratch;
+    pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path };
+    loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
+    pith_arena_init(&scratch, loader.allocator);
+    pith_status status = prepare(&loader);
+    if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
+    if (!status && !path) status = load_tokenizer_json(&loader, "", json);
+    if (!status && !path) status = finish(&loader);
+    pith_arena_free(&scratch);
+    if (status) {
+        pith_tokenizer_unload(loader.tokenizer);
+        if (err) *err = own;
+        return status;
+    }
+    *tokenizer = loader.tokenizer;
+    return PITH_OK;
+}
+
+pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
+                                pith_arena *arena, pith_error *err) {
+    return load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, options, arena, err);
+}
+
+pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
+                                     pith_arena *arena, pith_error *err) {
+    return load(tokenizer, NULL, json, options, arena, err);
+}

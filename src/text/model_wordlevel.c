@@ -1,0 +1,51 @@
+/* model_wordlevel.c - WordLevel: a piece is a token or it is unknown. */
+#include "text/vocab.h"
+
+typedef struct wordlevel {
+    pith_vocab vocab;
+    int32_t unk_id;
+} wordlevel;
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    pith_vocab_builder vocab = { .scratch = loader->scratch };
+    pith_str key, unk = PITH_STR("<unk>");
+    bool has_vocab = false;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "vocab")) {
+            pith_vocab_parse(&vocab, j);
+            has_vocab = true;
+        } else if (pith_str_is(key, "unk_token")) unk = pith_json_string(j);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (j->failed) return;
+    wordlevel *w = pith_arena_array(loader->arena, 1, sizeof *w);
+    if (!w) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    if (pith_vocab_build(&w->vocab, &vocab, loader->arena, loader->err)) {
+        j->failed = true;
+        return;
+    }
+    w->unk_id = pith_vocab_id(&w->vocab, unk);
+    *self = w;
+}
+
+static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+    const wordlevel *w = self;
+    int32_t found = pith_vocab_id(&w->vocab, (pith_str){ call->text.data + piece.begin, piece.end - piece.begin });
+    if (found < 0) found = w->unk_id;
+    if (found < 0)
+        return pith_fail(call->err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token");
+    pith_call_token(call, found, piece.begin, piece.end);
+    return PITH_OK;
+}
+
+static int32_t id(const void *self, pith_str token) { return pith_vocab_id(&((const wordlevel *)self)->vocab, token); }
+static pith_str token(const void *self, int32_t i) { return pith_vocab_token(&((const wordlevel *)self)->vocab, i); }
+static int32_t size(const void *self) { return ((const wordlevel *)self)->vocab.id_count; }
+static int32_t count(const void *self) { return (int32_t)((const wordlevel *)self)->vocab.count; }
+
+const pith_model_desc pith_model_WordLevel = { "WordLevel", parse, encode, id, token, size, NULL, NULL, count, NULL };

@@ -1,0 +1,108 @@
+/* model_wordpiece.c - WordPiece: the longest known piece from the left, again and again; a word with an unknown rest is
+ * unknown as a whole.
+ *
+ * Prefix hashes make every candidate a constant-time probe, so a word costs at most (its bytes) × (the longest token):
+ * linear in the text, and in practice one probe, because most words are tokens. */
+#include "text/wordpiece.h"
+
+size_t pith_wordpiece_split(const pith_wordpiece *w, const char *word, uint32_t size, const uint64_t *hashes,
+                            int32_t *ids, uint32_t *ends) {
+    size_t count = 0;
+    for (uint32_t begin = 0; begin < size;) {
+        uint32_t end = size - begin > w->longest ? begin + w->longest : size;
+        pith_str prefix = begin ? w->prefix : PITH_STR("");
+        int32_t id = -1;
+        for (; end > begin; end--) {
+            if (end < size && (word[end] & 0xC0) == 0x80) continue;
+            uint64_t hash = hashes[end] - hashes[begin] * w->powers[end - begin];
+            if (begin) hash += w->prefix_hash * w->powers[end - begin];
+            id = pith_vocab_find(&w->vocab, hash, prefix, word + begin, end - begin);
+            if (id >= 0) break;
+        }
+        if (id < 0) return 0;
+        ids[count] = id;
+        ends[count++] = end;
+        begin = end;
+    }
+    return count;
+}
+
+pith_status pith_wordpiece_no_unk(const pith_wordpiece *w, pith_error *err) {
+    return pith_fail(err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token \"" PITH_STR_FMT
+                     "\"", PITH_STR_ARG(w->unk_token));
+}
+
+pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,
+                                 pith_str unk_token, pith_str prefix, int64_t max_chars) {
+    pith_wordpiece *w = pith_arena_array(loader->arena, 1, sizeof *w);
+    if (!w) return pith_fail_memory(loader->err, sizeof *w);
+    PITH_TRY(pith_vocab_build(&w->vocab, vocab, loader->arena, loader->err));
+    w->unk_token = pith_arena_str(loader->arena, unk_token);
+    w->unk_id = pith_vocab_id(&w->vocab, unk_token);
+    w->prefix = pith_arena_str(loader->arena, prefix);
+    w->prefix_hash = pith_vocab_hash(0, prefix.data, prefix.size);
+    w->max_chars = max_chars < PITH_WORDPIECE_CHARS_MAX ? (uint32_t)max_chars : PITH_WORDPIECE_CHARS_MAX;
+    w->longest = w->vocab.longest < 4 * w->max_chars ? w->vocab.longest : 4 * w->max_chars;
+    w->powers = pith_arena_alloc(loader->arena, ((size_t)w->longest + 1) * sizeof *w->powers);
+    if (!w->powers || !w->unk_token.data || !w->prefix.data)
+        return pith_fail_memory(loader->err, w->longest * sizeof *w->powers);
+    uint64_t power = 1;
+    for (uint32_t i = 0; i <= w->longest; i++, power *= PITH_VOCAB_PRIME) w->powers[i] = power;
+    *wordpiece = w;
+    return PITH_OK;
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    pith_vocab_builder vocab = { .scratch = loader->scratch };
+    pith_str key, unk = PITH_STR("[UNK]"), prefix = PITH_STR("##");
+    int64_t max_chars = 100;
+    bool has_vocab = false;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "vocab")) {
+            pith_vocab_parse(&vocab, j);
+            has_vocab = true;
+        } else if (pith_str_is(key, "unk_token")) unk = pith_json_string(j);
+        else if (pith_str_is(key, "continuing_subword_prefix")) prefix = pith_json_string(j);
+        else if (pith_str_is(key, "max_input_chars_per_word")) max_chars = pith_json_int(j);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && (max_chars < 0 || prefix.size > 64))
+        pith_json_fail(j, PITH_ERR_FORMAT, "continuing_subword_prefix or max_input_chars_per_word out of range");
+    if (j->failed) return;
+    const pith_wordpiece *w = NULL;
+    if (pith_wordpiece_build(&w, loader, &vocab, unk, prefix, max_chars)) j->failed = true;
+    *self = w;
+}
+
+static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+    const pith_wordpiece *w = self;
+    const char *word = call->text.data + piece.begin;
+    uint32_t size = piece.end - piece.begin, chars = 0;
+    for (uint32_t i = 0; i < size && chars <= w->max_chars; i++) chars += (word[i] & 0xC0) != 0x80;
+    size_t count = 0;
+    if (chars <= w->max_chars) {
+        uint64_t *hashes = pith_call_scratch(call, 0, ((size_t)size + 1) * (sizeof *hashes + sizeof(uint32_t)));
+        if (!hashes) return pith_fail_memory(call->err, size * sizeof *hashes);
+        uint32_t *ends = (uint32_t *)(hashes + size + 1);
+        hashes[0] = 0;
+        for (uint32_t i = 0; i < size; i++) hashes[i + 1] = pith_vocab_step(hashes[i], (unsigned char)word[i]);
+        int32_t *ids = call->ids + call->count;
+        count = pith_wordpiece_split(w, word, size, hashes, ids, ends);
+        for (size_t i = 0; i < count; i++)
+            pith_call_token(call, ids[i], piece.begin + (i ? ends[i - 1] : 0), piece.begin + ends[i]);
+    }
+    if (count) return PITH_OK;
+    if (w->unk_id < 0) return pith_wordpiece_no_unk(w, call->err);
+    pith_call_token(call, w->unk_id, piece.begin, piece.end);
+    return PITH_OK;
+}
+
+static int32_t id(const void *self, pith_str token) { return pith_vocab_id(&((const pith_wordpiece *)self)->vocab, token); }
+static pith_str token(const void *self, int32_t i) { return pith_vocab_token(&((const pith_wordpiece *)self)->vocab, i); }
+static int32_t size(const void *self) { return ((const pith_wordpiece *)self)->vocab.id_count; }
+static int32_t count(const void *self) { return (int32_t)((const pith_wordpiece *)self)->vocab.count; }
+
+const pith_model_desc pith_model_WordPiece = { "WordPiece", parse, encode, id, token, size, pith_bert_fuse,
+                                               pith_bert_encode_fused, count, pith_bert_unfuse };

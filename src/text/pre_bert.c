@@ -1,0 +1,22 @@
+/* pre_bert.c - BertPreTokenizer: white space separates, each punctuation character stands alone. */
+#include "text/bert.h"
+
+#include "text/unicode.h"
+
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    const char *text = call->text.data, *end = text + piece.end;
+    uint32_t begin = piece.begin;
+    (void)self;
+    for (const char *p = text + piece.begin; p < end;) {
+        uint32_t at = (uint32_t)(p - text), c = pith_utf8_next(&p);
+        bool space = pith_char_is_space(c);
+        if (!space && !pith_char_is_punctuation(c)) continue;
+        pith_call_emit(call, begin, at);
+        begin = (uint32_t)(p - text);
+        if (!space) pith_call_emit(call, at, begin);
+    }
+    pith_call_emit(call, begin, piece.end);
+    return PITH_OK;
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_BertPreTokenizer = { "BertPreTokenizer", 0, NULL, run };

@@ -1,0 +1,77 @@
+/* vocab.h - token strings and their ids, both ways, as tables without pointers.
+ *
+ * The hash of a string is a polynomial, so the hash of any part of a word follows from two prefix hashes:
+ *   H(s) = sum of (byte + 1) * P^(n - 1 - i), mod 2^64;   H(a + b) = H(a) * P^|b| + H(b).
+ * One look-up costs one slot and one comparison. Tables are read-only after they are built and shared by threads. */
+#ifndef PITH_TEXT_VOCAB_H
+#define PITH_TEXT_VOCAB_H
+
+#include "text/pipeline.h"
+
+#define PITH_VOCAB_PRIME 0x9E3779B97F4A7C55u
+
+typedef struct pith_vocab_slot {
+    uint32_t tag;   /* high half of the mixed hash */
+    uint32_t begin; /* in the pool */
+    uint32_t size;  /* bytes; UINT32_MAX: an empty slot */
+    int32_t id;
+} pith_vocab_slot;
+
+typedef struct pith_vocab {
+    pith_vocab_slot *slots; /* [mask + 1], at most half full */
+    uint32_t mask;
+    uint32_t count;         /* different strings */
+    char *pool;             /* all strings, one behind the other */
+    uint32_t pool_size;
+    uint32_t *by_id;        /* [id_count] slot index, UINT32_MAX: no such token */
+    int32_t id_count;       /* largest id + 1 */
+    uint32_t longest;       /* bytes of the longest string */
+} pith_vocab;
+
+/* Collects entries, then builds. Later entries with the same string win, as in a JSON object. */
+typedef struct pith_vocab_builder {
+    pith_arena *scratch;
+    struct { uint32_t begin, size; int32_t id; } *entries;
+    size_t count, capacity;
+    char *pool;
+    size_t pool_size, pool_capacity;
+} pith_vocab_builder;
+
+/* False: out of memory, or more than 2^24 entries or 2^30 bytes. */
+bool pith_vocab_add(pith_vocab_builder *builder, pith_str text, int32_t id);
+/* Into arena. Errors: memory; a vocabulary made to collide. */
+pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builder, pith_arena *arena, pith_error *err);
+/* {"token": id, …}; faults are left in j. builder->scratch is set by the caller. */
+void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);
+
+int32_t pith_vocab_id(const pith_vocab *vocab, pith_str text);      /* -1: none */
+pith_str pith_vocab_token(const pith_vocab *vocab, int32_t id);     /* data NULL: none */
+
+static inline uint64_t pith_vocab_step(uint64_t hash, unsigned char byte) {
+    return hash * PITH_VOCAB_PRIME + byte + 1;
+}
+static inline uint64_t pith_vocab_hash(uint64_t hash, const char *p, size_t size) {
+    for (size_t i = 0; i < size; i++) hash = pith_vocab_step(hash, (unsigned char)p[i]);
+    return hash;
+}
+/* Where the search for a hash begins, and the tag its slot has. */
+static inline uint64_t pith_vocab_mix(uint64_t hash) {
+    hash ^= hash >> 32;
+    hash *= 0xD6E8FEB86659FD93u;
+    return hash ^ hash >> 29;
+}
+/* Id of the string prefix + p[0, size), whose hash is given; -1: none. */
+static inline int32_t pith_vocab_find(const pith_vocab *vocab, uint64_t hash, pith_str prefix, const char *p,
+                                      uint32_t size) {
+    uint64_t mixed = pith_vocab_mix(hash);
+    uint32_t tag = (uint32_t)(mixed >> 32);
+    for (uint32_t i = (uint32_t)mixed & vocab->mask;; i = (i + 1) & vocab->mask) {
+        const pith_vocab_slot *slot = &vocab->slots[i];
+        if (slot->tag == tag && slot->size == prefix.size + size &&
+            memcmp(vocab->pool + slot->begin + prefix.size, p, size) == 0 &&
+            (!prefix.size || memcmp(vocab->pool + slot->begin, prefix.data, prefix.size) == 0)) return slot->id;
+        if (slot->size == UINT32_MAX) return -1;
+    }
+}
+
+#endif
