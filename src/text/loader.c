@@ -78,7 +78,13 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
         add_step(j, loader, &t->pretokenizers, d, d ? d->parse : NULL, kind, type);
     } else {
         const pith_decoder_desc *d = pith_decoder_find(type);
-        add_step(j, loader, &t->decoders, d, d ? d->parse : NULL, kind, type);
+        if (d) add_step(j, loader, &t->decoders, d, d->parse, kind, type);
+        else { /* encoding works without: detokenizing names it */
+            pith_json_skip(j);
+            pith_str name = pith_arena_str(loader->arena, type);
+            if (!name.data || !push_step(loader, &t->decoders, NULL, name.data))
+                pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        }
     }
 }
 

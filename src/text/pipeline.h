@@ -224,7 +224,7 @@ typedef struct pith_tokenizer_source {
 } pith_tokenizer_source;
 
 typedef struct pith_step {
-    const void *desc; /* the descriptor of its list */
+    const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its name as a C string */
     const void *self;
 } pith_step;
 

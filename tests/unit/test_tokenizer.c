@@ -1,0 +1,188 @@
+/* test_tokenizer.c - the real MiniLM tokenizer against what its network was given, and the calls around it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "text/tokenizer.h"
+
+typedef struct fixture {
+    pith_arena arena;
+    pith_tokenizer *tokenizer;
+    pith_tokens tokens;
+} fixture;
+
+static int open_minilm(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    pith_error err = PITH_ERROR_INIT;
+    pith_arena_init(&f->arena, &pith_allocator_default);
+    if (pith_tokenizer_load(&f->tokenizer, PITH_TEST_DATA "/minilm", NULL, &f->arena, &err)) {
+        print_error("%s\n", err.message);
+        return -1;
+    }
+    f->tokens = (pith_tokens)PITH_TOKENS_INIT;
+    *state = f;
+    return 0;
+}
+
+static int close_minilm(void **state) {
+    fixture *f = *state;
+    pith_tokens_free(&f->tokens);
+    pith_tokenizer_unload(f->tokenizer);
+    pith_arena_free(&f->arena);
+    free(f);
+    return 0;
+}
+
+static void check_ids(fixture *f, pith_json *j, pith_str text) {
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    options.max_length = 256;
+    assert_int_equal(pith_tokenizer_encode(&f->tokens, f->tokenizer, text, NULL, &options, &err), PITH_OK);
+    size_t n = 0;
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        int64_t id = pith_json_int(j);
+        if (n >= f->tokens.count || f->tokens.ids[n] != id)
+            fail_msg("token %zu of \"" PITH_STR_FMT "\" is not %lld", n, PITH_STR_ARG(text), (long long)id);
+        n++;
+    }
+    assert_int_equal(n, f->tokens.count);
+}
+
+static void test_golden(void **state) {
+    fixture *f = *state;
+    pith_file file;
+    pith_error err = PITH_ERROR_INIT;
+    size_t lines = 0;
+    pith_arena scratch;
+    pith_arena_init(&scratch, &pith_allocator_default);
+    assert_int_equal(pith_file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith_allocator_default, &err), 0);
+    const char *p = (const char *)file.data, *end = p + file.size;
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
+        pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, "golden.jsonl", &scratch, &err);
+        pith_str key, text = { NULL, 0 };
+        pith_json_object(j);
+        while (pith_json_next_key(j, &key)) {
+            if (pith_str_is(key, "text")) text = pith_json_string(j);
+            else if (pith_str_is(key, "ids")) check_ids(f, j, text);
+            else pith_json_skip(j);
+        }
+        assert_false(j->failed);
+        lines++;
+        p = stop + 1;
+    }
+    assert_int_equal(lines, 300);
+    pith_file_close(&file);
+    pith_arena_free(&scratch);
+}
+
+static void test_offsets_and_words(void **state) {
+    fixture *f = *state;
+    pith_error err = PITH_ERROR_INIT;
+    pith_str text = PITH_STR("Nai\xCC\x88ve tokenizing, \xE6\xBC\xA2\xE5\xAD\x97[MASK]!");
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, NULL, &err), PITH_OK);
+    /* [CLS] naive token ##izing , 漢 字 [MASK] ! [SEP] */
+    static const uint32_t begin[] = { 0, 0, 8, 13, 18, 20, 23, 26, 32, 0 }, end[] = { 0, 7, 13, 18, 19, 23, 26, 32, 33, 0 };
+    static const int32_t words[] = { -1, 0, 1, 1, 2, 3, 4, 5, 6, -1 };
+    assert_int_equal(f->tokens.count, 10);
+    for (size_t i = 0; i < 10; i++) {
+        assert_int_equal(f->tokens.begin[i], begin[i]);
+        assert_int_equal(f->tokens.end[i], end[i]);
+        assert_int_equal(f->tokens.word_ids[i], words[i]);
+        assert_int_equal(f->tokens.special[i], i == 0 || i == 9);
+    }
+}
+
+static void test_pair_and_truncation(void **state) {
+    fixture *f = *state;
+    pith_error err = PITH_ERROR_INIT;
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_str pair = PITH_STR("d e f g h i");
+    options.max_length = 8;
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), &pair, &options, &err), PITH_OK);
+    assert_int_equal(f->tokens.count, 8); /* [CLS] a b [SEP] d e f [SEP] */
+    assert_int_equal(f->tokens.truncated, 1);
+    for (size_t i = 0; i < 8; i++) assert_int_equal(f->tokens.type_ids[i], i > 3);
+    assert_int_equal(f->tokens.ids[7], 102);
+    assert_int_equal(f->tokens.begin[4], 0);
+    options.max_length = 1; /* less than the specials: they stay */
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(f->tokens.count, 2);
+    options.max_length = 0;
+    options.no_specials = 1;
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(f->tokens.count, 2);
+    assert_int_equal(f->tokens.truncated, 0);
+    options.no_specials = 0;
+    options.raw = 1; /* the file truncates to 128 and pads to 128 */
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, PITH_STR("a b"), NULL, &options, &err), PITH_OK);
+    assert_int_equal(f->tokens.count, 128);
+    assert_int_equal(f->tokens.ids[127], 0);
+}
+
+static void test_batch(void **state) {
+    fixture *f = *state;
+    enum { N = 200 };
+    pith_str texts[N];
+    char buffer[N][40];
+    size_t ends[2][N];
+    pith_tokens all[2] = { PITH_TOKENS_INIT, PITH_TOKENS_INIT };
+    pith_error err = PITH_ERROR_INIT;
+    for (int i = 0; i < N; i++) {
+        int n = snprintf(buffer[i], sizeof buffer[i], "%.*s%d caf\xC3\xA9", i % 7, "abc de fgh", i * 7919);
+        texts[i] = (pith_str){ buffer[i], (size_t)n };
+    }
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pith_tokenizer_encode_batch(&all[k], ends[k], f->tokenizer, texts, N, NULL, 1 + k, &err), PITH_OK);
+    assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
+    assert_memory_equal(all[0].ids, all[1].ids, all[0].count * sizeof(int32_t));
+    for (int i = 0; i < N; i++) {
+        size_t begin = i ? ends[0][i - 1] : 0;
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], NULL, NULL, &err), PITH_OK);
+        assert_int_equal(f->tokens.count, ends[0][i] - begin);
+        assert_memory_equal(f->tokens.ids, all[0].ids + begin, f->tokens.count * sizeof(int32_t));
+    }
+    texts[77] = PITH_STR("bad \xFF");
+    assert_int_equal(pith_tokenizer_encode_batch(&all[0], ends[0], f->tokenizer, texts, N, NULL, 2, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "text 77"));
+    pith_tokens_free(&all[0]);
+    pith_tokens_free(&all[1]);
+}
+
+static void test_names(void **state) {
+    fixture *f = *state;
+    assert_int_equal(pith_tokenizer_id(f->tokenizer, PITH_STR("[SEP]")), 102);
+    assert_int_equal(pith_tokenizer_id(f->tokenizer, PITH_STR("no such token")), -1);
+    pith_str token = pith_tokenizer_token(f->tokenizer, 2003);
+    assert_true(pith_str_is(token, "is"));
+    assert_null(pith_tokenizer_token(f->tokenizer, 30522).data);
+    assert_int_equal(pith_tokenizer_vocab_size(f->tokenizer), 30522);
+    assert_int_equal(pith_tokenizer_max_length(f->tokenizer), 512);
+}
+
+static void test_missing_files(void **state) {
+    fixture *f = *state;
+    pith_tokenizer *t = NULL;
+    pith_error err = PITH_ERROR_INIT;
+    assert_int_equal(pith_tokenizer_load(&t, PITH_TEST_DATA, NULL, &f->arena, &err), PITH_ERR_NOT_FOUND);
+    assert_non_null(strstr(err.message, "tokenizer.json"));
+    assert_null(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_offsets_and_words),
+        cmocka_unit_test(test_pair_and_truncation), cmocka_unit_test(test_batch), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_missing_files),
+    };
+    return cmocka_run_group_tests(tests, open_minilm, close_minilm);
+}
