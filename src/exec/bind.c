@@ -1,527 +1,464 @@
-/* bind.c - shapes to memory.
+/* bind.c - sizes of the inputs → symbols → shape of every value → a place for every value.
  *
- * One walk over the steps with the operators' own infer, now on numbers. What follows from shapes alone is computed on
- * the way (its contents steer the shapes behind it); a step whose outputs stay unknown is late. Then one buffer is laid
- * out by life times: a view or an in-place result shares its root's block, blocks go into the tightest gap. */
+ * A step whose inputs are all known, or that reads only their shapes, is run here and its small result kept with the
+ * binding. A step one of whose shapes is not known yet is late: it is inferred and gets memory when it runs, so that
+ * no operator ever runs on shapes its infer has not seen. Views share the memory of what they show, and keep it alive;
+ * an operator that may work in place takes over the memory of an input that dies with it. */
 #include "exec/bind.h"
 
-#include <string.h>
+#include <inttypes.h>
 
-#include "base/checked.h"
 #include "base/dtype.h"
+#include "exec/place.h"
 
-/* Larger results are not computed ahead, so that a binding stays small. */
-#define KNOWN_BYTES_MAX ((size_t)64 << 10)
-#define ALIGNMENT 64
+/* Results up to this many bytes are computed at bind if they can be. */
+#define KNOWN_MAX ((size_t)64 << 10)
+#define NO_SLOT UINT32_MAX
 
 typedef struct binder {
-    pith_binding *b;
+    pith_binding *binding;
+    const pith_bind *how;
     const pith_plan *plan;
-    pith_exec *exec;
+    pith_type *types;  /* by value id */
+    uint32_t *slot_of; /* by value id */
+    uint32_t *end;     /* by value id: last step that needs its memory, views counted; UINT32_MAX: nobody */
+    const pith_tensor **port_of; /* by value id: the port whose memory it shows */
+    pith_slot *slots;
+    size_t slot_count, slot_capacity, alias_capacity;
+    const pith_type **in;
+    pith_type *out;
     pith_error *err;
-    pith_dim *symbols;
-    uint32_t *root; /* by value id: the value whose block it lies in */
-    uint32_t *end;  /* by value id, for roots: the last step that reads the block */
 } binder;
 
-/* ---- inputs ---- */
+size_t pith_plan_port_count(const pith_plan *plan) { return plan->graph->input_count + plan->graph->capture_count; }
 
-static pith_status bind_symbol(binder *w, int32_t *giver, size_t input, int d, pith_dim declared, int64_t actual) {
-    const pith_graph *graph = w->plan->graph;
-    int32_t symbol = pith_dim_symbol_index(graph->dims, declared);
-    if (symbol < 0) return PITH_OK;
-    if (w->symbols[symbol] == PITH_DIM_UNKNOWN) {
-        w->symbols[symbol] = actual;
-        giver[symbol] = (int32_t)input;
-        return PITH_OK;
-    }
-    if (w->symbols[symbol] == actual) return PITH_OK;
-    return pith_fail(w->err, PITH_ERR_ARGUMENT,
-                     "input '" PITH_STR_FMT "': dimension %d is %lld, but '" PITH_STR_FMT "' of input '" PITH_STR_FMT
-                     "' is %lld",
-                     PITH_STR_ARG(graph->inputs[input]->name), d, (long long)actual,
-                     PITH_STR_ARG(pith_dims_symbol_name(graph->dims, symbol)),
-                     PITH_STR_ARG(graph->inputs[giver[symbol]]->name), (long long)w->symbols[symbol]);
+const pith_value *pith_plan_port(const pith_plan *plan, size_t port) {
+    const pith_graph *g = plan->graph;
+    return port < g->input_count ? g->inputs[port] : g->captures[port - g->input_count];
 }
 
-static pith_status bind_input(binder *w, int32_t *giver, size_t i, const pith_tensor *actual) {
-    const pith_graph *graph = w->plan->graph;
-    const pith_value *value = i < graph->input_count ? graph->inputs[i] : graph->captures[i - graph->input_count];
-    pith_type *type = &w->b->types[value->id];
-    if (actual->dtype == PITH_UNDEFINED) {
-        if (!value->type.data)
-            return pith_fail(w->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing", PITH_STR_ARG(value->name));
-        *type = value->type;
-        w->b->places[value->id] = PITH_PLACE_KNOWN;
-        w->b->tensors[value->id] = *value->type.data;
-        return PITH_OK;
+bool pith_type_is_plain(const pith_type *type) { return type->dtype < PITH_DTYPE_COUNT && pith_type_concrete(type); }
+
+static pith_status fail_place(pith_status status, const pith_step *step, pith_error *err) {
+    char place[256];
+    return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+}
+
+pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const pith_step *step, pith_error *err) {
+    size_t bytes;
+    if (!pith_dtype_bytes(type->dtype, pith_dims_count(type->dims, type->rank), &bytes)) {
+        char text[256];
+        return fail_place(pith_fail(err, PITH_ERR_RUN, "an output of shape %s is too large",
+                                    pith_dims_text(type->dims, type->rank, text, sizeof text)), step, err);
     }
-    bool special = actual->dtype == PITH_SEQUENCE || actual->dtype == PITH_NONE || value->type.dtype == PITH_SEQUENCE;
-    if (!special && value->type.dtype != PITH_UNDEFINED && value->type.dtype != actual->dtype)
-        return pith_fail(w->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s, the model wants %s",
-                         PITH_STR_ARG(value->name), pith_dtype_name(actual->dtype), pith_dtype_name(value->type.dtype));
-    if (!special && value->type.rank >= 0 && value->type.rank != actual->rank)
-        return pith_fail(w->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has %d dimensions, the model wants %d",
-                         PITH_STR_ARG(value->name), actual->rank, value->type.rank);
-    pith_type_of_tensor(type, actual);
-    type->data = NULL;
-    if (type->dtype == PITH_SEQUENCE) type->item_dtype = value->type.item_dtype;
-    w->b->places[value->id] = PITH_PLACE_INPUT;
-    w->b->tensors[value->id] = *actual;
-    if (graph->parent || special) return PITH_OK;
-    for (int d = 0; d < value->type.rank; d++)
-        PITH_TRY(bind_symbol(w, giver, i, d, value->type.dims[d], actual->dims[d]));
+    *tensor = (pith_tensor){ .bytes = bytes, .dtype = type->dtype, .rank = type->rank };
+    for (int i = 0; i < type->rank; i++) tensor->dims[i] = type->dims[i];
     return PITH_OK;
 }
 
-static pith_status bind_inputs(binder *w, const pith_tensor *inputs) {
-    const pith_graph *graph = w->plan->graph;
-    size_t symbols = pith_dims_symbol_count(graph->dims), count = graph->input_count + graph->capture_count;
-    w->symbols = pith_arena_array(&w->b->arena, symbols + 1, sizeof *w->symbols);
-    int32_t *giver = pith_arena_array(&w->b->arena, symbols + 1, sizeof *giver);
-    w->b->inputs = pith_arena_array(&w->b->arena, count + 1, sizeof *w->b->inputs);
-    if (!w->symbols || !giver || !w->b->inputs) return pith_fail_memory(w->err, count * sizeof *w->b->inputs);
-    for (size_t i = 0; i < symbols; i++) w->symbols[i] = PITH_DIM_UNKNOWN;
-    for (size_t i = 0; i < count; i++) {
-        w->b->inputs[i] = inputs[i];
-        w->b->inputs[i].data = NULL;
-        PITH_TRY(bind_input(w, giver, i, &inputs[i]));
+pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
+    PITH_TRY(pith_op_infer_node(c));
+    for (int i = 0; i < step->out_count; i++) {
+        int loaded = step->out[i] ? step->out[i]->type.dtype : PITH_UNDEFINED;
+        if (loaded && loaded != PITH_NONE && c->out[i].dtype && c->out[i].dtype != loaded) {
+            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(c->out[i].dtype),
+                                        pith_dtype_name(loaded)), step, c->err);
+        }
     }
     return PITH_OK;
+}
+
+static pith_status out_of_memory(const binder *k) { return pith_fail_memory(k->err, k->plan->graph->value_count * sizeof(pith_type)); }
+
+/* ---- ports ---- */
+
+static pith_status check_port(const pith_value *value, const pith_tensor *tensor, pith_error *err) {
+    const pith_type *type = &value->type;
+    if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s, the model takes %s", PITH_STR_ARG(value->name),
+                         pith_dtype_name(tensor->dtype), pith_dtype_name(type->dtype));
+    }
+    if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
+    char text[256];
+    size_t bytes;
+    if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name), tensor->rank);
+    }
+    if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes) || bytes > tensor->bytes ||
+        (bytes && !tensor->data)) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' of %s %s does not lie in %zu bytes", PITH_STR_ARG(value->name),
+                         pith_dtype_name(tensor->dtype), pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), tensor->bytes);
+    }
+    if (type->rank >= 0 && type->rank != tensor->rank) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s, the model takes rank %d", PITH_STR_ARG(value->name),
+                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), type->rank);
+    }
+    return PITH_OK;
+}
+
+/* owner: by symbol, the input whose size decided it. */
+static pith_status fail_size(const binder *k, const pith_value *value, int axis, int64_t size, pith_dim wanted,
+                             const pith_value *const *owner) {
+    char text[128], number[32];
+    pith_dim dim = value->type.dims[axis];
+    int32_t symbol = pith_dim_symbol_index(k->plan->graph->dims, dim);
+    pith_dim_text(k->plan->graph->dims, dim, text, sizeof text);
+    pith_dim_text(NULL, wanted, number, sizeof number);
+    if (symbol >= 0 && owner && owner[symbol]) {
+        return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '"
+                         PITH_STR_FMT "' makes %s %s", PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
+    }
+    return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
+                     PITH_STR_ARG(value->name), size, axis, number, text);
+}
+
+static pith_status check_sizes(binder *k, const pith_value *const *owner) {
+    for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
+        const pith_value *value = pith_plan_port(k->plan, p);
+        const pith_tensor *tensor = &k->how->ports[p];
+        if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
+        for (int i = 0; i < value->type.rank; i++) {
+            pith_dim wanted = pith_dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
+            if (wanted != PITH_DIM_UNKNOWN && wanted != tensor->dims[i]) return fail_size(k, value, i, tensor->dims[i], wanted, owner);
+        }
+    }
+    return PITH_OK;
+}
+
+/* The sizes of the inputs decide the symbols. */
+static pith_status solve_symbols(binder *k) {
+    const pith_dims *dims = k->plan->graph->dims;
+    size_t count = pith_dims_symbol_count(dims);
+    pith_dim *symbols = pith_arena_array(&k->binding->arena, count, sizeof *symbols);
+    const pith_value **owner = pith_arena_array(k->how->scratch, count, sizeof *owner);
+    if (!symbols || !owner) return out_of_memory(k);
+    for (size_t i = 0; i < count; i++) symbols[i] = PITH_DIM_UNKNOWN;
+    for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
+        const pith_value *value = pith_plan_port(k->plan, p);
+        const pith_tensor *tensor = &k->how->ports[p];
+        if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
+        for (int i = 0; i < value->type.rank; i++) {
+            int32_t symbol;
+            int64_t size;
+            if (!pith_dim_solve(dims, value->type.dims[i], tensor->dims[i], &symbol, &size)) continue;
+            if (symbols[symbol] != PITH_DIM_UNKNOWN) continue;
+            symbols[symbol] = size;
+            owner[symbol] = value;
+        }
+    }
+    k->binding->symbols = symbols;
+    return check_sizes(k, owner);
+}
+
+static pith_status bind_ports(binder *k) {
+    size_t count = pith_plan_port_count(k->plan);
+    pith_binding *b = k->binding;
+    b->ports = pith_arena_array(&b->arena, count, sizeof *b->ports);
+    if (!b->ports) return out_of_memory(k);
+    for (size_t p = 0; p < count; p++) {
+        const pith_value *value = pith_plan_port(k->plan, p);
+        const pith_tensor *tensor = &k->how->ports[p];
+        b->ports[p] = *tensor;
+        if (value->type.data) continue;
+        if (!tensor->dtype) {
+            if (value->kind == PITH_VALUE_CAPTURE) continue;
+            return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing", PITH_STR_ARG(value->name));
+        }
+        PITH_TRY(check_port(value, tensor, k->err));
+        b->tensors[value->id] = *tensor;
+        k->port_of[value->id] = &b->tensors[value->id];
+        if (tensor->dtype < PITH_DTYPE_COUNT) {
+            pith_type_set(&k->types[value->id], tensor->dtype, tensor->rank, tensor->dims);
+        } else {
+            pith_type_init(&k->types[value->id]);
+            k->types[value->id].dtype = tensor->dtype;
+            k->types[value->id].item_dtype = value->type.item_dtype;
+        }
+    }
+    if (!k->how->outer_symbols) return solve_symbols(k);
+    b->symbols = k->how->outer_symbols;
+    return check_sizes(k, NULL);
 }
 
 /* ---- known contents ---- */
 
-static void store_elem(void *data, int dtype, int64_t i, pith_dim value) {
-    switch (dtype) {
-    case PITH_I64: case PITH_U64: ((int64_t *)data)[i] = value; break;
-    case PITH_I32: case PITH_U32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case PITH_I16: case PITH_U16: ((int16_t *)data)[i] = (int16_t)value; break;
-    case PITH_BOOL: ((uint8_t *)data)[i] = value != 0; break;
-    default: ((uint8_t *)data)[i] = (uint8_t)value; break;
+static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const int64_t *dims, const pith_dim *elems) {
+    pith_tensor *t = &k->binding->tensors[id];
+    int64_t count = pith_dims_count(dims, rank);
+    size_t size = dtype == PITH_I64 ? sizeof(int64_t) : sizeof(int32_t);
+    *t = (pith_tensor){ .bytes = (size_t)count * size, .dtype = dtype, .rank = rank };
+    for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
+    t->data = pith_arena_alloc64(&k->binding->arena, t->bytes);
+    if (!t->data) return out_of_memory(k);
+    for (int64_t i = 0; i < count; i++) {
+        pith_dim item = pith_dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
+        if (item == PITH_DIM_UNKNOWN) {
+            return pith_fail(k->err, PITH_ERR_RUN, "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
+                             PITH_STR_ARG(k->plan->graph->values[id]->name));
+        }
+        if (dtype == PITH_I64) ((int64_t *)t->data)[i] = item;
+        else ((int32_t *)t->data)[i] = (int32_t)item;
     }
-}
-
-/* Gives a tensor its dims, checked bytes and, if alloc, memory from the binding. */
-static pith_status set_tensor(binder *w, pith_tensor *t, const pith_type *type, bool alloc) {
-    t->dtype = type->dtype;
-    t->rank = type->rank;
-    memcpy(t->dims, type->dims, sizeof *t->dims * (size_t)type->rank);
-    int64_t count = pith_dims_count(t->dims, t->rank);
-    if (count < 0 || !pith_dtype_bytes(t->dtype, count, &t->bytes)) {
-        char dims[256];
-        return pith_fail(w->err, PITH_ERR_MEMORY, "a tensor of %s %s is too large", pith_dtype_name(t->dtype),
-                         pith_dims_text(t->dims, t->rank, dims, sizeof dims));
-    }
-    t->data = NULL;
-    if (!alloc) return PITH_OK;
-    t->data = pith_arena_alloc64(&w->b->arena, t->bytes);
-    if (!t->data) return pith_fail_memory(w->err, t->bytes);
-    if (t->dtype == PITH_STRING) memset(t->data, 0, t->bytes);
+    pith_type_of_tensor(&k->types[id], t);
     return PITH_OK;
 }
 
-/* The value's contents from its elements, every one a number. */
-static pith_status make_known(binder *w, uint32_t id, const pith_dim *elems) {
-    pith_type *type = &w->b->types[id];
-    pith_tensor *t = &w->b->tensors[id];
-    PITH_TRY(set_tensor(w, t, type, true));
-    int64_t count = pith_type_count(type);
-    for (int64_t i = 0; i < count; i++) store_elem(t->data, type->dtype, i, elems[i]);
-    type->data = t;
-    w->b->places[id] = PITH_PLACE_KNOWN;
+static pith_status bind_known(binder *k) {
+    for (size_t i = 0; i < k->plan->graph->value_count; i++) {
+        const pith_tensor *constant = k->plan->constants[i];
+        if (!constant) continue;
+        k->binding->tensors[i] = *constant;
+        pith_type_of_tensor(&k->types[i], &k->binding->tensors[i]);
+    }
+    for (size_t i = 0; i < k->plan->symbolic_count; i++) {
+        const pith_value *value = k->plan->symbolic[i];
+        PITH_TRY(keep_elems(k, value->id, value->type.dtype, value->type.rank, value->type.dims, value->type.elems));
+    }
     return PITH_OK;
 }
 
-static bool elems_are_numbers(const pith_type *type) {
-    if (!type->elems || !pith_type_concrete(type) || !pith_dtype_holds_elems(type->dtype)) return false;
+static bool has_elems(const pith_type *type) {
+    if (!type->elems || (type->dtype != PITH_I64 && type->dtype != PITH_I32)) return false;
     int64_t count = pith_type_count(type);
-    if (count < 0 || count > PITH_ELEMS_MAX) return false;
     for (int64_t i = 0; i < count; i++)
         if (!pith_dim_known(type->elems[i])) return false;
     return true;
 }
 
-static pith_status bind_from_shapes(binder *w) {
-    const pith_graph *graph = w->plan->graph;
-    for (size_t id = 0; id < graph->value_count; id++) {
-        const pith_value *value = graph->values[id];
-        if (value->kind == PITH_VALUE_CONST) {
-            w->b->types[id] = value->type;
-            w->b->places[id] = PITH_PLACE_KNOWN;
-            w->b->tensors[id] = *value->type.data;
-        } else if (w->plan->from_shapes[id]) {
-            pith_type *type = &w->b->types[id];
-            *type = value->type;
-            pith_dim elems[PITH_ELEMS_MAX];
-            int64_t count = pith_type_count(&value->type);
-            for (int64_t i = 0; i < count; i++) {
-                elems[i] = pith_dim_eval(graph->dims, value->type.elems[i], w->symbols);
-                if (!pith_dim_known(elems[i]))
-                    return pith_fail(w->err, PITH_ERR_ARGUMENT, "value '" PITH_STR_FMT "': its shape arithmetic overflows",
-                                     PITH_STR_ARG(value->name));
-            }
-            type->elems = NULL;
-            PITH_TRY(make_known(w, (uint32_t)id, elems));
+/* ---- places ---- */
+
+static pith_status add_slot(binder *k, size_t bytes, uint32_t begin, uint32_t end, uint32_t *index) {
+    if (!pith_arena_grow(k->how->scratch, (void **)&k->slots, k->slot_count, &k->slot_capacity, sizeof *k->slots)) return out_of_memory(k);
+    *index = (uint32_t)k->slot_count;
+    k->slots[k->slot_count++] = (pith_slot){ .bytes = bytes, .begin = begin, .end = end };
+    return PITH_OK;
+}
+
+static bool same_shape(const pith_tensor *a, const pith_tensor *b) {
+    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
+/* May output 0 take the memory of input j? */
+static bool fits_in_place(const binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index, int j) {
+    bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
+    if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == NO_SLOT) return false;
+    uint32_t slot = k->slot_of[step->in[j]->id];
+    if (k->slots[slot].end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
+    if (elementwise && !same_shape(bound->in[j], bound->out[0])) return false;
+    for (int i = 0; i < step->in_count; i++) {
+        if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] != slot) continue;
+        if (!elementwise || !same_shape(bound->in[i], bound->out[0])) return false;
+    }
+    return true;
+}
+
+static pith_status place_outputs(binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
+    uint32_t flags = step->node->op->flags;
+    for (int i = 0; i < step->out_count; i++) {
+        if (!bound->out[i]) continue;
+        uint32_t id = step->out[i]->id, end = k->end[id];
+        int candidates = i || !(flags & PITH_OP_IN_PLACE) ? 0 : flags & PITH_OP_ELEMENTWISE ? 2 : 1;
+        for (int j = 0; j < candidates && k->slot_of[id] == NO_SLOT; j++) {
+            if (!fits_in_place(k, step, bound, index, j)) continue;
+            k->slot_of[id] = k->slot_of[step->in[j]->id];
+            k->slots[k->slot_of[id]].end = end;
         }
+        if (k->slot_of[id] == NO_SLOT) PITH_TRY(add_slot(k, bound->out[i]->bytes, index, end, &k->slot_of[id]));
+    }
+    return PITH_OK;
+}
+
+static pith_status place_view(binder *k, const pith_step *step, const pith_bound_step *bound) {
+    const pith_tensor *from = bound->in[0];
+    pith_tensor *to = bound->out[0];
+    if (!to || !from) return PITH_OK;
+    uint32_t from_id = step->in[0]->id, id = step->out[0]->id;
+    if (from->bytes < to->bytes) {
+        return fail_place(pith_fail(k->err, PITH_ERR_RUN, "a view of %zu bytes on %zu bytes", to->bytes, from->bytes), step, k->err);
+    }
+    k->slot_of[id] = k->slot_of[from_id];
+    k->port_of[id] = k->port_of[from_id];
+    if (k->slot_of[id] != NO_SLOT) return PITH_OK;
+    to->data = from->data;
+    if (k->port_of[id]) {
+        pith_binding *b = k->binding;
+        if (!pith_arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity, sizeof *b->aliases)) return out_of_memory(k);
+        b->aliases[b->alias_count++] = (struct pith_alias){ to, k->port_of[id] };
+    } else {
+        k->types[id].data = to;
     }
     return PITH_OK;
 }
 
 /* ---- steps ---- */
 
-static bool is_wanted(const pith_plan *plan, const pith_value *value) {
-    return value && plan->last_use[value->id] != PITH_NEVER_USED;
-}
+typedef struct bind_exec {
+    pith_exec exec;
+    pith_arena *arena;
+} bind_exec;
 
-static pith_status fail_at_node(pith_error *err, pith_status status, const pith_node *node) {
-    char place[256];
-    return pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place));
-}
+static void *bind_alloc(pith_exec *exec, size_t bytes) { return pith_arena_alloc64(((bind_exec *)exec)->arena, bytes); }
 
-static pith_status infer_step(pith_binding *b, const pith_node *node, const pith_type ***in_out, pith_type **out_out,
-                              pith_arena *arena, pith_error *err) {
-    const pith_type **in = pith_arena_array(arena, (size_t)node->input_count + 1, sizeof *in);
-    pith_type *out = pith_arena_array(arena, (size_t)node->output_count + 1, sizeof *out);
-    if (!in || !out) return pith_fail_memory(err, sizeof *out * (size_t)node->output_count);
-    for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &b->types[node->inputs[i]->id] : NULL;
-    for (int i = 0; i < node->output_count; i++) pith_type_init(&out[i]);
-    pith_infer c = { .node = node, .in = in, .out = out, .in_count = node->input_count, .out_count = node->output_count,
-                     .arena = arena, .err = err };
-    *in_out = in;
-    *out_out = out;
-    return pith_op_infer_node(&c);
-}
-
-static bool inputs_are_known(const pith_binding *b, const pith_node *node) {
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] && b->places[node->inputs[i]->id] != PITH_PLACE_KNOWN) return false;
-    return true;
-}
-
-static pith_status scratch_of(const pith_step *step, const pith_type **in, pith_type *out, int threads, size_t *bytes,
-                              pith_arena *arena, pith_error *err) {
-    *bytes = 0;
+static bool can_run_now(const binder *k, const pith_step *step, const pith_bound_step *bound) {
     const pith_op *op = step->node->op;
-    if (!op->scratch) return PITH_OK;
-    pith_infer c = { .node = step->node, .in = in, .out = out, .in_count = step->node->input_count,
-                     .out_count = step->node->output_count, .arena = arena, .err = err };
-    pith_status status = op->scratch(&c, step->state, threads, bytes);
-    return status ? fail_at_node(err, status, step->node) : PITH_OK;
-}
-
-static pith_status make_run(binder *w, pith_bound_step *s, const pith_step *step) {
-    const pith_node *node = step->node;
-    const pith_tensor **in = pith_arena_array(&w->b->arena, (size_t)node->input_count + 1, sizeof *in);
-    pith_tensor **out = pith_arena_array(&w->b->arena, (size_t)node->output_count + 1, sizeof *out);
-    if (!in || !out) return pith_fail_memory(w->err, sizeof *in * (size_t)node->input_count);
-    for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &w->b->tensors[node->inputs[i]->id] : NULL;
-    for (int i = 0; i < node->output_count; i++)
-        out[i] = is_wanted(w->plan, node->outputs[i]) ? &w->b->tensors[node->outputs[i]->id] : NULL;
-    s->run = (pith_run){ .node = node, .state = step->state, .in = in, .out = out, .in_count = node->input_count,
-                         .out_count = node->output_count, .plan = step };
-    return PITH_OK;
-}
-
-/* Runs a step whose inputs are all known; its results become known. */
-static pith_status run_ahead(binder *w, pith_bound_step *s, const pith_step *step, const pith_type **in, pith_type *out) {
-    const pith_node *node = step->node;
-    size_t scratch;
-    PITH_TRY(scratch_of(step, in, out, 1, &scratch, &w->b->arena, w->err));
-    for (int i = 0; i < node->output_count; i++) {
-        if (!s->run.out[i]) continue;
-        if (node->op->flags & PITH_OP_VIEW && i == 0) {
-            PITH_TRY(set_tensor(w, s->run.out[0], &out[0], false));
-            s->run.out[0]->data = s->run.in[0]->data;
-        } else if (pith_type_concrete(&out[i])) {
-            PITH_TRY(set_tensor(w, s->run.out[i], &out[i], true));
-        }
-    }
-    if (!(node->op->flags & PITH_OP_VIEW)) {
-        int threads = w->exec->threads;
-        w->exec->threads = 1;
-        s->run.exec = w->exec;
-        s->run.err = w->err;
-        s->run.scratch = scratch ? pith_arena_alloc64(&w->b->arena, scratch) : NULL;
-        pith_status status = scratch && !s->run.scratch ? pith_fail_memory(w->err, scratch) : step->backend->run(NULL, &s->run);
-        w->exec->threads = threads;
-        if (status) return fail_at_node(w->err, status, node);
-    }
-    for (int i = 0; i < node->output_count; i++) {
-        if (!s->run.out[i]) continue;
-        uint32_t id = node->outputs[i]->id;
-        pith_type_of_tensor(&w->b->types[id], s->run.out[i]);
-        w->b->types[id].data = s->run.out[i];
-        w->b->places[id] = PITH_PLACE_KNOWN;
-    }
-    return PITH_OK;
-}
-
-/* Whether the step may be run at bind, given what infer found. */
-static bool may_run_ahead(const binder *w, const pith_step *step, const pith_type *out) {
-    const pith_node *node = step->node;
-    if (step->subplan_count || node->op->flags & PITH_OP_RANDOM) return false;
-    if (!(node->op->flags & PITH_OP_SHAPE_ONLY) && !inputs_are_known(w->b, node)) return false;
-    for (int i = 0; i < node->output_count; i++) {
-        if (!is_wanted(w->plan, node->outputs[i])) continue;
-        if (out[i].dtype == PITH_SEQUENCE || out[i].dtype == PITH_STRING || out[i].dtype == PITH_NONE) return false;
-        if (!pith_type_concrete(&out[i])) {
-            if (!(node->op->flags & PITH_OP_LATE)) return false;
-            continue;
-        }
-        size_t bytes;
-        if (!pith_dtype_bytes(out[i].dtype, pith_type_count(&out[i]), &bytes) || bytes > KNOWN_BYTES_MAX) return false;
+    if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count) return false;
+    for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
+        if (k->in[i] && !k->in[i]->data) return false;
+    size_t bytes = 0;
+    for (int i = 0; i < step->out_count; i++) {
+        if (!bound->out[i]) continue;
+        if (bound->out[i]->bytes > KNOWN_MAX - bytes) return false;
+        bytes += bound->out[i]->bytes;
     }
     return true;
 }
 
-/* The input whose block output 0 may take over at step `index`, or NULL. */
-static const pith_value *in_place_input(const binder *w, const pith_node *node, uint32_t index) {
-    if (!(node->op->flags & PITH_OP_IN_PLACE) || !is_wanted(w->plan, node->outputs[0])) return NULL;
-    const pith_tensor *out = &w->b->tensors[node->outputs[0]->id];
-    bool elementwise = node->op->flags & PITH_OP_ELEMENTWISE;
-    for (int i = 0; i < (elementwise ? 2 : 1) && i < node->input_count; i++) {
-        const pith_value *x = node->inputs[i];
-        if (!x || (w->b->places[x->id] != PITH_PLACE_BUFFER && w->b->places[x->id] != PITH_PLACE_VIEW)) continue;
-        uint32_t root = w->root[x->id];
-        const pith_tensor *t = &w->b->tensors[x->id];
-        if (root == UINT32_MAX || w->end[root] != index || t->bytes != out->bytes || w->b->tensors[root].bytes != t->bytes ||
-            pith_dtype_bits(t->dtype) != pith_dtype_bits(out->dtype))
-            continue;
-        if (t->rank != out->rank || memcmp(t->dims, out->dims, sizeof *t->dims * (size_t)t->rank) != 0) continue;
-        bool shared = false; /* another input in the same block, read at other places than it is written */
-        for (int k = 0; k < node->input_count; k++) {
-            const pith_value *y = node->inputs[k];
-            if (k == i || !y || w->root[y->id] != root) continue;
-            shared |= !elementwise || w->b->tensors[y->id].bytes != t->bytes;
-        }
-        if (!shared) return x;
+static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bound) {
+    pith_arena *arena = &k->binding->arena;
+    bind_exec exec = { { .threads = 1, .isa = k->plan->isa, .loop_limit = 1, .alloc = bind_alloc }, arena };
+    pith_run run = { .node = step->node, .state = step->state, .in = bound->in, .out = bound->out, .in_count = step->in_count,
+                     .out_count = step->out_count, .exec = &exec.exec, .plan = step, .err = k->err };
+    run.scratch = pith_arena_alloc64(k->how->scratch, bound->scratch_bytes);
+    if (!run.scratch) return out_of_memory(k);
+    for (int i = 0; i < step->out_count; i++) {
+        if (!bound->out[i]) continue;
+        bound->out[i]->data = pith_arena_alloc64(arena, bound->out[i]->bytes);
+        if (!bound->out[i]->data) return out_of_memory(k);
+        if (bound->out[i]->dtype == PITH_STRING) memset(bound->out[i]->data, 0, bound->out[i]->bytes);
     }
-    return NULL;
-}
-
-static pith_status place_outputs(binder *w, const pith_node *node, const pith_type *out, uint32_t index) {
-    for (int i = 0; i < node->output_count; i++) {
-        if (!is_wanted(w->plan, node->outputs[i])) continue;
-        uint32_t id = node->outputs[i]->id;
-        w->b->types[id] = out[i];
-        PITH_TRY(set_tensor(w, &w->b->tensors[id], &out[i], false));
-        w->b->places[id] = PITH_PLACE_BUFFER;
-        w->root[id] = id;
-        w->end[id] = w->plan->last_use[id];
-    }
-    const pith_value *x = NULL, *first = node->outputs[0];
-    if (node->op->flags & PITH_OP_VIEW) {
-        x = node->inputs[0];
-        w->b->places[first->id] = PITH_PLACE_VIEW;
-    } else if ((x = in_place_input(w, node, index))) {
-        w->b->places[first->id] = PITH_PLACE_VIEW;
-    }
-    if (x) {
-        uint32_t root = w->root[x->id];
-        w->root[first->id] = root;
-        w->b->aliases[first->id] = x->id;
-        if (root != UINT32_MAX && w->end[root] < w->plan->last_use[first->id]) w->end[root] = w->plan->last_use[first->id];
-    }
+    pith_status status = step->backend->run(k->how->backend_context, &run);
+    if (status) return fail_place(status, step, k->err);
+    for (int i = 0; i < step->out_count; i++)
+        if (bound->out[i]) pith_type_of_tensor(&k->types[step->out[i]->id], bound->out[i]);
     return PITH_OK;
 }
 
-static void place_late(binder *w, const pith_node *node, const pith_type *out) {
-    for (int i = 0; i < node->output_count; i++) {
-        if (!is_wanted(w->plan, node->outputs[i])) continue;
-        uint32_t id = node->outputs[i]->id;
-        w->b->types[id] = out[i];
-        w->b->types[id].data = NULL;
-        w->b->types[id].elems = NULL;
-        if (w->b->types[id].dtype == PITH_UNDEFINED) w->b->types[id].dtype = node->outputs[i]->type.dtype;
-        if (!w->b->types[id].item_dtype) w->b->types[id].item_dtype = node->outputs[i]->type.item_dtype;
-        w->b->places[id] = PITH_PLACE_LATE;
-    }
-}
-
-static bool any_input_is_late(const binder *w, const pith_node *node) {
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] && (w->b->places[node->inputs[i]->id] == PITH_PLACE_LATE ||
-                                w->b->types[node->inputs[i]->id].dtype == PITH_SEQUENCE))
-            return true;
+static bool wanted_late(const binder *k, const pith_step *step) {
+    if (step->node->op->flags & PITH_OP_LATE || step->subplan_count) return true;
+    for (int i = 0; i < step->in_count; i++)
+        if (k->in[i] && !pith_type_is_plain(k->in[i])) return true;
     return false;
 }
 
-static pith_status bind_step(binder *w, uint32_t index) {
-    const pith_step *step = &w->plan->steps[index];
-    const pith_node *node = step->node;
-    pith_bound_step *s = &w->b->steps[w->b->step_count];
-    *s = (pith_bound_step){ .index = index };
-    const pith_type **in;
-    pith_type *out;
-    PITH_TRY(infer_step(w->b, node, &in, &out, &w->b->arena, w->err));
-    bool concrete = !(node->op->flags & PITH_OP_LATE), elems = true;
-    for (int i = 0; i < node->output_count; i++) {
-        if (!is_wanted(w->plan, node->outputs[i])) continue;
-        concrete &= pith_type_concrete(&out[i]);
-        elems &= elems_are_numbers(&out[i]);
+static void set_late(binder *k, const pith_step *step, pith_bound_step *bound) {
+    bound->mode = PITH_BOUND_LATE;
+    for (int i = 0; i < step->out_count; i++) {
+        if (!step->out[i]) continue;
+        pith_type_init(&k->types[step->out[i]->id]);
+        k->types[step->out[i]->id].dtype = step->out[i]->type.dtype;
     }
-    PITH_TRY(make_run(w, s, step));
-    if (concrete && elems) { /* infer has computed it */
-        for (int i = 0; i < node->output_count; i++) {
-            if (!is_wanted(w->plan, node->outputs[i])) continue;
-            w->b->types[node->outputs[i]->id] = out[i];
-            PITH_TRY(make_known(w, node->outputs[i]->id, out[i].elems));
+}
+
+static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index, pith_infer *c) {
+    const pith_op *op = step->node->op;
+    bool elems = true, wanted = false;
+    for (int i = 0; i < step->out_count; i++) {
+        if (!bound->out[i]) continue;
+        wanted = true;
+        k->types[step->out[i]->id] = k->out[i];
+        k->types[step->out[i]->id].data = NULL;
+        PITH_TRY(pith_tensor_shape(bound->out[i], &k->out[i], step, k->err));
+        elems = elems && has_elems(&k->out[i]);
+    }
+    bound->mode = PITH_BOUND_SKIP;
+    if (!wanted) return PITH_OK;
+    if (elems) {
+        for (int i = 0; i < step->out_count; i++) {
+            const pith_type *type = &k->out[i];
+            if (bound->out[i]) PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims, type->elems));
         }
         return PITH_OK;
     }
-    if (may_run_ahead(w, step, out)) return run_ahead(w, s, step, in, out);
-    if (!concrete || (node->op->flags & PITH_OP_VIEW && any_input_is_late(w, node))) {
-        s->kind = PITH_BOUND_LATE;
-        place_late(w, node, out);
-    } else {
-        s->kind = PITH_BOUND_RUN;
-        PITH_TRY(scratch_of(step, in, out, w->exec->threads, &s->scratch_bytes, &w->b->arena, w->err));
-        PITH_TRY(place_outputs(w, node, out, index));
-    }
-    w->b->step_count++;
-    return PITH_OK;
-}
-
-/* ---- layout ---- */
-
-typedef struct block {
-    size_t offset, bytes;
-    uint32_t end;
-} block;
-
-/* Live blocks, sorted by offset. */
-typedef struct layout {
-    block *live;
-    size_t count, top;
-} layout;
-
-static pith_status take_block(layout *l, size_t bytes, uint32_t end, size_t *offset, pith_error *err) {
-    size_t rounded;
-    if (pith_add_overflows(bytes, (size_t)ALIGNMENT - 1, &rounded))
-        return pith_fail(err, PITH_ERR_MEMORY, "%zu bytes are too many", bytes);
-    rounded &= ~(size_t)(ALIGNMENT - 1);
-    size_t best = 0, best_gap = SIZE_MAX, at = l->count, from = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        size_t gap = l->live[i].offset - from;
-        if (gap >= rounded && gap < best_gap) best_gap = gap, best = from, at = i;
-        from = l->live[i].offset + l->live[i].bytes;
-    }
-    if (best_gap == SIZE_MAX) best = from;
-    size_t top;
-    if (pith_add_overflows(best, rounded, &top) || top > PTRDIFF_MAX)
-        return pith_fail(err, PITH_ERR_MEMORY, "%zu bytes of activations are too many", bytes);
-    memmove(l->live + at + 1, l->live + at, (l->count - at) * sizeof *l->live);
-    l->live[at] = (block){ best, rounded, end };
-    l->count++;
-    if (top > l->top) l->top = top;
-    *offset = best;
-    return PITH_OK;
-}
-
-static void drop_blocks(layout *l, uint32_t before) {
-    size_t kept = 0;
-    for (size_t i = 0; i < l->count; i++)
-        if (l->live[i].end >= before) l->live[kept++] = l->live[i];
-    l->count = kept;
-}
-
-static pith_status lay_out(binder *w) {
-    pith_binding *b = w->b;
-    layout l = { .live = pith_arena_array(&b->arena, w->plan->graph->value_count + 2, sizeof(block)) };
-    if (!l.live) return pith_fail_memory(w->err, w->plan->graph->value_count * sizeof(block));
-    for (size_t i = 0; i < b->step_count; i++) {
-        pith_bound_step *s = &b->steps[i];
-        if (s->kind != PITH_BOUND_RUN) continue;
-        drop_blocks(&l, s->index);
-        const pith_node *node = w->plan->steps[s->index].node;
-        for (int k = 0; k < node->output_count; k++) {
-            if (!s->run.out[k]) continue;
-            uint32_t id = node->outputs[k]->id;
-            if (b->places[id] == PITH_PLACE_BUFFER)
-                PITH_TRY(take_block(&l, b->tensors[id].bytes, w->end[id], &b->offsets[id], w->err));
-        }
-        if (s->scratch_bytes) PITH_TRY(take_block(&l, s->scratch_bytes, s->index, &s->scratch_offset, w->err));
-    }
-    b->buffer_bytes = l.top;
-    return PITH_OK;
-}
-
-pith_status pith_bind(pith_binding *b, const pith_plan *plan, const pith_tensor *inputs, pith_exec *exec,
-                      size_t memory_limit, pith_error *err) {
-    pith_arena_reset(&b->arena);
-    size_t count = plan->graph->value_count;
-    b->last_used = 0;
-    b->threads = exec->threads;
-    b->step_count = 0;
-    b->types = pith_arena_array(&b->arena, count + 1, sizeof *b->types);
-    b->places = pith_arena_array(&b->arena, count + 1, sizeof *b->places);
-    b->tensors = pith_arena_array(&b->arena, count + 1, sizeof *b->tensors);
-    b->offsets = pith_arena_array(&b->arena, count + 1, sizeof *b->offsets);
-    b->aliases = pith_arena_array(&b->arena, count + 1, sizeof *b->aliases);
-    b->steps = pith_arena_array(&b->arena, plan->step_count + 1, sizeof *b->steps);
-    binder w = { .b = b, .plan = plan, .exec = exec, .err = err };
-    w.root = pith_arena_array(&b->arena, count + 1, sizeof *w.root);
-    w.end = pith_arena_array(&b->arena, count + 1, sizeof *w.end);
-    if (!b->types || !b->places || !b->tensors || !b->offsets || !b->aliases || !b->steps || !w.root || !w.end)
-        return pith_fail_memory(err, count * sizeof *b->types);
-    for (size_t i = 0; i < count; i++) {
-        pith_type_init(&b->types[i]);
-        w.root[i] = UINT32_MAX;
-    }
-    PITH_TRY(bind_inputs(&w, inputs));
-    PITH_TRY(bind_from_shapes(&w));
-    for (uint32_t i = 0; i < plan->step_count; i++) PITH_TRY(bind_step(&w, i));
-    PITH_TRY(lay_out(&w));
-    if (memory_limit && b->buffer_bytes > memory_limit)
-        return pith_fail(err, PITH_ERR_MEMORY, "this input needs %zu bytes of activations, the limit is %zu",
-                         b->buffer_bytes, memory_limit);
-    return PITH_OK;
-}
-
-pith_status pith_bind_late(pith_binding *b, const pith_plan *plan, pith_bound_step *s, pith_exec *exec, pith_arena *arena,
-                           pith_error *err) {
-    const pith_step *step = &plan->steps[s->index];
-    const pith_node *node = step->node;
-    for (int i = 0; i < node->input_count; i++) {
-        if (!node->inputs[i]) continue;
-        uint32_t id = node->inputs[i]->id;
-        if (b->places[id] == PITH_PLACE_KNOWN) continue;
-        int item = b->types[id].item_dtype;
-        pith_type_of_tensor(&b->types[id], &b->tensors[id]);
-        if (b->types[id].dtype == PITH_SEQUENCE) b->types[id].item_dtype = item;
-        b->types[id].data = &b->tensors[id];
-    }
-    const pith_type **in;
-    pith_type *out;
-    pith_status status = infer_step(b, node, &in, &out, arena, err);
-    for (int i = 0; !status && i < node->output_count; i++) {
-        pith_tensor *t = s->run.out[i];
-        if (!t) continue;
-        bool view = i == 0 && node->op->flags & PITH_OP_VIEW;
-        int dtype = out[i].dtype ? out[i].dtype : b->types[node->outputs[i]->id].dtype;
-        *t = (pith_tensor){ .dtype = dtype };
-        if (!pith_type_concrete(&out[i]) || node->op->flags & PITH_OP_LATE) continue;
-        t->rank = out[i].rank;
-        memcpy(t->dims, out[i].dims, sizeof *t->dims * (size_t)t->rank);
-        int64_t count = pith_dims_count(t->dims, t->rank);
-        if (count < 0 || !pith_dtype_bytes(t->dtype, count, &t->bytes)) {
-            char dims[256];
-            status = pith_fail(err, PITH_ERR_MEMORY, "output %d of %s %s is too large", i, pith_dtype_name(t->dtype),
-                               pith_dims_text(t->dims, t->rank, dims, sizeof dims));
-            status = fail_at_node(err, status, node);
-            break;
-        }
-        if (view) t->data = s->run.in[0]->data;
-        else if (!(t->data = exec->alloc(exec, t->bytes))) status = pith_fail_memory(err, t->bytes);
-        else if (t->dtype == PITH_STRING) memset(t->data, 0, t->bytes);
-    }
+    if (op->flags & PITH_OP_VIEW) return place_view(k, step, bound);
     size_t scratch = 0;
-    if (!status) status = scratch_of(step, in, out, exec->threads, &scratch, arena, err);
-    s->run.scratch = NULL;
-    if (!status && scratch && !(s->run.scratch = exec->alloc(exec, scratch))) status = pith_fail_memory(err, scratch);
-    /* Contents of this run must not be taken for known by the next. */
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] && b->places[node->inputs[i]->id] != PITH_PLACE_KNOWN) b->types[node->inputs[i]->id].data = NULL;
-    return status;
+    pith_status status = op->scratch ? op->scratch(c, step->state, k->how->threads, &scratch) : PITH_OK;
+    if (status) return fail_place(status, step, k->err);
+    bound->scratch_bytes = scratch;
+    if (can_run_now(k, step, bound)) return run_now(k, step, bound);
+    bound->mode = PITH_BOUND_RUN;
+    PITH_TRY(place_outputs(k, step, bound, index));
+    uint32_t slot;
+    if (!scratch) return PITH_OK;
+    bound->scratch = k->slot_count;
+    return add_slot(k, scratch, index, index, &slot);
+}
+
+static pith_status bind_step(binder *k, uint32_t index) {
+    const pith_step *step = &k->plan->steps[index];
+    pith_bound_step *bound = &k->binding->steps[index];
+    pith_binding *b = k->binding;
+    bound->in = pith_arena_array(&b->arena, (size_t)step->in_count, sizeof *bound->in);
+    bound->out = pith_arena_array(&b->arena, (size_t)step->out_count, sizeof *bound->out);
+    bound->children = pith_arena_array(&b->arena, step->subplan_count, sizeof *bound->children);
+    if (!bound->in || !bound->out || !bound->children) return out_of_memory(k);
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_value *value = step->in[i];
+        bool absent = !value || (value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id]);
+        bound->in[i] = absent ? NULL : &b->tensors[value->id];
+        k->in[i] = absent ? NULL : &k->types[value->id];
+    }
+    for (int i = 0; i < step->out_count; i++) {
+        const pith_value *value = step->out[i];
+        bound->out[i] = value && k->plan->last_use[value->id] != UINT32_MAX ? &b->tensors[value->id] : NULL;
+    }
+    bool late = wanted_late(k, step);
+    pith_infer c = { .node = step->node, .in = k->in, .out = k->out, .in_count = step->in_count, .out_count = step->out_count,
+                     .arena = k->how->scratch, .err = k->err };
+    if (!late) PITH_TRY(pith_step_infer(step, &c));
+    for (int i = 0; i < step->out_count && !late; i++) late = bound->out[i] && !pith_type_is_plain(&k->out[i]);
+    if (!late) return settle_step(k, step, bound, index, &c);
+    set_late(k, step, bound);
+    return PITH_OK;
+}
+
+/* Memory is needed until its last view is done with. */
+static void find_ends(binder *k) {
+    memcpy(k->end, k->plan->last_use, k->plan->graph->value_count * sizeof *k->end);
+    for (size_t i = k->plan->step_count; i-- > 0;) {
+        const pith_step *step = &k->plan->steps[i];
+        if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] || !step->out[0]) continue;
+        uint32_t shown = k->end[step->out[0]->id], *own = &k->end[step->in[0]->id];
+        if (shown != UINT32_MAX && (*own == UINT32_MAX || *own < shown)) *own = shown;
+    }
+}
+
+static pith_status place_all(binder *k) {
+    pith_binding *b = k->binding;
+    size_t values = k->plan->graph->value_count;
+    if (pith_slots_place(k->slots, k->slot_count, k->plan->step_count, &b->buffer_bytes, k->how->scratch)) return out_of_memory(k);
+    size_t placed = 0;
+    for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
+    b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
+    if (!b->placed) return out_of_memory(k);
+    for (size_t i = 0; i < values; i++) {
+        if (k->slot_of[i] == NO_SLOT) continue;
+        b->placed[b->placed_count++] = (struct pith_placed){ &b->tensors[i], k->slots[k->slot_of[i]].offset };
+    }
+    for (size_t i = 0; i < k->plan->step_count; i++) {
+        pith_bound_step *bound = &b->steps[i];
+        if (bound->mode == PITH_BOUND_RUN && bound->scratch_bytes) bound->scratch = k->slots[bound->scratch].offset;
+    }
+    return PITH_OK;
+}
+
+pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
+    const pith_plan *plan = how->plan;
+    size_t values = plan->graph->value_count;
+    binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
+    binding->threads = how->threads;
+    binding->tensors = pith_arena_array(&binding->arena, values, sizeof *binding->tensors);
+    binding->steps = pith_arena_array(&binding->arena, plan->step_count, sizeof *binding->steps);
+    k.types = pith_arena_array(how->scratch, values, sizeof *k.types);
+    k.slot_of = pith_arena_array(how->scratch, values, sizeof *k.slot_of);
+    k.end = pith_arena_array(how->scratch, values, sizeof *k.end);
+    k.port_of = pith_arena_array(how->scratch, values, sizeof *k.port_of);
+    k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
+    k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
+    if (!binding->tensors || !binding->steps || !k.types || !k.slot_of || !k.end || !k.port_of || !k.in || !k.out) return out_of_memory(&k);
+    memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);
+    find_ends(&k);
+    PITH_TRY(bind_ports(&k));
+    PITH_TRY(bind_known(&k));
+    for (size_t i = 0; i < plan->step_count; i++) PITH_TRY(bind_step(&k, (uint32_t)i));
+    return place_all(&k);
 }

@@ -1,51 +1,63 @@
-/* bind.h - a plan under concrete input shapes: what every value is and where it lies. */
+/* bind.h - a plan for one set of input sizes: the shape and the place of every value. */
 #ifndef PITH_EXEC_BIND_H
 #define PITH_EXEC_BIND_H
 
 #include "plan/plan.h"
 
-typedef enum pith_place {
-    PITH_PLACE_NONE,   /* nobody reads it */
-    PITH_PLACE_KNOWN,  /* constant, or computed at bind */
-    PITH_PLACE_INPUT,  /* the caller's memory, or a capture */
-    PITH_PLACE_BUFFER, /* offset into the activation buffer */
-    PITH_PLACE_VIEW,   /* the memory of another value: a view, or a result in place */
-    PITH_PLACE_LATE    /* shape known only in the run */
-} pith_place;
+struct pith_child;
 
-typedef enum pith_bound_kind { PITH_BOUND_DONE, PITH_BOUND_RUN, PITH_BOUND_LATE } pith_bound_kind;
+typedef enum pith_bound_mode {
+    PITH_BOUND_RUN,  /* shapes and places are known */
+    PITH_BOUND_SKIP, /* a view, or computed at bind: nothing is left to do */
+    PITH_BOUND_LATE  /* shapes are inferred when the step runs */
+} pith_bound_mode;
 
 typedef struct pith_bound_step {
-    pith_bound_kind kind;
-    uint32_t index; /* of the plan's step */
-    pith_run run;   /* in and out point into tensors; scratch is set for every run */
-    size_t scratch_offset, scratch_bytes;
+    pith_bound_mode mode;
+    const pith_tensor **in; /* into the binding's tensors; NULL: absent */
+    pith_tensor **out;      /* NULL: nobody wants it */
+    size_t scratch, scratch_bytes; /* offset in the buffer */
+    struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;
 
-/* Everything is in the arena, which is reset when the binding is replaced. */
+/* A binding belongs to one executor. Ports are the graph's inputs, then its captures. */
 typedef struct pith_binding {
     pith_arena arena;
-    uint64_t last_used;      /* 0: empty */
-    int threads;             /* scratch is laid out for this many; part of the key */
-    pith_tensor *inputs;     /* the key: dtype and dims of each graph input and capture; data NULL */
-    pith_type *types;        /* by value id */
-    pith_place *places;
-    pith_tensor *tensors;    /* by value id; data of KNOWN values is set, of the others by the run */
-    size_t *offsets;         /* of BUFFER values */
-    uint32_t *aliases;       /* of VIEW values: the other value's id */
+    pith_tensor *ports;   /* dtype and shape it was made for */
+    int threads;
+    uint64_t last_used;
+    pith_tensor *tensors; /* by value id */
     pith_bound_step *steps;
-    size_t step_count;
+    const pith_dim *symbols;
     size_t buffer_bytes;
+    const char *base;     /* of the buffer, when the tensors' addresses were last set */
+    struct pith_placed { pith_tensor *tensor; size_t offset; } *placed;
+    size_t placed_count;
+    struct pith_alias { pith_tensor *tensor; const pith_tensor *port; } *aliases; /* views of ports */
+    size_t alias_count;
 } pith_binding;
 
-/* inputs: the graph's inputs, then its captures; their data is not read. exec serves the steps that run at bind; its
- * memory must live as long as the binding. */
-pith_status pith_bind(pith_binding *binding, const pith_plan *plan, const pith_tensor *inputs, pith_exec *exec,
-                      size_t memory_limit, pith_error *err);
+typedef struct pith_bind {
+    const pith_plan *plan;
+    void *backend_context;
+    const pith_tensor *ports;
+    const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
+    int threads;
+    pith_arena *scratch; /* reset by the caller */
+    pith_error *err;
+} pith_bind;
 
-/* Prepares a late step in the run: infers its outputs from the inputs at hand and gives those whose shape is known
- * memory from exec. */
-pith_status pith_bind_late(pith_binding *binding, const pith_plan *plan, pith_bound_step *step, pith_exec *exec,
-                           pith_arena *arena, pith_error *err);
+size_t pith_plan_port_count(const pith_plan *plan);
+const pith_value *pith_plan_port(const pith_plan *plan, size_t port);
+
+/* binding->arena is ready and empty; after a failure the binding is to be thrown away. */
+pith_status pith_binding_make(pith_binding *binding, const pith_bind *how);
+
+/* A tensor whose shape and bytes are settled: not a sequence, not an absent optional. */
+bool pith_type_is_plain(const pith_type *type);
+/* Shape and bytes of a plain type into a tensor. */
+pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const pith_step *step, pith_error *err);
+/* An operator's infer on actual sizes; what was known at load must not have changed. out has step->out_count places. */
+pith_status pith_step_infer(const pith_step *step, pith_infer *c);
 
 #endif

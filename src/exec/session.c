@@ -1,148 +1,142 @@
-/* session.c - the executor: find or make the binding, point the values at their memory, run the steps. */
+/* session.c - runs of a plan: find or make the binding for these sizes, set addresses, go through the steps.
+ *
+ * All bindings of an executor share one buffer, as large as the largest needed so far. What is only known while running
+ * lies in the late arena; after a run that needed several chunks it is made one chunk, so that a steady state asks the
+ * allocator for nothing. A subgraph runs in an executor of its own, kept by the binding of the step that owns it, with
+ * the outer values it uses as further inputs; all executors of one tree share one account of bytes held. */
 #include "exec/session.h"
 
-#include <string.h>
 #include <time.h>
 
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "exec/bind.h"
 
-#define BINDINGS 8
+enum { MAX_BINDINGS = 8 };
+#define LOOP_LIMIT ((int64_t)1 << 31)
 
-/* The executor of one subgraph; its outputs are copied to the two arenas in turn, so that what one call gave can be
- * the next call's input. */
-typedef struct child {
-    const pith_subplan *sub;
+typedef struct account {
+    size_t held, peak;
+} account;
+
+/* The executor of a subgraph. Its outputs are copied to the two arenas in turn, so that what one call gave can be an
+ * input of the next. */
+typedef struct pith_child {
     struct pith_executor *executor;
     pith_arena outputs[2];
+    size_t counted; /* of outputs, in the account */
     int turn;
-    struct child *next;
-} child;
+} pith_child;
 
 struct pith_executor {
-    pith_exec exec; /* first: ops get a pointer to it */
     const pith_plan *plan;
     pith_executor_options options;
-    pith_binding bindings[BINDINGS];
-    uint64_t clock;
-    void *backend;
+    pith_allocator allocator;
+    const pith_dim *outer_symbols;
+    void *backend_context;
+    account own, *account; /* account: of the root */
+    pith_arena arena, scratch, late;
+    size_t late_counted;   /* of late, in the account */
     void *buffer;
-    size_t buffer_bytes, peak_bytes;
-    pith_arena late;
-    pith_arena *memory; /* where exec.alloc takes from: the late arena, or the binding's while it is made */
-    child *children;
-    pith_arena own;     /* the children's structs */
+    size_t buffer_bytes;
+    pith_binding *bindings[MAX_BINDINGS];
+    size_t binding_count;
+    uint64_t clock;
+    pith_tensor *given;    /* ports of a subgraph, put together by its owner's executor */
+    pith_tensor *ports;    /* of this run, aligned */
+    const pith_type **in;  /* for late steps: in points into types */
+    pith_type *types, *out;
+    bool late_scattered;   /* the last run needed more than one chunk */
 };
 
-/* ---- what operators may ask for ---- */
+/* What operators see; step is the one that runs. */
+typedef struct running {
+    pith_exec exec;
+    pith_executor *executor;
+    pith_binding *binding;
+    size_t step;
+} running;
 
-static void *exec_alloc(pith_exec *exec, size_t bytes) {
-    struct pith_executor *e = (struct pith_executor *)exec;
-    return pith_arena_alloc64(e->memory, bytes);
+/* ---- memory ---- */
+
+static void count_late(pith_executor *e) {
+    e->account->held += e->late.total - e->late_counted;
+    e->late_counted = e->late.total;
+    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
 }
 
-static pith_status run_graph(struct pith_executor *e, const pith_tensor *inputs, pith_error *err);
+/* How much the late arena may hold now. */
+static void limit_late(pith_executor *e) {
+    size_t limit = e->options.memory_limit, others = e->account->held - e->late_counted;
+    e->late.limit = !limit ? 0 : others < limit ? limit - others : 1;
+}
 
-/* A copy in the arena, sequences with their items. */
-static pith_status copy_tensor(pith_tensor *to, const pith_tensor *from, pith_arena *arena, pith_error *err) {
-    *to = *from;
-    if (!from->bytes && from->dtype != PITH_SEQUENCE) return PITH_OK;
-    to->data = pith_arena_alloc64(arena, from->bytes);
-    if (!to->data) return pith_fail_memory(err, from->bytes);
-    if (from->bytes) memcpy(to->data, from->data, from->bytes);
-    if (from->dtype == PITH_SEQUENCE) {
-        const pith_tensor *items = from->data;
-        for (int64_t i = 0; i < from->dims[0]; i++)
-            PITH_TRY(copy_tensor((pith_tensor *)to->data + i, &items[i], arena, err));
-    } else if (from->dtype == PITH_STRING) {
-        pith_str *strings = to->data;
-        for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
-            strings[i] = pith_arena_str(arena, strings[i]);
-            if (!strings[i].data) return pith_fail_memory(err, strings[i].size);
-        }
+static void reset_late(pith_executor *e) {
+    size_t total = e->late.total;
+    e->late.limit = 0;
+    if (e->late_scattered) {
+        pith_arena_free(&e->late);
+        limit_late(e);
+        (void)pith_arena_alloc(&e->late, total);
+        e->late_scattered = false;
     }
+    pith_arena_reset(&e->late);
+    count_late(e);
+    limit_late(e);
+}
+
+static void *late_alloc(pith_executor *e, size_t bytes) {
+    size_t before = e->late.total;
+    void *memory = pith_arena_alloc64(&e->late, bytes);
+    if (e->late.total != before) {
+        e->late_scattered = e->late_scattered || before;
+        count_late(e);
+    }
+    return memory;
+}
+
+static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *err) {
+    if (bytes <= e->buffer_bytes) return PITH_OK;
+    size_t limit = e->options.memory_limit, wanted;
+    e->plan->backend->free(e->backend_context, e->buffer);
+    e->account->held -= e->buffer_bytes;
+    e->buffer = NULL;
+    e->buffer_bytes = 0;
+    if (limit && (pith_add_overflows(e->account->held, bytes, &wanted) || wanted > limit)) {
+        return pith_fail(err, PITH_ERR_MEMORY, "activations want %zu bytes, the memory limit is %zu with %zu in use", bytes, limit,
+                         e->account->held);
+    }
+    e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
+    if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: activations want %zu bytes", bytes);
+    e->buffer_bytes = bytes;
+    e->account->held += bytes;
+    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
     return PITH_OK;
 }
 
-static const pith_binding *newest_binding(const struct pith_executor *e) {
-    const pith_binding *newest = &e->bindings[0];
-    for (int i = 1; i < BINDINGS; i++)
-        if (e->bindings[i].last_used > newest->last_used) newest = &e->bindings[i];
-    return newest;
-}
+/* ---- making and ending ---- */
 
-static child *child_of(struct pith_executor *e, const pith_subplan *sub, pith_error *err) {
-    for (child *c = e->children; c; c = c->next)
-        if (c->sub == sub) return c;
-    child *c = pith_arena_array(&e->own, 1, sizeof *c);
-    if (!c) {
-        pith_fail_memory(err, sizeof *c);
-        return NULL;
-    }
-    c->sub = sub;
-    if (pith_executor_create(&c->executor, sub->plan, &e->options, err)) return NULL;
-    pith_arena_init(&c->outputs[0], e->options.allocator);
-    pith_arena_init(&c->outputs[1], e->options.allocator);
-    c->next = e->children;
-    e->children = c;
-    return c;
-}
-
-static pith_status exec_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
-                                 size_t input_count, pith_tensor *outputs, size_t output_count) {
-    struct pith_executor *e = (struct pith_executor *)exec;
-    const pith_step *step = run->plan;
-    const pith_subplan *sub = NULL;
-    for (size_t i = 0; i < step->subplan_count; i++)
-        if (pith_str_is(step->subplans[i].attribute, attribute)) sub = &step->subplans[i];
-    if (!sub) return pith_fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
-    const pith_graph *graph = sub->plan->graph;
-    if (input_count != graph->input_count || output_count != graph->output_count)
-        return pith_fail(run->err, PITH_ERR_FORMAT, "subgraph '%s' has %zu inputs and %zu outputs, %zu and %zu are wanted",
-                         attribute, graph->input_count, graph->output_count, input_count, output_count);
-    child *c = child_of(e, sub, run->err);
-    if (!c) return run->err ? run->err->code : PITH_ERR_MEMORY;
-    struct pith_executor *sub_e = c->executor;
-    sub_e->exec.threads = e->exec.threads;
-    sub_e->exec.cancel = e->exec.cancel;
-
-    /* Captures of this subgraph are the node's trailing inputs; with several subgraphs each has all of them in order. */
-    size_t captures = graph->capture_count;
-    pith_tensor *all = pith_arena_array(e->memory, input_count + captures + 1, sizeof *all);
-    if (!all) return pith_fail_memory(run->err, (input_count + captures) * sizeof *all);
-    memcpy(all, inputs, input_count * sizeof *all);
-    size_t first = (size_t)run->in_count - captures;
-    for (size_t i = 0; i < captures; i++) all[input_count + i] = *run->in[first + i];
-    PITH_TRY(run_graph(sub_e, all, run->err));
-
-    c->turn ^= 1;
-    pith_arena_reset(&c->outputs[c->turn]);
-    const pith_binding *b = newest_binding(sub_e);
-    for (size_t i = 0; i < output_count; i++)
-        PITH_TRY(copy_tensor(&outputs[i], &b->tensors[graph->outputs[i]->id], &c->outputs[c->turn], run->err));
-    return PITH_OK;
-}
-
-/* ---- life ---- */
-
-pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
-                                 pith_error *err) {
-    const pith_allocator *allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
-    struct pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
+static pith_status create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                          const pith_executor *parent, const pith_dim *symbols, pith_error *err) {
+    const pith_allocator *allocator = options->allocator ? options->allocator : &pith_allocator_default;
+    pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
     if (!e) return pith_fail_memory(err, sizeof *e);
-    *e = (struct pith_executor){ .plan = plan };
-    if (options) e->options = *options;
-    e->options.allocator = allocator;
-    if (!e->options.loop_limit) e->options.loop_limit = (int64_t)1 << 31;
-    e->exec = (pith_exec){ .threads = 1, .isa = plan->isa, .loop_limit = e->options.loop_limit, .alloc = exec_alloc,
-                           .subgraph = exec_subgraph };
-    for (int i = 0; i < BINDINGS; i++) pith_arena_init(&e->bindings[i].arena, allocator);
-    pith_arena_init(&e->late, allocator);
-    pith_arena_init(&e->own, allocator);
-    e->late.limit = e->options.memory_limit;
-    e->memory = &e->late;
-    pith_status status = plan->backend->open(&e->backend, allocator, err);
+    *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
+    e->account = parent ? parent->account : &e->own;
+    e->options.allocator = &e->allocator;
+    if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
+    pith_arena_init(&e->arena, &e->allocator);
+    pith_arena_init(&e->scratch, &e->allocator);
+    pith_arena_init(&e->late, &e->allocator);
+    e->given = pith_arena_array(&e->arena, parent ? pith_plan_port_count(plan) : 0, sizeof *e->given);
+    e->ports = pith_arena_array(&e->arena, pith_plan_port_count(plan), sizeof *e->ports);
+    e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
+    e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
+    e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
+    pith_status status = e->given && e->ports && e->in && e->types && e->out ? plan->backend->open(&e->backend_context, &e->allocator, err)
+                                                                : pith_fail_memory(err, plan->widest_in * sizeof *e->types);
     if (status) {
+        pith_arena_free(&e->arena);
         pith_memory_free(allocator, e);
         return status;
     }
@@ -150,144 +144,338 @@ pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan
     return PITH_OK;
 }
 
+pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                                 pith_error *err) {
+    return create(executor, plan, options, NULL, NULL, err);
+}
+
+static void end_child(pith_executor *e, pith_child *child) {
+    if (!child) return;
+    pith_executor_destroy(child->executor);
+    pith_arena_free(&child->outputs[0]);
+    pith_arena_free(&child->outputs[1]);
+    e->account->held -= child->counted;
+}
+
+static void end_children(pith_executor *e, pith_binding *b) {
+    for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
+        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++) end_child(e, b->steps[i].children[s]);
+}
+
 void pith_executor_destroy(pith_executor *e) {
     if (!e) return;
-    for (child *c = e->children; c; c = c->next) {
-        pith_executor_destroy(c->executor);
-        pith_arena_free(&c->outputs[0]);
-        pith_arena_free(&c->outputs[1]);
+    for (size_t i = 0; i < e->binding_count; i++) {
+        end_children(e, e->bindings[i]);
+        pith_arena_free(&e->bindings[i]->arena);
     }
-    for (int i = 0; i < BINDINGS; i++) pith_arena_free(&e->bindings[i].arena);
+    e->plan->backend->free(e->backend_context, e->buffer);
+    e->plan->backend->close(e->backend_context);
+    e->account->held -= e->buffer_bytes + e->late_counted;
     pith_arena_free(&e->late);
-    pith_arena_free(&e->own);
-    if (e->buffer) e->plan->backend->free(e->backend, e->buffer);
-    e->plan->backend->close(e->backend);
-    pith_memory_free(e->options.allocator, e);
+    pith_arena_free(&e->scratch);
+    pith_arena_free(&e->arena);
+    pith_allocator allocator = e->allocator;
+    pith_memory_free(&allocator, e);
 }
 
-/* ---- running ---- */
+/* ---- bindings ---- */
 
-static bool same_inputs(const pith_binding *b, const pith_tensor *inputs, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const pith_tensor *a = &b->inputs[i], *t = &inputs[i];
-        if (a->dtype != t->dtype || a->rank != t->rank || memcmp(a->dims, t->dims, sizeof *t->dims * (size_t)t->rank) != 0)
-            return false;
+static bool same_port(const pith_tensor *a, const pith_tensor *b) {
+    return a->dtype == b->dtype && a->rank == b->rank && a->bytes >= b->bytes &&
+           (a->dtype == PITH_SEQUENCE || a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
+static pith_binding *find_binding(pith_executor *e, int threads) {
+    size_t ports = pith_plan_port_count(e->plan);
+    for (size_t i = 0; i < e->binding_count; i++) {
+        pith_binding *b = e->bindings[i];
+        size_t p = 0;
+        while (b->threads == threads && p < ports && same_port(&e->ports[p], &b->ports[p])) p++;
+        if (b->threads == threads && p == ports) return b;
     }
-    return true;
+    return NULL;
 }
 
-static pith_status find_binding(pith_binding **binding, struct pith_executor *e, const pith_tensor *inputs, pith_error *err) {
-    size_t count = e->plan->graph->input_count + e->plan->graph->capture_count;
-    pith_binding *oldest = &e->bindings[0];
-    for (int i = 0; i < BINDINGS; i++) {
-        pith_binding *b = &e->bindings[i];
-        if (b->last_used && b->threads == e->exec.threads && same_inputs(b, inputs, count)) {
-            b->last_used = ++e->clock;
-            *binding = b;
-            return PITH_OK;
+/* An empty binding at the end of the list: a new one, or the one unused for longest. */
+static pith_binding *take_binding(pith_executor *e) {
+    if (e->binding_count < MAX_BINDINGS) {
+        pith_binding *b = pith_arena_array(&e->arena, 1, sizeof *b);
+        if (!b) return NULL;
+        pith_arena_init(&b->arena, &e->allocator);
+        return e->bindings[e->binding_count++] = b;
+    }
+    size_t oldest = 0, last = e->binding_count - 1;
+    for (size_t i = 1; i < e->binding_count; i++)
+        if (e->bindings[i]->last_used < e->bindings[oldest]->last_used) oldest = i;
+    pith_binding *b = e->bindings[oldest];
+    e->bindings[oldest] = e->bindings[last];
+    e->bindings[last] = b;
+    end_children(e, b);
+    pith_arena arena = b->arena;
+    pith_arena_reset(&arena);
+    *b = (pith_binding){ .arena = arena };
+    return b;
+}
+
+static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, pith_error *err) {
+    pith_binding *b = find_binding(e, threads);
+    if (!b) {
+        b = take_binding(e);
+        if (!b) return pith_fail_memory(err, sizeof(pith_binding));
+        pith_bind how = { .plan = e->plan, .backend_context = e->backend_context, .ports = e->ports,
+                          .outer_symbols = e->outer_symbols, .threads = threads, .scratch = &e->scratch, .err = err };
+        pith_arena_reset(&e->scratch);
+        pith_status status = pith_binding_make(b, &how);
+        if (status) {
+            pith_arena arena = b->arena;
+            pith_arena_reset(&arena);
+            *b = (pith_binding){ .arena = arena, .threads = -1 };
+            return status;
         }
-        if (b->last_used < oldest->last_used) oldest = b;
     }
-    e->memory = &oldest->arena;
-    pith_status status = pith_bind(oldest, e->plan, inputs, &e->exec, e->options.memory_limit, err);
-    e->memory = &e->late;
-    if (status) return status;
-    oldest->last_used = ++e->clock;
-    *binding = oldest;
+    b->last_used = ++e->clock;
+    *out = b;
     return PITH_OK;
 }
 
-static pith_status grow_buffer(struct pith_executor *e, size_t bytes, pith_error *err) {
-    if (bytes <= e->buffer_bytes) return PITH_OK;
-    void *buffer = e->plan->backend->alloc(e->backend, bytes);
-    if (!buffer) return pith_fail_memory(err, bytes);
-    if (e->buffer) e->plan->backend->free(e->backend, e->buffer);
-    e->buffer = buffer;
-    e->buffer_bytes = bytes;
+/* Inputs may lie anywhere; operators may rely on their type's alignment. */
+static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_error *err) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        pith_tensor *t = &e->ports[p];
+        *t = ports[p];
+        const pith_value *value = pith_plan_port(e->plan, p);
+        const pith_tensor *fixed = value->type.data;
+        if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
+            if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || memcmp(t->data, fixed->data, fixed->bytes)) {
+                return pith_fail(err, PITH_ERR_UNSUPPORTED, "input '" PITH_STR_FMT "' has a default, which the plan was made for; "
+                                 "it cannot be fed another value", PITH_STR_ARG(value->name));
+            }
+        }
+        size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+        if (t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0) continue;
+        t->data = late_alloc(e, t->bytes);
+        if (!t->data) return pith_fail_memory(err, t->bytes);
+        memcpy(t->data, ports[p].data, t->bytes);
+    }
     return PITH_OK;
 }
 
-static uint64_t now(void) {
+static void set_addresses(pith_executor *e, pith_binding *b) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        const pith_value *value = pith_plan_port(e->plan, p);
+        if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
+    }
+    for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
+    if (b->base == e->buffer) return;
+    for (size_t i = 0; i < b->placed_count; i++) b->placed[i].tensor->data = (char *)e->buffer + b->placed[i].offset;
+    b->base = e->buffer;
+}
+
+/* ---- steps ---- */
+
+static void *run_alloc(pith_exec *exec, size_t bytes) { return late_alloc(((running *)exec)->executor, bytes); }
+
+static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+                             const volatile int *cancel, pith_error *err);
+
+static pith_status make_child(pith_child **out, running *r, const pith_plan *plan, pith_error *err) {
+    pith_child *child = pith_arena_array(&r->binding->arena, 1, sizeof *child);
+    if (!child) return pith_fail_memory(err, sizeof *child);
+    pith_arena_init(&child->outputs[0], &r->executor->allocator);
+    pith_arena_init(&child->outputs[1], &r->executor->allocator);
+    PITH_TRY(create(&child->executor, plan, &r->executor->options, r->executor, r->binding->symbols, err));
+    *out = child;
+    return PITH_OK;
+}
+
+/* Contents included: items of sequences, characters of strings. */
+static pith_status copy_tensor(pith_tensor *to, const pith_tensor *from, pith_arena *arena, pith_error *err) {
+    *to = *from;
+    to->data = pith_arena_alloc64(arena, from->bytes);
+    if (!to->data) return pith_fail_memory(err, from->bytes);
+    if (from->bytes) memcpy(to->data, from->data, from->bytes);
+    if (from->dtype == PITH_SEQUENCE) {
+        pith_tensor *items = to->data;
+        for (int64_t i = 0; i < from->dims[0]; i++) {
+            pith_tensor item = items[i];
+            PITH_TRY(copy_tensor(&items[i], &item, arena, err));
+        }
+    } else if (from->dtype == PITH_STRING) {
+        pith_str *strings = to->data;
+        for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
+            size_t size = strings[i].size;
+            strings[i] = pith_arena_str(arena, strings[i]);
+            if (!strings[i].data) return pith_fail_memory(err, size);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count, pith_error *err) {
+    pith_arena *arena = &child->outputs[child->turn ^= 1];
+    pith_status status = PITH_OK;
+    pith_arena_reset(arena);
+    arena->limit = e->options.memory_limit;
+    for (size_t i = 0; i < count && !status; i++) {
+        pith_tensor own = outputs[i];
+        status = copy_tensor(&outputs[i], &own, arena, err);
+    }
+    size_t total = child->outputs[0].total + child->outputs[1].total;
+    e->account->held += total - child->counted;
+    child->counted = total;
+    return status;
+}
+
+static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
+                                size_t input_count, pith_tensor *outputs, size_t output_count) {
+    running *r = (running *)exec;
+    const pith_step *step = &r->executor->plan->steps[r->step];
+    size_t which = 0;
+    while (which < step->subplan_count && !pith_str_is(step->subplans[which].attribute, attribute)) which++;
+    if (which == step->subplan_count) return pith_fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
+    const pith_plan *plan = step->subplans[which].plan;
+    if (input_count != plan->graph->input_count || output_count != plan->graph->output_count) {
+        return pith_fail(run->err, PITH_ERR_FORMAT, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
+                         plan->graph->input_count, plan->graph->output_count, input_count, output_count);
+    }
+    pith_child **child = &r->binding->steps[r->step].children[which];
+    if (!*child) PITH_TRY(make_child(child, r, plan, run->err));
+    pith_executor *e = (*child)->executor;
+    size_t captures = plan->graph->capture_count;
+    for (size_t i = 0; i < input_count; i++) e->given[i] = inputs[i];
+    for (size_t i = 0; i < captures; i++) {
+        const pith_tensor *outer = run->in[(size_t)run->in_count - captures + i];
+        e->given[input_count + i] = outer ? *outer : (pith_tensor){ .dtype = PITH_UNDEFINED };
+    }
+    pith_status status = run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
+    if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(run->err, status, "%s: ", attribute);
+    return keep_outputs(r->executor, *child, outputs, output_count, run->err);
+}
+
+static pith_status check_late(const pith_step *step, const pith_run *run) {
+    for (int i = 0; i < step->out_count; i++) {
+        if (!run->out[i]) continue;
+        int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
+        if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d got no shape", i);
+        if (loaded && loaded != PITH_NONE && now != loaded) {
+            return pith_fail(run->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(now), pith_dtype_name(loaded));
+        }
+    }
+    return PITH_OK;
+}
+
+/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be run. */
+static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_run *run, bool *view) {
+    const pith_op *op = step->node->op;
+    pith_infer c = { .node = step->node, .in = e->in, .out = e->out, .in_count = step->in_count, .out_count = step->out_count,
+                     .arena = &e->late, .err = run->err };
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_tensor *t = run->in[i];
+        e->in[i] = NULL;
+        if (!t) continue;
+        pith_type_of_tensor(&e->types[i], t);
+        if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;
+        e->in[i] = &e->types[i];
+    }
+    PITH_TRY(pith_step_infer(step, &c));
+    *view = op->flags & PITH_OP_VIEW;
+    for (int i = 0; i < step->out_count; i++) {
+        pith_tensor *t = run->out[i];
+        if (!t) continue;
+        bool settled = pith_type_is_plain(&e->out[i]) && !(op->flags & PITH_OP_LATE);
+        *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
+        if (!settled) {
+            if (op->flags & PITH_OP_LATE || step->subplan_count) continue;
+            char place[256];
+            return pith_fail(run->err, PITH_ERR_RUN, "%s: the shape of output %d does not follow from the inputs",
+                             pith_node_place(step->node, place, sizeof place), i);
+        }
+        PITH_TRY(pith_tensor_shape(t, &e->out[i], step, run->err));
+        bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
+        t->data = shown ? run->in[0]->data : late_alloc(e, t->bytes);
+        if (!t->data) return pith_fail_memory(run->err, t->bytes);
+        if (!shown && t->dtype == PITH_STRING) memset(t->data, 0, t->bytes);
+    }
+    size_t scratch = 0;
+    char place[256];
+    if (*view || !op->scratch) return PITH_OK;
+    pith_status status = op->scratch(&c, step->state, run->exec->threads, &scratch);
+    if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+    run->scratch = late_alloc(e, scratch);
+    return run->scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
+}
+
+static uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static pith_status run_step(struct pith_executor *e, pith_binding *b, pith_bound_step *s, pith_error *err) {
-    const pith_step *step = &e->plan->steps[s->index];
-    const pith_node *node = step->node;
-    pith_run *r = &s->run;
-    r->exec = &e->exec;
-    r->err = err;
-    uint64_t begin = e->options.trace ? now() : 0;
-    if (s->kind == PITH_BOUND_LATE) {
-        PITH_TRY(pith_bind_late(b, e->plan, s, &e->exec, &e->late, err));
-    } else {
-        for (int i = 0; i < r->out_count; i++) {
-            if (!r->out[i]) continue;
-            uint32_t id = node->outputs[i]->id;
-            r->out[i]->data = b->places[id] == PITH_PLACE_VIEW ? b->tensors[b->aliases[id]].data
-                                                               : (char *)e->buffer + b->offsets[id];
-        }
-        r->scratch = s->scratch_bytes ? (char *)e->buffer + s->scratch_offset : NULL;
-    }
-    if (!(node->op->flags & PITH_OP_VIEW)) {
-        pith_status status = step->backend->run(e->backend, r);
-        if (status) {
-            char place[256];
-            return pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place));
-        }
+static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
+    pith_executor *e = r->executor;
+    pith_run run = { .node = step->node, .state = step->state, .in = bound->in, .out = bound->out, .in_count = step->in_count,
+                     .out_count = step->out_count, .scratch = (char *)e->buffer + bound->scratch, .exec = &r->exec, .plan = step,
+                     .err = err };
+    bool view = false;
+    uint64_t begin = e->options.trace ? now_ns() : 0;
+    if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
+    if (!view) {
+        pith_status status = step->backend->run(e->backend_context, &run);
+        if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
+        char place[256];
+        if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
     if (e->options.trace) {
-        pith_trace_event event = { .step = step, .begin_ns = begin, .end_ns = now(), .run = r };
+        pith_trace_event event = { .step = step, .begin_ns = begin, .end_ns = now_ns(), .run = &run };
         e->options.trace(e->options.trace_context, &event);
     }
     return PITH_OK;
 }
 
-/* inputs: the graph's, then its captures. The results stay in the newest binding's tensors. */
-static pith_status run_graph(struct pith_executor *e, const pith_tensor *inputs, pith_error *err) {
-    const pith_graph *graph = e->plan->graph;
-    pith_binding *b;
-    pith_arena_reset(&e->late);
-    PITH_TRY(find_binding(&b, e, inputs, err));
-    PITH_TRY(grow_buffer(e, b->buffer_bytes, err));
-    for (size_t i = 0; i < graph->input_count + graph->capture_count; i++) {
-        const pith_value *value = i < graph->input_count ? graph->inputs[i] : graph->captures[i - graph->input_count];
-        if (b->places[value->id] != PITH_PLACE_INPUT) continue;
-        b->tensors[value->id] = inputs[i];
+/* ports: the graph's inputs, then its captures. */
+static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+                             const volatile int *cancel, pith_error *err) {
+    reset_late(e);
+    pith_binding *b = NULL;
+    PITH_TRY(set_ports(e, ports, err));
+    PITH_TRY(get_binding(e, threads, &b, err));
+    PITH_TRY(reserve_buffer(e, b->buffer_bytes, err));
+    set_addresses(e, b);
+    running r = { .exec = { .threads = threads, .isa = e->plan->isa, .cancel = cancel, .loop_limit = e->options.loop_limit,
+                            .alloc = run_alloc, .subgraph = run_subgraph },
+                  .executor = e, .binding = b };
+    for (r.step = 0; r.step < e->plan->step_count; r.step++) {
+        if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        const pith_bound_step *bound = &b->steps[r.step];
+        if (bound->mode != PITH_BOUND_SKIP) PITH_TRY(run_step(&r, &e->plan->steps[r.step], bound, err));
     }
-    for (size_t i = 0; i < b->step_count; i++) {
-        if (e->exec.cancel && *e->exec.cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
-        PITH_TRY(run_step(e, b, &b->steps[i], err));
-    }
-    PITH_TRY(e->plan->backend->finish(e->backend, err));
-    size_t bytes = pith_executor_bytes(e);
-    if (bytes > e->peak_bytes) e->peak_bytes = bytes;
+    PITH_TRY(e->plan->backend->finish(e->backend_context, err));
+    count_late(e);
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->graph->outputs[i]->id];
     return PITH_OK;
 }
 
-pith_status pith_executor_run(pith_executor *e, pith_tensor *outputs, const pith_tensor *inputs, int threads,
+/* Outputs belong to the executor: one that shows an input is copied. */
+static bool is_borrowed(const pith_executor *e, const pith_tensor *output) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        const pith_tensor *port = &e->ports[p];
+        if (port->dtype && output->data && output->data == port->data && port->bytes) return true;
+    }
+    return false;
+}
+
+pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err) {
-    const pith_graph *graph = e->plan->graph;
-    e->exec.threads = threads < 1 ? 1 : threads;
-    e->exec.cancel = cancel;
-    PITH_TRY(run_graph(e, inputs, err));
-    const pith_binding *b = newest_binding(e);
-    for (size_t i = 0; i < graph->output_count; i++) {
-        uint32_t id = graph->outputs[i]->id, root = id;
-        while (b->places[root] == PITH_PLACE_VIEW) root = b->aliases[root];
-        if (b->places[root] == PITH_PLACE_INPUT) PITH_TRY(copy_tensor(&outputs[i], &b->tensors[id], &e->late, err));
-        else outputs[i] = b->tensors[id];
+    PITH_TRY(run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
+    for (size_t i = 0; i < executor->plan->graph->output_count; i++) {
+        if (!is_borrowed(executor, &outputs[i])) continue;
+        pith_tensor borrowed = outputs[i];
+        PITH_TRY(copy_tensor(&outputs[i], &borrowed, &executor->late, err));
+        count_late(executor);
     }
     return PITH_OK;
 }
 
-size_t pith_executor_bytes(const pith_executor *e) {
-    size_t bytes = e->buffer_bytes + e->late.total;
-    for (const child *c = e->children; c; c = c->next)
-        bytes += pith_executor_bytes(c->executor) + c->outputs[0].total + c->outputs[1].total;
-    return bytes;
-}
+size_t pith_executor_bytes(const pith_executor *executor) { return executor->account->held; }
 
-size_t pith_executor_peak_bytes(const pith_executor *e) { return e->peak_bytes; }
+size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->account->peak; }

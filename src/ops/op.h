@@ -63,7 +63,8 @@ typedef struct pith_exec {
     /* 64-byte aligned memory that lives until the end of the run; NULL if out. */
     void *(*alloc)(struct pith_exec *exec, size_t bytes);
     /* Runs the subgraph in the node's graph attribute: inputs are the subgraph's inputs by position; captures are taken
-     * from the node's trailing inputs. outputs are filled and live until the next call for this attribute in this run. */
+     * from the node's trailing inputs. outputs are filled and live until the call after the next one for this
+     * attribute, or the end of the run: what one call gave may be given to the next. */
     pith_status (*subgraph)(struct pith_exec *exec, const struct pith_run *run, const char *attribute,
                             const pith_tensor *inputs, size_t input_count, pith_tensor *outputs, size_t output_count);
 } pith_exec;

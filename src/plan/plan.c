@@ -1,141 +1,218 @@
-/* plan.c - from a finished graph to steps.
+/* plan.c - from a graph to steps.
  *
- * A node becomes a step unless all its outputs are constants, contents that follow from input shapes (evaluated at bind
- * without any kernel), or unused. Weights are packed here, by each operator's prepare. */
+ * Going backward from the outputs, a node becomes a step if somebody needs an output of it that is not known anyway.
+ * Known are constants, and integer tensors whose elements are expressions over the inputs' sizes: whole subgraphs of
+ * shape arithmetic vanish that way. Then every step is prepared on its backend, in order. */
 #include "plan/plan.h"
 
-#include <string.h>
+#include "base/dtype.h"
 
-bool pith_dtype_holds_elems(int dtype) {
-    switch (dtype) {
-    case PITH_I64: case PITH_I32: case PITH_I16: case PITH_I8:
-    case PITH_U64: case PITH_U32: case PITH_U16: case PITH_U8: case PITH_BOOL: return true;
-    default: return false;
-    }
-}
+/* A constant that does not lie at its type's alignment in the file is copied, unless it is so large that sharing the
+ * file's pages matters more; large ones are read by row copies and packing only. */
+#define ALIGN_COPY_MAX ((size_t)1 << 20)
 
-/* Sizes of the symbols that the caller's shapes give: 1 for those, unknown for what only a run can tell. */
-static pith_status probe_symbols(pith_dim **values, const pith_graph *graph, pith_arena *arena, pith_error *err) {
-    size_t count = pith_dims_symbol_count(graph->dims);
-    *values = pith_arena_array(arena, count + 1, sizeof **values);
-    if (!*values) return pith_fail_memory(err, count * sizeof **values);
-    for (size_t i = 0; i < count; i++) (*values)[i] = PITH_DIM_UNKNOWN;
-    if (graph->parent) return PITH_OK; /* the symbols of a subgraph's inputs are its owner's business */
-    for (size_t i = 0; i < graph->input_count; i++) {
-        const pith_type *type = &graph->inputs[i]->type;
-        for (int d = 0; d < type->rank; d++) {
-            int32_t symbol = pith_dim_symbol_index(graph->dims, type->dims[d]);
-            if (symbol >= 0) (*values)[symbol] = 1;
-        }
-    }
-    return PITH_OK;
-}
+typedef struct builder {
+    pith_plan *plan;
+    const pith_graph *graph;
+    pith_arena *arena;
+    void *context; /* of the backend */
+    bool *needed;  /* by value id */
+    uint32_t *last_use;
+    const pith_tensor **constants;
+    pith_error *err;
+} builder;
 
-static bool follows_from_shapes(const pith_graph *graph, const pith_value *value, const pith_dim *symbols) {
-    if (!value->type.elems || value->type.data || !pith_dtype_holds_elems(value->type.dtype)) return false;
-    int64_t count = pith_type_count(&value->type);
-    if (count < 0 || count > PITH_ELEMS_MAX) return false;
-    for (int64_t i = 0; i < count; i++) {
-        pith_dim d = value->type.elems[i];
-        if (!pith_dim_known(d) && !pith_dim_known(pith_dim_eval(graph->dims, d, symbols))) return false;
-    }
+static pith_status out_of_memory(builder *b) { return pith_fail_memory(b->err, 0); }
+
+static bool is_symbolic(const pith_value *value) {
+    const pith_type *type = &value->type;
+    int64_t count = pith_type_count(type);
+    if (!type->elems || value->kind != PITH_VALUE_NODE || count < 0) return false;
+    if (type->dtype != PITH_I64 && type->dtype != PITH_I32) return false;
+    for (int64_t i = 0; i < count; i++)
+        if (type->elems[i] == PITH_DIM_UNKNOWN) return false;
     return true;
 }
 
-static bool is_wanted(const pith_value *value) { return value && (value->user_count || value->output_uses); }
+static bool is_known(const pith_value *value) { return value->type.data || is_symbolic(value); }
 
-static bool is_step(const pith_node *node, const bool *from_shapes) {
-    for (int i = 0; i < node->output_count; i++) {
-        const pith_value *out = node->outputs[i];
-        if (is_wanted(out) && out->kind == PITH_VALUE_NODE && !from_shapes[out->id]) return true;
+/* Marks what is needed; returns how many nodes become steps, which node->mark says of each. */
+static size_t find_needed(builder *b) {
+    size_t steps = 0;
+    for (size_t i = 0; i < b->graph->output_count; i++) b->needed[b->graph->outputs[i]->id] = true;
+    for (pith_node *node = b->graph->last; node; node = node->prev) {
+        node->mark = 0;
+        for (int i = 0; i < node->output_count; i++) {
+            const pith_value *value = node->outputs[i];
+            if (value && b->needed[value->id] && !is_known(value)) node->mark = 1;
+        }
+        if (!node->mark) continue;
+        steps++;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i]) b->needed[node->inputs[i]->id] = true;
     }
-    return false;
+    return steps;
 }
 
-static pith_status prepare_step(pith_plan *plan, pith_step *step, uint32_t *read, pith_arena *arena, pith_error *err) {
-    const pith_node *node = step->node;
-    const pith_type **types = pith_arena_array(arena, (size_t)node->input_count + 1, sizeof *types);
-    pith_type *out = pith_arena_array(arena, (size_t)node->output_count + 1, sizeof *out);
-    if (!types || !out) return pith_fail_memory(err, sizeof *out * (size_t)node->output_count);
-    for (int i = 0; i < node->input_count; i++) types[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
-    for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i]) out[i] = node->outputs[i]->type;
-        else pith_type_init(&out[i]);
+static size_t alignment_of(int dtype) {
+    size_t bytes = (size_t)pith_dtype_bits(dtype) / 8;
+    return bytes > 8 ? 8 : bytes ? bytes : 1;
+}
+
+static pith_status add_constant(builder *b, const pith_value *value) {
+    const pith_tensor *tensor = value->type.data;
+    if ((uintptr_t)tensor->data % alignment_of(tensor->dtype) && tensor->bytes <= ALIGN_COPY_MAX) {
+        pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
+        if (!copy) return out_of_memory(b);
+        *copy = *tensor;
+        copy->data = pith_arena_alloc64(b->arena, tensor->bytes);
+        if (!copy->data) return out_of_memory(b);
+        memcpy(copy->data, tensor->data, tensor->bytes);
+        tensor = copy;
     }
-    pith_prepare c = { .node = node, .in = types, .out = out, .in_count = node->input_count,
-                       .out_count = node->output_count, .isa = plan->isa, .arena = arena, .err = err };
-    pith_status status = step->backend->prepare(NULL, &c);
-    if (status) {
-        char place[256];
-        return pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place));
-    }
-    step->state = c.state;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] && !(i < 32 && c.consumed >> i & 1)) read[node->inputs[i]->id] = 1;
+    b->constants[value->id] = tensor;
     return PITH_OK;
 }
 
-static pith_status build_subplans(pith_step *step, pith_arena *arena, pith_error *err) {
+static pith_status find_known(builder *b) {
+    size_t symbolic = 0;
+    for (size_t i = 0; i < b->graph->value_count; i++)
+        if (b->needed[i] && !b->graph->values[i]->type.data && is_symbolic(b->graph->values[i])) symbolic++;
+    const pith_value **list = pith_arena_array(b->arena, symbolic, sizeof *list);
+    if (!list) return out_of_memory(b);
+    b->plan->symbolic = list;
+    for (size_t i = 0; i < b->graph->value_count; i++) {
+        const pith_value *value = b->graph->values[i];
+        if (!b->needed[i]) continue;
+        if (value->type.data) PITH_TRY(add_constant(b, value));
+        else if (is_symbolic(value)) list[b->plan->symbolic_count++] = value;
+    }
+    return PITH_OK;
+}
+
+/* ---- steps ---- */
+
+static pith_status plan_subgraphs(builder *b, pith_step *step) {
     const pith_node *node = step->node;
     size_t count = 0;
     for (size_t i = 0; i < node->attr_count; i++) count += node->attrs[i].kind == PITH_ATTR_GRAPH;
     if (!count) return PITH_OK;
-    step->subplans = pith_arena_array(arena, count, sizeof *step->subplans);
-    if (!step->subplans) return pith_fail_memory(err, count * sizeof *step->subplans);
+    step->subplans = pith_arena_array(b->arena, count, sizeof *step->subplans);
+    if (!step->subplans) return out_of_memory(b);
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
-        pith_subplan *sub = &step->subplans[step->subplan_count++];
-        sub->attribute = node->attrs[i].name;
-        PITH_TRY(pith_plan_build(&sub->plan, node->attrs[i].graph, arena, err));
+        step->subplans[step->subplan_count].attribute = node->attrs[i].name;
+        PITH_TRY(pith_plan_build(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->arena, b->err));
+        b->plan->packed_bytes += step->subplans[step->subplan_count++].plan->packed_bytes;
     }
     return PITH_OK;
 }
 
-/* Constants every user of which packed them. */
-static pith_status list_consumed(pith_plan *plan, const uint32_t *read, pith_arena *arena, pith_error *err) {
-    const pith_graph *graph = plan->graph;
-    plan->consumed = pith_arena_array(arena, graph->value_count + 1, sizeof *plan->consumed);
-    if (!plan->consumed) return pith_fail_memory(err, graph->value_count * sizeof *plan->consumed);
-    for (size_t i = 0; i < graph->value_count; i++) {
-        const pith_value *value = graph->values[i];
-        if (value->kind != PITH_VALUE_CONST || !value->user_count || value->output_uses || read[i]) continue;
-        plan->consumed[plan->consumed_count++] = (pith_consumed){ value->type.data->data, value->type.data->bytes };
+static pith_status prepare_step(builder *b, pith_step *step, bool *read_later) {
+    const pith_node *node = step->node;
+    pith_arena scratch;
+    pith_arena_init(&scratch, b->arena->allocator);
+    size_t ins = (size_t)node->input_count, outs = (size_t)node->output_count;
+    const pith_type **in = pith_arena_array(&scratch, ins, sizeof *in);
+    pith_type *types = pith_arena_array(&scratch, ins + outs, sizeof *types);
+    pith_status status = PITH_ERR_MEMORY;
+    if (!in || !types) {
+        pith_fail_memory(b->err, (ins + outs) * sizeof *types);
+        goto out;
     }
+    for (size_t i = 0; i < ins; i++) {
+        if (!node->inputs[i]) continue;
+        types[i] = node->inputs[i]->type;
+        if (types[i].data) types[i].data = b->constants[node->inputs[i]->id];
+        in[i] = &types[i];
+    }
+    for (size_t i = 0; i < outs; i++) {
+        if (node->outputs[i]) types[ins + i] = node->outputs[i]->type;
+        else pith_type_init(&types[ins + i]);
+    }
+    pith_prepare c = { .node = node, .in = in, .out = types + ins, .in_count = node->input_count,
+                       .out_count = node->output_count, .isa = b->plan->isa, .arena = b->arena, .err = b->err };
+    size_t before = b->arena->total;
+    status = step->backend->prepare(b->context, &c);
+    b->plan->packed_bytes += b->arena->total - before;
+    step->state = c.state;
+    for (size_t i = 0; i < ins; i++)
+        if (node->inputs[i] && (i >= 32 || !(c.consumed >> i & 1))) read_later[node->inputs[i]->id] = true;
+out:
+    pith_arena_free(&scratch);
+    char place[256];
+    return status ? pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
+}
+
+static pith_status add_step(builder *b, const pith_node *node, bool *read_later) {
+    pith_plan *plan = b->plan;
+    uint32_t index = (uint32_t)plan->step_count;
+    pith_step *step = &plan->steps[plan->step_count++];
+    *step = (pith_step){ .node = node, .backend = plan->backend, .in = (const pith_value *const *)node->inputs,
+                         .out = (const pith_value *const *)node->outputs, .in_count = node->input_count,
+                         .out_count = node->output_count };
+    char place[256];
+    if (!step->backend->supports(b->context, node)) {
+        return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: cannot run on %s",
+                         pith_node_place(node, place, sizeof place), step->backend->name);
+    }
+    if ((size_t)node->input_count > plan->widest_in) plan->widest_in = (size_t)node->input_count;
+    if ((size_t)node->output_count > plan->widest_out) plan->widest_out = (size_t)node->output_count;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i]) b->last_use[node->inputs[i]->id] = index;
+    pith_status status = plan_subgraphs(b, step);
+    if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+    return prepare_step(b, step, read_later);
+}
+
+/* Constants that only packing read, and that still lie where the file has them. */
+static pith_status find_consumed(builder *b, const bool *read_later) {
+    pith_consumed *spans = pith_arena_array(b->arena, b->graph->value_count, sizeof *spans);
+    if (!spans) return out_of_memory(b);
+    for (size_t i = 0; i < b->graph->value_count; i++) {
+        const pith_tensor *data = b->graph->values[i]->type.data;
+        if (!data || b->constants[i] != data || read_later[i] || b->last_use[i] >= b->plan->step_count) continue;
+        spans[b->plan->consumed_count++] = (pith_consumed){ data->data, data->bytes };
+    }
+    b->plan->consumed = spans;
     return PITH_OK;
 }
 
-pith_status pith_plan_build(pith_plan **out, const pith_graph *graph, pith_arena *arena, pith_error *err) {
-    size_t before = arena->total;
-    pith_plan *plan = pith_arena_array(arena, 1, sizeof *plan);
-    if (!plan) return pith_fail_memory(err, sizeof *plan);
-    *plan = (pith_plan){ .graph = graph, .backend = &pith_backend_cpu, .isa = pith_cpu_get()->isa };
-    plan->steps = pith_arena_array(arena, graph->node_count + 1, sizeof *plan->steps);
-    plan->last_use = pith_arena_array(arena, graph->value_count + 1, sizeof *plan->last_use);
-    plan->from_shapes = pith_arena_array(arena, graph->value_count + 1, sizeof *plan->from_shapes);
-    uint32_t *read = pith_arena_array(arena, graph->value_count + 1, sizeof *read);
-    if (!plan->steps || !plan->last_use || !plan->from_shapes || !read)
-        return pith_fail_memory(err, graph->value_count * sizeof *read);
+static pith_status build(builder *b) {
+    size_t values = b->graph->value_count;
+    b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
+    b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
+    b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
+    bool *read_later = pith_arena_array(b->arena, values, sizeof *read_later);
+    if (!b->needed || !b->last_use || !b->constants || !read_later) return out_of_memory(b);
+    memset(b->last_use, 0xFF, values * sizeof *b->last_use);
+    size_t steps = find_needed(b);
+    if (steps >= UINT32_MAX) return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "too many nodes");
+    b->plan->steps = pith_arena_array(b->arena, steps, sizeof *b->plan->steps);
+    if (!b->plan->steps) return out_of_memory(b);
+    PITH_TRY(find_known(b));
+    for (const pith_node *node = b->graph->first; node; node = node->next)
+        if (node->mark) PITH_TRY(add_step(b, node, read_later));
+    for (size_t i = 0; i < b->graph->output_count; i++) {
+        b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
+    }
+    b->plan->last_use = b->last_use;
+    b->plan->constants = b->constants;
+    return find_consumed(b, read_later);
+}
 
-    pith_dim *symbols;
-    PITH_TRY(probe_symbols(&symbols, graph, arena, err));
-    for (size_t i = 0; i < graph->value_count; i++) {
-        plan->last_use[i] = PITH_NEVER_USED;
-        const pith_value *value = graph->values[i];
-        plan->from_shapes[i] = value->kind == PITH_VALUE_NODE && follows_from_shapes(graph, value, symbols);
-    }
-    for (const pith_node *node = graph->first; node; node = node->next) {
-        if (!is_step(node, plan->from_shapes)) continue;
-        pith_step *step = &plan->steps[plan->step_count];
-        *step = (pith_step){ .node = node, .backend = plan->backend };
-        PITH_TRY(prepare_step(plan, step, read, arena, err));
-        PITH_TRY(build_subplans(step, arena, err));
-        for (int i = 0; i < node->input_count; i++)
-            if (node->inputs[i]) plan->last_use[node->inputs[i]->id] = (uint32_t)plan->step_count;
-        plan->step_count++;
-    }
-    for (size_t i = 0; i < graph->output_count; i++) plan->last_use[graph->outputs[i]->id] = (uint32_t)plan->step_count;
-    PITH_TRY(list_consumed(plan, read, arena, err));
-    plan->packed_bytes = arena->total - before;
-    *out = plan;
+pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, pith_arena *arena, pith_error *err) {
+    pith_plan *p = pith_arena_array(arena, 1, sizeof *p);
+    if (!p) return pith_fail_memory(err, sizeof *p);
+    builder b = { .plan = p, .graph = graph, .arena = arena, .err = err };
+    p->graph = graph;
+    p->backend = &pith_backend_cpu;
+    p->arena = arena;
+    p->isa = pith_cpu_get()->isa;
+    PITH_TRY(p->backend->open(&b.context, arena->allocator, err));
+    pith_status status = build(&b);
+    p->backend->close(b.context);
+    if (status) return status;
+    *plan = p;
     return PITH_OK;
 }

@@ -12,42 +12,44 @@ typedef struct pith_subplan {
     pith_plan *plan;
 } pith_subplan;
 
-typedef struct pith_step {
-    const pith_node *node;
-    const pith_backend *backend;
-    const void *state; /* what prepare made */
-    pith_subplan *subplans;
-    size_t subplan_count;
-} pith_step;
-
-/* A constant that was packed and that no step reads any more. */
+/* A constant that was packed and is not read again: its file pages may be given back. */
 typedef struct pith_consumed {
     const void *data;
     size_t bytes;
 } pith_consumed;
 
-#define PITH_NEVER_USED UINT32_MAX
+typedef struct pith_step {
+    const pith_node *node;
+    const pith_backend *backend;
+    const void *state; /* what prepare made */
+    const pith_value *const *in;
+    const pith_value *const *out;
+    int32_t in_count, out_count;
+    pith_subplan *subplans; /* one per graph attribute of the node */
+    size_t subplan_count;
+} pith_step;
 
 struct pith_plan {
     const pith_graph *graph;
-    const pith_backend *backend; /* whose memory activations live in */
+    const pith_backend *backend; /* whose memory activations lie in */
     pith_step *steps;
     size_t step_count;
-    /* By value id: the last step that reads it; step_count for graph outputs; PITH_NEVER_USED. */
-    uint32_t *last_use;
-    /* By value id: its contents follow from the input shapes alone (type.elems can be evaluated at bind); the nodes that
-     * would compute nothing else are no steps. */
-    bool *from_shapes;
-    pith_consumed *consumed;
+    size_t widest_in, widest_out; /* most inputs and outputs of a step */
+    /* By value id: contents known at load, aligned for their type, or NULL. */
+    const pith_tensor *const *constants;
+    /* Values whose contents follow from the sizes of the inputs alone (type.elems); no step makes them. */
+    const pith_value *const *symbolic;
+    size_t symbolic_count;
+    const pith_consumed *consumed;
     size_t consumed_count;
-    size_t packed_bytes; /* of states and packed weights */
+    const uint32_t *last_use; /* by value id: index of the last step that reads it; step_count for outputs; UINT32_MAX never */
+    pith_arena *arena;
     pith_isa isa;
+    size_t packed_bytes;
 };
 
-/* The graph must be bound and inferred, and must not change afterwards. Everything is allocated from arena. */
+/* The graph must be bound and inferred. Everything is allocated from arena. Nodes that no output needs, and those whose
+ * outputs are constants or follow from the inputs' sizes, are left out. */
 pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, pith_arena *arena, pith_error *err);
-
-/* Integer contents of this dtype can be made from pith_dim elements. */
-bool pith_dtype_holds_elems(int dtype);
 
 #endif

@@ -1,0 +1,19 @@
+/* place.h - offsets in one buffer for memory whose life times are known. */
+#ifndef PITH_EXEC_PLACE_H
+#define PITH_EXEC_PLACE_H
+
+#include "base/memory.h"
+#include "base/error.h"
+
+/* In use from step begin to step end, both included; end may be the number of steps: to the very end. */
+typedef struct pith_slot {
+    size_t bytes;
+    size_t offset; /* result, a multiple of 64 */
+    uint32_t begin, end;
+} pith_slot;
+
+/* slots are sorted by begin. total: bytes the buffer must have. scratch is only used during the call.
+ * PITH_ERR_MEMORY if the total overflows or memory is out. */
+pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_t *total, pith_arena *scratch);
+
+#endif
