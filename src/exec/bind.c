@@ -324,7 +324,6 @@ static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bo
         if (!bound->out[i]) continue;
         bound->out[i]->data = pith_arena_alloc64(arena, bound->out[i]->bytes);
         if (!bound->out[i]->data) return out_of_memory(k);
-        if (bound->out[i]->dtype == PITH_STRING) memset(bound->out[i]->data, 0, bound->out[i]->bytes);
     }
     pith_status status = step->backend->run(k->how->backend_context, &run);
     if (status) return fail_place(status, step, k->err);

@@ -46,7 +46,6 @@ struct pith_executor {
     pith_tensor *ports;    /* of this run, aligned */
     const pith_type **in;  /* for late steps: in points into types */
     pith_type *types, *out;
-    bool late_scattered;   /* the last run needed more than one chunk */
 };
 
 /* What operators see; step is the one that runs. */
@@ -73,14 +72,13 @@ static void limit_late(pith_executor *e) {
 
 static void reset_late(pith_executor *e) {
     size_t total = e->late.total;
-    e->late.limit = 0;
-    if (e->late_scattered) {
-        pith_arena_free(&e->late);
-        limit_late(e);
-        (void)pith_arena_alloc(&e->late, total);
-        e->late_scattered = false;
-    }
     pith_arena_reset(&e->late);
+    limit_late(e);
+    if (e->late.total < total) {
+        pith_arena_free(&e->late);
+        (void)pith_arena_alloc(&e->late, total);
+        pith_arena_reset(&e->late);
+    }
     count_late(e);
     limit_late(e);
 }
@@ -88,10 +86,7 @@ static void reset_late(pith_executor *e) {
 static void *late_alloc(pith_executor *e, size_t bytes) {
     size_t before = e->late.total;
     void *memory = pith_arena_alloc64(&e->late, bytes);
-    if (e->late.total != before) {
-        e->late_scattered = e->late_scattered || before;
-        count_late(e);
-    }
+    if (e->late.total != before) count_late(e);
     return memory;
 }
 
@@ -394,7 +389,6 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
         t->data = shown ? run->in[0]->data : late_alloc(e, t->bytes);
         if (!t->data) return pith_fail_memory(run->err, t->bytes);
-        if (!shown && t->dtype == PITH_STRING) memset(t->data, 0, t->bytes);
     }
     size_t scratch = 0;
     char place[256];

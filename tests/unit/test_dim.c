@@ -1,0 +1,164 @@
+/* Symbolic sizes: the normal form, evaluation, bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "graph/dim.h"
+
+static pith_arena arena;
+static pith_dims *dims;
+static pith_dim S, B;
+
+static int setup(void **state) {
+    (void)state;
+    pith_arena_init(&arena, NULL);
+    assert_int_equal(pith_dims_create(&dims, &arena), PITH_OK);
+    S = pith_dim_symbol(dims, PITH_STR("S"));
+    B = pith_dim_symbol(dims, PITH_STR("B"));
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    pith_arena_free(&arena);
+    return 0;
+}
+
+static pith_dim add(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_ADD, a, b); }
+static pith_dim sub(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_SUB, a, b); }
+static pith_dim mul(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_MUL, a, b); }
+static pith_dim floor_div(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, a, b); }
+static pith_dim ceil_div(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_CEIL_DIV, a, b); }
+static pith_dim min(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_MIN, a, b); }
+static pith_dim max(pith_dim a, pith_dim b) { return pith_dim_apply(dims, PITH_DIM_MAX, a, b); }
+
+static pith_dim eval(pith_dim d, int64_t s, int64_t b) { return pith_dim_eval(dims, d, (pith_dim[]){ s, b }); }
+
+static void equal_sizes_are_equal_handles(void **state) {
+    (void)state;
+    assert_true(S != B);
+    assert_int_equal(pith_dim_symbol(dims, PITH_STR("S")), S);
+    assert_int_equal(add(S, 0), S);
+    assert_int_equal(mul(S, 1), S);
+    assert_int_equal(mul(S, 0), 0);
+    assert_int_equal(sub(S, S), 0);
+    assert_int_equal(add(sub(S, 1), 1), S);
+    assert_int_equal(floor_div(mul(S, 12), 12), S);
+    assert_int_equal(floor_div(mul(B, S), S), B);
+    assert_int_equal(floor_div(mul(mul(B, S), 384), mul(S, 32)), mul(B, 12));
+    assert_int_equal(mul(add(S, 1), add(S, -1)), sub(mul(S, S), 1));
+    assert_int_equal(floor_div(sub(mul(S, S), 1), add(S, 1)), sub(S, 1));
+    assert_int_equal(mul(S, B), mul(B, S));
+    assert_int_equal(add(mul(S, B), add(S, 3)), add(3, add(S, mul(B, S))));
+    /* what a stride does to a size: floor((S - 1) / 2) + 1 = floor((S + 1) / 2) = ceil(S / 2) */
+    assert_int_equal(add(floor_div(sub(S, 1), 2), 1), floor_div(add(S, 1), 2));
+    assert_int_equal(ceil_div(S, 2), floor_div(add(S, 1), 2));
+    assert_int_equal(floor_div(add(mul(S, 4), 3), 4), S);
+    assert_int_equal(floor_div(add(mul(S, 4), 3), 2), add(mul(S, 2), 1));
+    pith_dim items[] = { B, S, 12, 32 };
+    assert_int_equal(pith_dim_product(dims, items, 4), mul(mul(B, S), 384));
+    assert_int_equal(pith_dim_product(dims, items, 0), 1);
+}
+
+static void minima_and_maxima(void **state) {
+    (void)state;
+    assert_int_equal(min(S, S), S);
+    assert_int_equal(max(S, add(S, 1)), add(S, 1));
+    assert_int_equal(max(S, 0), S);
+    assert_int_equal(min(0, S), 0);
+    assert_int_equal(min(S, INT64_MAX), S);
+    assert_int_equal(min(B, S), min(S, B));
+    assert_true(min(S, 512) != S);
+    assert_int_equal(eval(min(S, 512), 700, 1), 512);
+    assert_int_equal(eval(min(S, 512), 70, 1), 70);
+    assert_int_equal(max(min(S, 5), 0), min(S, 5));
+}
+
+static void unknown_equals_nothing(void **state) {
+    (void)state;
+    assert_false(pith_dim_equal(PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN));
+    assert_true(pith_dim_equal(S, S));
+    assert_int_equal(add(S, PITH_DIM_UNKNOWN), PITH_DIM_UNKNOWN);
+    assert_int_equal(floor_div(S, 0), PITH_DIM_UNKNOWN);
+    assert_int_equal(floor_div(7, 0), PITH_DIM_UNKNOWN);
+    assert_int_equal(mul(INT64_MAX, 2), PITH_DIM_UNKNOWN);
+    assert_int_equal(pith_dim_apply(NULL, PITH_DIM_ADD, S, 1), PITH_DIM_UNKNOWN);
+    assert_int_equal(pith_dim_apply(NULL, PITH_DIM_FLOOR_DIV, -7, 2), -4);
+    assert_int_equal(pith_dim_apply(NULL, PITH_DIM_CEIL_DIV, -7, 2), -3);
+    assert_int_equal(pith_dim_eval(dims, S, (pith_dim[]){ PITH_DIM_UNKNOWN, 1 }), PITH_DIM_UNKNOWN);
+    assert_int_equal(eval(mul(S, S), INT64_MAX / 2, 1), PITH_DIM_UNKNOWN);
+}
+
+/* Any expression, simplified or not, has the value that plain arithmetic gives. */
+static void evaluation_agrees_with_arithmetic(void **state) {
+    (void)state;
+    uint32_t seed = 1;
+    for (int round = 0; round < 20000; round++) {
+        pith_dim d = S;
+        int64_t s = 1 + round % 13, b = 1 + round % 7, value = s;
+        for (int i = 0; i < 6; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            pith_dim_op op = (pith_dim_op)(seed >> 8) % 7;
+            int64_t number = (int64_t)(seed >> 16 & 7) + 1;
+            bool symbol = seed >> 28 & 1;
+            d = pith_dim_apply(dims, op, d, symbol ? B : number);
+            value = pith_dim_apply(NULL, op, value, symbol ? b : number);
+            if (d == PITH_DIM_UNKNOWN) break;
+            pith_dim found = eval(d, s, b);
+            if (found != value) {
+                char text[256];
+                fail_msg("%s is %lld, not %lld", pith_dim_text(dims, d, text, sizeof text), (long long)found, (long long)value);
+            }
+        }
+    }
+}
+
+static void hostile_expressions_stay_small(void **state) {
+    (void)state;
+    pith_dim d = S;
+    for (int i = 0; i < 200; i++) d = mul(add(d, B), add(d, i));
+    assert_int_equal(d, PITH_DIM_UNKNOWN);
+    d = S;
+    for (int i = 0; i < 100000 && d != PITH_DIM_UNKNOWN; i++) d = min(add(d, i + 2), mul(d, 2));
+    assert_int_equal(d, PITH_DIM_UNKNOWN);
+    assert_true(arena.total < 4u << 20);
+}
+
+static void symbols_and_solving(void **state) {
+    (void)state;
+    int32_t symbol;
+    int64_t size;
+    assert_int_equal(pith_dims_symbol_count(dims), 2);
+    assert_int_equal(pith_dim_symbol_index(dims, B), 1);
+    assert_int_equal(pith_dim_symbol_index(dims, add(B, 1)), -1);
+    assert_int_equal(pith_dim_symbol_index(dims, 4), -1);
+    assert_true(pith_str_is(pith_dims_symbol_name(dims, 0), "S"));
+    assert_true(pith_dim_solve(dims, add(mul(B, 2), 1), 9, &symbol, &size));
+    assert_int_equal(symbol, 1);
+    assert_int_equal(size, 4);
+    assert_false(pith_dim_solve(dims, add(mul(B, 2), 1), 8, &symbol, &size));
+    assert_false(pith_dim_solve(dims, mul(S, B), 8, &symbol, &size));
+    assert_false(pith_dim_solve(dims, add(S, 5), 3, &symbol, &size));
+}
+
+static void text(void **state) {
+    (void)state;
+    char buffer[64];
+    assert_string_equal(pith_dim_text(dims, 384, buffer, sizeof buffer), "384");
+    assert_string_equal(pith_dim_text(dims, PITH_DIM_UNKNOWN, buffer, sizeof buffer), "?");
+    assert_string_equal(pith_dim_text(dims, mul(S, 12), buffer, sizeof buffer), "12*S");
+    assert_string_equal(pith_dim_text(dims, sub(mul(S, B), 3), buffer, sizeof buffer), "S*B - 3");
+    assert_string_equal(pith_dim_text(dims, min(S, 512), buffer, sizeof buffer), "min(S, 512)");
+    assert_int_equal(strlen(pith_dim_text(dims, min(S, 512), buffer, 5)), 4);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles), TEST(minima_and_maxima), TEST(unknown_equals_nothing),
+        TEST(evaluation_agrees_with_arithmetic), TEST(hostile_expressions_stay_small), TEST(symbols_and_solving), TEST(text) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

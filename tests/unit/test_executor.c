@@ -1,0 +1,667 @@
+/* Plan and executor with operators made for the test: life times, views, in place, late shapes, subgraphs, limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+
+/* ---- an allocator that counts, and fails when told ---- */
+
+typedef struct counter {
+    size_t calls, live, fail_at; /* fail_at: number of the call that gets NULL and all after it; 0 never */
+} counter;
+
+static void *count_alloc(void *user, size_t bytes) {
+    counter *c = user;
+    c->calls++;
+    if (c->fail_at && c->calls >= c->fail_at) return NULL;
+    c->live++;
+    return malloc(bytes ? bytes : 1);
+}
+
+static void count_free(void *user, void *memory) {
+    if (memory) ((counter *)user)->live--;
+    free(memory);
+}
+
+/* ---- operators ---- */
+
+static int runs; /* of any operator */
+
+static pith_status same_infer(pith_infer *c) {
+    c->out[0] = *c->in[0];
+    c->out[0].data = NULL;
+    c->out[0].elems = NULL;
+    return PITH_OK;
+}
+
+static pith_status add_infer(pith_infer *c) {
+    c->out[0].dtype = c->in[0]->dtype;
+    return pith_infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
+}
+
+static pith_status add_run(pith_run *r) {
+    const float *a = r->in[0]->data, *b = r->in[1]->data;
+    float *out = r->out[0]->data;
+    int64_t count = pith_tensor_count(r->out[0]), na = pith_tensor_count(r->in[0]), nb = pith_tensor_count(r->in[1]);
+    for (int64_t i = 0; i < count; i++) out[i] = a[i % na] + b[i % nb];
+    runs++;
+    return PITH_OK;
+}
+
+static pith_status negate_run(pith_run *r) {
+    const float *x = r->in[0]->data;
+    float *out = r->out[0]->data;
+    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) out[i] = -x[i];
+    runs++;
+    return PITH_OK;
+}
+
+static pith_status reverse_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    (void)state, (void)threads;
+    *bytes = (size_t)pith_type_count(c->in[0]) * sizeof(float);
+    return PITH_OK;
+}
+
+static pith_status reverse_run(pith_run *r) {
+    int64_t count = pith_tensor_count(r->in[0]);
+    float *copy = r->scratch, *out = r->out[0]->data;
+    memcpy(copy, r->in[0]->data, (size_t)count * sizeof *copy);
+    memset(out, 0xFF, (size_t)count * sizeof *out);
+    for (int64_t i = 0; i < count; i++) out[i] = copy[count - 1 - i];
+    runs++;
+    return PITH_OK;
+}
+
+/* [a, b, …] as [a * b * …]. */
+static pith_status flatten_infer(pith_infer *c) {
+    pith_type_set(&c->out[0], c->in[0]->dtype, 1, (pith_dim[]){ pith_dim_product(c->dims, c->in[0]->dims, c->in[0]->rank) });
+    return PITH_OK;
+}
+
+static pith_status positive_infer(pith_infer *c) {
+    pith_type_set(&c->out[0], c->in[0]->dtype, 1, (pith_dim[]){ PITH_DIM_UNKNOWN });
+    return PITH_OK;
+}
+
+static pith_status positive_run(pith_run *r) {
+    const float *x = r->in[0]->data;
+    int64_t count = pith_tensor_count(r->in[0]), found = 0;
+    for (int64_t i = 0; i < count; i++) found += x[i] > 0;
+    PITH_TRY(pith_run_alloc(r, 0, PITH_F32, 1, &found));
+    float *out = r->out[0]->data;
+    for (int64_t i = 0; i < count; i++)
+        if (x[i] > 0) *out++ = x[i];
+    runs++;
+    return PITH_OK;
+}
+
+/* Zeros of the shape that the input holds. */
+static pith_status zeros_infer(pith_infer *c) {
+    int64_t rank = pith_type_count(c->in[0]);
+    c->out[0].dtype = PITH_F32;
+    if (rank < 0) return PITH_OK;
+    if (rank > PITH_MAX_RANK) return pith_op_fail(c, "rank");
+    c->out[0].rank = (int32_t)rank;
+    for (int64_t i = 0; i < rank; i++)
+        if (!pith_type_elem(c->in[0], i, &c->out[0].dims[i])) c->out[0].dims[i] = PITH_DIM_UNKNOWN;
+    return PITH_OK;
+}
+
+static pith_status zeros_run(pith_run *r) {
+    memset(r->out[0]->data, 0, r->out[0]->bytes);
+    runs++;
+    return PITH_OK;
+}
+
+static pith_status shape_infer(pith_infer *c) {
+    const pith_type *in = c->in[0];
+    pith_type_set(&c->out[0], PITH_I64, 1, (pith_dim[]){ in->rank < 0 ? PITH_DIM_UNKNOWN : in->rank });
+    if (in->rank < 0) return PITH_OK;
+    pith_dim *elems = pith_arena_array(c->arena, (size_t)in->rank, sizeof *elems);
+    if (!elems) return pith_fail_memory(c->err, 0);
+    for (int i = 0; i < in->rank; i++) elems[i] = in->dims[i];
+    c->out[0].elems = elems;
+    return PITH_OK;
+}
+
+static pith_status shape_run(pith_run *r) {
+    memcpy(r->out[0]->data, r->in[0]->dims, r->out[0]->bytes);
+    runs++;
+    return PITH_OK;
+}
+
+/* x, n → body applied n times. */
+static pith_status repeat_infer(pith_infer *c) {
+    pith_type in = *c->in[0], out;
+    PITH_TRY(pith_infer_subgraph(c, "body", &in, 1, &out, 1));
+    c->out[0].dtype = out.dtype;
+    return PITH_OK;
+}
+
+static pith_status repeat_run(pith_run *r) {
+    pith_tensor state = *r->in[0];
+    for (int64_t n = *(const int64_t *)r->in[1]->data; n > 0; n--) {
+        pith_tensor next;
+        PITH_TRY(r->exec->subgraph(r->exec, r, "body", &state, 1, &next, 1));
+        state = next;
+    }
+    *r->out[0] = state;
+    return PITH_OK;
+}
+
+static pith_status fail_run(pith_run *r) { return pith_fail(r->err, PITH_ERR_RUN, "is in a bad mood"); }
+
+static const pith_op op_add = { .name = "Add", .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
+    .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, .infer = add_infer, .run = add_run };
+static const pith_op op_negate = { .name = "Negate", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, .infer = same_infer, .run = negate_run };
+static const pith_op op_reverse = { .name = "Reverse", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = same_infer, .scratch = reverse_scratch, .run = reverse_run };
+static const pith_op op_flatten = { .name = "Flatten", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .flags = PITH_OP_VIEW, .infer = flatten_infer };
+static const pith_op op_positive = { .name = "Positive", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .flags = PITH_OP_LATE, .infer = positive_infer, .run = positive_run };
+static const pith_op op_zeros = { .name = "Zeros", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = zeros_infer, .run = zeros_run };
+static const pith_op op_shape = { .name = "Shape", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .flags = PITH_OP_SHAPE_ONLY, .infer = shape_infer, .run = shape_run };
+static const pith_op op_repeat = { .name = "Repeat", .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
+    .flags = PITH_OP_LATE, .infer = repeat_infer, .run = repeat_run };
+static const pith_op op_fail = { .name = "Fail", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = same_infer, .run = fail_run };
+
+/* ---- a graph under test ---- */
+
+typedef struct fixture {
+    counter count;
+    pith_allocator allocator;
+    pith_arena arena;
+    pith_graph *graph;
+    pith_plan *plan;
+    pith_executor *executor;
+    pith_executor_options options;
+    pith_error err;
+    pith_value *inputs[4], *outputs[4];
+} fixture;
+
+static int setup(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    f->allocator = (pith_allocator){ count_alloc, count_free, &f->count };
+    f->options.allocator = &f->allocator;
+    pith_arena_init(&f->arena, &f->allocator);
+    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
+    f->graph->inputs = f->inputs;
+    f->graph->outputs = f->outputs;
+    runs = 0;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    fixture *f = *state;
+    pith_executor_destroy(f->executor);
+    pith_arena_free(&f->arena);
+    assert_int_equal(f->count.live, 0);
+    free(f);
+    return 0;
+}
+
+/* dims: letters are symbols, digits numbers: "SH", "B4". */
+static pith_value *input(fixture *f, const char *name, int dtype, const char *dims) {
+    pith_value *value = pith_graph_add_value(f->graph, pith_str_of(name), PITH_VALUE_INPUT);
+    value->hint = pith_arena_array(&f->arena, 1, sizeof *value->hint);
+    value->hint->dtype = dtype;
+    for (; dims[value->hint->rank]; value->hint->rank++) {
+        char c = dims[value->hint->rank];
+        pith_str letter = { &dims[value->hint->rank], 1 };
+        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith_dim_symbol(f->graph->dims, letter);
+    }
+    f->inputs[f->graph->input_count++] = value;
+    return value;
+}
+
+static pith_value *apply_in(pith_graph *graph, const pith_op *op, pith_value *a, pith_value *b) {
+    pith_node *node = pith_graph_add_node(graph, NULL, "", op->name, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1);
+    node->op = op;
+    return node->outputs[0];
+}
+
+static pith_value *apply(fixture *f, const pith_op *op, pith_value *a, pith_value *b) { return apply_in(f->graph, op, a, b); }
+
+static void output(fixture *f, pith_value *value) {
+    f->outputs[f->graph->output_count++] = value;
+    value->output_uses++;
+}
+
+static pith_status build(fixture *f) {
+    PITH_TRY(pith_graph_check(f->graph, &f->err));
+    PITH_TRY(pith_ops_infer(f->graph, false, &f->err));
+    PITH_TRY(pith_plan_build(&f->plan, f->graph, &f->arena, &f->err));
+    return pith_executor_create(&f->executor, f->plan, &f->options, &f->err);
+}
+
+static pith_tensor floats(float *data, int rank, int64_t a, int64_t b) {
+    pith_tensor t = { .data = data, .dtype = PITH_F32, .rank = rank, .dims = { a, b } };
+    t.bytes = (size_t)(a * (rank > 1 ? b : 1)) * sizeof *data;
+    return t;
+}
+
+static pith_tensor ints(int64_t *data, int64_t count) {
+    return (pith_tensor){ .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_I64, .rank = 1, .dims = { count } };
+}
+
+static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in) {
+    if (pith_executor_run(f->executor, out, in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+}
+
+static void fill(float *data, int count) {
+    for (int i = 0; i < count; i++) data[i] = (float)(i - count / 3);
+}
+
+/* ---- tests ---- */
+
+static void steady_state_allocates_nothing(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *n = apply(f, &op_negate, x, NULL);
+    pith_value *r = apply(f, &op_reverse, n, NULL);
+    output(f, apply(f, &op_add, r, n));
+    assert_int_equal(build(f), PITH_OK);
+    static float data[600];
+    fill(data, 600);
+    pith_tensor out[1], shapes[] = { floats(data, 2, 20, 30), floats(data, 2, 3, 5) };
+    for (int round = 0; round < 6; round++) {
+        size_t before = f->count.calls;
+        const pith_tensor *in = &shapes[round & 1];
+        run_ok(f, out, in);
+        if (round >= 2) assert_int_equal(f->count.calls, before);
+        int64_t count = pith_tensor_count(in);
+        assert_int_equal(out[0].rank, 2);
+        assert_int_equal(pith_tensor_count(&out[0]), count);
+        for (int64_t i = 0; i < count; i++) assert_true(((float *)out[0].data)[i] == -data[count - 1 - i] - data[i]);
+    }
+    assert_int_equal(pith_executor_bytes(f->executor), 3 * 2432); /* n, r + sum in place, scratch */
+}
+
+static void dead_values_give_their_memory(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    for (int i = 0; i < 20; i++) x = apply(f, &op_reverse, x, NULL);
+    output(f, x);
+    assert_int_equal(build(f), PITH_OK);
+    float data[64];
+    fill(data, 64);
+    pith_tensor out[1], in = floats(data, 1, 64, 0);
+    run_ok(f, out, &in);
+    assert_memory_equal(out[0].data, data, sizeof data);
+    assert_int_equal(pith_executor_bytes(f->executor), 3 * sizeof data);
+}
+
+static void views_keep_what_they_show(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *n = apply(f, &op_negate, x, NULL);
+    pith_value *view = apply(f, &op_flatten, n, NULL);
+    pith_value *other = apply(f, &op_flatten, x, NULL); /* of the caller's memory */
+    for (int i = 0; i < 3; i++) other = apply(f, &op_reverse, other, NULL);
+    output(f, apply(f, &op_add, other, view));
+    output(f, apply(f, &op_flatten, apply(f, &op_flatten, x, NULL), NULL));
+    assert_int_equal(build(f), PITH_OK);
+    for (int round = 0; round < 2; round++) {
+        float data[12];
+        fill(data, 12);
+        data[0] += (float)round;
+        pith_tensor out[2], in = floats(data, 2, 3, 4);
+        run_ok(f, out, &in);
+        for (int i = 0; i < 12; i++) assert_true(((float *)out[0].data)[i] == data[11 - i] - data[i]);
+        assert_int_equal(out[1].rank, 1);
+        assert_memory_equal(out[1].data, data, sizeof data);
+        assert_ptr_not_equal(out[1].data, data);
+    }
+}
+
+static void the_same_input_twice(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    pith_value *n = apply(f, &op_negate, x, NULL);
+    pith_value *sum = apply(f, &op_add, n, n);
+    output(f, apply(f, &op_add, apply(f, &op_reverse, sum, NULL), sum));
+    output(f, x);
+    assert_int_equal(build(f), PITH_OK);
+    float data[5] = { 1, 2, 3, 4, 5 };
+    pith_tensor out[2], in = floats(data, 1, 5, 0);
+    run_ok(f, out, &in);
+    for (int i = 0; i < 5; i++) assert_true(((float *)out[0].data)[i] == -12);
+    assert_memory_equal(out[1].data, data, sizeof data);
+}
+
+static void late_shapes(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *p = apply(f, &op_positive, x, NULL);
+    pith_value *view = apply(f, &op_flatten, p, NULL);
+    pith_value *n = apply(f, &op_negate, view, NULL);
+    output(f, apply(f, &op_reverse, n, NULL));
+    output(f, apply(f, &op_shape, p, NULL));
+    assert_int_equal(build(f), PITH_OK);
+    static float data[3000];
+    fill(data, 3000);
+    pith_tensor out[2], in = floats(data, 2, 60, 50);
+    for (int round = 0; round < 5; round++) {
+        size_t before = f->count.calls;
+        run_ok(f, out, &in);
+        if (round >= 2) assert_int_equal(f->count.calls, before);
+        assert_int_equal(out[0].dims[0], 1999);
+        assert_true(((float *)out[0].data)[0] == -1999 && ((float *)out[0].data)[1998] == -1);
+        assert_int_equal(*(int64_t *)out[1].data, 1999);
+    }
+    float none[2] = { -1, -2 };
+    in = floats(none, 2, 1, 2);
+    run_ok(f, out, &in);
+    assert_int_equal(out[0].dims[0], 0);
+    assert_int_equal(*(int64_t *)out[1].data, 0);
+}
+
+static void shapes_from_contents(void **state) {
+    fixture *f = *state;
+    output(f, apply(f, &op_zeros, input(f, "shape", PITH_I64, "R"), NULL));
+    assert_int_equal(build(f), PITH_OK);
+    int64_t shape[3] = { 2, 3, 4 };
+    pith_tensor out[1], in = ints(shape, 3);
+    run_ok(f, out, &in);
+    assert_int_equal(out[0].rank, 3);
+    shape[1] = 7;
+    run_ok(f, out, &in);
+    assert_int_equal(out[0].dims[1], 7);
+    shape[1] = -1;
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "(Zeros): output 0 would have a negative size: [2, "));
+    shape[0] = shape[1] = shape[2] = INT64_C(1) << 40;
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "too large"));
+    shape[0] = 1, shape[1] = 1, shape[2] = 1;
+    run_ok(f, out, &in);
+    assert_int_equal(pith_tensor_count(&out[0]), 1);
+}
+
+static void shape_arithmetic_leaves_the_plan(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *shape = apply(f, &op_shape, apply(f, &op_negate, x, NULL), NULL);
+    pith_value *zeros = apply(f, &op_zeros, shape, NULL);
+    output(f, apply(f, &op_add, zeros, x));
+    output(f, shape);
+    assert_int_equal(build(f), PITH_OK);
+    assert_int_equal(f->plan->step_count, 2);
+    float data[6] = { 1, 2, 3, 4, 5, 6 };
+    pith_tensor out[2], in = floats(data, 2, 2, 3);
+    run_ok(f, out, &in);
+    assert_memory_equal(out[0].data, data, sizeof data);
+    assert_int_equal(((int64_t *)out[1].data)[0], 2);
+    assert_int_equal(((int64_t *)out[1].data)[1], 3);
+    assert_int_equal(runs, 2);
+    run_ok(f, out, &in);
+    assert_int_equal(runs, 3); /* zeros are kept with the binding */
+}
+
+static void inputs_that_contradict(void **state) {
+    fixture *f = *state;
+    pith_value *a = input(f, "ids", PITH_F32, "AS"), *b = input(f, "mask", PITH_F32, "AS");
+    output(f, apply(f, &op_add, a, b));
+    assert_int_equal(build(f), PITH_OK);
+    float data[8] = { 0 };
+    pith_tensor out[1], in[2] = { floats(data, 2, 2, 4), floats(data, 2, 2, 3) };
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_string_equal(f->err.message, "input 'mask' has size 3 at axis 1, but input 'ids' makes S 4");
+    in[1] = floats(data, 1, 4, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_string_equal(f->err.message, "input 'mask' has shape [4], the model takes rank 2");
+    in[1] = (pith_tensor){ 0 };
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_string_equal(f->err.message, "input 'mask' is missing");
+    in[1] = floats(data, 2, 2, 4);
+    in[1].dtype = PITH_I32;
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_string_equal(f->err.message, "input 'mask' is int32, the model takes float32");
+    in[1] = floats(data, 2, 2, 4);
+    in[1].bytes = 31;
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    in[1] = floats(data, 2, 2, -4);
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    in[1] = floats(data, 2, 2, 4);
+    run_ok(f, out, in);
+}
+
+/* Declared numbers are hints; the same number at the same axis of two inputs still binds them together. */
+static void declared_sizes_are_hints(void **state) {
+    fixture *f = *state;
+    pith_value *a = input(f, "a", PITH_F32, "14"), *b = input(f, "b", PITH_F32, "14");
+    output(f, apply(f, &op_add, a, b));
+    assert_int_equal(build(f), PITH_OK);
+    assert_false(pith_dim_known(f->outputs[0]->type.dims[1]));
+    float data[30] = { 0 };
+    pith_tensor out[1], in[2] = { floats(data, 2, 5, 6), floats(data, 2, 5, 6) };
+    run_ok(f, out, in);
+    assert_int_equal(out[0].dims[0], 5);
+    in[1] = floats(data, 2, 5, 4);
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+}
+
+static void memory_limit(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    output(f, apply(f, &op_reverse, x, NULL));
+    output(f, apply(f, &op_positive, x, NULL));
+    f->options.memory_limit = 1 << 16;
+    assert_int_equal(build(f), PITH_OK);
+    static float data[10000];
+    fill(data, 10000);
+    pith_tensor out[2], in = floats(data, 1, 10000, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
+    assert_string_equal(f->err.message, "activations want 80000 bytes, the memory limit is 65536 with 0 in use");
+    in = floats(data, 1, 8000, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
+    in = floats(data, 1, 4000, 0);
+    run_ok(f, out, &in);
+    assert_in_range(pith_executor_peak_bytes(f->executor), 32000, 65536);
+}
+
+static void cancel_and_failure_leave_it_usable(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    output(f, apply(f, &op_negate, x, NULL));
+    pith_value *bad = apply(f, &op_fail, x, NULL);
+    bad->producer->name = PITH_STR("grumpy");
+    bad->producer->index = 7;
+    output(f, bad);
+    assert_int_equal(build(f), PITH_OK);
+    float data[4] = { 0 };
+    int cancelled = 1;
+    pith_tensor out[2], in = floats(data, 1, 4, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, &cancelled, &f->err), PITH_ERR_CANCELLED);
+    assert_int_equal(runs, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
+    assert_string_equal(f->err.message, "node 7 'grumpy' (Fail): is in a bad mood");
+    assert_int_equal(runs, 1);
+}
+
+static void inputs_may_lie_anywhere(void **state) {
+    fixture *f = *state;
+    output(f, apply(f, &op_negate, input(f, "x", PITH_F32, "A"), NULL));
+    assert_int_equal(build(f), PITH_OK);
+    char bytes[4 * sizeof(float) + 1];
+    float data[4] = { 1, 2, 3, 4 };
+    memcpy(bytes + 1, data, sizeof data);
+    pith_tensor out[1], in = floats((float *)(void *)(bytes + 1), 1, 4, 0);
+    run_ok(f, out, &in);
+    for (int i = 0; i < 4; i++) assert_true(((float *)out[0].data)[i] == -data[i]);
+    in = floats(NULL, 1, 0, 0);
+    run_ok(f, out, &in);
+    assert_int_equal(out[0].dims[0], 0);
+    assert_non_null(out[0].data);
+}
+
+static void constants_and_defaults(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    static float one[4] = { 1, 1, 1, 1 };
+    pith_tensor tensor = floats(one, 1, 4, 0);
+    pith_value *d = input(f, "default", PITH_F32, "4");
+    pith_type_of_tensor(&d->type, &tensor);
+    char odd[17];
+    memcpy(odd + 1, one, 16);
+    pith_tensor unaligned = floats((float *)(void *)(odd + 1), 1, 4, 0);
+    pith_value *c = pith_graph_add_const(f->graph, PITH_STR("c"), &unaligned);
+    output(f, apply(f, &op_add, apply(f, &op_add, x, d), c));
+    output(f, c);
+    assert_int_equal(build(f), PITH_OK);
+    float data[4] = { 1, 2, 3, 4 };
+    pith_tensor out[2], in[2] = { floats(data, 1, 4, 0), { 0 } };
+    run_ok(f, out, in);
+    for (int i = 0; i < 4; i++) assert_true(((float *)out[0].data)[i] == data[i] + 2);
+    assert_memory_equal(out[1].data, one, sizeof one);
+    in[1] = tensor;
+    run_ok(f, out, in);
+    in[1] = floats(data, 1, 4, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(f->err.message, "'default'"));
+}
+
+/* x, n → n times: body(s) = reverse(s) + captured, where captured is a value of the outer graph. */
+static void add_repeat(fixture *f) {
+    pith_value *x = input(f, "x", PITH_F32, "AB"), *n = input(f, "n", PITH_I64, "1");
+    pith_value *outer = apply(f, &op_negate, x, NULL);
+    pith_graph *body;
+    assert_int_equal(pith_graph_create(&body, &f->arena, f->graph, &f->err), PITH_OK);
+    pith_value **ports = pith_arena_array(&f->arena, 3, sizeof *ports);
+    ports[0] = pith_graph_add_value(body, PITH_STR("s"), PITH_VALUE_INPUT);
+    ports[1] = pith_graph_add_value(body, PITH_STR("captured"), PITH_VALUE_CAPTURE);
+    pith_value *zeros = apply_in(body, &op_zeros, apply_in(body, &op_shape, ports[1], NULL), NULL);
+    pith_value *sum = apply_in(body, &op_add, apply_in(body, &op_reverse, ports[0], NULL), ports[1]);
+    ports[2] = apply_in(body, &op_add, sum, zeros);
+    ports[2]->output_uses++;
+    body->inputs = &ports[0], body->captures = &ports[1], body->outputs = &ports[2];
+    body->input_count = body->capture_count = body->output_count = 1;
+    pith_node *node = pith_graph_add_node(f->graph, NULL, "", "Repeat", (pith_value *[]){ x, n, outer }, 3, NULL, 1);
+    node->op = &op_repeat;
+    node->capture_count = 1;
+    node->attrs = pith_arena_array(&f->arena, 1, sizeof *node->attrs);
+    node->attrs[0] = (pith_attr){ .name = PITH_STR("body"), .kind = PITH_ATTR_GRAPH, .graph = body };
+    node->attr_count = 1;
+    output(f, apply(f, &op_negate, node->outputs[0], NULL));
+}
+
+static void subgraphs(void **state) {
+    fixture *f = *state;
+    add_repeat(f);
+    assert_int_equal(build(f), PITH_OK);
+    assert_int_equal(f->plan->steps[1].subplan_count, 1);
+    assert_int_equal(f->plan->steps[1].subplans[0].plan->step_count, 4); /* Shape is known */
+    static float data[600];
+    fill(data, 600);
+    int64_t times = 5;
+    pith_tensor out[1], in[2] = { floats(data, 2, 20, 30), ints(&times, 1) };
+    for (int round = 0; round < 5; round++) {
+        size_t before = f->count.calls;
+        run_ok(f, out, in);
+        if (round >= 3) assert_int_equal(f->count.calls, before);
+        float want[600], next[600];
+        memcpy(want, data, sizeof want);
+        for (int k = 0; k < 5; k++) {
+            for (int i = 0; i < 600; i++) next[i] = want[599 - i] - data[i];
+            memcpy(want, next, sizeof want);
+        }
+        for (int i = 0; i < 600; i++) assert_true(((float *)out[0].data)[i] == -want[i]);
+    }
+    times = 0;
+    in[0] = floats(data, 2, 2, 2);
+    run_ok(f, out, in);
+    for (int i = 0; i < 4; i++) assert_true(((float *)out[0].data)[i] == -data[i]);
+    for (int i = 1; i < 30; i++) { /* more shapes than are remembered */
+        times = i & 3;
+        in[0] = floats(data, 2, i, 3);
+        run_ok(f, out, in);
+    }
+}
+
+static void every_allocation_may_fail(void **state) {
+    fixture *f = *state;
+    add_repeat(f);
+    output(f, apply(f, &op_positive, f->inputs[0], NULL));
+    assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
+    assert_int_equal(pith_plan_build(&f->plan, f->graph, &f->arena, &f->err), PITH_OK);
+    static float data[2000];
+    fill(data, 2000);
+    int64_t times = 3;
+    pith_tensor out[2], in[2] = { floats(data, 2, 40, 50), ints(&times, 1) };
+    size_t live = f->count.live, n = 1;
+    for (;; n++) {
+        f->count.calls = 0;
+        f->count.fail_at = n;
+        pith_executor *e = NULL;
+        pith_status status = pith_executor_create(&e, f->plan, &f->options, &f->err);
+        if (!status) status = pith_executor_run(e, out, in, 1, NULL, &f->err);
+        f->count.fail_at = 0;
+        if (status) {
+            assert_int_equal(status, PITH_ERR_MEMORY);
+            if (e) assert_int_equal(pith_executor_run(e, out, in, 1, NULL, &f->err), PITH_OK); /* still usable */
+        }
+        pith_executor_destroy(e);
+        assert_int_equal(f->count.live, live);
+        if (!status) break;
+    }
+    assert_in_range(n, 10, 200);
+}
+
+static void planning_may_run_out_of_memory(void **state) {
+    (void)state;
+    for (size_t n = 1;; n++) {
+        fixture *f;
+        setup((void **)&f);
+        add_repeat(f);
+        f->count.fail_at = f->count.calls + n;
+        pith_status status = pith_ops_infer(f->graph, false, &f->err);
+        if (!status) status = pith_plan_build(&f->plan, f->graph, &f->arena, &f->err);
+        f->count.fail_at = 0;
+        if (status) assert_int_equal(status, PITH_ERR_MEMORY);
+        teardown((void **)&f);
+        if (!status) break;
+        assert_in_range(n, 1, 500);
+    }
+}
+
+static void record(void *context, const pith_trace_event *event) {
+    assert_true(event->end_ns >= event->begin_ns);
+    assert_int_equal(event->run->out[0]->dims[0], 4);
+    strcat(context, event->step->node->op->name);
+}
+
+static void trace(void **state) {
+    fixture *f = *state;
+    char text[100] = "";
+    f->options.trace = record;
+    f->options.trace_context = text;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    output(f, apply(f, &op_reverse, apply(f, &op_negate, x, NULL), NULL));
+    assert_int_equal(build(f), PITH_OK);
+    float data[4] = { 1, 2, 3, 4 };
+    pith_tensor out[1], in = floats(data, 1, 4, 0);
+    run_ok(f, out, &in);
+    assert_string_equal(text, "NegateReverse");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = { TEST(steady_state_allocates_nothing), TEST(dead_values_give_their_memory),
+        TEST(views_keep_what_they_show), TEST(the_same_input_twice), TEST(late_shapes), TEST(shapes_from_contents),
+        TEST(shape_arithmetic_leaves_the_plan), TEST(inputs_that_contradict), TEST(declared_sizes_are_hints), TEST(memory_limit),
+        TEST(cancel_and_failure_leave_it_usable), TEST(inputs_may_lie_anywhere), TEST(constants_and_defaults), TEST(subgraphs),
+        TEST(every_allocation_may_fail), cmocka_unit_test(planning_may_run_out_of_memory), TEST(trace) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
