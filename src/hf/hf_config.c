@@ -1,0 +1,70 @@
+/* hf_config.c - one pass over config.json by a table of keys; what is not in it is passed over. */
+#include "hf/hf_config.h"
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+
+typedef enum { INT, REAL, BOOL, STRING } kind;
+
+#define AT(member) offsetof(pith_hf_config, member)
+
+static const struct {
+    const char *key;
+    kind kind;
+    size_t at;
+} keys[] = {
+    { "activation", STRING, AT(hidden_act) },
+    { "dim", INT, AT(hidden_size) },
+    { "hidden_act", STRING, AT(hidden_act) },
+    { "hidden_dim", INT, AT(intermediate_size) },
+    { "hidden_size", INT, AT(hidden_size) },
+    { "intermediate_size", INT, AT(intermediate_size) },
+    { "is_decoder", BOOL, AT(is_decoder) },
+    { "layer_norm_eps", REAL, AT(layer_norm_eps) },
+    { "max_position_embeddings", INT, AT(positions) },
+    { "model_type", STRING, AT(model_type) },
+    { "n_heads", INT, AT(heads) },
+    { "n_layers", INT, AT(layers) },
+    { "num_attention_heads", INT, AT(heads) },
+    { "num_hidden_layers", INT, AT(layers) },
+    { "pad_token_id", INT, AT(pad_token_id) },
+    { "position_embedding_type", STRING, AT(position_embedding_type) },
+    { "relative_attention_num_buckets", INT, AT(relative_buckets) },
+    { "type_vocab_size", INT, AT(types) },
+    { "vocab_size", INT, AT(vocab_size) },
+};
+
+static void read_value(pith_json *j, kind what, void *to) {
+    switch (what) {
+    case INT: *(int64_t *)to = pith_json_int(j); break;
+    case REAL: *(double *)to = pith_json_double(j); break;
+    case BOOL: *(bool *)to = pith_json_bool(j); break;
+    case STRING: *(pith_str *)to = pith_json_string(j); break;
+    }
+}
+
+pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const char *name, pith_arena *arena,
+                                pith_error *err) {
+    pith_error local = PITH_ERROR_INIT;
+    pith_json j;
+    pith_str key;
+    *config = (pith_hf_config){ .model_type = PITH_STR(""),
+                                .hidden_act = PITH_STR("gelu"),
+                                .position_embedding_type = PITH_STR("absolute"),
+                                .layer_norm_eps = 1e-12,
+                                .pad_token_id = -1 };
+    pith_json_init(&j, text, name, arena, err ? err : &local);
+    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
+        size_t i = 0, count = sizeof keys / sizeof *keys;
+        while (i < count && !pith_str_is(key, keys[i].key)) i++;
+        if (i == count)
+            pith_json_skip(&j);
+        else if (!pith_json_null(&j))
+            read_value(&j, keys[i].kind, (char *)config + keys[i].at);
+    }
+    pith_json_finish(&j);
+    return j.failed ? j.err->code : PITH_OK;
+}

@@ -1,0 +1,141 @@
+/* safetensors.c - the header is read once; every offset is compared with the file and with the shape. */
+#include "hf/safetensors.h"
+
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+
+/* As the reference implementation. */
+#define HEADER_MAX ((uint64_t)100 << 20)
+
+static const struct {
+    const char *name;
+    int dtype;
+} dtypes[] = {
+    { "F32", PITH_F32 },          { "F16", PITH_F16 },        { "BF16", PITH_BF16 }, { "F64", PITH_F64 },
+    { "I64", PITH_I64 },          { "I32", PITH_I32 },        { "I16", PITH_I16 },   { "I8", PITH_I8 },
+    { "U64", PITH_U64 },          { "U32", PITH_U32 },        { "U16", PITH_U16 },   { "U8", PITH_U8 },
+    { "F8_E4M3", PITH_F8E4M3FN }, { "F8_E5M2", PITH_F8E5M2 }, { "BOOL", PITH_BOOL }, { "C64", PITH_C64 },
+};
+
+pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err) {
+    *weights = (pith_weights){ .arena = arena };
+    return pith_map_init(&weights->names, arena, 256) ? pith_fail_memory(err, 0) : PITH_OK;
+}
+
+const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name) {
+    uint32_t place = pith_map_get(&weights->names, name);
+    return place == UINT32_MAX ? NULL : &weights->items[place];
+}
+
+static void read_shape(pith_json *j, pith_tensor *tensor) {
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        int64_t dim = pith_json_int(j);
+        if (tensor->rank == PITH_MAX_RANK || dim < 0) {
+            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a shape with a negative size or more than %d sizes",
+                           PITH_MAX_RANK);
+            return;
+        }
+        tensor->dims[tensor->rank++] = dim;
+    }
+}
+
+/* One entry of the header; false after a fault. */
+static bool read_entry(pith_json *j, pith_tensor *tensor, uint64_t *begin, uint64_t data_size) {
+    pith_str key, dtype = { "", 0 };
+    int64_t offsets[2] = { -1, -1 };
+    *tensor = (pith_tensor){ 0 };
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "dtype")) {
+            dtype = pith_json_string(j);
+        } else if (pith_str_is(key, "shape")) {
+            tensor->rank = 0;
+            read_shape(j, tensor);
+        } else if (pith_str_is(key, "data_offsets")) {
+            size_t n = 0;
+            for (pith_json_array(j); pith_json_next_item(j); n++) {
+                int64_t offset = pith_json_int(j);
+                if (n < 2) offsets[n] = offset;
+            }
+        } else {
+            pith_json_skip(j);
+        }
+    }
+    if (j->failed) return false;
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (pith_str_is(dtype, dtypes[i].name)) tensor->dtype = dtypes[i].dtype;
+    if (!tensor->dtype) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\"", PITH_STR_ARG(dtype));
+    } else if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &tensor->bytes)) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "impossible shape");
+    } else if (offsets[0] < 0 || offsets[1] < offsets[0] || (uint64_t)offsets[1] > data_size) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "data_offsets reach beyond the file, which may be cut short");
+    } else if ((uint64_t)(offsets[1] - offsets[0]) != tensor->bytes) {
+        char shape[128];
+        pith_json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, shape %s of %s wants %zu",
+                       (long long)(offsets[1] - offsets[0]),
+                       pith_dims_text(tensor->dims, tensor->rank, shape, sizeof shape), pith_dtype_name(tensor->dtype),
+                       tensor->bytes);
+    }
+    *begin = (uint64_t)offsets[0];
+    return !j->failed;
+}
+
+static pith_status place_data(pith_tensor *tensor, const char *data, pith_arena *arena, pith_error *err) {
+    size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
+    if (alignment > 8) alignment = 8;
+    tensor->data = (void *)(uintptr_t)data;
+    if ((uintptr_t)data % alignment == 0) return PITH_OK;
+    tensor->data = pith_arena_alloc64(arena, tensor->bytes);
+    if (!tensor->data) return pith_fail_memory(err, tensor->bytes);
+    memcpy(tensor->data, data, tensor->bytes);
+    return PITH_OK;
+}
+
+static pith_status add(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_json *j) {
+    uint32_t old;
+    void *keys = w->keys, *items = w->items;
+    if (!pith_arena_grow(w->arena, &keys, w->count, &w->key_capacity, sizeof *w->keys) ||
+        !pith_arena_grow(w->arena, &items, w->count, &w->capacity, sizeof *w->items) ||
+        !pith_map_put(&w->names, name, (uint32_t)w->count, &old)) {
+        return pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    }
+    if (old != UINT32_MAX) return pith_json_fail(j, PITH_ERR_FORMAT, "the tensor is there twice");
+    w->keys = keys;
+    w->items = items;
+    w->keys[w->count] = name;
+    w->items[w->count++] = *tensor;
+    return PITH_OK;
+}
+
+pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
+    uint64_t header = 0;
+    if (bytes.size >= sizeof header) memcpy(&header, bytes.data, sizeof header);
+    if (bytes.size < sizeof header || header > HEADER_MAX || header > bytes.size - sizeof header) {
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: damaged header: no safetensors file, or it is cut short",
+                         file_name);
+    }
+    const char *data = bytes.data + sizeof header + header;
+    uint64_t data_size = bytes.size - sizeof header - header;
+    pith_error local = PITH_ERROR_INIT;
+    pith_json j;
+    pith_str name;
+    pith_json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name, weights->arena,
+                   err ? err : &local);
+    for (pith_json_object(&j); pith_json_next_key(&j, &name);) {
+        pith_tensor tensor;
+        uint64_t begin;
+        if (pith_str_is(name, "__metadata__")) {
+            pith_json_skip(&j);
+            continue;
+        }
+        if (!read_entry(&j, &tensor, &begin, data_size)) break;
+        PITH_TRY(place_data(&tensor, data + begin, weights->arena, err));
+        PITH_TRY(add(weights, name, &tensor, &j));
+    }
+    pith_json_finish(&j);
+    return j.failed ? j.err->code : PITH_OK;
+}
