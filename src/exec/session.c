@@ -80,7 +80,6 @@ static void reset_late(pith_executor *e) {
         pith_arena_reset(&e->late);
     }
     count_late(e);
-    limit_late(e);
 }
 
 static void *late_alloc(pith_executor *e, size_t bytes) {
@@ -434,6 +433,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(get_binding(e, threads, &b, err));
     PITH_TRY(reserve_buffer(e, b->buffer_bytes, err));
+    limit_late(e);
     set_addresses(e, b);
     running r = { .exec = { .threads = threads, .isa = e->plan->isa, .cancel = cancel, .loop_limit = e->options.loop_limit,
                             .alloc = run_alloc, .subgraph = run_subgraph },
