@@ -1,6 +1,7 @@
 /* session.c - runs of a plan: find or make the binding for these sizes, set addresses, go through the steps.
  *
- * All bindings of an executor share one buffer, as large as the largest needed so far. What is only known while running
+ * All bindings of an executor share one buffer, as large as the largest needed so far (under a memory limit, as large as
+ * needed now). What is only known while running
  * lies in the late arena; after a run that needed several chunks it is made one chunk, so that a steady state asks the
  * allocator for nothing. A subgraph runs in an executor of its own, kept by the binding of the step that owns it, with
  * the outer values it uses as further inputs; all executors of one tree share one account of bytes held. */
@@ -90,8 +91,8 @@ static void *late_alloc(pith_executor *e, size_t bytes) {
 }
 
 static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *err) {
-    if (bytes <= e->buffer_bytes) return PITH_OK;
     size_t limit = e->options.memory_limit, wanted;
+    if (bytes == e->buffer_bytes || (bytes < e->buffer_bytes && !limit)) return PITH_OK;
     e->plan->backend->free(e->backend_context, e->buffer);
     e->account->held -= e->buffer_bytes;
     e->buffer = NULL;
