@@ -34,13 +34,17 @@ const size_t pith_pass_table_count = sizeof pith_pass_table / sizeof pith_pass_t
 #define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
 #define LEVEL_DECLARE(isa, family, suffix) void pith_k_##family##_##suffix##_##isa(void);
 #define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
+#define PLAIN(family, suffix) void pith_k_##family##_##suffix(void);
 #include "select/kernels.def"
 #undef KERNEL
+#undef PLAIN
 
 const pith_kernel_row pith_kernel_table[] = {
 #define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#define PLAIN(family, suffix) { #family, PITH_SUFFIX_##suffix, { (pith_kernel_fn *)pith_k_##family##_##suffix } },
 #include "select/kernels.def"
 #undef KERNEL
+#undef PLAIN
     { NULL, 0, { NULL } }
 };
 const size_t pith_kernel_table_count = sizeof pith_kernel_table / sizeof pith_kernel_table[0] - 1;

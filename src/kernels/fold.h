@@ -1,0 +1,17 @@
+/* fold.h - reductions of rows and columns in plain C, for the types and functions that reduce.h has not.
+ *
+ * Families and their meaning are those of reduce.h ("row_sum", "column_max", …), and prod and log_sum_exp besides. Sums of
+ * integers wrap; the mean of integers truncates; nothing at all gives 0, 1 (prod), or the type's end (max and min). */
+#ifndef PITH_KERNELS_FOLD_H
+#define PITH_KERNELS_FOLD_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* y[r] = f(x[r * n], …, x[r * n + n - 1]) for r < rows. */
+typedef void pith_fold_rows_fn(const void *x, void *y, int64_t rows, int64_t n);
+/* y[j] = f(x[j], x[stride + j], …) over rows, for j < n. */
+typedef void pith_fold_columns_fn(const void *x, void *y, int64_t rows, int64_t n, int64_t stride);
+
+#endif

@@ -1,0 +1,18 @@
+/* matmul.h - matrix products in plain C, for the types that gemm.h has not: f64 and integers (which wrap). */
+#ifndef PITH_KERNELS_MATMUL_H
+#define PITH_KERNELS_MATMUL_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* c[i, j] = sum over ascending k of a[i, k] * b[k, j], i in [m0, m1). a[i, k] is at i * a_row + k * a_column, likewise b;
+ * c is dense with n columns. */
+typedef struct pith_matmul {
+    const void *a, *b;
+    void *c;
+    int64_t n, k, a_row, a_column, b_row, b_column;
+} pith_matmul;
+typedef void pith_matmul_fn(const pith_matmul *p, int64_t m0, int64_t m1);
+
+#endif

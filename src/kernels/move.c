@@ -1,0 +1,79 @@
+/* move.c - see move.h. Adjacent dimensions that lie alike on both sides are merged first, then the two innermost loops
+ * run without index arithmetic; a contiguous inner loop is a memcpy. */
+#include "kernels/move.h"
+
+#include <string.h>
+
+typedef struct wide { uint64_t a, b; } wide;
+
+#define ROW(T)                                                                                                \
+    do {                                                                                                      \
+        T *p = to;                                                                                            \
+        const T *q = from;                                                                                    \
+        for (int64_t i = 0; i < n; i++) p[i * ts] = q[i * fs];                                                \
+    } while (0)
+
+static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t size) {
+    if (ts == 1 && fs == 1) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+    case 1: ROW(uint8_t); break;
+    case 2: ROW(uint16_t); break;
+    case 4: ROW(uint32_t); break;
+    case 8: ROW(uint64_t); break;
+    default: ROW(wide); break;
+    }
+}
+
+void pith_strides(int64_t *strides, const int64_t *dims, int rank) {
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= dims[i];
+    }
+}
+
+void pith_fill(void *to, const void *value, int64_t n, size_t size) {
+    if (n > 0) row(to, 1, value, 0, n, size);
+}
+
+void pith_move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
+               int rank, size_t size) {
+    int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1], index[PITH_MAX_RANK + 1] = { 0 };
+    int r = 0;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] == 0) return;
+        if (dims[i] == 1) continue;
+        if (r > 0 && ts[r - 1] == to_strides[i] * dims[i] && fs[r - 1] == from_strides[i] * dims[i]) {
+            d[r - 1] *= dims[i];
+            ts[r - 1] = to_strides[i];
+            fs[r - 1] = from_strides[i];
+        } else {
+            d[r] = dims[i];
+            ts[r] = to_strides[i];
+            fs[r++] = from_strides[i];
+        }
+    }
+    if (r == 0) {
+        memcpy(to, from, size);
+        return;
+    }
+    char *t = to;
+    const char *f = from;
+    int64_t unit = (int64_t)size;
+    for (;;) {
+        row(t, ts[r - 1], f, fs[r - 1], d[r - 1], size);
+        int i = r - 2;
+        for (; i >= 0; i--) {
+            t += ts[i] * unit;
+            f += fs[i] * unit;
+            if (++index[i] < d[i]) break;
+            t -= ts[i] * d[i] * unit;
+            f -= fs[i] * d[i] * unit;
+            index[i] = 0;
+        }
+        if (i < 0) return;
+    }
+}

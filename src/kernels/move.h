@@ -1,0 +1,22 @@
+/* move.h - copying elements between layouts: what Transpose, Slice, Expand, Tile, Pad and Concat come down to.
+ *
+ * Elements are opaque: 1, 2, 4, 8 or 16 bytes. Strides count elements and may be negative or 0. */
+#ifndef PITH_KERNELS_MOVE_H
+#define PITH_KERNELS_MOVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pith/pith.h"
+
+/* to[…] = from[…] over the index space dims[rank]; both pointers are at index 0. Rank 0 moves one element. */
+void pith_move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
+               int rank, size_t size);
+
+/* to[0, n) = the one element at value. */
+void pith_fill(void *to, const void *value, int64_t n, size_t size);
+
+/* Row-major strides of dims. */
+void pith_strides(int64_t *strides, const int64_t *dims, int rank);
+
+#endif

@@ -1,0 +1,170 @@
+/* elementwise.c - see elementwise.h. */
+#include "ops/elementwise.h"
+
+#include <string.h>
+
+#include "kernels/convert.h"
+#include "kernels/map.h"
+#include "kernels/unary.h"
+
+enum { BLOCK = 256, GRAIN = 16384 };
+
+typedef struct job {
+    const pith_elementwise *e;
+    int rank;
+    int64_t dims[PITH_MAX_RANK];
+    int64_t strides[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK]; /* 0 where the operand is broadcast */
+    int64_t total, per_part;
+    bool converts;
+} job;
+
+static void merge_dims(job *j) {
+    const pith_elementwise *e = j->e;
+    const pith_tensor *out = e->out;
+    int64_t full[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK];
+    for (int k = 0; k < e->count; k++) {
+        int64_t stride = 1;
+        for (int i = out->rank - 1; i >= 0; i--) {
+            int own = i - (out->rank - e->in[k]->rank);
+            int64_t dim = own >= 0 ? e->in[k]->dims[own] : 1;
+            full[k][i] = dim == 1 ? 0 : stride;
+            stride *= dim;
+        }
+    }
+    j->rank = 0;
+    for (int i = 0; i < out->rank; i++) {
+        if (out->dims[i] == 1) continue;
+        bool merge = j->rank > 0;
+        for (int k = 0; merge && k < e->count; k++) merge = j->strides[k][j->rank - 1] == full[k][i] * out->dims[i];
+        int at = merge ? j->rank - 1 : j->rank++;
+        j->dims[at] = merge ? j->dims[at] * out->dims[i] : out->dims[i];
+        for (int k = 0; k < e->count; k++) j->strides[k][at] = full[k][i];
+    }
+    if (j->rank == 0) {
+        j->rank = 1;
+        j->dims[0] = 1;
+        for (int k = 0; k < e->count; k++) j->strides[k][0] = 0;
+    }
+}
+
+/* n elements along the innermost dimension; at: element index of each operand. */
+static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
+    const pith_elementwise *e = j->e;
+    int strides[PITH_ELEMENTWISE_MAX];
+    const void *x[PITH_ELEMENTWISE_MAX];
+    size_t out_size = pith_element_size(e->out->dtype);
+    for (int k = 0; k < e->count; k++) strides[k] = j->strides[k][j->rank - 1] != 0;
+    if (!j->converts) {
+        for (int k = 0; k < e->count; k++) {
+            x[k] = (const char *)e->in[k]->data + (size_t)at[k] * pith_element_size(e->in[k]->dtype);
+        }
+        e->loop(e->context, (char *)e->out->data + (size_t)y_at * out_size, x, strides, n);
+        return;
+    }
+    _Alignas(64) char blocks[PITH_ELEMENTWISE_MAX + 1][BLOCK * 8];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        for (int k = 0; k < e->count; k++) {
+            int64_t first = at[k] + i * strides[k];
+            if (e->compute[k] == e->in[k]->dtype) {
+                x[k] = (const char *)e->in[k]->data + (size_t)first * pith_element_size(e->in[k]->dtype);
+                continue;
+            }
+            pith_convert(blocks[k], e->compute[k], 0, e->in[k]->data, e->in[k]->dtype, first, strides[k] ? m : 1, true);
+            x[k] = blocks[k];
+        }
+        bool direct = e->result == e->out->dtype;
+        void *y = direct ? (char *)e->out->data + (size_t)(y_at + i) * out_size : blocks[PITH_ELEMENTWISE_MAX];
+        e->loop(e->context, y, x, strides, m);
+        if (!direct) pith_convert(e->out->data, e->out->dtype, y_at + i, y, e->result, 0, m, true);
+    }
+}
+
+static void run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    (void)worker;
+    int64_t begin = (int64_t)part * j->per_part;
+    int64_t end = j->total - begin < j->per_part ? j->total : begin + j->per_part;
+    int64_t index[PITH_MAX_RANK], at[PITH_ELEMENTWISE_MAX] = { 0 }, rest = begin;
+    int inner = j->rank - 1;
+    for (int i = inner; i >= 0; i--) {
+        index[i] = rest % j->dims[i];
+        rest /= j->dims[i];
+        for (int k = 0; k < j->e->count; k++) at[k] += index[i] * j->strides[k][i];
+    }
+    for (int64_t y = begin; y < end;) {
+        int64_t n = j->dims[inner] - index[inner];
+        if (n > end - y) n = end - y;
+        run_row(j, y, at, n);
+        y += n;
+        index[inner] += n;
+        for (int k = 0; k < j->e->count; k++) at[k] += n * j->strides[k][inner];
+        for (int i = inner; i > 0 && index[i] == j->dims[i]; i--) {
+            index[i] = 0;
+            index[i - 1]++;
+            for (int k = 0; k < j->e->count; k++) {
+                at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i];
+            }
+        }
+    }
+}
+
+void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
+    job j = { .e = e, .total = pith_tensor_count(e->out) };
+    if (j.total <= 0) return;
+    merge_dims(&j);
+    j.converts = e->result != e->out->dtype;
+    for (int k = 0; k < e->count; k++) j.converts |= e->compute[k] != e->in[k]->dtype;
+    j.per_part = pith_run_chunk(r, j.total, 1, GRAIN);
+    pith_run_parallel(r, run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+}
+
+int pith_compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
+
+pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_isa isa, pith_error *err) {
+    char name[64];
+    size_t n = strlen(family);
+    memcpy(name, "map_", 4);
+    memcpy(name + 4, family, n < sizeof name - 5 ? n + 1 : 0);
+    state->compute = pith_compute_dtype(dtype);
+    if (state->compute == PITH_F32) {
+        state->fn = pith_kernel_find(family, PITH_F32, isa);
+        state->direct = state->fn != NULL;
+    }
+    if (!state->fn) state->fn = pith_kernel_find(name, state->compute, isa);
+    if (!state->fn && state->compute == PITH_F32) {
+        state->compute = PITH_F64;
+        state->fn = pith_kernel_find(name, PITH_F64, isa);
+    }
+    return state->fn ? PITH_OK : pith_fail_dtype(err, dtype);
+}
+
+static void map1_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const pith_map_state *s = context;
+    (void)strides;
+    if (s->direct) ((pith_unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
+    else ((pith_map_fn *)s->fn)(y, x[0], n, s->p);
+}
+
+void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
+    pith_elementwise e = { .count = 1, .in = { x }, .out = out, .compute = { state->compute },
+                           .result = state->result, .loop = map1_loop, .context = state };
+    pith_elementwise_run(r, &e);
+}
+
+pith_status pith_map1_run(pith_run *r) {
+    pith_map1_apply(r, r->state, r->out[0], r->in[0]);
+    return PITH_OK;
+}
+
+static void map2_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const pith_map_state *s = context;
+    ((pith_map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
+}
+
+void pith_map2_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
+                     const pith_tensor *b) {
+    pith_elementwise e = { .count = 2, .in = { a, b }, .out = out, .compute = { state->compute, state->compute },
+                           .result = state->result, .loop = map2_loop, .context = state };
+    pith_elementwise_run(r, &e);
+}

@@ -1,0 +1,45 @@
+/* elementwise.h - y = f(inputs), place by place, with NumPy broadcasting, over any mix of dtypes.
+ *
+ * The driver merges dimensions that lie alike in all operands, so that the inner loop is as long as it can be, converts
+ * operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work among threads.
+ * Results do not depend on the split. */
+#ifndef PITH_OPS_ELEMENTWISE_H
+#define PITH_OPS_ELEMENTWISE_H
+
+#include "ops/infer.h"
+
+#define PITH_ELEMENTWISE_MAX 4
+
+typedef struct pith_elementwise {
+    int count;                                       /* operands */
+    const pith_tensor *in[PITH_ELEMENTWISE_MAX];     /* each broadcasts to out */
+    pith_tensor *out;
+    int compute[PITH_ELEMENTWISE_MAX];               /* dtype the loop wants of an operand */
+    int result;                                      /* dtype the loop writes */
+    /* y[i] = f(x[0][i * strides[0]], …), strides 0 or 1. */
+    void (*loop)(const void *context, void *y, const void *const *x, const int *strides, int64_t n);
+    const void *context;
+} pith_elementwise;
+
+void pith_elementwise_run(pith_run *r, const pith_elementwise *e);
+
+/* The dtype that values of dtype are computed in: f32 for f16 and bf16, else dtype itself. */
+int pith_compute_dtype(int dtype);
+
+/* An operator that is one loop of map.h (or unary.h, binary.h) over one or two inputs. */
+typedef struct pith_map_state {
+    pith_kernel_fn *fn;
+    int compute, result;   /* dtypes of the loop; of its output */
+    bool direct;           /* fn is of unary.h or binary.h */
+    double p[2];
+} pith_map_state;
+
+/* Finds the loop of a family for operands of dtype: "<family>" in f32, "map_<family>", or that in f64. */
+pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_isa isa, pith_error *err);
+pith_status pith_map1_run(pith_run *r); /* state: pith_map_state */
+/* out = fn(x); out = fn(a, b). */
+void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x);
+void pith_map2_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
+                     const pith_tensor *b);
+
+#endif

@@ -1,0 +1,279 @@
+/* op_binary.c - operators of two broadcast inputs that are one loop: y = f(a, b); and their sums over many inputs.
+ *
+ * A row per operator names its family in kernels/map2.c. Before opset 7 broadcasting went in one direction and could
+ * begin at an axis (PRelu: at the channel): the attribute `axis` is honoured by padding b's shape with ones. */
+#include <string.h>
+
+#include "kernels/convert.h"
+#include "kernels/map.h"
+#include "ops/elementwise.h"
+
+typedef struct row {
+    const char *name, *family;
+    pith_elem_fn *elem; /* contents of shape arithmetic; NULL: not followed */
+} row;
+
+#define ELEM(name, op)                                                                                        \
+    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                     \
+        pith_dim r = x[0];                                                                                    \
+        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                \
+        return r;                                                                                             \
+    }
+ELEM(elem_add, PITH_DIM_ADD)
+ELEM(elem_sub, PITH_DIM_SUB)
+ELEM(elem_mul, PITH_DIM_MUL)
+ELEM(elem_min, PITH_DIM_MIN)
+ELEM(elem_max, PITH_DIM_MAX)
+
+/* The operator truncates, symbols divide with floor: the same where both sides are sizes. */
+static pith_dim elem_div(pith_dims *dims, const pith_dim *x, int count) {
+    (void)count;
+    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) {
+        return x[1] == 0 || (x[1] == -1 && x[0] == INT64_MIN) ? PITH_DIM_UNKNOWN : x[0] / x[1];
+    }
+    return pith_dim_known(x[1]) && x[1] <= 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
+}
+
+static pith_dim elem_mod(pith_dims *dims, const pith_dim *x, int count) {
+    (void)dims;
+    (void)count;
+    if (!pith_dim_known(x[0]) || !pith_dim_known(x[1]) || x[1] == 0 || x[1] == -1) return PITH_DIM_UNKNOWN;
+    int64_t m = x[0] % x[1];
+    return m != 0 && (m < 0) != (x[1] < 0) ? m + x[1] : m;
+}
+
+/* A size is never negative, so it differs from a negative number whatever it is. */
+static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
+    (void)dims;
+    (void)count;
+    if (pith_dim_equal(x[0], x[1])) return 1;
+    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return 0;
+    return PITH_DIM_UNKNOWN;
+}
+
+#define COMPARE(name, op)                                                                                     \
+    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                     \
+        (void)dims;                                                                                           \
+        (void)count;                                                                                          \
+        return pith_dim_known(x[0]) && pith_dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                \
+    }
+COMPARE(elem_less, <)
+COMPARE(elem_less_equal, <=)
+COMPARE(elem_greater, >)
+COMPARE(elem_greater_equal, >=)
+COMPARE(elem_and, &&)
+COMPARE(elem_or, ||)
+
+static const row rows[] = {
+    { "Add", "add", elem_add },
+    { "And", "and", elem_and },
+    { "BitwiseAnd", "bit_and", NULL },
+    { "BitwiseOr", "bit_or", NULL },
+    { "BitwiseXor", "bit_xor", NULL },
+    { "Div", "div", elem_div },
+    { "Equal", "equal", elem_equal },
+    { "Greater", "less", elem_greater },
+    { "GreaterOrEqual", "less_equal", elem_greater_equal },
+    { "Less", "less", elem_less },
+    { "LessOrEqual", "less_equal", elem_less_equal },
+    { "Max", "max", elem_max },
+    { "Mean", "add", NULL },
+    { "Min", "min", elem_min },
+    { "Mod", "mod", elem_mod },
+    { "Mul", "mul", elem_mul },
+    { "Or", "or", elem_or },
+    { "PRelu", "prelu", NULL },
+    { "Sub", "sub", elem_sub },
+    { "Sum", "add", elem_add },
+    { "Xor", "xor", NULL },
+};
+
+static const row *find_row(const pith_node *node) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (pith_str_is(node->op_type, rows[i].name)) return &rows[i];
+    }
+    return NULL;
+}
+
+/* Rank that b is padded to at its end, for the old attribute; b's own rank otherwise. */
+static int padded_rank(const pith_node *node, int a_rank, int b_rank) {
+    bool per_channel = pith_str_is(node->op_type, "PRelu");
+    if (node->opset >= 7 || !(per_channel || pith_node_attr(node, "axis")) || a_rank < b_rank) return b_rank;
+    int64_t axis = pith_node_int(node, "axis", per_channel);
+    if (axis < 0) axis += a_rank;
+    return axis < 0 || axis + b_rank > a_rank ? b_rank : (int)(a_rank - axis);
+}
+
+static pith_status infer_shape(pith_infer *c, int dtype) {
+    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
+    pith_type b = *c->in[1], out;
+    if (b.rank >= 0 && c->in[0]->rank >= 0) {
+        int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
+        while (b.rank < rank) b.dims[b.rank++] = 1;
+    }
+    pith_type_init(&out);
+    PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
+    pith_infer_set(c, 0, dtype, out.rank, out.dims);
+    const row *found = find_row(c->node);
+    return found && found->elem ? pith_infer_elems(c, found->elem) : PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    int dtype = c->in[0]->dtype != PITH_UNDEFINED ? c->in[0]->dtype : c->in[1]->dtype;
+    return infer_shape(c, dtype);
+}
+
+static pith_status infer_test(pith_infer *c) { return infer_shape(c, PITH_BOOL); }
+
+static pith_status prepare_family(pith_prepare *c, const char *family, int dtype, int result) {
+    pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    PITH_TRY(pith_map_find(s, family, dtype, c->isa, c->err));
+    s->result = result ? result : s->compute;
+    c->state = s;
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, 0);
+}
+
+static pith_status prepare_test(pith_prepare *c) {
+    return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
+}
+
+static pith_status prepare_as_unsigned(pith_prepare *c, const char *family) {
+    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = { [PITH_U8] = PITH_U8, [PITH_I8] = PITH_U8, [PITH_U16] = PITH_U16,
+        [PITH_I16] = PITH_U16, [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64 };
+    int dtype = c->in[0]->dtype;
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
+    PITH_TRY(prepare_family(c, family, unsigned_of[dtype], dtype));
+    ((pith_map_state *)c->state)->compute = dtype;
+    return PITH_OK;
+}
+
+static pith_status prepare_bits(pith_prepare *c) { return prepare_as_unsigned(c, find_row(c->node)->family); }
+
+static pith_status prepare_shift(pith_prepare *c) {
+    pith_str direction = pith_node_str(c->node, "direction", "");
+    bool left = pith_str_is(direction, "LEFT");
+    if (!left && !pith_str_is(direction, "RIGHT")) {
+        return pith_op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
+                            PITH_STR_ARG(direction));
+    }
+    return prepare_as_unsigned(c, left ? "shift_left" : "shift_right");
+}
+
+static pith_status prepare_mod(pith_prepare *c) {
+    return prepare_family(c, pith_node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
+}
+
+static pith_status apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
+    pith_tensor padded = *b;
+    int rank = padded_rank(r->node, r->in[0]->rank, b->rank);
+    while (b == r->in[1] && padded.rank < rank) padded.dims[padded.rank++] = 1;
+    if (b == r->in[1]) b = &padded;
+    else if (a == r->in[1]) a = &padded;
+    pith_map2_apply(r, r->state, r->out[0], a, b);
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) { return apply(r, r->in[0], r->in[1]); }
+static pith_status run_swapped(pith_run *r) { return apply(r, r->in[1], r->in[0]); }
+
+/* ---- Pow: the exponent may have a type of its own ---- */
+
+static pith_status infer_pow(pith_infer *c) {
+    pith_type out;
+    pith_type_init(&out);
+    pith_type b = *c->in[1];
+    if (b.rank >= 0 && c->in[0]->rank >= 0) {
+        int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
+        while (b.rank < rank) b.dims[b.rank++] = 1;
+    }
+    PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
+    pith_infer_set(c, 0, c->in[0]->dtype, out.rank, out.dims);
+    return PITH_OK;
+}
+
+static pith_status prepare_pow(pith_prepare *c) {
+    int base = c->in[0]->dtype, exponent = c->in[1]->dtype;
+    if (!pith_convert_known(exponent, PITH_F64)) return pith_fail_dtype(c->err, exponent);
+    bool mixed = !pith_dtype_is_float(base) && pith_dtype_is_float(exponent);
+    return prepare_family(c, "pow", mixed ? PITH_F64 : base, 0);
+}
+
+/* ---- Sum, Mean, Max, Min ---- */
+
+static pith_status infer_many(pith_infer *c) {
+    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
+    pith_type out = *c->in[0];
+    for (int i = 1; i < c->in_count; i++) {
+        pith_type next;
+        pith_type_init(&next);
+        PITH_TRY(pith_infer_broadcast(c, &out, c->in[i], &next));
+        out.rank = next.rank;
+        for (int k = 0; k < next.rank; k++) out.dims[k] = next.dims[k];
+    }
+    pith_infer_set(c, 0, out.dtype, out.rank, out.dims);
+    const row *found = find_row(c->node);
+    return found->elem ? pith_infer_elems(c, found->elem) : PITH_OK;
+}
+
+static void scale_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    double count = *(const double *)context;
+    const double *p = x[0];
+    double *q = y;
+    (void)strides;
+    for (int64_t i = 0; i < n; i++) q[i] = p[i] / count;
+}
+
+static pith_status run_many(pith_run *r) {
+    pith_tensor *out = r->out[0];
+    const pith_tensor *sum = r->in[0];
+    if (r->in_count == 1 && sum->bytes) memcpy(out->data, sum->data, sum->bytes);
+    for (int i = 1; i < r->in_count; i++) {
+        pith_map2_apply(r, r->state, out, sum, r->in[i]);
+        sum = out;
+    }
+    if (!pith_str_is(r->node->op_type, "Mean")) return PITH_OK;
+    double count = r->in_count;
+    pith_elementwise e = { .count = 1, .in = { out }, .out = out, .compute = { PITH_F64 }, .result = PITH_F64,
+                           .loop = scale_loop, .context = &count };
+    pith_elementwise_run(r, &e);
+    return PITH_OK;
+}
+
+#define BINARY(symbol, since_, flags_, infer_, prepare_, run_)                                                \
+    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = 2,       \
+                                       .max_inputs = 2, .max_outputs = 1, .flags = flags_, .infer = infer_,   \
+                                       .prepare = prepare_, .run = run_ };
+#define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
+BINARY(Add, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(And, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(BitShift, 11, MAP_FLAGS, infer, prepare_shift, run)
+BINARY(BitwiseAnd, 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseOr, 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseXor, 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(Div, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Equal, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Greater, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
+BINARY(GreaterOrEqual, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
+BINARY(Less, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(LessOrEqual, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Mod, 10, MAP_FLAGS, infer, prepare_mod, run)
+BINARY(Mul, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Or, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Pow, 1, MAP_FLAGS, infer_pow, prepare_pow, run)
+BINARY(PRelu, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Sub, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Xor, 1, MAP_FLAGS, infer, prepare, run)
+
+#define MANY(symbol)                                                                                          \
+    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = 1, .min_inputs = 1,            \
+                                       .max_inputs = -1, .max_outputs = 1, .flags = PITH_OP_ELEMENTWISE,      \
+                                       .infer = infer_many, .prepare = prepare, .run = run_many };
+MANY(Max)
+MANY(Mean)
+MANY(Min)
+MANY(Sum)

@@ -1,0 +1,146 @@
+/* op_concat.c - Concat and Split: tensors end to end along an axis, and apart again. */
+#include <string.h>
+
+#include "ops/infer.h"
+
+static pith_status upgrade_concat(pith_node *node, pith_error *err) { /* opset 1: the axis has a default */
+    if (pith_node_attr(node, "axis")) return PITH_OK;
+    return pith_node_set_int(node, "axis", 1) ? pith_fail_memory(err, 0) : PITH_OK;
+}
+
+static pith_status infer_concat(pith_infer *c) {
+    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
+    pith_type out = *c->in[0];
+    for (int i = 1; i < c->in_count; i++) {
+        if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
+        if (c->in[i]->rank < 0 || out.rank < 0) out.rank = -1;
+        else if (c->in[i]->rank != out.rank) {
+            return pith_op_fail(c, "input %d has rank %d, the first has %d", i, c->in[i]->rank, out.rank);
+        }
+    }
+    if (out.rank < 0) {
+        pith_infer_set(c, 0, out.dtype, -1, NULL);
+        return PITH_OK;
+    }
+    int axis;
+    PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), out.rank, &axis, c->err));
+    for (int i = 1; i < c->in_count; i++) {
+        for (int k = 0; k < out.rank; k++) {
+            pith_dim d = c->in[i]->dims[k];
+            if (k == axis) out.dims[k] = pith_dim_apply(c->dims, PITH_DIM_ADD, out.dims[k], d);
+            else if (pith_dim_known(d) && pith_dim_known(out.dims[k]) && d != out.dims[k]) {
+                return pith_op_fail(c, "input %d has size %lld at axis %d, the first has %lld", i, (long long)d, k,
+                                    (long long)out.dims[k]);
+            } else if (pith_dim_known(d) || out.dims[k] == PITH_DIM_UNKNOWN) out.dims[k] = d;
+        }
+    }
+    pith_infer_set(c, 0, out.dtype, out.rank, out.dims);
+    int64_t count, at = 0;
+    pith_dim *elems = out.rank == 1 ? pith_infer_new_elems(c, &count) : NULL;
+    if (!elems) return PITH_OK;
+    for (int i = 0; i < c->in_count; i++) {
+        int64_t own = pith_type_count(c->in[i]);
+        for (int64_t k = 0; k < own; k++, at++) {
+            if (!pith_type_elem(c->in[i], k, &elems[at])) elems[at] = PITH_DIM_UNKNOWN;
+        }
+    }
+    c->out[0].elems = elems;
+    return PITH_OK;
+}
+
+/* Rows before the axis, and bytes of one row of t from the axis on. */
+static void rows_of(const pith_tensor *t, int axis, int64_t *rows, size_t *bytes) {
+    *rows = 1;
+    for (int i = 0; i < axis; i++) *rows *= t->dims[i];
+    *bytes = *rows ? t->bytes / (size_t)*rows : 0;
+}
+
+static pith_status run_concat(pith_run *r) {
+    pith_tensor *y = r->out[0];
+    int axis;
+    int64_t rows;
+    size_t y_bytes, x_bytes, at = 0;
+    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), y->rank, &axis, r->err));
+    rows_of(y, axis, &rows, &y_bytes);
+    for (int i = 0; i < r->in_count; i++) {
+        rows_of(r->in[i], axis, &rows, &x_bytes);
+        if (x_bytes == 0) continue;
+        for (int64_t k = 0; k < rows; k++) {
+            memcpy((char *)y->data + (size_t)k * y_bytes + at, (const char *)r->in[i]->data + (size_t)k * x_bytes, x_bytes);
+        }
+        at += x_bytes;
+    }
+    return PITH_OK;
+}
+
+const pith_op pith_op_Concat = { .domain = "", .name = "Concat", .since = 4, .min_inputs = 1, .max_inputs = -1,
+                                 .max_outputs = 1, .upgrade = upgrade_concat, .infer = infer_concat,
+                                 .prepare = pith_prepare_movable, .run = run_concat };
+
+/* ---- Split ---- */
+
+static pith_status upgrade_split(pith_node *node, pith_error *err) {
+    if (node->opset < 13 && pith_upgrade_ints(node, "split", 1)) return pith_fail_memory(err, 0);
+    if (node->input_count > 1 && node->inputs[1]) return PITH_OK;
+    return pith_node_set_int(node, "num_outputs", node->output_count) ? pith_fail_memory(err, 0) : PITH_OK;
+}
+
+static pith_status infer_split(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    pith_numbers sizes;
+    PITH_TRY(pith_infer_numbers(c, 1, &sizes));
+    int axis = 0;
+    if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), x->rank, &axis, c->err));
+    pith_dim total = x->rank >= 0 ? x->dims[axis] : PITH_DIM_UNKNOWN, sum = 0;
+    int64_t parts = pith_node_int(c->node, "num_outputs", c->out_count);
+    bool named = pith_has_input(c, 1);
+    if (!named && (parts < c->out_count || parts > 1 << 20)) {
+        return pith_op_fail(c, "attribute num_outputs is %lld for %d outputs", (long long)parts, c->out_count);
+    }
+    if (named && sizes.count >= 0 && sizes.count != c->out_count) {
+        return pith_op_fail(c, "split has %d numbers for %d outputs", sizes.count, c->out_count);
+    }
+    pith_dim each = pith_dim_apply(c->dims, PITH_DIM_CEIL_DIV, total, parts);
+    for (int i = 0; i < c->out_count; i++) {
+        pith_dim size = named ? (sizes.count >= 0 ? sizes.items[i] : PITH_DIM_UNKNOWN) : each;
+        if (!named && i == parts - 1) {
+            size = pith_dim_apply(c->dims, PITH_DIM_SUB, total, pith_dim_apply(c->dims, PITH_DIM_MUL, each, parts - 1));
+        }
+        if (!named && !pith_dim_known(total)) size = each;
+        if (pith_dim_known(size) && size < 0) return pith_op_fail(c, "output %d would have size %lld", i, (long long)size);
+        sum = pith_dim_apply(c->dims, PITH_DIM_ADD, sum, size);
+        pith_dim dims[PITH_MAX_RANK];
+        for (int k = 0; k < x->rank; k++) dims[k] = k == axis ? size : x->dims[k];
+        pith_infer_set(c, i, x->dtype, x->rank, dims);
+    }
+    if (named && pith_dim_known(sum) && pith_dim_known(total) && sum != total) {
+        return pith_op_fail(c, "split adds up to %lld, axis %d has size %lld", (long long)sum, axis, (long long)total);
+    }
+    return PITH_OK;
+}
+
+static pith_status run_split(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    int axis;
+    int64_t rows;
+    size_t x_bytes, at = 0;
+    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
+    rows_of(x, axis, &rows, &x_bytes);
+    size_t unit = x->dims[axis] ? x_bytes / (size_t)x->dims[axis] : 0;
+    pith_numbers sizes;
+    PITH_TRY(pith_run_numbers(r, 1, &sizes));
+    int64_t parts = pith_node_int(r->node, "num_outputs", r->out_count), each = (x->dims[axis] + parts - 1) / parts;
+    for (int i = 0; i < r->out_count; i++) {
+        int64_t size = pith_has_input(r, 1) ? sizes.items[i] : i < parts - 1 ? each : x->dims[axis] - each * (parts - 1);
+        size_t bytes = (size_t)size * unit;
+        for (int64_t k = 0; r->out[i] && bytes && k < rows; k++) {
+            memcpy((char *)r->out[i]->data + (size_t)k * bytes, (const char *)x->data + (size_t)k * x_bytes + at, bytes);
+        }
+        at += bytes;
+    }
+    return PITH_OK;
+}
+
+const pith_op pith_op_Split = { .domain = "", .name = "Split", .since = 18, .min_inputs = 1, .max_inputs = 2,
+                                .max_outputs = -1, .upgrade = upgrade_split, .infer = infer_split,
+                                .prepare = pith_prepare_movable, .run = run_split };

@@ -1,0 +1,102 @@
+/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to mean 0 (or not) and variance 1.
+ * com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. */
+#include "kernels/norm.h"
+#include "kernels/rows.h"
+#include "ops/elementwise.h"
+#include "ops/widen.h"
+
+typedef struct state {
+    pith_kernel_fn *fn;
+    int compute;
+    float epsilon;
+} state;
+
+static pith_status infer(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    int axis = 0;
+    if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
+    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
+    pith_dim dims[PITH_MAX_RANK], n = x->rank >= 0 ? pith_dim_product(c->dims, x->dims + axis, x->rank - axis) : PITH_DIM_UNKNOWN;
+    for (int i = 0; i < x->rank; i++) dims[i] = i < axis ? x->dims[i] : 1;
+    for (int i = 1; i < c->out_count; i++) pith_infer_set(c, i, x->dtype == PITH_F64 ? PITH_F64 : PITH_F32, x->rank, dims);
+    for (int i = 1; i < c->in_count; i++) {
+        int64_t own = c->in[i] ? pith_type_count(c->in[i]) : -1;
+        if (own >= 0 && pith_dim_known(n) && own != n) {
+            return pith_op_fail(c, "input %d has %lld elements, a row has %lld", i, (long long)own, (long long)n);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->compute = pith_compute_dtype(c->in[0]->dtype);
+    s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
+    bool layer = pith_str_is(c->node->op_type, "LayerNormalization");
+    PITH_TRY(pith_prepare_kernel(c, layer ? "layer_norm" : "rms_norm", s->compute, &s->fn));
+    c->state = s;
+    return PITH_OK;
+}
+
+static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    (void)state_;
+    (void)threads;
+    *bytes = 0;
+    return pith_widen_scratch(c, 0, bytes);
+}
+
+typedef struct job {
+    const pith_run *r;
+    int64_t rows, n, per_part;
+} job;
+
+static void *at(const pith_tensor *t, int64_t i) {
+    return t ? (char *)t->data + (size_t)i * pith_element_size(t->dtype) : NULL;
+}
+
+static void run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const pith_run *r = j->r;
+    const state *s = r->state;
+    (void)worker;
+    int64_t first = (int64_t)part * j->per_part, rows = j->rows - first < j->per_part ? j->rows - first : j->per_part;
+    const pith_tensor *gamma = pith_has_input(r, 1) ? r->in[1] : NULL, *beta = pith_has_input(r, 2) ? r->in[2] : NULL;
+    bool layer = r->node->op_type.data[0] == 'L';
+    const pith_tensor *mean = layer && r->out_count > 1 ? r->out[1] : NULL;
+    const pith_tensor *inv = r->out_count > 1 + layer ? r->out[1 + layer] : NULL;
+    if (s->compute == PITH_F32) {
+        pith_layer_norm a = { .x = at(r->in[0], first * j->n), .gamma = at(gamma, 0), .beta = at(beta, 0),
+                              .y = at(r->out[0], first * j->n), .mean_out = at(mean, first), .inv_out = at(inv, first),
+                              .rows = rows, .n = j->n, .epsilon = s->epsilon };
+        ((pith_layer_norm_f32_fn *)s->fn)(&a);
+    } else {
+        pith_norm_f64 a = { at(r->in[0], first * j->n), at(gamma, 0), at(beta, 0), at(r->out[0], first * j->n),
+                            at(mean, first), at(inv, first), rows, j->n, (double)s->epsilon };
+        ((pith_norm_f64_fn *)s->fn)(&a);
+    }
+}
+
+static pith_status run_plain(pith_run *r) {
+    int axis;
+    job j = { r, 1, 1, 0 };
+    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", -1), r->in[0]->rank, &axis, r->err));
+    for (int i = 0; i < r->in[0]->rank; i++) *(i < axis ? &j.rows : &j.n) *= r->in[0]->dims[i];
+    if (j.rows == 0) return PITH_OK;
+    j.per_part = pith_run_chunk(r, j.rows, j.n, 8192);
+    pith_run_parallel(r, run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+
+const pith_op pith_op_LayerNormalization = { .domain = "", .name = "LayerNormalization", .since = 17, .min_inputs = 2,
+                                             .max_inputs = 3, .max_outputs = 3, .flags = PITH_OP_LAST_AXIS,
+                                             .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+const pith_op pith_op_RMSNormalization = { .domain = "", .name = "RMSNormalization", .since = 23, .min_inputs = 2,
+                                           .max_inputs = 2, .max_outputs = 1, .flags = PITH_OP_LAST_AXIS,
+                                           .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+const pith_op pith_op_SimplifiedLayerNormalization = { .domain = "", .name = "SimplifiedLayerNormalization", .since = 1,
+                                                       .min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
+                                                       .flags = PITH_OP_LAST_AXIS, .infer = infer, .prepare = prepare,
+                                                       .scratch = scratch, .run = run };

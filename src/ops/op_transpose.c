@@ -1,0 +1,48 @@
+/* op_transpose.c - Transpose: the same elements, axes in another order. */
+#include "kernels/move.h"
+#include "ops/infer.h"
+
+/* perm[rank], reversed axes if the attribute is absent. */
+static pith_status get_perm(const pith_node *node, int rank, int *perm, pith_error *err) {
+    size_t count;
+    const int64_t *items = pith_node_ints(node, "perm", &count);
+    for (int i = 0; i < rank; i++) perm[i] = rank - 1 - i;
+    if (!items) return PITH_OK;
+    if (count != (size_t)rank) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute perm has %zu axes, the input has rank %d", count, rank);
+    }
+    uint32_t seen = 0;
+    for (int i = 0; i < rank; i++) {
+        PITH_TRY(pith_axis_normalize(items[i], rank, &perm[i], err));
+        seen |= 1u << perm[i];
+    }
+    if (seen != (1u << rank) - 1) return pith_fail(err, PITH_ERR_ARGUMENT, "attribute perm names an axis twice");
+    return PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    pith_dim dims[PITH_MAX_RANK];
+    int perm[PITH_MAX_RANK];
+    if (x->rank >= 0) PITH_TRY(get_perm(c->node, x->rank, perm, c->err));
+    for (int i = 0; i < x->rank; i++) dims[i] = x->dims[perm[i]];
+    pith_infer_set(c, 0, x->dtype, x->rank, dims);
+    if (x->rank == 0 || x->rank == 1) pith_infer_keep_elems(c);
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    pith_tensor *y = r->out[0];
+    int perm[PITH_MAX_RANK];
+    int64_t own[PITH_MAX_RANK], from[PITH_MAX_RANK], to[PITH_MAX_RANK];
+    PITH_TRY(get_perm(r->node, x->rank, perm, r->err));
+    pith_strides(own, x->dims, x->rank);
+    pith_strides(to, y->dims, y->rank);
+    for (int i = 0; i < x->rank; i++) from[i] = own[perm[i]];
+    if (pith_tensor_count(y)) pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
+    return PITH_OK;
+}
+
+const pith_op pith_op_Transpose = { .domain = "", .name = "Transpose", .since = 1, .min_inputs = 1, .max_inputs = 1,
+                                    .max_outputs = 1, .infer = infer, .prepare = pith_prepare_movable, .run = run };

@@ -1,0 +1,196 @@
+/* op_unary.c - operators of one input that are one loop: y[i] = f(x[i]).
+ *
+ * What an operator computes is a family of kernels/unary.h or map1.c; what this file adds is a row per operator: the
+ * family, and the attributes that are the family's parameters. */
+#include "kernels/unary.h"
+#include "ops/elementwise.h"
+
+typedef struct row {
+    const char *name, *family;
+    const char *p0, *p1; /* attributes */
+    double d0, d1;       /* and their defaults */
+} row;
+
+static const row rows[] = {
+    { "Abs", "abs", NULL, NULL, 0, 0 },
+    { "Acos", "acos", NULL, NULL, 0, 0 },
+    { "Acosh", "acosh", NULL, NULL, 0, 0 },
+    { "Asin", "asin", NULL, NULL, 0, 0 },
+    { "Asinh", "asinh", NULL, NULL, 0, 0 },
+    { "Atan", "atan", NULL, NULL, 0, 0 },
+    { "Atanh", "atanh", NULL, NULL, 0, 0 },
+    { "BitwiseNot", "bit_not", NULL, NULL, 0, 0 },
+    { "Ceil", "ceil", NULL, NULL, 0, 0 },
+    { "Celu", "celu", "alpha", NULL, 1, 0 },
+    { "Cos", "cos", NULL, NULL, 0, 0 },
+    { "Cosh", "cosh", NULL, NULL, 0, 0 },
+    { "Elu", "elu", "alpha", NULL, 1, 0 },
+    { "Erf", "erf", NULL, NULL, 0, 0 },
+    { "Exp", "exp", NULL, NULL, 0, 0 },
+    { "Floor", "floor", NULL, NULL, 0, 0 },
+    { "Gelu", "gelu", NULL, NULL, 0, 0 },
+    { "HardSigmoid", "hard_sigmoid", "alpha", "beta", 0.2f, 0.5 },
+    { "HardSwish", "hard_swish", NULL, NULL, 0, 0 },
+    { "IsInf", "is_inf", "detect_positive", "detect_negative", 1, 1 },
+    { "IsNaN", "is_nan", NULL, NULL, 0, 0 },
+    { "LeakyRelu", "leaky_relu", "alpha", NULL, 0.01f, 0 },
+    { "Log", "log", NULL, NULL, 0, 0 },
+    { "Mish", "mish", NULL, NULL, 0, 0 },
+    { "Neg", "neg", NULL, NULL, 0, 0 },
+    { "Not", "not", NULL, NULL, 0, 0 },
+    { "QuickGelu", "swish", "alpha", NULL, 1.702f, 0 },
+    { "Reciprocal", "reciprocal", NULL, NULL, 0, 0 },
+    { "Relu", "relu", NULL, NULL, 0, 0 },
+    { "Round", "round", NULL, NULL, 0, 0 },
+    { "Selu", "selu", "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875 },
+    { "Shrink", "shrink", "lambd", "bias", 0.5, 0 },
+    { "Sigmoid", "sigmoid", NULL, NULL, 0, 0 },
+    { "Sign", "sign", NULL, NULL, 0, 0 },
+    { "Sin", "sin", NULL, NULL, 0, 0 },
+    { "Sinh", "sinh", NULL, NULL, 0, 0 },
+    { "Softplus", "softplus", NULL, NULL, 0, 0 },
+    { "Softsign", "softsign", NULL, NULL, 0, 0 },
+    { "Sqrt", "sqrt", NULL, NULL, 0, 0 },
+    { "Swish", "swish", "alpha", NULL, 1, 0 },
+    { "Tan", "tan", NULL, NULL, 0, 0 },
+    { "Tanh", "tanh", NULL, NULL, 0, 0 },
+    { "ThresholdedRelu", "thresholded_relu", "alpha", NULL, 1, 0 },
+};
+
+static double parameter(const pith_node *node, const char *name, double fallback) {
+    const pith_attr *attr = name ? pith_node_attr(node, name) : NULL;
+    if (!attr) return fallback;
+    return attr->kind == PITH_ATTR_INT ? (double)attr->i : (double)pith_node_float(node, name, (float)fallback);
+}
+
+static pith_status prepare_as(pith_prepare *c, const char *family, int dtype, int result) {
+    pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    PITH_TRY(pith_map_find(s, family, dtype, c->isa, c->err));
+    s->result = result ? result : s->compute;
+    c->state = s;
+    return PITH_OK;
+}
+
+static pith_status prepare_result(pith_prepare *c, int dtype, int result) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!pith_str_is(c->node->op_type, rows[i].name)) continue;
+        PITH_TRY(prepare_as(c, rows[i].family, dtype, result));
+        pith_map_state *s = c->state;
+        s->p[0] = parameter(c->node, rows[i].p0, rows[i].d0);
+        s->p[1] = parameter(c->node, rows[i].p1, rows[i].d1);
+        return PITH_OK;
+    }
+    return pith_op_fail(c, "no loop for this operator");
+}
+
+static pith_status prepare(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
+static pith_status prepare_test(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, PITH_BOOL); }
+
+/* Patterns of bits have no sign. */
+static pith_status prepare_bits(pith_prepare *c) {
+    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = { [PITH_U8] = PITH_U8, [PITH_I8] = PITH_U8, [PITH_U16] = PITH_U16,
+        [PITH_I16] = PITH_U16, [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64 };
+    int dtype = c->in[0]->dtype;
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
+    PITH_TRY(prepare_result(c, unsigned_of[dtype], dtype));
+    ((pith_map_state *)c->state)->compute = dtype;
+    return PITH_OK;
+}
+
+static pith_status prepare_gelu(pith_prepare *c) {
+    pith_str approximate = pith_node_str(c->node, "approximate", "none");
+    if (!pith_str_is(approximate, "none") && !pith_str_is(approximate, "tanh")) {
+        return pith_op_fail(c, "attribute approximate is '" PITH_STR_FMT "', expected none or tanh",
+                            PITH_STR_ARG(approximate));
+    }
+    return prepare_as(c, pith_str_is(approximate, "tanh") ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
+}
+
+static pith_status infer_test(pith_infer *c) {
+    pith_infer_set(c, 0, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
+    return PITH_OK;
+}
+
+static pith_status infer_plain(pith_infer *c) {
+    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    return PITH_OK;
+}
+
+static pith_dim elem_neg(pith_dims *dims, const pith_dim *x, int count) {
+    (void)count;
+    return pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]);
+}
+static pith_dim elem_abs(pith_dims *dims, const pith_dim *x, int count) {
+    (void)count;
+    return pith_dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0]) : pith_dim_apply(dims, PITH_DIM_MAX, x[0],
+        pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
+}
+static pith_dim elem_not(pith_dims *dims, const pith_dim *x, int count) {
+    (void)dims;
+    (void)count;
+    return pith_dim_known(x[0]) ? x[0] == 0 : PITH_DIM_UNKNOWN;
+}
+static pith_status infer_neg(pith_infer *c) {
+    PITH_TRY(infer_plain(c));
+    return pith_infer_elems(c, elem_neg);
+}
+static pith_status infer_abs(pith_infer *c) {
+    PITH_TRY(infer_plain(c));
+    return pith_infer_elems(c, elem_abs);
+}
+static pith_status infer_not(pith_infer *c) {
+    PITH_TRY(infer_plain(c));
+    return pith_infer_elems(c, elem_not);
+}
+
+/* Opsets that spelled an operator with attributes nobody needs ("consumed_inputs") differ in nothing else. */
+#define UNARY_AS(symbol, domain_, name_, since_, flags_, infer_, prepare_)                                    \
+    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = 1,    \
+                                       .max_inputs = 1, .max_outputs = 1, .flags = flags_, .infer = infer_,   \
+                                       .prepare = prepare_, .run = pith_map1_run };
+#define UNARY(name) UNARY_AS(name, "", #name, 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+UNARY_AS(Abs, "", "Abs", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs, prepare)
+UNARY(Acos)
+UNARY(Acosh)
+UNARY(Asin)
+UNARY(Asinh)
+UNARY(Atan)
+UNARY(Atanh)
+UNARY_AS(BitwiseNot, "", "BitwiseNot", 18, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_bits)
+UNARY(Ceil)
+UNARY(Celu)
+UNARY(Cos)
+UNARY(Cosh)
+UNARY(Elu)
+UNARY(Erf)
+UNARY(Exp)
+UNARY(Floor)
+UNARY_AS(Gelu, "", "Gelu", 20, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
+UNARY_AS(Gelu_ms, "com.microsoft", "Gelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
+UNARY(HardSigmoid)
+UNARY(HardSwish)
+UNARY_AS(IsInf, "", "IsInf", 10, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+UNARY_AS(IsNaN, "", "IsNaN", 9, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+UNARY(LeakyRelu)
+UNARY(Log)
+UNARY(Mish)
+UNARY_AS(Neg, "", "Neg", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg, prepare)
+UNARY_AS(Not, "", "Not", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
+UNARY_AS(QuickGelu_ms, "com.microsoft", "QuickGelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+UNARY(Reciprocal)
+UNARY(Relu)
+UNARY(Round)
+UNARY(Selu)
+UNARY(Shrink)
+UNARY(Sigmoid)
+UNARY(Sign)
+UNARY(Sin)
+UNARY(Sinh)
+UNARY(Softplus)
+UNARY(Softsign)
+UNARY(Sqrt)
+UNARY(Swish)
+UNARY(Tan)
+UNARY(Tanh)
+UNARY(ThresholdedRelu)

@@ -1,0 +1,39 @@
+/* product.h - matrix products of tensors, for MatMul, Gemm and what else comes down to them.
+ *
+ * f32 goes through the packed GEMM: a constant right side is packed once at prepare, any other into scratch. Other types
+ * take the plain loop. Work is split by rows and columns, or by matrices where there are many; neither changes a bit. */
+#ifndef PITH_OPS_PRODUCT_H
+#define PITH_OPS_PRODUCT_H
+
+#include "kernels/gemm.h"
+#include "ops/infer.h"
+
+typedef struct pith_product {
+    pith_gemm_f32_fn *gemm;
+    pith_gemm_pack_f32_fn *pack;
+    pith_kernel_fn *plain;  /* pith_matmul_fn, if not f32 */
+    size_t element;
+    const float *packed;    /* a constant b: `matrices` packed ones after each other; else NULL */
+    int64_t matrices, packed_size;
+} pith_product;
+
+/* b: [matrices…, k, n], or [matrices…, n, k] if transposed; data may be NULL (not constant). f16 and bf16 are packed as
+ * f32; run then expects widened operands. */
+pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, const pith_type *b, bool transposed);
+
+/* `count` products c = a b (+ bias, f32 only), each [m, n] dense, c's after each other. */
+typedef struct pith_product_job {
+    const pith_product *p;
+    const void *a, *b;
+    void *c;
+    const float *bias;
+    int64_t count, m, n, k, a_row, a_column, b_row, b_column;
+    const int64_t *a_at; /* [count] elements before matrix i; NULL: dense matrices after each other */
+    const int64_t *b_at; /* [count] the same, but matrices where b is packed; NULL: all take the first */
+} pith_product_job;
+
+/* Bytes of scratch for products of these sizes; false on overflow. */
+bool pith_product_scratch(const pith_product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes);
+void pith_product_run(pith_run *r, void *scratch, const pith_product_job *job);
+
+#endif
