@@ -193,17 +193,17 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
                     (to < end && pith_char_is_word(pith_utf8_next(&after)))) continue;
             }
             if (token->flags & PITH_ADDED_LSTRIP) {
-                while (from > begin && pith_char_is_space(char_before(begin, from)))
+                while (from > done && pith_char_is_space(char_before(begin, from)))
                     do from--; while ((*from & 0xC0) == 0x80);
+                if (from < done) from = done;
             }
-            if (from < done) from = done;
             if (token->flags & PITH_ADDED_RSTRIP) {
                 for (const char *next = to; next < end && pith_char_is_space(pith_utf8_next(&next));) to = next;
             }
-            if (to < from) continue;
+            /* White space taken by rstrip may hold the next token: then the two overlap, as they do in the peer. */
             if (done < from) pith_call_emit(call, (uint32_t)(done - text), (uint32_t)(from - text));
-            if (from < to && !pith_call_emit_piece(call, (pith_piece){ (uint32_t)(from - text), (uint32_t)(to - text),
-                                                                      token->id })) return false;
+            pith_piece found = { (uint32_t)(from - text), (uint32_t)(to - text), token->id };
+            if (!pith_call_emit_piece(call, found)) return false;
             done = to;
         }
         pith_call_emit(call, (uint32_t)(done - text), piece.end);

@@ -354,11 +354,21 @@ static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], con
 
 static bool is_blank(uint32_t c) { return c == 0x120 || pith_char_is_space(c); } /* 0x120 is the space of byte-level */
 
+/* The text of a token as the peer holds it: an added token's includes the white space it has taken from the source. */
+static pith_str token_text(const pith_tokens *tokens, size_t i, const pith_tokenizer *t, pith_str source) {
+    const pith_added_token *added = pith_added_find(t->added, tokens->ids[i]);
+    if (!added) return pith_tokenizer_token(t, tokens->ids[i]);
+    pith_str slice = { source.data + tokens->begin[i], tokens->end[i] - tokens->begin[i] };
+    for (size_t at = 0; at + added->content.size <= slice.size; at++) {
+        if (memcmp(slice.data + at, added->content.data, added->content.size) == 0) return slice;
+        if ((unsigned char)slice.data[at] > ' ' && (unsigned char)slice.data[at] < 0x80) break;
+    }
+    return added->pattern;
+}
+
 /* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. */
 static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
-    pith_str text = pith_tokenizer_token(t, tokens->ids[i]);
-    if (pith_added_find(t->added, tokens->ids[i]))
-        text = (pith_str){ source.data + tokens->begin[i], tokens->end[i] - tokens->begin[i] };
+    pith_str text = token_text(tokens, i, t, source);
     size_t leading = 0, trailing = 0;
     const char *p = text.data, *end = text.data + text.size;
     while (p < end && is_blank(pith_utf8_next(&p))) leading++;
@@ -396,8 +406,10 @@ static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, s
     tokens->count += n;
 }
 
-static pith_status pad(pith_tokens *tokens, size_t first, const pith_padding *p, const pith_call *call, pith_error *err) {
-    size_t n = tokens->count - first, target = p->fixed ? (size_t)p->fixed : n;
+/* longest: tokens of the first window, which the others are padded to as well. */
+static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith_padding *p, const pith_call *call,
+                       pith_error *err) {
+    size_t n = tokens->count - first, target = p->fixed ? (size_t)p->fixed : longest;
     if (p->multiple && target % (size_t)p->multiple) target += (size_t)p->multiple - target % (size_t)p->multiple;
     if (target <= n) return PITH_OK;
     size_t more = target - n, from = p->left ? first : first + n;
@@ -422,17 +434,21 @@ pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, c
     static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
     const pith_framing *f = call->tokenizer->framing;
     const pith_frame_item *items = f->has_template ? f->templates[pair].items : plain;
-    size_t item_count = f->has_template ? f->templates[pair].count : 1 + (size_t)pair, room = item_count;
-    size_t n[2] = { split, call->count - split }, keep[2], first = tokens->count;
-    range r[2];
+    size_t item_count = f->has_template ? f->templates[pair].count : 1 + (size_t)pair;
+    size_t n[2] = { split, call->count - split }, keep[2], first = tokens->count, room = 0, longest = 0;
+    range r[2], r0[2];
     PITH_TRY(budget(keep, n, truncation, pair, err));
+    window_pair(r0, n, keep, truncation, 0);
     if (!window_pair(r, n, keep, truncation, index)) return pith_fail(err, PITH_ERR_ARGUMENT, "no window %zu", index);
     if (more) {
         range ignored[2];
         *more = window_pair(ignored, n, keep, truncation, index + 1);
     }
-    for (size_t i = 0; i < item_count; i++)
-        if (items[i].id < 0) room += r[-1 - items[i].id].end - r[-1 - items[i].id].begin;
+    for (size_t i = 0; i < item_count; i++) {
+        int k = -1 - items[i].id;
+        room += items[i].id < 0 ? r[k].end - r[k].begin : !options->no_specials;
+        longest += items[i].id < 0 ? r0[k].end - r0[k].begin : !options->no_specials;
+    }
     if (!pith_tokens_reserve(tokens, call->allocator, room)) return pith_fail_memory(err, room);
     for (size_t i = 0; i < item_count; i++) {
         if (items[i].id >= 0) {
@@ -446,5 +462,5 @@ pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, c
             trim_offsets(tokens, x, call->tokenizer, x == at, texts[k]);
     }
     if (r[0].end - r[0].begin < n[0] || r[1].end - r[1].begin < n[1]) tokens->truncated = 1;
-    return options->raw && f->padding.on ? pad(tokens, first, &f->padding, call, err) : PITH_OK;
+    return options->raw && f->padding.on ? pad(tokens, first, longest, &f->padding, call, err) : PITH_OK;
 }

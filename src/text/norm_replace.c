@@ -1,0 +1,48 @@
+/* norm_replace.c - Replace: every match of a pattern gives way to a fixed text. */
+#include "text/pattern.h"
+#include "text/pipeline.h"
+
+typedef struct replace {
+    const pith_pattern *pattern;
+    pith_str content;
+} replace;
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    replace *r = pith_arena_array(loader->arena, 1, sizeof *r);
+    pith_str key;
+    if (!r) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "pattern")) r->pattern = pith_pattern_parse(j, loader);
+        else if (pith_str_is(key, "content")) {
+            r->content = pith_arena_str(loader->arena, pith_json_string(j));
+            if (!r->content.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        } else pith_json_skip(j);
+    }
+    if (!j->failed && (!r->content.data || !r->pattern)) pith_json_fail(j, PITH_ERR_FORMAT, "needs pattern and content");
+    *self = r;
+}
+
+/* What replaces a match comes from its last character; in front of everything it comes from nothing. */
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    const replace *r = self;
+    uint32_t done = piece.begin, at = piece.begin, begin, end;
+    int found;
+    while (at <= piece.end && (found = pith_pattern_next(r->pattern, call, piece, at, &begin, &end)) != 0) {
+        if (found < 0) return call->err ? call->err->code : PITH_ERR_RUN;
+        pith_call_copy(call, done, begin);
+        pith_call_put(call, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
+        done = at = end;
+        if (begin == end) {
+            if (at < piece.end) do at++; while (at < piece.end && (call->text.data[at] & 0xC0) == 0x80);
+            else at++;
+        }
+    }
+    pith_call_copy(call, done, piece.end);
+    return PITH_OK;
+}
+
+const pith_normalizer_desc pith_normalizer_Replace = { "Replace", 0, parse, run };

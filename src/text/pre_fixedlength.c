@@ -1,0 +1,32 @@
+/* pre_fixedlength.c - FixedLength: pieces of so many characters, the last may be shorter. */
+#include "text/pipeline.h"
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    int64_t *length = pith_arena_array(loader->arena, 1, sizeof *length);
+    pith_str key;
+    if (!length) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    *length = 5;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "length")) *length = pith_json_int(j);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && *length < 1) pith_json_fail(j, PITH_ERR_FORMAT, "length must be at least 1");
+    *self = length;
+}
+
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    const int64_t *length = self;
+    const char *text = call->text.data, *end = text + piece.end;
+    for (const char *p = text + piece.begin; p < end;) {
+        const char *begin = p;
+        for (int64_t i = 0; i < *length && p < end; i++) pith_utf8_next(&p);
+        pith_call_emit(call, (uint32_t)(begin - text), (uint32_t)(p - text));
+    }
+    return PITH_OK;
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_FixedLength = { "FixedLength", 0, parse, run };

@@ -1,0 +1,23 @@
+/* pre_scripts.c - UnicodeScripts: a cut where the script changes. Characters of no script (0) belong to what stands
+ * before them; before the first script there is nothing, and the peer drops them, so we do. */
+#include "text/pipeline.h"
+#include "text/unicode.h"
+
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    const char *text = call->text.data, *end = text + piece.end;
+    uint32_t begin = piece.end;
+    int last = 0;
+    (void)self;
+    for (const char *p = text + piece.begin; p < end;) {
+        uint32_t at = (uint32_t)(p - text);
+        int script = pith_char_script(pith_utf8_next(&p));
+        if (!script || script == last) continue;
+        if (last) pith_call_emit(call, begin, at);
+        begin = at;
+        last = script;
+    }
+    pith_call_emit(call, begin, piece.end);
+    return PITH_OK;
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, run };

@@ -1,0 +1,34 @@
+/* pre_whitespace.c - WhitespaceSplit: what lies between white space; Whitespace: the matches of \w+|[^\w\s]+. */
+#include "text/pipeline.h"
+#include "text/unicode.h"
+
+/* Emits runs of equal class; class 0 is white space. */
+static void runs(pith_call *call, pith_piece piece, bool words) {
+    const char *text = call->text.data, *end = text + piece.end;
+    uint32_t begin = piece.begin;
+    int last = 0;
+    for (const char *p = text + piece.begin; p < end;) {
+        uint32_t at = (uint32_t)(p - text), c = pith_utf8_next(&p);
+        int class = pith_char_is_space(c) ? 0 : words && pith_char_is_word(c) ? 1 : 2;
+        if (class == last) continue;
+        if (last) pith_call_emit(call, begin, at);
+        begin = at;
+        last = class;
+    }
+    if (last) pith_call_emit(call, begin, piece.end);
+}
+
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    (void)self;
+    runs(call, piece, true);
+    return PITH_OK;
+}
+
+static pith_status run_split(const void *self, pith_call *call, pith_piece piece) {
+    (void)self;
+    runs(call, piece, false);
+    return PITH_OK;
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_Whitespace = { "Whitespace", 0, NULL, run };
+const pith_pretokenizer_desc pith_pretokenizer_WhitespaceSplit = { "WhitespaceSplit", 0, NULL, run_split };

@@ -1,0 +1,87 @@
+/* text_probe.c - the library's internal tokenizer behind a few plain functions, for Python's ctypes: what
+ * compare_tokenizers.py and bench_tokenizer.py call. Not part of the library. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/tokenizer.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct probe {
+    pith_arena arena;
+    pith_tokenizer *tokenizer;
+    pith_tokens tokens;
+    pith_error err;
+} probe;
+
+/* path, or json with its size if path is NULL. Returns NULL and fills message (1024 bytes) on failure. */
+EXPORT probe *probe_open(const char *path, const char *json, size_t size, char *message);
+EXPORT void probe_close(probe *p);
+EXPORT const char *probe_error(const probe *p);
+/* Number of tokens, -1 after an error. *more: another window exists. The arrays are valid until the next call. */
+EXPORT long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
+                         int max_length, size_t window, int *more, pith_tokens *out);
+/* All texts of one buffer, text i ending at ends[i]; returns the tokens, -1 after an error. */
+EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
+                        pith_tokens *out);
+EXPORT size_t probe_bytes(const probe *p);
+
+enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4 };
+
+probe *probe_open(const char *path, const char *json, size_t size, char *message) {
+    probe *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    pith_arena_init(&p->arena, &pith_allocator_default);
+    p->tokens = (pith_tokens)PITH_TOKENS_INIT;
+    pith_status status = path ? pith_tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
+                              : pith_tokenizer_load_json(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
+    if (!status) return p;
+    memcpy(message, p->err.message, sizeof p->err.message);
+    pith_arena_free(&p->arena);
+    free(p);
+    return NULL;
+}
+
+void probe_close(probe *p) {
+    if (!p) return;
+    pith_tokens_free(&p->tokens);
+    pith_tokenizer_unload(p->tokenizer);
+    pith_arena_free(&p->arena);
+    free(p);
+}
+
+const char *probe_error(const probe *p) { return p->err.message; }
+size_t probe_bytes(const probe *p) { return p->arena.total; }
+
+long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags, int max_length,
+                  size_t window, int *more, pith_tokens *out) {
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_str second = { pair, pair_size };
+    bool another = false;
+    options.raw = flags & RAW;
+    options.no_specials = flags & NO_SPECIALS;
+    options.no_offsets = flags & NO_OFFSETS;
+    options.max_length = max_length;
+    if (pith_tokenizer_encode_window(&p->tokens, more ? &another : NULL, p->tokenizer, (pith_str){ text, size },
+                                     pair ? &second : NULL, &options, window, &p->err)) return -1;
+    if (more) *more = another;
+    *out = p->tokens;
+    return (long)p->tokens.count;
+}
+
+long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
+                 pith_tokens *out) {
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_str *list = malloc((count + 1) * sizeof *list);
+    if (!list) return -1;
+    for (size_t i = 0; i < count; i++) {
+        size_t begin = i ? ends[i - 1] : 0;
+        list[i] = (pith_str){ texts + begin, ends[i] - begin };
+    }
+    options.no_offsets = 1;
+    pith_status status = pith_tokenizer_encode_batch(&p->tokens, token_ends, p->tokenizer, list, count, &options, threads,
+                                                     &p->err);
+    free(list);
+    *out = p->tokens;
+    return status ? -1 : (long)p->tokens.count;
+}

@@ -1,0 +1,79 @@
+"""The text probe (tests/python/text_probe.c) from Python, and the same call on Hugging Face's tokenizers."""
+import ctypes
+import pathlib
+
+
+class Tokens(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t)] + [
+        (name, ctypes.POINTER(kind)) for name, kind in (
+            ("ids", ctypes.c_int32), ("type_ids", ctypes.c_int32), ("begin", ctypes.c_uint32), ("end", ctypes.c_uint32),
+            ("word_ids", ctypes.c_int32), ("special", ctypes.c_uint8))] + [
+        ("count", ctypes.c_size_t), ("capacity", ctypes.c_size_t), ("truncated", ctypes.c_int32)]
+
+
+def load_library(build="build"):
+    library = ctypes.CDLL(str(pathlib.Path(build).resolve() / "tests" / "libtext_probe.so"))
+    library.probe_open.restype = ctypes.c_void_p
+    library.probe_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p]
+    library.probe_close.argtypes = [ctypes.c_void_p]
+    library.probe_error.restype = ctypes.c_char_p
+    library.probe_error.argtypes = [ctypes.c_void_p]
+    library.probe_bytes.restype = ctypes.c_size_t
+    library.probe_bytes.argtypes = [ctypes.c_void_p]
+    library.probe_encode.restype = ctypes.c_long
+    library.probe_encode.argtypes = [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
+        ctypes.c_size_t, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(Tokens)]
+    library.probe_batch.restype = ctypes.c_long
+    library.probe_batch.argtypes = [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p,
+        ctypes.POINTER(Tokens)]
+    return library
+
+
+RAW, NO_SPECIALS, NO_OFFSETS = 1, 2, 4
+
+
+def char_index(text):
+    """For each byte offset of the text the number of characters before it."""
+    index = []
+    for i, c in enumerate(text):
+        index += [i] * len(c.encode())
+    return index + [len(text)]
+
+
+class Pith:
+    """A tokenizer of the library; json is the text of a tokenizer.json."""
+
+    def __init__(self, library, path=None, json=None):
+        message = ctypes.create_string_buffer(1024)
+        data = json.encode() if json is not None else None
+        self.library = library
+        self.handle = library.probe_open(path.encode() if path else None, data, len(data or b""), message)
+        if not self.handle:
+            raise ValueError(message.value.decode())
+
+    def __del__(self):
+        if getattr(self, "handle", None):
+            self.library.probe_close(self.handle)
+
+    def encode(self, text, pair=None, flags=0, max_length=0):
+        """A list of windows, each a tuple (ids, type ids, offsets in characters, word ids, special mask)."""
+        data, second = text.encode(), pair.encode() if pair is not None else None
+        maps = [char_index(text), char_index(pair or "")]
+        windows, more, tokens = [], ctypes.c_int(1), Tokens()
+        while more.value:
+            n = self.library.probe_encode(self.handle, data, len(data), second, len(second or b""), flags, max_length,
+                                          len(windows), ctypes.byref(more), ctypes.byref(tokens))
+            if n < 0:
+                raise ValueError(self.library.probe_error(self.handle).decode())
+            windows.append((tokens.ids[:n], tokens.type_ids[:n], list(zip(tokens.begin[:n], tokens.end[:n])),
+                            tokens.word_ids[:n], list(tokens.special[:n])))
+        return windows, maps
+
+
+def hugging_face(tokenizer, text, pair=None, add_special_tokens=True):
+    """The same tuples, offsets in characters."""
+    encoding = tokenizer.encode(text, pair, add_special_tokens=add_special_tokens)
+    return [(e.ids, e.type_ids, e.offsets, [-1 if w is None else w for w in e.word_ids], e.special_tokens_mask,
+             e.sequence_ids) for e in [encoding] + encoding.overflowing]
