@@ -133,7 +133,7 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_pith_EmbedNorm = {
+const pith_op pith_op_EmbedNorm_pith = {
     .domain = "pith", .name = "EmbedNorm", .since = 1, .min_inputs = 4, .max_inputs = 8, .max_outputs = 1,
     .infer = infer, .prepare = prepare, .run = run,
 };

@@ -167,7 +167,7 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_pith_Linear = {
+const pith_op pith_op_Linear_pith = {
     .domain = "pith", .name = "Linear", .since = 1, .min_inputs = 2, .max_inputs = -1, .max_outputs = 1,
     .infer = infer, .prepare = prepare, .run = run,
 };

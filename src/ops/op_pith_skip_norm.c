@@ -79,7 +79,7 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_pith_SkipNorm = {
+const pith_op pith_op_SkipNorm_pith = {
     .domain = "pith", .name = "SkipNorm", .since = 1, .min_inputs = 3, .max_inputs = 4, .max_outputs = 2,
     .flags = PITH_OP_IN_PLACE, .infer = infer, .prepare = prepare, .run = run,
 };

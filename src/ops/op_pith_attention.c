@@ -1,0 +1,267 @@
+/* op_pith_attention.c - pith.Attention: softmax(scale q k^T + bias) v per sequence and head, over projected rows.
+ *
+ *   inputs      q, k, v   [batch, sequence, columns] rows with the heads side by side; the same value may serve for all
+ *                         three. Head h begins at column columns[i] + h * size. Or, where the bit i of head_major is
+ *                         set, [batch, heads, sequence, size]. With offsets: [tokens, …], the batch laid end to end
+ *               bias      f32, broadcasts to [batch, heads, queries, keys] (may be absent)
+ *               key_mask  [batch, keys], zero for keys to skip, or [batch], the number of keys to keep (may be absent)
+ *               offsets   i64 [texts + 1]: where each text begins (absent: not ragged)
+ *   output      [batch, queries, heads * v_size], or [tokens, heads * v_size]
+ *   attributes  heads, kv_heads, size, v_size, scale, columns [3], head_major;
+ *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
+ *               (causal is a window_right of 0);
+ *               none_left: what a query that has no key left gives: 0 NaN, 1 the mean of all v, 2 zeros
+ * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
+#include "base/checked.h"
+#include "kernels/attention.h"
+#include "ops/op.h"
+
+enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
+enum { NONE_LEFT_NAN, NONE_LEFT_MEAN, NONE_LEFT_ZERO };
+
+/* Queries per part: large enough to keep a part's keys in cache for a while, small enough to share one long text. */
+#define ATTENTION_QUERIES 64
+
+typedef struct attention {
+    pith_attention_f32_fn *fn;
+    int64_t heads, kv_heads, size, v_size, columns[3], window_left, window_right;
+    float scale;
+    int head_major, none_left;
+} attention;
+
+static const pith_type *input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
+
+static pith_status infer(pith_infer *c) {
+    static const char *const names[] = { "q", "k", "v" };
+    bool ragged = input(c, OFFSETS) != NULL;
+    int64_t heads = pith_node_int(c->node, "heads", 0), kv_heads = pith_node_int(c->node, "kv_heads", 0);
+    int64_t size[3] = { pith_node_int(c->node, "size", 0), 0, pith_node_int(c->node, "v_size", 0) }, count;
+    size[1] = size[0];
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > INT32_MAX ||
+        pith_mul_overflows(heads, size[2], &count)) return pith_op_fail(c, "impossible attributes");
+    size_t columns_count;
+    const int64_t *columns = pith_node_ints(c->node, "columns", &columns_count);
+    for (int i = 0; i < 3; i++) {
+        const pith_type *t = c->in[i];
+        bool head_major = pith_node_int(c->node, "head_major", 0) >> i & 1;
+        if (!t || t->dtype != PITH_F32) return pith_op_fail(c, "%s must be float32", names[i]);
+        if (t->rank < 0) continue;
+        int want = head_major && !ragged ? 4 : ragged ? 2 : 3;
+        if (t->rank < want) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
+        if (head_major && !ragged) continue;
+        pith_dim row = pith_dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
+        int64_t used = (i == Q ? heads : kv_heads) * size[i] + (columns_count == 3 ? columns[i] : 0);
+        if (pith_dim_known(row) && row < used) {
+            return pith_op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row, (long long)used);
+        }
+    }
+    pith_type_set(&c->out[0], PITH_F32, -1, NULL);
+    if (c->in[Q]->rank < 0) return PITH_OK;
+    bool head_major = pith_node_int(c->node, "head_major", 0) & 1;
+    pith_dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1], count };
+    pith_type_set(&c->out[0], PITH_F32, ragged ? 2 : 3, dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    attention *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
+    if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
+    s->heads = pith_node_int(c->node, "heads", 0);
+    s->kv_heads = pith_node_int(c->node, "kv_heads", 0);
+    s->size = pith_node_int(c->node, "size", 0);
+    s->v_size = pith_node_int(c->node, "v_size", 0);
+    s->scale = pith_node_float(c->node, "scale", 1.0f);
+    s->window_left = pith_node_int(c->node, "window_left", -1);
+    s->window_right = pith_node_int(c->node, "window_right", -1);
+    s->head_major = (int)pith_node_int(c->node, "head_major", 0);
+    s->none_left = (int)pith_node_int(c->node, "none_left", NONE_LEFT_MEAN);
+    size_t count;
+    const int64_t *columns = pith_node_ints(c->node, "columns", &count);
+    for (size_t i = 0; columns && i < 3 && i < count; i++) {
+        if (columns[i] < 0) return pith_op_fail(c, "columns[%zu] is negative", i);
+        s->columns[i] = columns[i];
+    }
+    c->state = s;
+    return PITH_OK;
+}
+
+/* The longest run of keys a part may meet, from the dims of k. */
+static int64_t keys_max(const attention *s, const int64_t *dims, bool ragged) {
+    return ragged ? dims[0] : dims[s->head_major >> K & 1 ? 2 : 1];
+}
+
+/* Bytes per worker for the kernel, rounded so that the next worker's part is aligned. */
+static int64_t worker_floats(const attention *s, int64_t keys) {
+    return (pith_attention_f32_scratch(keys, s->size, s->v_size) + 15) / 16 * 16;
+}
+
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    const attention *s = state;
+    bool ragged = input(c, OFFSETS) != NULL;
+    int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
+    if (pith_mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
+        pith_mul_overflows(floats, (int64_t)sizeof(float), &total)) return pith_fail_memory(c->err, SIZE_MAX);
+    int64_t mask = input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
+    if (pith_add_overflows(total, mask, &total)) return pith_fail_memory(c->err, SIZE_MAX);
+    *bytes = (size_t)total;
+    return PITH_OK;
+}
+
+typedef struct work {
+    const attention *s;
+    const pith_run *r;
+    const int64_t *offsets; /* NULL: not ragged */
+    uint8_t *mask;          /* [batch, keys] or NULL */
+    const pith_tensor *bias;
+    int64_t bias_stride[3]; /* batch, head, query */
+    int64_t batch, queries, keys, row_floats[3], blocks, worker_floats;
+} work;
+
+/* Where row `row` of sequence b, head h of input i begins. */
+static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64_t row) {
+    const attention *s = w->s;
+    const pith_tensor *t = w->r->in[i];
+    int64_t size = i == V ? s->v_size : s->size;
+    if (w->offsets) return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + s->columns[i] + head * size;
+    if (s->head_major >> i & 1) {
+        return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size;
+    }
+    return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + s->columns[i] + head * size;
+}
+
+static bool any_key(const uint8_t *mask, int64_t keys) {
+    for (int64_t j = 0; j < keys; j++) {
+        if (mask[j]) return true;
+    }
+    return false;
+}
+
+static void part(void *context, size_t index, int worker) {
+    const work *w = context;
+    const attention *s = w->s;
+    int64_t block = (int64_t)index % w->blocks, head = (int64_t)index / w->blocks % s->heads;
+    int64_t b = (int64_t)index / w->blocks / s->heads, kv_head = head / (s->heads / s->kv_heads);
+    int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * ATTENTION_QUERIES;
+    if (first >= queries) return;
+    pith_attention a = {
+        .q = rows_of(w, Q, b, head, first), .k = rows_of(w, K, b, kv_head, 0), .v = rows_of(w, V, b, kv_head, 0),
+        .q_stride = w->row_floats[Q], .k_stride = w->row_floats[K], .v_stride = w->row_floats[V],
+        .o_stride = s->heads * s->v_size,
+        .queries = queries - first < ATTENTION_QUERIES ? queries - first : ATTENTION_QUERIES,
+        .keys = w->offsets ? queries : w->keys, .d = s->size, .dv = s->v_size, .scale = s->scale,
+        .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1,
+        .masked_is_finite = s->none_left == NONE_LEFT_MEAN,
+    };
+    if (s->window_left >= 0 || s->window_right >= 0) {
+        /* The kernel counts both limits from its causal diagonal, here the last key that row `first` may see. */
+        int64_t right = s->window_right >= 0 && s->window_right < a.keys ? s->window_right : a.keys;
+        a.causal_offset = first + right;
+        if (s->window_left >= 0) a.window_left = (s->window_left < a.keys ? s->window_left : a.keys) + right;
+    }
+    int64_t out_row = (w->offsets ? w->offsets[b] : b * w->queries) + first;
+    a.o = (float *)w->r->out[0]->data + out_row * a.o_stride + head * s->v_size;
+    if (w->bias) {
+        a.bias = (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] + first * w->bias_stride[2];
+        a.bias_stride = w->bias_stride[2];
+    }
+    if (w->mask) {
+        a.key_mask = w->mask + b * w->keys;
+        if (s->none_left == NONE_LEFT_ZERO && !any_key(a.key_mask, a.keys)) {
+            for (int64_t i = 0; i < a.queries; i++) memset(a.o + i * a.o_stride, 0, (size_t)s->v_size * sizeof(float));
+            return;
+        }
+    }
+    s->fn(&a, (float *)w->r->scratch + worker * w->worker_floats);
+}
+
+static bool is_set(const pith_tensor *t, int64_t i) {
+    switch (t->dtype) {
+    case PITH_F32: return ((const float *)t->data)[i] != 0.0f;
+    case PITH_I64: return ((const int64_t *)t->data)[i] != 0;
+    case PITH_I32: return ((const int32_t *)t->data)[i] != 0;
+    default: return ((const uint8_t *)t->data)[i] != 0;
+    }
+}
+
+static pith_status fill_mask(uint8_t *mask, const pith_run *r, const pith_tensor *t, int64_t batch, int64_t keys) {
+    bool lengths = t->rank == 1;
+    if (t->dims[0] != batch || (!lengths && (t->rank != 2 || t->dims[1] != keys)) ||
+        (lengths && t->dtype != PITH_I64 && t->dtype != PITH_I32)) {
+        return pith_op_fail(r, "the key mask does not have the shape of the keys");
+    }
+    for (int64_t b = 0; b < batch; b++) {
+        int64_t kept = !lengths ? 0 : t->dtype == PITH_I64 ? ((const int64_t *)t->data)[b] : ((const int32_t *)t->data)[b];
+        for (int64_t j = 0; j < keys; j++) mask[b * keys + j] = lengths ? j < kept : is_set(t, b * keys + j);
+    }
+    return PITH_OK;
+}
+
+/* Strides of the bias along batch, heads and queries; 0 where it broadcasts. */
+static pith_status bias_strides(work *w, const pith_run *r) {
+    const pith_tensor *t = w->bias;
+    int64_t want[4] = { w->batch, w->s->heads, w->queries, w->keys }, stride = 1;
+    for (int d = 3; d >= 0; d--) {
+        int at = d - (4 - t->rank);
+        int64_t size = at >= 0 ? t->dims[at] : 1;
+        bool covers = w->offsets && d >= 2 ? size >= want[d] : size == want[d];
+        if (!covers && (size != 1 || d == 3)) return pith_op_fail(r, "the bias does not broadcast to the scores");
+        if (d < 3) w->bias_stride[d] = size == 1 ? 0 : stride;
+        stride *= size;
+    }
+    return PITH_OK;
+}
+
+static pith_status check_offsets(const pith_run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
+    for (int64_t b = 0; b < texts; b++) {
+        if (offsets[b] > offsets[b + 1]) return pith_op_fail(r, "offsets descend");
+    }
+    if (texts < 0 || offsets[0] != 0 || offsets[texts] != tokens) return pith_op_fail(r, "offsets do not cover the tokens");
+    return PITH_OK;
+}
+
+static const pith_tensor *optional(const pith_run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
+
+static pith_status run(pith_run *r) {
+    const attention *s = r->state;
+    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *offsets = optional(r, OFFSETS);
+    work w = { .s = s, .r = r, .bias = optional(r, BIAS), .batch = q->dims[0] };
+    if (offsets) {
+        w.offsets = offsets->data;
+        w.batch = offsets->dims[0] - 1;
+        if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0]) return pith_op_fail(r, "q, k and v differ in tokens");
+        PITH_TRY(check_offsets(r, w.offsets, w.batch, q->dims[0]));
+        for (int64_t b = 0; b < w.batch; b++) {
+            int64_t length = w.offsets[b + 1] - w.offsets[b];
+            if (length > w.keys) w.keys = w.queries = length;
+        }
+    } else {
+        w.queries = q->dims[s->head_major & 1 ? 2 : 1];
+        w.keys = keys_max(s, k->dims, false);
+        int64_t v_keys = v->dims[s->head_major >> V & 1 ? 2 : 1];
+        if (k->dims[0] != w.batch || v->dims[0] != w.batch || v_keys != w.keys) {
+            return pith_op_fail(r, "q, k and v differ in batch or length");
+        }
+    }
+    if (pith_tensor_count(r->out[0]) == 0) return PITH_OK;
+    for (int i = 0; i < 3; i++) {
+        bool head_major = !offsets && s->head_major >> i & 1;
+        int64_t rows = offsets ? r->in[i]->dims[0] : r->in[i]->dims[0] * r->in[i]->dims[1];
+        w.row_floats[i] = head_major ? (i == V ? s->v_size : s->size) : pith_tensor_count(r->in[i]) / (rows ? rows : 1);
+    }
+    if (w.bias) PITH_TRY(bias_strides(&w, r));
+    w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
+    if (optional(r, KEY_MASK) && !offsets) {
+        w.mask = (uint8_t *)((float *)r->scratch + w.worker_floats * r->exec->threads);
+        PITH_TRY(fill_mask(w.mask, r, r->in[KEY_MASK], w.batch, w.keys));
+    }
+    w.blocks = (w.queries + ATTENTION_QUERIES - 1) / ATTENTION_QUERIES;
+    pith_run_parallel(r, part, &w, (size_t)(w.batch * s->heads * w.blocks));
+    return PITH_OK;
+}
+
+const pith_op pith_op_Attention_pith = {
+    .domain = "pith", .name = "Attention", .since = 1, .min_inputs = 3, .max_inputs = INPUTS, .max_outputs = 1,
+    .infer = infer, .prepare = prepare, .scratch = scratch, .run = run,
+};

@@ -1,0 +1,295 @@
+/* mask.c - see mask.h. */
+#include "opt/mask.h"
+
+#include <math.h>
+
+#include "base/dtype.h"
+#include "opt/eval.h"
+#include "opt/match.h"
+#include "opt/view.h"
+
+#define CONE_NODES_MAX 256
+#define PROBE_BYTES_MAX ((size_t)64 << 20)
+/* A probe must be longer than twice the largest integer of the subgraph, or a window would go unnoticed. */
+#define WINDOW_MAX 1024
+#define SKIPPED (-1e4f)
+
+/* The nodes between the value and what it is made of. */
+typedef struct cone {
+    const pith_graph *graph;
+    const pith_value *value;
+    pith_value *input;       /* the only graph input whose contents matter, or NULL */
+    uint8_t *wanted;         /* by value id: a node's output inside the cone */
+    bool positional;         /* positions take part */
+    int64_t largest;         /* integer constant */
+    int nodes;
+    const char *why;
+} cone;
+
+/* Contents that follow from shapes: a leaf. */
+static bool known(const pith_value *v) {
+    return v->type.data || (v->type.elems && pith_dtype_is_int(v->type.dtype) && pith_type_count(&v->type) >= 0);
+}
+
+static bool maps_or_moves(const pith_node *node) {
+    return node->op->flags & PITH_OP_ELEMENTWISE || pith_view_moves(node) || pith_match_is(node, "Cast") ||
+           pith_match_is(node, "Concat") || pith_match_is(node, "GatherND") || pith_match_is(node, "Where");
+}
+
+static void note_constant(cone *c, const pith_value *v) {
+    pith_dim d;
+    if (pith_type_count(&v->type) > PITH_ELEMS_MAX) c->positional = true;
+    if (!pith_dtype_is_int(v->type.dtype)) return;
+    for (int64_t i = 0; i < pith_type_count(&v->type) && pith_type_elem(&v->type, i, &d); i++) {
+        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX && (d < 0 ? -d : d) > c->largest) c->largest = d < 0 ? -d : d;
+    }
+}
+
+/* *depends: contents of a graph input reach v. */
+static bool collect(cone *c, pith_value *v, bool *depends, int depth) {
+    if (known(v)) {
+        note_constant(c, v);
+        return true;
+    }
+    if (v->kind == PITH_VALUE_INPUT) {
+        *depends = true;
+        if (!c->input) c->input = v;
+        if (c->input != v) c->why = "it depends on two inputs";
+        return c->input == v;
+    }
+    pith_node *node = v->producer;
+    if (v->kind != PITH_VALUE_NODE || node->capture_count || node->op->flags & PITH_OP_RANDOM) {
+        c->why = "it depends on a subgraph or on chance";
+        return false;
+    }
+    if (c->wanted[v->id]) {
+        *depends |= c->wanted[v->id] == 2;
+        return true;
+    }
+    if (++c->nodes > CONE_NODES_MAX || depth > CONE_NODES_MAX) {
+        c->why = "too many nodes compute it";
+        return false;
+    }
+    bool below = false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && !collect(c, node->inputs[i], &below, depth + 1)) return false;
+    }
+    if (pith_match_is(node, "Range")) c->positional = true;
+    if (below && !maps_or_moves(node)) {
+        c->why = "an operator mixes elements of the mask";
+        return false;
+    }
+    c->wanted[v->id] = below ? 2 : 1;
+    *depends |= below;
+    return true;
+}
+
+/* ---- computing the cone ---- */
+
+typedef struct probe {
+    const cone *c;
+    pith_arena *arena;
+    int64_t batch, keys;
+    uint32_t pattern;        /* chooses the mask */
+    const pith_dim *symbols; /* sizes by symbol */
+    pith_tensor result;
+} probe;
+
+/* Is key k of sequence b kept in this pattern? Pattern 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
+static bool kept(const probe *p, int64_t b, int64_t k) {
+    switch (p->pattern) {
+    case 0: return true;
+    case 1: return false;
+    case 2: return k < p->keys - 1 - b;
+    case 3: return k > b;
+    default: return (0x9E3779B9u * (uint32_t)(p->pattern * 64 + (uint32_t)b * 16 + (uint32_t)k) >> 15 & 1) != 0;
+    }
+}
+
+static void store(pith_tensor *t, int64_t i, int64_t x) {
+    switch (t->dtype) {
+    case PITH_F32: ((float *)t->data)[i] = (float)x; break;
+    case PITH_I64: ((int64_t *)t->data)[i] = x; break;
+    case PITH_I32: ((int32_t *)t->data)[i] = (int32_t)x; break;
+    default: ((uint8_t *)t->data)[i] = (uint8_t)x; break;
+    }
+}
+
+static pith_tensor *new_tensor(const probe *p, int dtype, int rank, const int64_t *dims) {
+    pith_tensor *t = pith_arena_array(p->arena, 1, sizeof *t);
+    if (!t) return NULL;
+    t->dtype = dtype;
+    t->rank = rank;
+    for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
+    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &t->bytes)) return NULL;
+    t->data = pith_arena_alloc64(p->arena, t->bytes);
+    return t->data ? t : NULL;
+}
+
+/* A leaf as a tensor; NULL if it cannot be made. */
+static const pith_tensor *leaf(const probe *p, const pith_value *v) {
+    if (v->type.data) return v->type.data;
+    if (v->kind == PITH_VALUE_INPUT) {
+        pith_tensor *t = new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
+        for (int64_t i = 0; t && i < p->batch * p->keys; i++) store(t, i, kept(p, i / p->keys, i % p->keys));
+        return t;
+    }
+    int64_t dims[PITH_MAX_RANK], count = pith_type_count(&v->type);
+    for (int i = 0; i < v->type.rank; i++) dims[i] = v->type.dims[i];
+    if (v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) return NULL;
+    pith_tensor *t = new_tensor(p, v->type.dtype, v->type.rank, dims);
+    for (int64_t i = 0; t && i < count; i++) {
+        pith_dim d;
+        if (!pith_type_elem(&v->type, i, &d)) return NULL;
+        d = pith_dim_eval(p->c->graph->dims, d, p->symbols);
+        if (!pith_dim_known(d)) return NULL;
+        store(t, i, d);
+    }
+    return t;
+}
+
+/* Runs the cone's nodes in graph order; false if one of them cannot run. */
+static bool compute(probe *p) {
+    const cone *c = p->c;
+    const pith_tensor **tensors = pith_arena_array(p->arena, c->graph->value_count, sizeof *tensors);
+    if (!tensors) return false;
+    for (const pith_node *node = c->graph->first; node; node = node->next) {
+        bool wanted = false;
+        for (int i = 0; i < node->output_count; i++) wanted |= node->outputs[i] && c->wanted[node->outputs[i]->id];
+        if (!wanted) continue;
+        const pith_tensor **in = pith_arena_array(p->arena, (size_t)node->input_count, sizeof *in);
+        pith_tensor *out = pith_arena_array(p->arena, (size_t)node->output_count, sizeof *out);
+        if (!in || !out) return false;
+        for (int i = 0; i < node->input_count; i++) {
+            const pith_value *v = node->inputs[i];
+            if (!v) continue;
+            if (!tensors[v->id]) tensors[v->id] = leaf(p, v);
+            in[i] = tensors[v->id];
+            if (!in[i]) return false;
+        }
+        if (pith_eval_node(out, node, in, PROBE_BYTES_MAX, p->arena, NULL)) return false;
+        for (int i = 0; i < node->output_count; i++) {
+            if (!node->outputs[i]) continue;
+            tensors[node->outputs[i]->id] = &out[i];
+            if (node->outputs[i] == c->value) {
+                p->result = out[i];
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- reading the result ---- */
+
+typedef enum verdict { SAYS_KEEP, SAYS_SKIP, SAYS_OTHER } verdict;
+
+/* What the result says of query q and key k of sequence b; all heads must agree, so only shapes [b|1, 1, q|1, k]. */
+static verdict says(const probe *p, pith_mask_form form, int64_t b, int64_t q, int64_t k, bool *finite) {
+    const pith_tensor *t = &p->result;
+    int64_t at[4] = { b, 0, q, k }, index = 0;
+    for (int d = 0; d < t->rank; d++) {
+        int64_t size = t->dims[d], i = at[d + 4 - t->rank];
+        index = index * size + (size == 1 ? 0 : i);
+    }
+    if (form != PITH_MASK_ADDED) {
+        bool set = ((const uint8_t *)t->data)[index] != 0;
+        return set == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
+    }
+    float x = ((const float *)t->data)[index];
+    if (x == 0.0f) return SAYS_KEEP;
+    if (!(x <= SKIPPED)) return SAYS_OTHER;
+    *finite = *finite && isfinite(x);
+    return SAYS_SKIP;
+}
+
+static bool shape_fits(const probe *p, pith_mask_form form) {
+    const pith_tensor *t = &p->result;
+    int64_t want[4] = { p->batch, 1, p->keys, p->keys };
+    if (t->rank < 1 || t->rank > 4 || t->dtype != (form == PITH_MASK_ADDED ? PITH_F32 : PITH_BOOL)) return false;
+    for (int d = 0; d < t->rank; d++) {
+        if (t->dims[d] != 1 && t->dims[d] != want[d + 4 - t->rank]) return false;
+    }
+    return t->dims[t->rank - 1] == p->keys;
+}
+
+static bool in_window(const pith_mask *m, int64_t q, int64_t k) {
+    return (m->window_left < 0 || q - k <= m->window_left) && (m->window_right < 0 || k - q <= m->window_right);
+}
+
+/* Limits from the first and the last query, where all keys are unpadded. */
+static void read_window(const probe *p, pith_mask_form form, pith_mask *m) {
+    int64_t first = p->keys - 1, last = 0;
+    while (first > 0 && says(p, form, 0, p->keys - 1, first - 1, &m->finite) == SAYS_KEEP) first--;
+    while (last < p->keys - 1 && says(p, form, 0, 0, last + 1, &m->finite) == SAYS_KEEP) last++;
+    if (first > 0) m->window_left = p->keys - 1 - first;
+    if (last < p->keys - 1) m->window_right = last;
+}
+
+static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
+    for (int64_t b = 0; b < p->batch; b++) {
+        for (int64_t q = 0; q < p->keys; q++) {
+            for (int64_t k = 0; k < p->keys; k++) {
+                bool keep = (!m->key_mask || kept(p, b, k)) && in_window(m, q, k);
+                if (says(p, form, b, q, k, &m->finite) != (keep ? SAYS_KEEP : SAYS_SKIP)) return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Sizes of the symbols in the shape of the mask (or of the value): batch and keys. */
+static bool bind_symbols(const cone *c, pith_dim *symbols, int64_t batch, int64_t keys) {
+    const pith_type *type = c->input ? &c->input->type : &c->value->type;
+    if (c->input && (type->rank != 2 || (type->dtype != PITH_I64 && type->dtype != PITH_I32 && type->dtype != PITH_BOOL &&
+                                         type->dtype != PITH_F32))) return false;
+    for (size_t i = 0; i < pith_dims_symbol_count(c->graph->dims); i++) symbols[i] = PITH_DIM_UNKNOWN;
+    if (type->rank < 1) return false;
+    int32_t b = pith_dim_symbol_index(c->graph->dims, type->dims[0]);
+    int32_t k = pith_dim_symbol_index(c->graph->dims, type->dims[type->rank - 1]);
+    if (b >= 0) symbols[b] = batch;
+    if (k >= 0) symbols[k] = keys;
+    return k >= 0;
+}
+
+/* Computes the value for a number of masks and compares; false: it means something else. */
+static bool test_meaning(const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena) {
+    enum { PATTERNS = 8, KEYS = 5, BATCH = 3 };
+    pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
+    if (!symbols) return false;
+    if (c->positional) {
+        int64_t keys = 2 * c->largest + 3 < 2 * KEYS ? 2 * KEYS : 2 * c->largest + 3;
+        probe p = { .c = c, .arena = arena, .batch = 1, .keys = keys, .symbols = symbols };
+        if (c->largest > WINDOW_MAX || !bind_symbols(c, symbols, 1, keys) || !compute(&p) || !shape_fits(&p, form)) return false;
+        read_window(&p, form, m);
+        if (!agrees(&p, form, m)) return false;
+    }
+    for (uint32_t pattern = 0; pattern < (c->input ? PATTERNS : 1); pattern++) {
+        probe p = { .c = c, .arena = arena, .batch = BATCH, .keys = KEYS, .pattern = pattern, .symbols = symbols };
+        if (!bind_symbols(c, symbols, BATCH, KEYS) || !compute(&p) || !shape_fits(&p, form) || !agrees(&p, form, m)) return false;
+    }
+    return true;
+}
+
+pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const char **why, const pith_value *v,
+                                pith_mask_form form, pith_opt *o) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, o->allocator);
+    cone c = { .graph = o->graph, .value = v, .why = "it means something else than skipping padded keys" };
+    c.wanted = pith_arena_array(&scratch, o->graph->value_count, 1);
+    if (!c.wanted) {
+        pith_arena_free(&scratch);
+        return pith_fail_memory(o->err, o->graph->value_count);
+    }
+    *mask = (pith_mask){ .window_left = -1, .window_right = -1, .finite = true };
+    *kind = PITH_MASK_NO;
+    bool depends = false;
+    if (collect(&c, (pith_value *)v, &depends, 0)) {
+        mask->key_mask = c.input;
+        if (v->kind == PITH_VALUE_NODE && !known(v) && test_meaning(&c, form, mask, &scratch)) *kind = PITH_MASK_YES;
+        else if (!depends) *kind = PITH_MASK_CONSTANT;
+    }
+    *why = c.why;
+    pith_arena_free(&scratch);
+    return PITH_OK;
+}

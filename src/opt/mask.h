@@ -1,0 +1,34 @@
+/* mask.h - what a value that is added to attention scores, or chooses among them, means.
+ *
+ * Exporters spell "skip padded keys", "no key after the query" and "keys in a window" in dozens of ways. The question is
+ * answered in two steps: the value's dependencies show that its elements are only moved and mapped one by one from the
+ * attention mask and from positions; then it is computed for small masks, and every element must be what the meaning
+ * says. A value that passes is replaced by that meaning; one that does not stays what it is, a bias. */
+#ifndef PITH_OPT_MASK_H
+#define PITH_OPT_MASK_H
+
+#include "opt/pass.h"
+
+typedef enum pith_mask_form {
+    PITH_MASK_ADDED, /* 0 keeps, -10000 and less skips */
+    PITH_MASK_KEEPS, /* bool: true keeps */
+    PITH_MASK_SKIPS  /* bool: true skips */
+} pith_mask_form;
+
+typedef struct pith_mask {
+    pith_value *key_mask;              /* the graph's input [batch, keys], non-zero keeps; NULL: all keys are kept */
+    int64_t window_left, window_right; /* as in pith.Attention; -1: no limit */
+    bool finite;                       /* what is added to skipped scores is finite */
+} pith_mask;
+
+typedef enum pith_mask_kind {
+    PITH_MASK_NO,       /* neither; *why says what it depends on */
+    PITH_MASK_YES,      /* *mask is its whole meaning */
+    PITH_MASK_CONSTANT  /* a function of positions and constants alone, but no mask: a bias */
+} pith_mask_kind;
+
+/* v broadcasts to [batch, heads, queries, keys]. Fails only for want of memory. */
+pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const char **why, const pith_value *v,
+                                pith_mask_form form, pith_opt *o);
+
+#endif

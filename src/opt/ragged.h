@@ -1,0 +1,65 @@
+/* ragged.h - what the rules of the ragged form share.
+ *
+ * Every value of the padded graph has a form, read from its symbolic shape, and a place in the new graph:
+ *   CONST   neither batch nor sequence in its shape: as it is
+ *   TOKEN   [batch, …, sequence, …] or, by position, [1, …, sequence, …]: [tokens, rest], the rest being its other axes in
+ *           their order (without a batch axis). A value by position is computed for each token from pith.positions
+ *   TEXT    [batch, …]: [texts, …]
+ *   PAIR    two sequence axes and no batch, a bias of attention: computed only there, for the longest text
+ *   SIZE    integers that follow from shapes: nothing, readers look at the shapes themselves
+ *   NONE    could not be translated; that matters only if something else needs it
+ * A rule translates one operator, or fails with r->why. */
+#ifndef PITH_OPT_RAGGED_H
+#define PITH_OPT_RAGGED_H
+
+#include "opt/pass.h"
+
+typedef enum pith_ragged_kind {
+    PITH_RAGGED_NONE, PITH_RAGGED_CONST, PITH_RAGGED_TOKEN, PITH_RAGGED_TEXT, PITH_RAGGED_PAIR, PITH_RAGGED_SIZE
+} pith_ragged_kind;
+
+typedef struct pith_ragged_form {
+    pith_ragged_kind kind;
+    int sequence;   /* axis, of TOKEN */
+    bool batch;     /* axis 0 is the batch */
+} pith_ragged_form;
+
+typedef struct pith_ragged {
+    const pith_graph *from;
+    pith_graph *to;
+    pith_dim batch, sequence;
+    pith_ragged_form *forms;    /* by value id of from */
+    pith_value **values;        /* by value id of from; NULL for PAIR and SIZE */
+    pith_value **pairs;         /* by value id of from: as computed for the longest text */
+    pith_value *ids, *positions, *offsets, *ones, *longest;
+    const char *why;            /* set by a rule that fails */
+    const pith_node *culprit;   /* whom to blame for it; NULL: the node being translated */
+    const pith_node **blame;    /* by value id of from, of kind NONE: whom, … */
+    const char **whys;          /* … and why */
+    pith_status status;         /* memory */
+    pith_error *err;
+} pith_ragged;
+
+/* false: not row-wise, with r->why, or r->status. */
+typedef bool pith_ragged_rule(pith_ragged *r, const pith_node *node);
+
+/* NULL if no rule knows the operator. */
+pith_ragged_rule *pith_ragged_find(const pith_node *node);
+
+/* The form of this shape; kind NONE if it has other symbols or batch elsewhere. */
+pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type);
+/* Appends a node; NULL with r->status if memory is out. */
+pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs, int count);
+/* Appends a node like `like`, with other inputs; NULL with r->status if memory is out. */
+pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count);
+/* Says that v of the old graph is `value`. Returns value != NULL. */
+bool pith_ragged_set(pith_ragged *r, const pith_value *v, pith_value *value);
+/* v in the new graph if it is CONST (or a SIZE that is a number); else NULL with r->why. */
+pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v);
+/* v as an operand that broadcasts, in the new graph, to a TOKEN (or TEXT, CONST) result of this form and rank. */
+pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank);
+/* v computed for the longest text, alone. */
+pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth);
+pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count);
+
+#endif
