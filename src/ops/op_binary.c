@@ -44,10 +44,13 @@ static pith_dim elem_mod(pith_dims *dims, const pith_dim *x, int count) {
 
 /* A size is never negative, so it differs from a negative number whatever it is. */
 static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
-    (void)dims;
     (void)count;
     if (pith_dim_equal(x[0], x[1])) return 1;
     if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return 0;
+    for (int i = 0; i < 2; i++) {
+        bool size = pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x[i], 0), x[i]);
+        if (size && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
+    }
     return PITH_DIM_UNKNOWN;
 }
 

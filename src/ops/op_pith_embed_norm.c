@@ -17,7 +17,7 @@ typedef struct embed_norm {
 
 static pith_status infer(pith_infer *c) {
     int tables = (c->in_count - 2) / 2;
-    if (c->in_count % 2 || tables > TABLES_MAX) return pith_op_fail(c, "tables and ids do not come in one to three pairs");
+    if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX) return pith_op_fail(c, "tables and ids do not come in one to three pairs");
     pith_type shape;
     for (int i = 0; i < tables; i++) {
         const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
@@ -134,6 +134,6 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_EmbedNorm_pith = {
-    .domain = "pith", .name = "EmbedNorm", .since = 1, .min_inputs = 4, .max_inputs = 8, .max_outputs = 1,
+    .domain = "pith", .name = "EmbedNorm", .since = 1, .min_inputs = 1, .max_inputs = 8, .max_outputs = 1,
     .infer = infer, .prepare = prepare, .run = run,
 };

@@ -23,10 +23,20 @@ static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes)
     return PITH_OK;
 }
 
+/* Near misses of an earlier round: what still is one is met again. */
+static void forget_misses(pith_report *report) {
+    size_t kept = 0;
+    for (size_t i = 0; report && i < report->count; i++) {
+        if (report->lines[i].done) report->lines[kept++] = report->lines[i];
+    }
+    if (report) report->count = kept;
+}
+
 pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
     pith_graph_sweep(o->graph);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         size_t total = 0;
+        forget_misses(o->report);
         for (size_t i = 0; i < pith_pass_table_count; i++) {
             const pith_pass *pass = pith_pass_table[i];
             if (pass->level > o->level || (pass->once && round > 0)) continue;
@@ -48,10 +58,6 @@ void pith_report_add(pith_report *report, bool done, const char *what, const cha
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     pith_str line = { text, strlen(text) };
-    for (size_t i = 0; i < report->count; i++) { /* a pass meets a near miss again in every round */
-        if (report->lines[i].done == done && pith_str_eq(report->lines[i].text, line) &&
-            pith_str_is(pith_str_of(report->lines[i].what), what)) return;
-    }
     void *lines = report->lines;
     if (!pith_arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
     report->lines = lines;

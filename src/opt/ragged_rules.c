@@ -260,9 +260,9 @@ static bool concat(pith_ragged *r, const pith_node *node) {
     if (axis < 0) return false;
     if (node->input_count > 16) return fail(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
-        if (kind_of(r, node->inputs[i]) != form.kind) return fail(r, "it joins values of different kinds");
         inputs[i] = pith_ragged_operand(r, node->inputs[i], &form, out->type.rank);
         if (!inputs[i]) return false;
+        if (kind_of(r, node->inputs[i]) != form.kind) return fail(r, "it joins values of different kinds");
     }
     pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
     return clone && stored(r, pith_node_set_int(clone, "axis", axis)) && pith_ragged_set(r, out, clone->outputs[0]);
