@@ -1,0 +1,398 @@
+/* op_ml_tree.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml.
+ *
+ * The older two spellings name nodes by (tree, node) and say BRANCH_* or LEAF per node; prepare brings all three to one
+ * list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a hostile file
+ * is an error, not a hang. Source: ONNX operators of these names. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "kernels/convert.h"
+#include "ops/op.h"
+
+typedef enum mode { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF } mode;
+typedef enum aggregate { AVERAGE, SUM, MIN, MAX } aggregate;
+typedef enum post { POST_NONE, POST_SOFTMAX, POST_LOGISTIC, POST_SOFTMAX_ZERO, POST_PROBIT } post;
+
+typedef struct node {
+    mode mode;
+    bool missing_is_true;
+    int64_t feature;
+    double split;
+    int64_t next[2];             /* false, true; < 0: leaf ~next */
+    int64_t members, member_end; /* of MEMBER, into members */
+} node;
+
+typedef struct leaf {
+    int64_t target, next; /* further leaves of the same place, -1: none */
+    double weight;
+} leaf;
+
+typedef struct ensemble {
+    node *nodes;
+    leaf *leaves;
+    int64_t *roots; /* as next */
+    double *members;
+    int64_t node_count, leaf_count, root_count, targets;
+    const float *base;
+    size_t base_count;
+    aggregate aggregate;
+    post post;
+    /* classifier */
+    const int64_t *int_labels;
+    const pith_str *string_labels;
+    size_t label_count;
+    bool binary; /* two labels scored by one target */
+} ensemble;
+
+/* ---- reading ---- */
+
+static pith_status bad(pith_prepare *c, const char *what, int64_t index) {
+    return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s[%lld] is out of range", what, (long long)index);
+}
+
+/* A list attribute that must have `count` entries; NULL if absent. */
+static pith_status ints(pith_prepare *c, const char *name, size_t count, const int64_t **out) {
+    size_t n;
+    *out = pith_node_ints(c->node, name, &n);
+    if (*out && n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    return PITH_OK;
+}
+
+static double tensor_number(const pith_tensor *t, int64_t i) {
+    double x;
+    pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
+    return x;
+}
+
+static pith_status read_post(pith_prepare *c, ensemble *e) {
+    static const char *const names[] = { "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT" };
+    pith_str name = pith_node_str(c->node, "post_transform", "NONE");
+    for (int i = 0; i < 5; i++)
+        if (pith_str_is(name, names[i])) return e->post = (post)i, PITH_OK;
+    return pith_fail(c->err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+}
+
+static pith_status allocate(pith_prepare *c, ensemble *e, size_t nodes, size_t leaves, size_t roots, size_t members) {
+    e->nodes = pith_arena_array(c->arena, nodes + 1, sizeof *e->nodes);
+    e->leaves = pith_arena_array(c->arena, leaves + 1, sizeof *e->leaves);
+    e->roots = pith_arena_array(c->arena, roots + 1, sizeof *e->roots);
+    e->members = pith_arena_array(c->arena, members + 1, sizeof *e->members);
+    if (!e->nodes || !e->leaves || !e->roots || !e->members) return pith_fail_memory(c->err, nodes * sizeof *e->nodes);
+    e->node_count = (int64_t)nodes;
+    e->leaf_count = (int64_t)leaves;
+    e->root_count = (int64_t)roots;
+    return PITH_OK;
+}
+
+/* TreeEnsemble, opset 5. */
+static pith_status prepare_trees(pith_prepare *c) {
+    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith_fail_memory(c->err, sizeof *e);
+    c->state = e;
+    size_t n, leaves, roots;
+    const int64_t *features = pith_node_ints(c->node, "nodes_featureids", &n), *on_true, *on_false, *true_leafs, *false_leafs, *missing;
+    const int64_t *targets = pith_node_ints(c->node, "leaf_targetids", &leaves), *root = pith_node_ints(c->node, "tree_roots", &roots);
+    const pith_tensor *modes = pith_node_tensor(c->node, "nodes_modes"), *splits = pith_node_tensor(c->node, "nodes_splits");
+    const pith_tensor *weights = pith_node_tensor(c->node, "leaf_weights"), *members = pith_node_tensor(c->node, "membership_values");
+    PITH_TRY(ints(c, "nodes_truenodeids", n, &on_true));
+    PITH_TRY(ints(c, "nodes_falsenodeids", n, &on_false));
+    PITH_TRY(ints(c, "nodes_trueleafs", n, &true_leafs));
+    PITH_TRY(ints(c, "nodes_falseleafs", n, &false_leafs));
+    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", n, &missing));
+    bool whole = features && on_true && on_false && true_leafs && false_leafs && targets && root && modes && splits && weights;
+    if (!whole || modes->dtype != PITH_U8 || pith_tensor_count(modes) != (int64_t)n || pith_tensor_count(splits) != (int64_t)n ||
+        pith_tensor_count(weights) != (int64_t)leaves)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    PITH_TRY(allocate(c, e, n, leaves, roots, members ? (size_t)pith_tensor_count(members) : 0));
+    e->targets = pith_node_int(c->node, "n_targets", 1);
+    e->aggregate = (aggregate)pith_node_int(c->node, "aggregate_function", SUM);
+    e->post = (post)pith_node_int(c->node, "post_transform", POST_NONE);
+    if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX || (unsigned)e->post > POST_PROBIT)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
+    int64_t at = 0, member_count = members ? pith_tensor_count(members) : 0;
+    for (int64_t i = 0; i < member_count; i++) e->members[i] = tensor_number(members, i);
+    for (size_t i = 0; i < n; i++) {
+        node *v = &e->nodes[i];
+        int64_t limit_true = true_leafs[i] ? (int64_t)leaves : (int64_t)n, limit_false = false_leafs[i] ? (int64_t)leaves : (int64_t)n;
+        if (on_true[i] < 0 || on_true[i] >= limit_true) return bad(c, "nodes_truenodeids", (int64_t)i);
+        if (on_false[i] < 0 || on_false[i] >= limit_false) return bad(c, "nodes_falsenodeids", (int64_t)i);
+        int m = ((const uint8_t *)modes->data)[i];
+        if (m > MEMBER) return bad(c, "nodes_modes", (int64_t)i);
+        *v = (node){ .mode = (mode)m, .feature = features[i], .split = tensor_number(splits, (int64_t)i),
+                     .missing_is_true = missing && missing[i], .members = at,
+                     .next = { false_leafs[i] ? ~on_false[i] : on_false[i], true_leafs[i] ? ~on_true[i] : on_true[i] } };
+        if (m != MEMBER) continue;
+        while (at < member_count && !isnan(e->members[at])) at++;
+        v->member_end = at;
+        at++;
+    }
+    for (size_t i = 0; i < leaves; i++) {
+        if (targets[i] < 0 || targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
+        e->leaves[i] = (leaf){ targets[i], -1, tensor_number(weights, (int64_t)i) };
+    }
+    for (size_t i = 0; i < roots; i++) {
+        if (root[i] < 0 || root[i] >= (int64_t)n) return bad(c, "tree_roots", (int64_t)i);
+        e->roots[i] = root[i];
+    }
+    return PITH_OK;
+}
+
+/* Place of (tree, node) among the older spelling's nodes; they mostly come in order. */
+static int64_t place(const int64_t *trees, const int64_t *ids, int64_t count, int64_t from, int64_t tree, int64_t id) {
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = (from + k) % count;
+        if (trees[i] == tree && ids[i] == id) return i;
+    }
+    return -1;
+}
+
+static pith_status read_mode(pith_prepare *c, pith_str name, mode *m) {
+    static const char *const names[] = { "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "", "LEAF" };
+    for (int i = 0; i <= LEAF; i++)
+        if (i != MEMBER && pith_str_is(name, names[i])) return *m = (mode)i, PITH_OK;
+    return pith_fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+}
+
+/* The value list under its float name or, from opset 3, as a tensor. */
+static pith_status values(pith_prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
+    size_t n = 0;
+    const float *f = pith_node_floats(c->node, name, &n);
+    const pith_tensor *t = pith_node_tensor(c->node, tensor_name);
+    if (t) n = (size_t)pith_tensor_count(t);
+    if (n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    *out = pith_arena_array(c->arena, count + 1, sizeof **out);
+    if (!*out) return pith_fail_memory(c->err, count * sizeof **out);
+    for (size_t i = 0; i < count; i++) (*out)[i] = t ? tensor_number(t, (int64_t)i) : f[i];
+    return PITH_OK;
+}
+
+static pith_status prepare_old(pith_prepare *c, bool classifier) {
+    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith_fail_memory(c->err, sizeof *e);
+    c->state = e;
+    size_t n, leaves, strings;
+    const int64_t *trees = pith_node_ints(c->node, "nodes_treeids", &n), *ids, *features, *on_true, *on_false, *missing;
+    const pith_str *modes = pith_node_strs(c->node, "nodes_modes", &strings);
+    PITH_TRY(ints(c, "nodes_nodeids", n, &ids));
+    PITH_TRY(ints(c, "nodes_featureids", n, &features));
+    PITH_TRY(ints(c, "nodes_truenodeids", n, &on_true));
+    PITH_TRY(ints(c, "nodes_falsenodeids", n, &on_false));
+    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", n, &missing));
+    const char *kind = classifier ? "class" : "target";
+    char name[32];
+    snprintf(name, sizeof name, "%s_treeids", kind);
+    const int64_t *leaf_trees = pith_node_ints(c->node, name, &leaves), *leaf_nodes, *leaf_targets;
+    snprintf(name, sizeof name, "%s_nodeids", kind);
+    PITH_TRY(ints(c, name, leaves, &leaf_nodes));
+    snprintf(name, sizeof name, "%s_ids", kind);
+    PITH_TRY(ints(c, name, leaves, &leaf_targets));
+    if (!trees || !ids || !features || !on_true || !on_false || !modes || strings != n || !leaf_trees || !leaf_nodes || !leaf_targets)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    double *splits, *weights;
+    PITH_TRY(values(c, "nodes_values", "nodes_values_as_tensor", n, &splits));
+    PITH_TRY(values(c, classifier ? "class_weights" : "target_weights", classifier ? "class_weights_as_tensor" : "target_weights_as_tensor",
+                    leaves, &weights));
+    PITH_TRY(allocate(c, e, n, leaves, n, 0));
+    PITH_TRY(read_post(c, e));
+    e->aggregate = SUM;
+    pith_str function = pith_node_str(c->node, "aggregate_function", "SUM");
+    if (pith_str_is(function, "AVERAGE")) e->aggregate = AVERAGE;
+    if (pith_str_is(function, "MIN")) e->aggregate = MIN;
+    if (pith_str_is(function, "MAX")) e->aggregate = MAX;
+    if (classifier) {
+        e->string_labels = pith_node_strs(c->node, "classlabels_strings", &e->label_count);
+        if (!e->string_labels) e->int_labels = pith_node_ints(c->node, "classlabels_int64s", &e->label_count);
+        if (!e->label_count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
+    }
+    e->targets = classifier ? (int64_t)e->label_count : pith_node_int(c->node, "n_targets", 1);
+    if (e->targets < 1 || e->targets > INT32_MAX) return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
+    e->base = pith_node_floats(c->node, "base_values", &e->base_count);
+    bool one_target = true;
+    for (size_t i = 0; i < leaves; i++) {
+        if (leaf_targets[i] < 0 || leaf_targets[i] >= e->targets) return bad(c, name, (int64_t)i);
+        one_target &= leaf_targets[i] == leaf_targets[0];
+        e->leaves[i] = (leaf){ leaf_targets[i], -1, weights[i] };
+    }
+    e->binary = classifier && e->label_count == 2 && one_target;
+    int64_t *leaf_at = pith_arena_array(c->arena, n + 1, sizeof *leaf_at); /* by node: its first leaf + 1 */
+    if (!leaf_at) return pith_fail_memory(c->err, n * sizeof *leaf_at);
+    for (size_t i = leaves; i-- > 0;) {
+        int64_t at = place(trees, ids, (int64_t)n, 0, leaf_trees[i], leaf_nodes[i]);
+        if (at < 0) return bad(c, classifier ? "class_nodeids" : "target_nodeids", (int64_t)i);
+        e->leaves[i].next = leaf_at[at] - 1;
+        leaf_at[at] = (int64_t)i + 1;
+    }
+    e->root_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        node *v = &e->nodes[i];
+        *v = (node){ .feature = features[i], .split = splits[i], .missing_is_true = missing && missing[i] };
+        PITH_TRY(read_mode(c, modes[i], &v->mode));
+        if (i == 0 || trees[i] != trees[i - 1]) e->roots[e->root_count++] = (int64_t)i;
+        if (v->mode == LEAF) {
+            v->next[0] = v->next[1] = ~(leaf_at[i] - 1); /* -1 + 1: a leaf without weight leads to leaf -1 */
+            continue;
+        }
+        v->next[1] = place(trees, ids, (int64_t)n, (int64_t)i, trees[i], on_true[i]);
+        v->next[0] = place(trees, ids, (int64_t)n, (int64_t)i, trees[i], on_false[i]);
+        if (v->next[0] < 0 || v->next[1] < 0) return bad(c, "nodes_truenodeids or nodes_falsenodeids", (int64_t)i);
+    }
+    return PITH_OK;
+}
+
+static pith_status prepare_regressor(pith_prepare *c) { return prepare_old(c, false); }
+static pith_status prepare_classifier(pith_prepare *c) { return prepare_old(c, true); }
+
+/* ---- shapes ---- */
+
+static pith_status infer_scores(pith_infer *c, pith_dim targets, int dtype, int output) {
+    if (c->in[0]->rank > 2 || c->in[0]->rank == 0) return pith_op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
+    pith_dim dims[2] = { c->in[0]->rank == 2 ? c->in[0]->dims[0] : c->in[0]->rank == 1 ? 1 : PITH_DIM_UNKNOWN, targets };
+    pith_type_set(&c->out[output], dtype, 2, dims);
+    return PITH_OK;
+}
+
+static pith_status infer_trees(pith_infer *c) { return infer_scores(c, pith_node_int(c->node, "n_targets", 1), c->in[0]->dtype, 0); }
+static pith_status infer_regressor(pith_infer *c) { return infer_scores(c, pith_node_int(c->node, "n_targets", 1), PITH_F32, 0); }
+
+static pith_status infer_classifier(pith_infer *c) {
+    size_t strings, numbers;
+    pith_node_strs(c->node, "classlabels_strings", &strings);
+    pith_node_ints(c->node, "classlabels_int64s", &numbers);
+    pith_type scores;
+    pith_type *all = c->out;
+    pith_infer one = *c;
+    one.out = &scores;
+    pith_type_init(&scores);
+    PITH_TRY(infer_scores(&one, (pith_dim)(strings ? strings : numbers), PITH_F32, 0));
+    pith_type_set(&all[0], strings ? PITH_STRING : PITH_I64, 1, scores.dims);
+    if (c->out_count > 1) all[1] = scores;
+    return PITH_OK;
+}
+
+/* ---- walking ---- */
+
+static bool decide(const ensemble *e, const node *v, double x) {
+    if (isnan(x) && v->missing_is_true) return true;
+    switch (v->mode) {
+    case LEQ: return x <= v->split;
+    case LT: return x < v->split;
+    case GTE: return x >= v->split;
+    case GT: return x > v->split;
+    case EQ: return x == v->split;
+    case NEQ: return x != v->split;
+    case MEMBER:
+        for (int64_t i = v->members; i < v->member_end; i++)
+            if (e->members[i] == x) return true;
+        return false;
+    case LEAF: break;
+    }
+    return false;
+}
+
+static void add(const ensemble *e, double *score, bool *set, double weight) {
+    if (e->aggregate == MIN || e->aggregate == MAX) {
+        bool better = !*set || (e->aggregate == MIN ? weight < *score : weight > *score);
+        if (better) *score = weight;
+    } else {
+        *score += e->aggregate == AVERAGE ? weight / (double)e->root_count : weight;
+    }
+    *set = true;
+}
+
+static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row, int64_t columns,
+                        double *scores, bool *set) {
+    int64_t at = root;
+    for (int64_t steps = 0; at >= 0; steps++) {
+        const node *v = &e->nodes[at];
+        if (steps > e->node_count) return pith_fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
+        double value = 0;
+        if (v->mode != LEAF) {
+            if (v->feature < 0 || v->feature >= columns)
+                return pith_fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns", (long long)v->feature, (long long)columns);
+            value = tensor_number(x, row * columns + v->feature);
+        }
+        at = v->next[decide(e, v, value)];
+    }
+    for (int64_t k = ~at; k >= 0 && k < e->leaf_count; k = e->leaves[k].next)
+        add(e, &scores[e->leaves[k].target], &set[e->leaves[k].target], e->leaves[k].weight);
+    return PITH_OK;
+}
+
+/* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function (as the standard's
+ * reference has it). */
+static double probit(double p) {
+    double x = 2 * p - 1, log_part = log((1 - x) * (1 + x)), a = 2 / (3.14159 * 0.147) + 0.5 * log_part;
+    return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
+}
+
+static void transform(post p, double *y, int64_t n) {
+    double most = -INFINITY, sum = 0;
+    switch (p) {
+    case POST_NONE: return;
+    case POST_LOGISTIC:
+        for (int64_t i = 0; i < n; i++) y[i] = 1 / (1 + exp(-y[i]));
+        return;
+    case POST_PROBIT:
+        for (int64_t i = 0; i < n; i++) y[i] = probit(y[i]);
+        return;
+    case POST_SOFTMAX: case POST_SOFTMAX_ZERO:
+        for (int64_t i = 0; i < n; i++) most = fmax(most, y[i]);
+        for (int64_t i = 0; i < n; i++) {
+            if (p == POST_SOFTMAX || y[i] != 0) y[i] = exp(y[i] - most), sum += y[i];
+        }
+        for (int64_t i = 0; i < n; i++) y[i] = sum != 0 ? y[i] / sum : y[i];
+    }
+}
+
+static pith_status run(pith_run *r) {
+    const ensemble *e = r->state;
+    const pith_tensor *x = r->in[0];
+    int64_t columns = x->dims[x->rank - 1], rows = x->rank == 2 ? x->dims[0] : 1;
+    double *scores = r->exec->alloc(r->exec, (size_t)e->targets * sizeof *scores);
+    bool *set = r->exec->alloc(r->exec, (size_t)e->targets);
+    if (!scores || !set) return pith_fail_memory(r->err, (size_t)e->targets * sizeof *scores);
+    bool classifier = e->label_count > 0;
+    pith_tensor *y = classifier ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
+    for (int64_t row = 0; row < rows; row++) {
+        memset(set, 0, (size_t)e->targets);
+        for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;
+        for (int64_t i = 0; i < e->root_count; i++) PITH_TRY(walk(r, e, e->roots[i], x, row, columns, scores, set));
+        for (int64_t i = 0; i < e->targets; i++)
+            if ((size_t)i < e->base_count) scores[i] += e->base[i];
+        int64_t best = 0;
+        if (e->binary) { /* one score for two labels: the other is its complement */
+            int64_t scored = e->leaf_count ? e->leaves[0].target : 0;
+            double s = scores[scored];
+            bool plain = e->post == POST_NONE;
+            best = plain ? s > 0.5 : s > 0;
+            scores[0] = plain ? 1 - s : -s;
+            scores[1] = s;
+        } else {
+            for (int64_t i = 1; i < e->targets; i++)
+                if (scores[i] > scores[best]) best = i;
+        }
+        transform(e->post, scores, e->targets);
+        if (y) pith_convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
+        if (!classifier || !r->out[0]) continue;
+        if (e->string_labels) ((pith_str *)r->out[0]->data)[row] = e->string_labels[best];
+        else ((int64_t *)r->out[0]->data)[row] = e->int_labels[best];
+    }
+    return PITH_OK;
+}
+
+const pith_op pith_op_ml_TreeEnsemble = {
+    .domain = "ai.onnx.ml", .name = "TreeEnsemble", .since = 5, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = infer_trees, .prepare = prepare_trees, .run = run,
+};
+
+const pith_op pith_op_ml_TreeEnsembleClassifier = {
+    .domain = "ai.onnx.ml", .name = "TreeEnsembleClassifier", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 2,
+    .infer = infer_classifier, .prepare = prepare_classifier, .run = run,
+};
+
+const pith_op pith_op_ml_TreeEnsembleRegressor = {
+    .domain = "ai.onnx.ml", .name = "TreeEnsembleRegressor", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = infer_regressor, .prepare = prepare_regressor, .run = run,
+};

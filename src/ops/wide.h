@@ -1,0 +1,24 @@
+/* wide.h - for operators nobody needs fast: inputs as doubles, outputs from doubles, whatever their dtypes.
+ *
+ * An operator names pith_wide_scratch as its scratch (or adds to it), and in run calls pith_wide_open, computes on the
+ * arrays, and calls pith_wide_close. Integers beyond 2^53 lose digits: indices are read as they are, not from here. */
+#ifndef PITH_OPS_WIDE_H
+#define PITH_OPS_WIDE_H
+
+#include "ops/op.h"
+
+#define PITH_WIDE_MAX 16
+
+typedef struct pith_wide {
+    double *in[PITH_WIDE_MAX], *out[PITH_WIDE_MAX]; /* NULL: absent, not wanted, or not a number type */
+    void *rest;                                     /* scratch behind the arrays */
+} pith_wide;
+
+/* Bytes for the copies of all inputs and outputs (at most PITH_WIDE_MAX of each). */
+pith_status pith_wide_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes);
+/* Converts the inputs; outputs are zero. */
+void pith_wide_open(pith_wide *w, const pith_run *r);
+/* Converts the outputs. */
+void pith_wide_close(const pith_wide *w, const pith_run *r);
+
+#endif
