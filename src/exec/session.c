@@ -283,28 +283,7 @@ static pith_status make_child(pith_child **out, running *r, const pith_plan *pla
     return PITH_OK;
 }
 
-/* Contents included: items of sequences, characters of strings. */
-static pith_status copy_tensor(pith_tensor *to, const pith_tensor *from, pith_arena *arena, pith_error *err) {
-    *to = *from;
-    to->data = pith_arena_alloc64(arena, from->bytes);
-    if (!to->data) return pith_fail_memory(err, from->bytes);
-    if (from->bytes) memcpy(to->data, from->data, from->bytes);
-    if (from->dtype == PITH_SEQUENCE) {
-        pith_tensor *items = to->data;
-        for (int64_t i = 0; i < from->dims[0]; i++) {
-            pith_tensor item = items[i];
-            PITH_TRY(copy_tensor(&items[i], &item, arena, err));
-        }
-    } else if (from->dtype == PITH_STRING) {
-        pith_str *strings = to->data;
-        for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
-            size_t size = strings[i].size;
-            strings[i] = pith_arena_str(arena, strings[i]);
-            if (!strings[i].data) return pith_fail_memory(err, size);
-        }
-    }
-    return PITH_OK;
-}
+static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
 static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count, pith_error *err) {
     pith_arena *arena = &child->outputs[child->turn ^= 1];
@@ -312,8 +291,7 @@ static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor
     pith_arena_reset(arena);
     arena->limit = e->options.memory_limit;
     for (size_t i = 0; i < count && !status; i++) {
-        pith_tensor own = outputs[i];
-        status = copy_tensor(&outputs[i], &own, arena, err);
+        status = pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, arena, err);
     }
     size_t total = child->outputs[0].total + child->outputs[1].total;
     e->account->held += total - child->counted;
@@ -450,10 +428,11 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     return PITH_OK;
 }
 
-/* Outputs belong to the executor: one that shows an input is copied. */
+/* Outputs belong to the executor: one that shows an input, or items of one, is copied. */
 static bool is_borrowed(const pith_executor *e, const pith_tensor *output) {
     for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
         const pith_tensor *port = &e->ports[p];
+        if (port->dtype == PITH_SEQUENCE && output->dtype == PITH_SEQUENCE) return true;
         if (port->dtype && output->data && output->data == port->data && port->bytes) return true;
     }
     return false;
@@ -464,8 +443,7 @@ pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, con
     PITH_TRY(run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
     for (size_t i = 0; i < executor->plan->graph->output_count; i++) {
         if (!is_borrowed(executor, &outputs[i])) continue;
-        pith_tensor borrowed = outputs[i];
-        PITH_TRY(copy_tensor(&outputs[i], &borrowed, &executor->late, err));
+        PITH_TRY(pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, &executor->late, err));
         count_late(executor);
     }
     return PITH_OK;

@@ -81,6 +81,34 @@ pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const i
     return PITH_OK;
 }
 
+pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context, pith_error *err) {
+    pith_tensor made = *from;
+    made.data = alloc(context, from->bytes);
+    if (!made.data) return pith_fail_memory(err, from->bytes);
+    if (from->bytes) memcpy(made.data, from->data, from->bytes);
+    if (from->dtype == PITH_SEQUENCE) {
+        pith_tensor *items = made.data;
+        const pith_tensor *old = from->data;
+        for (int64_t i = 0; i < from->dims[0]; i++) PITH_TRY(pith_tensor_copy(&items[i], &old[i], alloc, context, err));
+    } else if (from->dtype == PITH_STRING) {
+        pith_str *strings = made.data;
+        for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
+            if (!strings[i].size) continue;
+            char *text = alloc(context, strings[i].size);
+            if (!text) return pith_fail_memory(err, strings[i].size);
+            strings[i].data = memcpy(text, strings[i].data, strings[i].size);
+        }
+    }
+    *to = made;
+    return PITH_OK;
+}
+
+static void *run_memory(void *context, size_t bytes) { return ((pith_exec *)context)->alloc(context, bytes); }
+
+pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from) {
+    return pith_tensor_copy(to, from, run_memory, r->exec, r->err);
+}
+
 void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts) {
     pith_pool_run(task, context, parts, r->exec->threads);
 }

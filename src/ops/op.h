@@ -131,6 +131,12 @@ pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error 
 
 /* Sets the shape of a LATE output and takes its memory from the run. */
 pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims);
+/* *to = *from with contents of its own, items of sequences and characters of strings included. alloc gives 64-byte
+ * aligned memory or NULL. */
+typedef void *pith_alloc_fn(void *context, size_t bytes);
+pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context, pith_error *err);
+/* The same in memory of the run. */
+pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from);
 /* Runs the parts on the run's threads; worker numbers are below r->exec->threads. */
 void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts);
 /* Rows per part so that each part has at least `grain` units of work and there are a few parts per thread. */
