@@ -144,7 +144,8 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
     if (!*ports) return pith_fail_memory(err, count * sizeof **ports);
     for (size_t i = 0; i < count; i++) {
         const pith_value *v = values[i];
-        const pith_type *type = v->type.rank < 0 && v->hint ? v->hint : &v->type;
+        const pith_type *type = v->type.rank < 0 && v->hint ? v->hint : &v->type, *declared = v->hint ? v->hint : &v->type;
+        bool is_optional = declared->dtype == PITH_UNDEFINED && declared->item_dtype != PITH_UNDEFINED;
         pith_port *port = &(*ports)[i];
         char shape[512] = "?";
         size_t used = 0;
@@ -158,9 +159,9 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
         if (type->rank >= 0) snprintf(shape + used, sizeof shape - used, "]");
         port->name = pith_arena_str(&m->arena, v->name).data;
         port->shape = pith_arena_str(&m->arena, pith_str_of(shape)).data;
-        port->dtype = v->type.dtype;
+        port->dtype = is_optional ? (int)PITH_NONE : v->type.dtype ? v->type.dtype : declared->dtype;
         port->rank = type->rank;
-        port->item_dtype = v->type.item_dtype;
+        port->item_dtype = declared->item_dtype;
         port->optional = v->kind == PITH_VALUE_INPUT && v->type.data;
         if (!port->name || !port->shape) return pith_fail_memory(err, v->name.size);
     }
@@ -474,6 +475,8 @@ void pith_tokenizer_close(pith_tokenizer *tokenizer) {
 }
 
 const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
+
+pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) { return pith_tokenizer_token(tokenizer, id); }
 
 pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
     const pith_allocator *allocator = pith_tokenizer_arena(tokenizer)->allocator;

@@ -291,6 +291,9 @@ PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *to
                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 PITH_API void pith_tokens_free(pith_tokens *tokens);
 
+/* How the vocabulary spells a token; data is NULL if there is no such id. Valid until close. */
+PITH_API pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id);
+
 /* The text of ids as the tokenizer's decoder writes it; skip_specials: 1 leaves out special tokens. *text is followed by
  * a NUL and freed with pith_text_free. An id that is no token is PITH_ERR_ARGUMENT naming it. */
 PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,

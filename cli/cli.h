@@ -1,0 +1,70 @@
+/* cli.h - what the commands share: their table, options, messages, exit codes.
+ *
+ * A command is one file ending in one `const command command_foo = {…}` and one line in main.c. Results go to stdout or
+ * -o, messages to stderr. Exit codes: 0 all is done, 1 the work or a part of it failed, 2 wrong usage. */
+#ifndef PITH_CLI_CLI_H
+#define PITH_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pith/pith.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+#define DEFAULT_MODEL "all-MiniLM-L6-v2"
+
+typedef struct command {
+    const char *name, *summary;
+    const char *help; /* usage, options, examples */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+} command;
+
+/* ---- options ---- */
+
+typedef enum option_kind {
+    OPTION_FLAG,   /* bool */
+    OPTION_INT,    /* int32_t, within min and max */
+    OPTION_FLOAT,  /* double, not negative */
+    OPTION_STRING, /* const char * */
+    OPTION_LIST,   /* string_list: may be given many times */
+    OPTION_CHOICE  /* int: index into choices "a|b|c" */
+} option_kind;
+
+typedef struct string_list {
+    const char **items;
+    size_t count;
+} string_list;
+
+typedef struct option {
+    const char *name; /* without "--" */
+    char letter;      /* 0: none */
+    option_kind kind;
+    void *value;
+    int64_t min, max;
+    const char *choices;
+} option;
+
+/* Takes options (name "" ends the list) out of argv wherever they stand and returns what is left in *rest (argc entries at
+ * most; static strings of argv). -h and --help print the help. Returns -1 to go on, else the exit code. */
+int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest);
+
+/* ---- messages ---- */
+
+/* "pith embed: …" and a newline on stderr; returns EXIT_FAILED or EXIT_USAGE. */
+int fail(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int usage(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The library's failure; a model that is not in the cache gets a hint. */
+int fail_model(const command *c, const pith_error *err, const char *model);
+
+/* A pith_log that writes warnings to stderr. */
+extern const pith_log warnings;
+
+/* Never NULL: ends the process when memory is out. */
+void *grow(void *memory, size_t bytes);
+
+double now_seconds(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* compare.h - are two tensors the same within a tolerance? */
+#ifndef PITH_CLI_COMPARE_H
+#define PITH_CLI_COMPARE_H
+
+#include "cli/cli.h"
+
+typedef struct tolerance {
+    double rtol, atol; /* |got - wanted| <= atol + rtol * |wanted|; NaN equals NaN */
+} tolerance;
+
+/* Types and shapes must be equal; sequences and optionals item by item; strings byte by byte. False: message says what
+ * differs, where and by how much. *worst (may be NULL) grows to the largest difference of numbers seen. */
+bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst, char *message,
+                   size_t size);
+
+#endif

@@ -1,0 +1,177 @@
+/* inspect.c - pith inspect: what a model is made of and what became of it.
+ *
+ * The library describes a model as JSON; --json hands that on, the text for people is made from it. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/text_input.h"
+
+static const char help[];
+
+static int run(int argc, char **argv);
+
+const command command_inspect = { "inspect", "what a model is made of, what was fused and why not", help, run };
+
+static const char help[] =
+    "usage: pith inspect [options] [MODEL]\n"
+    "\n"
+    "Inputs, outputs, operators, parameters, what was fused, whether texts run without padding, the steps of a run.\n"
+    "\n"
+    "  pith inspect                                   the default model\n"
+    "  pith inspect model.onnx --json                 for machines; the keys are listed in docs/cli.md\n"
+    "  pith inspect model.onnx --ops                  the graph as it is run, a line a node\n"
+    "  pith inspect model.onnx --dot | dot -Tsvg      a drawing\n"
+    "  pith inspect model.onnx --level 0 --ops        the graph as it was written\n"
+    "  pith inspect model.onnx --after fold --ops     the graph after one of the passes\n"
+    "\n"
+    "  --json                 one JSON object\n"
+    "  --ops                  a line a node\n"
+    "  --dot                  Graphviz\n"
+    "  --after PASS           stop optimising after this pass\n"
+    "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --strict               declared shapes that contradict the inferred ones are errors\n";
+
+static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static json_int_t number_of(const json_t *object, const char *key) {
+    return json_integer_value(json_object_get(object, key));
+}
+
+static void print_ports(const json_t *d, const char *key) {
+    size_t i;
+    json_t *port;
+    json_array_foreach(json_object_get(d, key), i, port)
+        printf("%-10s %s %s %s%s\n", i ? "" : key, text_of(port, "name"), text_of(port, "dtype"), text_of(port, "shape"),
+               json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
+}
+
+static void print_ops(const json_t *d) {
+    size_t i;
+    json_t *op;
+    int column = 0;
+    printf("%-10s ", "ops");
+    json_array_foreach(json_object_get(d, "ops"), i, op) {
+        const char *domain = text_of(op, "domain");
+        bool plain = !strcmp(domain, "ai.onnx");
+        if (column > 90) column = printf("\n%-10s ", "") - 1;
+        column += printf("%s%s%s %lld  ", plain ? "" : domain, plain ? "" : ".", text_of(op, "op"),
+                         (long long)number_of(op, "count"));
+    }
+    putchar('\n');
+}
+
+static void print_report(const json_t *d, const char *key, const char *title) {
+    size_t i;
+    json_t *line;
+    json_array_foreach(json_object_get(d, key), i, line)
+        printf("%-10s %s: %s\n", i ? "" : title, text_of(line, "what"), text_of(line, "text"));
+}
+
+static void print_embedding(const json_t *d) {
+    const json_t *e = json_object_get(d, "embedding");
+    size_t i;
+    json_t *mode;
+    if (!json_is_true(json_object_get(e, "possible"))) {
+        printf("%-10s no: %s\n", "embeds", text_of(e, "reason"));
+        return;
+    }
+    printf("%-10s %lld floats a text, at most %lld tokens, pooling", "embeds", (long long)number_of(e, "dim"),
+           (long long)number_of(e, "max_length"));
+    json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));
+    puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
+}
+
+static void print_steps(const json_t *d) {
+    size_t i;
+    json_t *step;
+    const json_t *steps = json_object_get(d, "steps");
+    int column = 0;
+    size_t repeated = 0;
+    printf("%-10s %zu:", "steps", json_array_size(steps));
+    json_array_foreach(steps, i, step) {
+        const char *name = json_string_value(step), *next = json_string_value(json_array_get(steps, i + 1));
+        repeated++;
+        if (next && !strcmp(name, next)) continue;
+        if (column > 90) column = printf("\n%-10s ", "") - 1;
+        column += printf(" %s", name);
+        if (repeated > 1) column += printf(" x%zu", repeated);
+        repeated = 0;
+    }
+    putchar('\n');
+}
+
+static void print_text(const json_t *d) {
+    size_t version = 0;
+    const char *domain;
+    json_t *value;
+    const json_t *memory = json_object_get(d, "memory");
+    printf("%-10s %s (%s%s%s)\n", "model", text_of(d, "path"), text_of(d, "source"), *text_of(d, "producer") ? ", " : "",
+           text_of(d, "producer"));
+    json_object_foreach(json_object_get(d, "opsets"), domain, value)
+        printf("%-10s %s %lld\n", version++ ? "" : "opsets", domain, (long long)json_integer_value(value));
+    print_ports(d, "inputs");
+    print_ports(d, "outputs");
+    print_ops(d);
+    printf("%-10s %lld, %.1f MB\n", "parameters", (long long)number_of(d, "parameters"),
+           (double)number_of(d, "parameter_bytes") / 1e6);
+    print_report(d, "fused", "fused");
+    print_report(d, "not_fused", "not fused");
+    if (json_is_true(json_object_get(d, "ragged"))) printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
+    else printf("%-10s no: %s\n", "ragged", text_of(d, "ragged_reason"));
+    print_embedding(d);
+    print_steps(d);
+    printf("%-10s %.1f MB packed weights, %.1f MB graph and tables in all\n", "memory",
+           (double)number_of(memory, "packed_bytes") / 1e6, (double)number_of(memory, "model_bytes") / 1e6);
+}
+
+static int run(int argc, char **argv) {
+    const command *c = &command_inspect;
+    bool as_json = false, ops = false, dot = false, strict = false;
+    string_list rest = { NULL, 0 };
+    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    const option options[] = {
+        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
+        { "ops", 0, OPTION_FLAG, &ops, 0, 0, NULL },
+        { "dot", 0, OPTION_FLAG, &dot, 0, 0, NULL },
+        { "after", 0, OPTION_STRING, &open_options.stop_after, 0, 0, NULL },
+        { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "strict", 0, OPTION_FLAG, &strict, 0, 0, NULL },
+        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
+    };
+    int code = take_options(c, options, argc, argv, &rest);
+    if (code >= 0) return code;
+    if (rest.count > 1) return usage(c, "one model is wanted, not %zu", rest.count);
+    if (as_json + ops + dot > 1) return usage(c, "--json, --ops and --dot do not go together");
+    const char *path = rest.count ? rest.items[0] : DEFAULT_MODEL;
+    free(rest.items);
+
+    pith_error err = PITH_ERROR_INIT;
+    open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0);
+    open_options.log = &warnings;
+    pith_model *model;
+    if (pith_model_open(&model, path, &open_options, &err)) return fail_model(c, &err, path);
+    bytes text = { NULL, 0, 0 };
+    pith_description form = ops ? PITH_DESCRIBE_NODES : dot ? PITH_DESCRIBE_DOT : PITH_DESCRIBE_JSON;
+    pith_status status = pith_model_describe(model, form, append, &text, &err);
+    pith_model_close(model);
+    code = status ? fail(c, "%s", err.message) : EXIT_DONE;
+    if (!code && !as_json && !ops && !dot) {
+        json_t *description = json_loadb(text.data, text.size, 0, NULL);
+        if (description) print_text(description);
+        else code = fail(c, "the description cannot be read");
+        json_decref(description);
+    } else if (!code) {
+        fwrite(text.data, 1, text.size, stdout);
+    }
+    free(text.data);
+    output out = { .file = stdout };
+    return output_close(&out, c, true, code);
+}

@@ -1,0 +1,23 @@
+/* tensor_file.h - tensors from .npy and .pb files, to .npy; one tensor in words. */
+#ifndef PITH_CLI_TENSOR_FILE_H
+#define PITH_CLI_TENSOR_FILE_H
+
+#include "cli/cli.h"
+
+typedef struct tensor_file {
+    pith_tensor tensor;
+    pith_value_file *value; /* NULL: .npy, the tensor owns its data */
+} tensor_file;
+
+/* By the file's name: .pb is read as kind (a dtype, PITH_SEQUENCE or PITH_NONE). False: message says why. */
+bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size);
+void tensor_file_close(tensor_file *file);
+
+/* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. False: message.
+ * *raw is set if a type NumPy lacks was written as unsigned integers. */
+bool tensor_file_write(const pith_tensor *tensor, const char *path, bool *raw, char *message, size_t size);
+
+/* "float32 [2, 3]" into buffer. */
+const char *tensor_text(const pith_tensor *tensor, char *buffer, size_t size);
+
+#endif

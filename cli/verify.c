@@ -1,0 +1,331 @@
+/* verify.c - pith verify: ONNX test folders.
+ *
+ * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, I being the place among the
+ * model's inputs and outputs. Folders are independent and run side by side, each on one thread. */
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "base/pool.h"
+#include "cli/compare.h"
+#include "cli/output.h"
+#include "cli/tensor_file.h"
+#include "cli/text_input.h"
+
+static const char help[];
+
+static int run(int argc, char **argv);
+
+const command command_verify = { "verify", "ONNX test folders against their expected outputs", help, run };
+
+static const char help[] =
+    "usage: pith verify [options] DIR...\n"
+    "\n"
+    "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is the\n"
+    "official one (rtol 1e-3, atol 1e-7), or that of a data.json in the folder, or the one given here.\n"
+    "\n"
+    "  pith verify tests/data/models\n"
+    "  pith verify onnx/backend/test/data/node --skip-list skip.txt\n"
+    "  pith verify --level 0 --json model-folder\n"
+    "\n"
+    "  --rtol X, --atol X     |got - wanted| <= atol + rtol * |wanted|\n"
+    "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --skip-list FILE       lines 'name reason'; a listed test that passes is a failure\n"
+    "  --list                 names the tests, runs nothing\n"
+    "  --json                 one object: passed, failed, skipped, results with name, status, message, max_difference\n"
+    "  -v, --verbose          passed tests too\n"
+    "  -t, --threads N        (all the process may use)\n"
+    "\n"
+    "The last line is 'N passed, N failed, N skipped'.\n";
+
+typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
+
+typedef struct test {
+    char *folder;
+    const char *name; /* the folder's last part */
+    const char *skip; /* the reason in the skip list, or NULL */
+    outcome outcome;
+    double worst;
+    char message[1400];
+} test;
+
+typedef struct job {
+    test *tests;
+    size_t count;
+    double rtol, atol; /* negative: not given */
+    int32_t level;
+} job;
+
+/* nftw has no context. */
+static job *collecting;
+
+static int collect(const char *path, const struct stat *st, int type, struct FTW *where) {
+    (void)st;
+    if (type != FTW_F || strcmp(path + where->base, "model.onnx")) return 0;
+    job *j = collecting;
+    if ((j->count & (j->count - 1)) == 0) j->tests = grow(j->tests, (j->count ? 2 * j->count : 1) * sizeof *j->tests);
+    test *t = &j->tests[j->count++];
+    memset(t, 0, sizeof *t);
+    t->folder = strndup(path, where->base ? (size_t)where->base - 1 : 0);
+    char *slash = strrchr(t->folder, '/');
+    t->name = slash ? slash + 1 : t->folder;
+    return 0;
+}
+
+static int compare_folders(const void *a, const void *b) {
+    return strcmp(((const test *)a)->folder, ((const test *)b)->folder);
+}
+
+/* ---- one test ---- */
+
+static tolerance tolerance_of(const job *j, const char *folder) {
+    char path[4096];
+    tolerance t = { 1e-3, 1e-7 };
+    snprintf(path, sizeof path, "%s/data.json", folder);
+    json_t *data = json_load_file(path, 0, NULL);
+    json_t *rtol = json_object_get(data, "rtol"), *atol = json_object_get(data, "atol");
+    if (json_is_number(rtol)) t.rtol = json_number_value(rtol);
+    if (json_is_number(atol)) t.atol = json_number_value(atol);
+    json_decref(data);
+    if (j->rtol >= 0) t.rtol = j->rtol;
+    if (j->atol >= 0) t.atol = j->atol;
+    return t;
+}
+
+static bool exists(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+typedef struct loaded {
+    tensor_file *files;
+    pith_tensor *tensors;
+    const char **names;
+    size_t count;
+} loaded;
+
+static bool load_inputs(loaded *in, const pith_model *model, const char *set, char *message, size_t size) {
+    char path[4200];
+    for (size_t i = 0; i < pith_model_input_count(model); i++) {
+        pith_port port = pith_model_input(model, i);
+        snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
+        if (!exists(path)) continue; /* the session says if it is wanted */
+        if (!tensor_file_open(&in->files[in->count], path, port.dtype ? port.dtype : PITH_F32, message, size)) return false;
+        in->tensors[in->count] = in->files[in->count].tensor;
+        in->names[in->count++] = port.name;
+    }
+    return true;
+}
+
+static bool check_outputs(test *t, const pith_model *model, const pith_tensor *outputs, const char *set, tolerance close) {
+    char path[4200], why[1000];
+    size_t compared = 0;
+    for (size_t i = 0; i < pith_model_output_count(model); i++) {
+        pith_port port = pith_model_output(model, i);
+        tensor_file wanted;
+        snprintf(path, sizeof path, "%s/output_%zu.pb", set, i);
+        if (!exists(path)) continue;
+        if (!tensor_file_open(&wanted, path, port.dtype ? port.dtype : PITH_F32, t->message, sizeof t->message)) return false;
+        bool good = tensors_agree(&outputs[i], &wanted.tensor, close, &t->worst, why, sizeof why);
+        tensor_file_close(&wanted);
+        compared++;
+        if (good) continue;
+        snprintf(t->message, sizeof t->message, "%s: output %zu '%.100s': %s", strrchr(set, '/') + 1, i, port.name, why);
+        return false;
+    }
+    if (!compared) snprintf(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
+    return compared > 0;
+}
+
+static bool run_set(test *t, const pith_model *model, pith_session *session, const char *set, tolerance close) {
+    size_t inputs = pith_model_input_count(model);
+    loaded in = { grow(NULL, inputs * sizeof *in.files), grow(NULL, inputs * sizeof *in.tensors),
+                  grow(NULL, inputs * sizeof *in.names), 0 };
+    pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
+    pith_run_options options = PITH_RUN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    options.threads = 1;
+    bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
+    if (good && pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
+        snprintf(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1, err.message);
+        good = false;
+    }
+    good = good && check_outputs(t, model, outputs, set, close);
+    for (size_t i = 0; i < in.count; i++) tensor_file_close(&in.files[i]);
+    free(in.files);
+    free(in.tensors);
+    free(in.names);
+    free(outputs);
+    return good;
+}
+
+static int filter_sets(const struct dirent *entry) { return !strncmp(entry->d_name, "test_data_set_", 14); }
+
+static void run_test(void *context, size_t part, int worker) {
+    (void)worker;
+    job *j = context;
+    test *t = &j->tests[part];
+    char path[4096];
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    pith_session *session = NULL;
+    struct dirent **sets = NULL;
+    options.optimization = j->level;
+    snprintf(path, sizeof path, "%s/model.onnx", t->folder);
+    int count = scandir(t->folder, &sets, filter_sets, alphasort);
+    t->outcome = FAILED;
+    if (count <= 0) {
+        t->outcome = SKIPPED;
+        snprintf(t->message, sizeof t->message, "no test_data_set_N");
+    } else if (pith_model_open(&model, path, &options, &err) || pith_session_create(&session, model, &err)) {
+        snprintf(t->message, sizeof t->message, "%s", err.message);
+    } else {
+        bool good = true;
+        for (int i = 0; good && i < count; i++) {
+            snprintf(path, sizeof path, "%s/%.60s", t->folder, sets[i]->d_name);
+            good = run_set(t, model, session, path, tolerance_of(j, t->folder));
+        }
+        if (good) t->outcome = PASSED;
+    }
+    for (int i = 0; i < count; i++) free(sets[i]);
+    free(sets);
+    pith_session_destroy(session);
+    pith_model_close(model);
+    if (!t->skip || count <= 0) return;
+    if (t->outcome == PASSED) snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip);
+    else snprintf(t->message, sizeof t->message, "%s", t->skip);
+    t->outcome = t->outcome == PASSED ? FAILED : SKIPPED;
+}
+
+/* ---- the list of skips ---- */
+
+typedef struct skip {
+    const char *name, *reason;
+} skip;
+
+typedef struct skip_list {
+    bytes text;
+    skip *items;
+    size_t count;
+} skip_list;
+
+static int read_skips(skip_list *list, const char *path) {
+    text_input in;
+    string_list paths = { &path, 1 };
+    int state;
+    if (!path) return EXIT_DONE;
+    size_t *begins = NULL;
+    text_input_open(&in, &paths);
+    while ((state = text_input_next(&in, &list->text, NULL)) > 0) {
+        begins = grow(begins, (list->count + 1) * sizeof *begins);
+        bytes_add(&list->text, "", 1);
+        begins[list->count++] = list->text.size;
+    }
+    list->items = grow(NULL, list->count * sizeof *list->items);
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        char *line = list->text.data + (i ? begins[i - 1] : 0);
+        line += strspn(line, " \t");
+        size_t n = strcspn(line, " \t");
+        if (!n || line[0] == '#') continue;
+        char *reason = line + n + strspn(line + n, " \t");
+        line[n] = 0;
+        list->items[kept++] = (skip){ line, *reason ? reason : "no reason given" };
+    }
+    list->count = kept;
+    free(begins);
+    int code = state < 0 ? fail(&command_verify, "%s", in.message) : EXIT_DONE;
+    text_input_close(&in);
+    return code;
+}
+
+static void mark_skips(job *j, const skip_list *list) {
+    for (size_t i = 0; i < j->count; i++)
+        for (size_t k = 0; k < list->count; k++)
+            if (!strcmp(list->items[k].name, j->tests[i].name)) j->tests[i].skip = list->items[k].reason;
+}
+
+/* ---- telling ---- */
+
+static const char *const outcome_names[] = { "passed", "failed", "skipped" };
+
+static void print_json(const job *j, const size_t *totals) {
+    json_t *results = json_array();
+    for (size_t i = 0; i < j->count; i++) {
+        const test *t = &j->tests[i];
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s}", "name", t->name, "path", t->folder, "status",
+                                outcome_names[t->outcome], "message", t->message);
+        if (row && t->worst < 1e308) json_object_set_new(row, "max_difference", json_real(t->worst));
+        json_array_append_new(results, row ? row : json_null());
+    }
+    json_t *all = json_pack("{s:I, s:I, s:I, s:o}", "passed", (json_int_t)totals[PASSED], "failed",
+                            (json_int_t)totals[FAILED], "skipped", (json_int_t)totals[SKIPPED], "results", results);
+    json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(all);
+}
+
+static void print_text(const job *j, const size_t *totals, bool verbose) {
+    for (size_t i = 0; i < j->count; i++) {
+        const test *t = &j->tests[i];
+        if (t->outcome == FAILED) printf("FAILED %s: %s\n", t->name, t->message);
+        else if (verbose && t->outcome == SKIPPED) printf("skipped %s: %s\n", t->name, t->message);
+        else if (verbose) printf("passed %s (max difference %.3g)\n", t->name, t->worst);
+    }
+    printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
+}
+
+static int run(int argc, char **argv) {
+    const command *c = &command_verify;
+    const char *skip_path = NULL;
+    bool list_only = false, as_json = false, verbose = false;
+    int32_t threads = 0;
+    string_list dirs = { NULL, 0 };
+    skip_list skips = { { NULL, 0, 0 }, NULL, 0 };
+    job j = { .rtol = -1, .atol = -1, .level = 3 };
+    size_t totals[3] = { 0, 0, 0 };
+    const option options[] = {
+        { "rtol", 0, OPTION_FLOAT, &j.rtol, 0, 0, NULL },
+        { "atol", 0, OPTION_FLOAT, &j.atol, 0, 0, NULL },
+        { "level", 0, OPTION_INT, &j.level, 0, 3, NULL },
+        { "opt", 0, OPTION_INT, &j.level, 0, 3, NULL },
+        { "skip-list", 0, OPTION_STRING, &skip_path, 0, 0, NULL },
+        { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
+        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
+        { "verbose", 'v', OPTION_FLAG, &verbose, 0, 0, NULL },
+        { "threads", 't', OPTION_INT, &threads, 1, 4096, NULL },
+        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
+    };
+    int code = take_options(c, options, argc, argv, &dirs);
+    if (code >= 0) return code;
+    if (!dirs.count) return usage(c, "a folder is wanted");
+    code = read_skips(&skips, skip_path);
+    collecting = &j;
+    for (size_t i = 0; !code && i < dirs.count; i++)
+        if (nftw(dirs.items[i], collect, 16, FTW_PHYS)) code = fail(c, "%s: %s", dirs.items[i], strerror(errno));
+    if (!code && !j.count) code = fail(c, "no model.onnx below %s", dirs.items[0]);
+    if (!code) {
+        qsort(j.tests, j.count, sizeof *j.tests, compare_folders);
+        mark_skips(&j, &skips);
+        if (!list_only) pith_pool_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);
+        for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
+        for (size_t i = 0; list_only && i < j.count; i++) puts(j.tests[i].name);
+        if (!list_only && as_json) print_json(&j, totals);
+        else if (!list_only) print_text(&j, totals, verbose);
+        code = !list_only && totals[FAILED] ? EXIT_FAILED : EXIT_DONE;
+        output out = { .file = stdout };
+        code = output_close(&out, c, true, code);
+    }
+    for (size_t i = 0; i < j.count; i++) free(j.tests[i].folder);
+    free(j.tests);
+    free(skips.text.data);
+    free(skips.items);
+    free(dirs.items);
+    return code;
+}
