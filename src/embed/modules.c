@@ -79,13 +79,14 @@ static void read_config(pith_json *j, reader *r) {
 
 static void read_sentence_bert(pith_json *j, reader *r) {
     pith_str key;
+    bool lower = false;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "max_seq_length")) r->modules->max_length = count(j);
-        else if (pith_str_is(key, "do_lower_case") && pith_json_peek(j) == PITH_JSON_BOOL && pith_json_bool(j))
-            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "texts lower-cased outside the tokenizer");
+        else if (pith_str_is(key, "do_lower_case") && pith_json_peek(j) == PITH_JSON_BOOL) lower |= pith_json_bool(j);
         else pith_json_skip(j);
     }
+    if (lower) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "do_lower_case: texts lower-cased outside the tokenizer");
 }
 
 static void read_prompts(pith_json *j, reader *r) {

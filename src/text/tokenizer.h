@@ -21,11 +21,6 @@ pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, 
 void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
-/* Gives back what lies outside the arena: the buffers kept for calls. Before the arena goes; NULL is allowed. */
-void pith_tokenizer_unload(pith_tokenizer *tokenizer);
-/* The arena it was loaded into. */
-pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
-
 /* Tokenises into tokens (public struct; its arrays grow with the tokenizer's allocator). See pith_tokenize. */
 pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
