@@ -68,11 +68,22 @@ static void print_ops(const json_t *d) {
     putchar('\n');
 }
 
-static void print_report(const json_t *d, const char *key, const char *title) {
+/* What was fused, counted; what was not, each with its reason. */
+static void print_report(const json_t *d) {
     size_t i;
-    json_t *line;
-    json_array_foreach(json_object_get(d, key), i, line)
-        printf("%-10s %s: %s\n", i ? "" : title, text_of(line, "what"), text_of(line, "text"));
+    json_t *line, *count;
+    json_t *counts = json_object();
+    const char *what;
+    json_array_foreach(json_object_get(d, "fused"), i, line) {
+        what = text_of(line, "what");
+        json_object_set_new(counts, what, json_integer(number_of(counts, what) + 1));
+    }
+    printf("%-10s", "fused");
+    json_object_foreach(counts, what, count) printf(" %s %lld ", what, (long long)json_integer_value(count));
+    putchar('\n');
+    json_decref(counts);
+    json_array_foreach(json_object_get(d, "not_fused"), i, line)
+        printf("%-10s %s: %s\n", i ? "" : "not fused", text_of(line, "what"), text_of(line, "text"));
 }
 
 static void print_embedding(const json_t *d) {
@@ -113,8 +124,9 @@ static void print_text(const json_t *d) {
     const char *domain;
     json_t *value;
     const json_t *memory = json_object_get(d, "memory");
-    printf("%-10s %s (%s%s%s)\n", "model", text_of(d, "path"), text_of(d, "source"), *text_of(d, "producer") ? ", " : "",
-           text_of(d, "producer"));
+    const char *source = text_of(d, "source"), *producer = text_of(d, "producer");
+    bool named = *producer && strcmp(producer, source);
+    printf("%-10s %s (%s%s%s)\n", "model", text_of(d, "path"), source, named ? ", " : "", named ? producer : "");
     json_object_foreach(json_object_get(d, "opsets"), domain, value)
         printf("%-10s %s %lld\n", version++ ? "" : "opsets", domain, (long long)json_integer_value(value));
     print_ports(d, "inputs");
@@ -122,8 +134,7 @@ static void print_text(const json_t *d) {
     print_ops(d);
     printf("%-10s %lld, %.1f MB\n", "parameters", (long long)number_of(d, "parameters"),
            (double)number_of(d, "parameter_bytes") / 1e6);
-    print_report(d, "fused", "fused");
-    print_report(d, "not_fused", "not fused");
+    print_report(d);
     if (json_is_true(json_object_get(d, "ragged"))) printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
     else printf("%-10s no: %s\n", "ragged", text_of(d, "ragged_reason"));
     print_embedding(d);

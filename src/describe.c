@@ -229,7 +229,7 @@ static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
     key_number(w, "ir_version", g->ir_version);
     key(w, "opsets");
     open_list(w, "{");
-    for (size_t i = 0; i < g->opset_count; i++) {
+    for (size_t i = 0; i < g->opset_count && !m->from_safetensors; i++) {
         char version[32];
         separate(w);
         put_string(w, domain_name(g->opsets[i].domain));

@@ -30,6 +30,7 @@ struct pith_model {
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
     pith_embedder *embedder;   /* NULL: no_text says why */
+    int text_output;           /* of graph, which embedding reads; -1: none */
     pith_error no_text;
     pith_port *inputs, *outputs;
     pith_report report;        /* with PITH_OPEN_DESCRIBE, as what follows */

@@ -132,13 +132,6 @@ static pith_opt optimizer(pith_model *m, pith_error *err) {
                        m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err };
 }
 
-static pith_status optimize(pith_model *m, pith_error *err) {
-    pith_opt o = optimizer(m, err);
-    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    if (m->options.optimization) PITH_TRY(pith_opt_run(&o, m->options.stop_after));
-    return PITH_OK;
-}
-
 static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count, pith_error *err) {
     *ports = pith_arena_array(&m->arena, count, sizeof **ports);
     if (!*ports) return pith_fail_memory(err, count * sizeof **ports);
@@ -193,8 +186,7 @@ static pith_status plan_ragged(pith_model *m, pith_error *err) {
     }
     PITH_TRY(pith_opt_ragged(&m->ragged, &m->ragged_reason, &o));
     if (!m->ragged) return PITH_OK;
-    int output = pith_embedder_output(m->ragged);
-    if (output >= 0) keep_output(m->ragged, output);
+    if (m->text_output >= 0) keep_output(m->ragged, m->text_output);
     return build_plan(&m->text_plan, m, m->ragged, &m->text_arena, err);
 }
 
@@ -226,16 +218,24 @@ static pith_status open_text(pith_model *m, pith_error *err) {
     PITH_TRY(plan_ragged(m, err));
     const pith_plan *plan = m->text_plan;
     if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
-    pith_embedder_parts parts = { plan, m->ragged != NULL, m->tokenizer, &m->modules, executor_options(m) };
+    int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
+    pith_embedder_parts parts = { plan, m->ragged != NULL, output, m->tokenizer, &m->modules, executor_options(m) };
     return pith_embedder_create(&m->embedder, &parts, err);
+}
+
+static pith_status optimize(pith_model *m, pith_error *err) {
+    pith_opt o = optimizer(m, err);
+    return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
 }
 
 static pith_status finish(pith_model *m, pith_error *err) {
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
-    PITH_TRY(optimize(m, err));
+    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
+    m->text_output = pith_embedder_output(m->graph);
+    PITH_TRY(optimize(m, err));
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith_plan *plan;
     return m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);

@@ -37,7 +37,6 @@ struct pith_embedder {
     pith_embedder_parts parts;
     pith_arena arena;
     pith_feed feed;
-    int output;         /* index of the graph's output */
     bool pooled;        /* it holds a row a text, not a row a token */
     int64_t width;      /* of its rows */
     pith_row_f32_fn *normalize;
@@ -64,10 +63,9 @@ int pith_embedder_output(const pith_graph *graph) {
 
 static pith_status find_output(pith_embedder *e, pith_error *err) {
     const pith_graph *graph = e->parts.plan->graph;
-    e->output = pith_embedder_output(graph);
-    if (e->output < 0)
+    if (e->parts.output < 0)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model is no text encoder: no output is a vector a text or a token");
-    const pith_value *out = graph->outputs[e->output];
+    const pith_value *out = graph->outputs[e->parts.output];
     const pith_type *type = &out->type;
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "output '" PITH_STR_FMT "' is %s", PITH_STR_ARG(out->name),
@@ -333,7 +331,7 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     int64_t run_tokens = tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length;
     w->padded_tokens += (uint64_t)(run_tokens - tokens);
     const float *x = NULL;
-    PITH_TRY(output_rows(&x, e, &outputs[e->output], e->pooled ? (int64_t)k->count : run_tokens, &w->chunk, err));
+    PITH_TRY(output_rows(&x, e, &outputs[e->parts.output], e->pooled ? (int64_t)k->count : run_tokens, &w->chunk, err));
     bool normalize = c->options->normalize < 0 ? e->parts.modules->normalize : c->options->normalize != 0;
     for (size_t i = 0; i < k->count; i++) {
         float *place = c->vectors + (int64_t)c->order[k->first + i] * c->dim;

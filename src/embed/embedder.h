@@ -16,13 +16,15 @@ typedef struct pith_embedder pith_embedder;
 typedef struct pith_embedder_parts {
     const pith_plan *plan;
     bool ragged; /* the plan is of pith_opt_ragged's graph */
+    int output;  /* the graph output to use, from pith_embedder_output; -1: none is of use */
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;
     pith_executor_options executor;
 } pith_embedder_parts;
 
 /* The graph output that holds a text's vector or its tokens' rows: sentence_embedding, else last_hidden_state or
- * token_embeddings, else the first floating point output of rank 2 or 3. -1 if there is none. */
+ * token_embeddings, else the first floating point output of rank 2 or 3; -1 if there is none. For the graph as it was
+ * read, types inferred: passes may take names from values, but keep the outputs' order. */
 int pith_embedder_output(const pith_graph *graph);
 
 /* Fails, saying why, if the graph is no text encoder: inputs that are none of a text's, no usable output. */
