@@ -11,6 +11,10 @@
 
 #include "base/utf8.h"
 
+/* Of a message that is too long: how much of its end stays, and what stands for the rest. */
+#define CAUSE_SIZE 384
+#define CUT " … "
+
 /* Appends text to out from `used` on, whole characters only, and ends it with NUL. Returns the new length. */
 static size_t append_clean(char *out, size_t used, const char *text) {
     size_t left = strlen(text);
@@ -57,14 +61,27 @@ pith_status pith_fail(pith_error *err, pith_status code, const char *format, ...
 
 pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, ...) {
     if (!err) return code;
-    char text[PITH_ERROR_MESSAGE_SIZE], old[PITH_ERROR_MESSAGE_SIZE];
+    char text[PITH_ERROR_MESSAGE_SIZE], whole[2 * PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (err->code == PITH_OK) err->code = code, err->message[0] = 0;
-    memcpy(old, err->message, sizeof old);
-    append_clean(err->message, append_clean(err->message, 0, text), old);
+    size_t used = append_clean(whole, 0, text);
+    strcpy(whole + used, err->message);
+    used += strlen(err->message);
+    if (used < PITH_ERROR_MESSAGE_SIZE) {
+        memcpy(err->message, whole, used + 1);
+        return err->code;
+    }
+    /* Too many places: the middle goes, since the cause stands at the end. */
+    const char *end = whole + used - CAUSE_SIZE;
+    while ((*end & 0xC0) == 0x80) end++;
+    size_t head = PITH_ERROR_MESSAGE_SIZE - CAUSE_SIZE - sizeof CUT;
+    while ((whole[head] & 0xC0) == 0x80) head--;
+    memcpy(err->message, whole, head);
+    memcpy(err->message + head, CUT, sizeof CUT - 1);
+    strcpy(err->message + head + sizeof CUT - 1, end);
     return err->code;
 }
 

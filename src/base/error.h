@@ -1,8 +1,8 @@
 /* error.h - filling the caller's pith_error.
  *
  * The place that finds a fault writes the message; each layer above only prepends where it was ("node 12 …: ").
- * err may be NULL everywhere. Messages are cut at PITH_ERROR_MESSAGE_SIZE on a UTF-8 boundary and hold no control
- * characters: names from hostile files are shown with \xNN. */
+ * err may be NULL everywhere. Messages are cut to PITH_ERROR_MESSAGE_SIZE on a UTF-8 boundary, the cause at their end
+ * stays, and they hold no control characters: names from hostile files are shown with \xNN. */
 #ifndef PITH_BASE_ERROR_H
 #define PITH_BASE_ERROR_H
 

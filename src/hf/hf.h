@@ -8,7 +8,7 @@
 /* Builds the encoder of a directory with config.json and model.safetensors (or its sharded index): inputs input_ids,
  * attention_mask, token_type_ids (where the architecture has types) of [batch, sequence] i64, output
  * last_hidden_state [batch, sequence, hidden]. Weights stay spans of the mapped files. */
-pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena, const pith_log *log,
-                          pith_error *err);
+pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
+                          const pith_log *log, pith_error *err);
 
 #endif

@@ -124,7 +124,8 @@ static pith_status take_apart(proto *t, pith_str bytes, pith_str *name, const pi
 
 /* The stored bytes as they are if they are aligned, else a copy. */
 static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith_onnx_source *source) {
-    size_t alignment = typed[tensor->dtype].unit;
+    size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
+    alignment = alignment < 1 ? 1 : alignment > 8 ? 8 : alignment;
     if ((uintptr_t)bytes.data % alignment == 0) {
         tensor->data = (void *)(uintptr_t)bytes.data;
         return PITH_OK;

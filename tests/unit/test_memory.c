@@ -216,8 +216,16 @@ static void error_messages(void **state) {
         assert_null(strchr(err.message, '\\'));
         pith_fail_at(&err, PITH_OK, "front: ");
         assert_memory_equal(err.message, "front: x", shift ? 8 : 7);
-        assert_int_equal(pith_utf8_valid_prefix(err.message, strlen(err.message)), strlen(err.message));
+        size = strlen(err.message);
+        assert_true(size < PITH_ERROR_MESSAGE_SIZE && size > PITH_ERROR_MESSAGE_SIZE - 10);
+        assert_int_equal(pith_utf8_valid_prefix(err.message, size), size);
+        assert_null(strchr(err.message, '\\'));
     }
+    /* However many places come before it, the cause stays. */
+    pith_fail(&err, PITH_ERR_RUN, "the cause");
+    for (int i = 0; i < 1000; i++) pith_fail_at(&err, PITH_OK, "place %d: ", i);
+    assert_memory_equal(err.message, "place 999: place 998: ", 22);
+    assert_non_null(strstr(err.message, "place 0: the cause"));
     pith_fail_memory(&err, 17);
     assert_string_equal(err.message, "out of memory (17 bytes wanted)");
     assert_int_equal(err.code, PITH_ERR_MEMORY);

@@ -1,0 +1,1 @@
+Bfloat8e4m3fnuzJmA'[ÊÒöIêkp9Ç

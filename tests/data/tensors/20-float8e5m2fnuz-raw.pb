@@ -1,0 +1,1 @@
+Bfloat8e5m2fnuzJ©Èu‚ w6M®Ô“@ı

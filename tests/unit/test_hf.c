@@ -1,0 +1,184 @@
+/* Model directories without ONNX file: what is built from config.json and safetensors, and what is refused by name.
+ * The numbers such a graph gives are compared with transformers in test_hf_run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/hf.h"
+#include "hf/safetensors.h"
+
+static pith_arena arena;
+static pith_files files;
+static pith_error err;
+static char dir[] = "/tmp/pith-hf-XXXXXX";
+
+static void put_file(const char *name, const void *data, size_t size) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    fclose(f);
+}
+
+static void families(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t inputs;
+    } cases[] = {
+        { "bert", 3 }, { "bert-f16", 3 }, { "bert-bf16", 3 }, { "roberta", 2 }, { "distilbert", 2 }, { "mpnet", 2 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[512];
+        pith_graph *graph;
+        snprintf(path, sizeof path, PITH_TEST_DATA "/hf/%s", cases[i].name);
+        if (pith_hf_build(&graph, path, &files, &arena, NULL, &err)) fail_msg("%s: %s", cases[i].name, err.message);
+        if (pith_graph_check(graph, &err)) fail_msg("%s: %s", cases[i].name, err.message);
+        assert_int_equal(graph->input_count, cases[i].inputs);
+        static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
+        for (size_t k = 0; k < graph->input_count; k++) {
+            assert_true(pith_str_is(graph->inputs[k]->name, names[k]));
+            assert_int_equal(graph->inputs[k]->type.dtype, PITH_I64);
+            assert_true(
+                pith_dim_equal(graph->inputs[k]->type.dims[1], pith_dim_symbol(graph->dims, PITH_STR("sequence"))));
+        }
+        assert_int_equal(graph->output_count, 1);
+        assert_true(pith_str_is(graph->outputs[0]->name, "last_hidden_state"));
+    }
+}
+
+/* A copy of tests/data/hf/bert with one text of config.json replaced. */
+static void refuse_config(const char *from, const char *to, pith_status status, const char *text) {
+    char config[4096] = { 0 }, changed[4096];
+    FILE *f = fopen(PITH_TEST_DATA "/hf/bert/config.json", "r");
+    assert_non_null(f);
+    assert_true(fread(config, 1, sizeof config - 1, f) > 0);
+    fclose(f);
+    char *at = strstr(config, from);
+    assert_non_null(at);
+    *at = 0;
+    snprintf(changed, sizeof changed, "%s%s%s", config, to, at + strlen(from));
+    put_file("config.json", changed, strlen(changed));
+    pith_graph *graph;
+    pith_files own = { .arena = &arena };
+    pith_status got = pith_hf_build(&graph, dir, &own, &arena, NULL, &err);
+    if (got != status || !strstr(err.message, text)) fail_msg("%d '%s', not %d '%s'", got, err.message, status, text);
+    pith_files_close(&own);
+}
+
+static void configs_that_do_not_fit(void **state) {
+    (void)state;
+    static char weights[1 << 20];
+    FILE *f = fopen(PITH_TEST_DATA "/hf/bert/model.safetensors", "rb");
+    assert_non_null(f);
+    size_t size = fread(weights, 1, sizeof weights, f);
+    fclose(f);
+    pith_graph *graph;
+    assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
+    assert_non_null(strstr(err.message, "config.json"));
+    refuse_config(
+        "\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
+        "architecture \"llama\" is not known; known are bert, camembert, distilbert, mpnet, roberta, xlm-roberta");
+    refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND, "neither model.safetensors nor its index is there");
+    put_file("model.safetensors", weights, size);
+    refuse_config("\"hidden_size\": 32", "\"hidden_size\": 64", PITH_ERR_FORMAT,
+                  "model.safetensors: tensor 'embeddings.word_embeddings.weight' has shape [128, 32]; config.json "
+                  "wants [128, 64]");
+    refuse_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", PITH_ERR_NOT_FOUND,
+                  "tensor 'encoder.layer.2.attention.self.query.weight' is missing; shape [32, 32] expected");
+    refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 5", PITH_ERR_FORMAT, "no multiple");
+    refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 0", PITH_ERR_FORMAT,
+                  "num_attention_heads is 0");
+    refuse_config("\"gelu\"", "\"mish\"", PITH_ERR_UNSUPPORTED, "activation \"mish\"");
+    refuse_config("\"is_decoder\": false", "\"is_decoder\": true", PITH_ERR_UNSUPPORTED, "is_decoder");
+    refuse_config("\"hidden_size\": 32", "\"hidden_size\": \"32\"", PITH_ERR_FORMAT,
+                  "hidden_size: a number expected, a string found");
+    refuse_config("\"gelu\",", "\"gelu\"", PITH_ERR_FORMAT, "config.json:");
+    refuse_config("\"vocab_size\": 128", "\"position_embedding_type\": \"relative_key\", \"vocab_size\": 128",
+                  PITH_ERR_UNSUPPORTED, "relative_key");
+}
+
+static void refuse_weights(const char *header, size_t data_size, pith_status status, const char *text) {
+    char file[1024];
+    uint64_t size = strlen(header);
+    memcpy(file, &size, sizeof size);
+    memcpy(file + 8, header, size);
+    memset(file + 8 + size, 1, data_size);
+    /* An exact copy: reading past the end shows under the address sanitizer. */
+    char *copy = malloc(8 + size + data_size);
+    memcpy(copy, file, 8 + size + data_size);
+    pith_weights w;
+    assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
+    pith_status got = pith_safetensors_read(&w, (pith_str){ copy, 8 + size + data_size }, "w.safetensors", &err);
+    if (got != status || (status && !strstr(err.message, text)))
+        fail_msg("%d '%s', not %d '%s'", got, err.message, status, text);
+    free(copy);
+}
+
+static void headers_that_lie(void **state) {
+    (void)state;
+    refuse_weights("{\"__metadata__\":{\"a\":\"b\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+                   PITH_OK, "");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5]}}", 8, PITH_OK, "");
+    refuse_weights("{}  ", 0, PITH_OK, "");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, PITH_ERR_FORMAT,
+                   "a: data_offsets reach beyond the file");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, PITH_ERR_FORMAT,
+                   "reach beyond");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, PITH_ERR_FORMAT,
+                   "reach beyond");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, PITH_ERR_FORMAT,
+                   "has 8 bytes, shape [3] of float32 wants 12");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,8]}}", 8, PITH_ERR_UNSUPPORTED,
+                   "negative");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", 8,
+                   PITH_ERR_FORMAT, "impossible shape");
+    refuse_weights("{\"a\":{\"dtype\":\"Q4\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, PITH_ERR_UNSUPPORTED,
+                   "a: dtype \"Q4\"");
+    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, PITH_ERR_FORMAT, "reach beyond");
+    refuse_weights("{\"a\":{}}", 8, PITH_ERR_UNSUPPORTED, "dtype \"\"");
+    refuse_weights("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"a\":{\"dtype\":\"U8\",\"shape\":["
+                   "1],\"data_offsets\":[0,1]}}",
+                   1, PITH_ERR_FORMAT, "twice");
+    refuse_weights("[]", 0, PITH_ERR_FORMAT, "w.safetensors:1: an object expected");
+    pith_weights w;
+    assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
+    static const char *const short_files[] = { "", "\0\0\0",
+                                               "\xff\xff\xff\xff\xff\xff\xff\xff"
+                                               "{}",
+                                               "\x03\0\0\0\0\0\0\0{}" };
+    static const size_t sizes[] = { 0, 3, 10, 10 };
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pith_safetensors_read(&w, (pith_str){ short_files[i], sizes[i] }, "w", &err), PITH_ERR_FORMAT);
+        assert_non_null(strstr(err.message, "damaged header"));
+    }
+}
+
+static int setup(void **state) {
+    (void)state;
+    pith_arena_init(&arena, NULL);
+    files = (pith_files){ .arena = &arena };
+    return mkdtemp(dir) ? 0 : 1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char command[128];
+    pith_files_close(&files);
+    pith_arena_free(&arena);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(configs_that_do_not_fit),
+                                        cmocka_unit_test(headers_that_lie) };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
