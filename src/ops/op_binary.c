@@ -172,11 +172,11 @@ static pith_status prepare_mod(pith_prepare *c) {
 }
 
 static pith_status apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
-    pith_tensor padded = *b;
-    int rank = padded_rank(r->node, r->in[0]->rank, b->rank);
-    while (b == r->in[1] && padded.rank < rank) padded.dims[padded.rank++] = 1;
+    pith_tensor padded = *r->in[1];
+    int rank = padded_rank(r->node, r->in[0]->rank, padded.rank);
+    while (padded.rank < rank) padded.dims[padded.rank++] = 1;
+    if (a == r->in[1]) a = &padded;
     if (b == r->in[1]) b = &padded;
-    else if (a == r->in[1]) a = &padded;
     pith_map2_apply(r, r->state, r->out[0], a, b);
     return PITH_OK;
 }

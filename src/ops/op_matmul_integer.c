@@ -1,0 +1,205 @@
+/* op_matmul_integer.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
+ * DynamicQuantizeMatMul and MatMulIntegerToFloat. The sums are exact (see int_product.h); what differs is what the inputs are
+ * called and what is done with the sums. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "kernels/convert.h"
+#include "ops/int_product.h"
+
+/* Numbers of the inputs; -1: there is none. */
+typedef struct layout {
+    const char *name;
+    int a, b, a_zero, b_zero, a_scale, b_scale, y_scale, y_zero, bias;
+} layout;
+
+static const layout layouts[] = {
+    { "MatMulInteger", 0, 1, 2, 3, -1, -1, -1, -1, -1 },
+    { "QLinearMatMul", 0, 3, 2, 5, 1, 4, 6, 7, -1 },
+    { "MatMulIntegerToFloat", 0, 1, 4, 5, 2, 3, -1, -1, 6 },
+    { "DynamicQuantizeMatMul", 0, 1, -1, 3, -1, 2, -1, -1, 4 },
+};
+
+typedef struct state {
+    pith_int_product product;
+    const layout *inputs;
+} state;
+
+static const layout *find_layout(const pith_node *node) {
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
+    }
+    return NULL;
+}
+
+static pith_status infer(pith_infer *c) {
+    const layout *l = find_layout(c->node);
+    pith_type a = *c->in[l->a], b = *c->in[l->b], out;
+    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->b_scale >= 0 ? PITH_F32 : PITH_I32;
+    if (a.rank == 0 || b.rank == 0) return pith_op_fail(c, "an operand is a scalar");
+    if (a.rank < 0 || b.rank < 0) {
+        pith_infer_set(c, 0, dtype, -1, NULL);
+        return PITH_OK;
+    }
+    pith_dim k = a.dims[a.rank - 1], k2 = b.dims[b.rank > 1 ? b.rank - 2 : 0];
+    if (pith_dim_known(k) && pith_dim_known(k2) && k != k2) {
+        return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
+    }
+    pith_dim m = a.rank > 1 ? a.dims[a.rank - 2] : 1, n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
+    int a_rank = a.rank, b_rank = b.rank;
+    a.rank = a.rank > 2 ? a.rank - 2 : 0;
+    b.rank = b.rank > 2 ? b.rank - 2 : 0;
+    pith_type_init(&out);
+    PITH_TRY(pith_infer_broadcast(c, &a, &b, &out));
+    if (out.rank + 2 > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
+    if (a_rank > 1) out.dims[out.rank++] = m;
+    if (b_rank > 1) out.dims[out.rank++] = n;
+    pith_infer_set(c, 0, dtype, out.rank, out.dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->inputs = find_layout(c->node);
+    int dtype = c->in[s->inputs->a]->dtype;
+    bool dynamic = s->inputs->a_zero < 0;
+    if (dynamic ? dtype != PITH_F32 : dtype != PITH_U8 && dtype != PITH_I8) return pith_fail_dtype(c->err, dtype);
+    PITH_TRY(pith_int_product_prepare(&s->product, c, s->inputs->b, s->inputs->b_zero));
+    c->consumed = s->product.packed ? 1u << s->inputs->b : 0;
+    c->state = s;
+    return PITH_OK;
+}
+
+typedef struct sizes {
+    int64_t count, m, n, k;
+    int rank;
+} sizes;
+
+/* A right side without batches takes all rows of the left one at once. */
+static sizes sizes_of(const int64_t *a, int a_rank, const int64_t *b, int b_rank) {
+    sizes s = { 1, a_rank > 1 ? a[a_rank - 2] : 1, b_rank > 1 ? b[b_rank - 1] : 1, a[a_rank - 1], a_rank > b_rank ? a_rank : b_rank };
+    for (int i = 3; i <= s.rank; i++) {
+        int64_t da = i <= a_rank ? a[a_rank - i] : 1, db = i <= b_rank ? b[b_rank - i] : 1;
+        s.count *= da == 1 ? db : da;
+    }
+    if (b_rank <= 2) {
+        s.m *= s.count;
+        s.count = 1;
+    }
+    return s;
+}
+
+static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    const state *s = state_;
+    const pith_type *a = c->in[s->inputs->a], *b = c->in[s->inputs->b];
+    sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
+    size_t quantized, sums;
+    (void)threads;
+    bool fits = pith_int_product_scratch(&s->product, z.m, z.n, z.k, bytes) &&
+                pith_dtype_bytes(PITH_U8, pith_type_count(a), &quantized) &&
+                pith_dtype_bytes(PITH_I32, pith_type_count(&c->out[0]), &sums) &&
+                !pith_add_overflows(*bytes, quantized, bytes) && !pith_add_overflows(*bytes, sums + 256, bytes);
+    return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
+}
+
+static float number(const pith_run *r, int input, int64_t i) {
+    float v;
+    const pith_tensor *t = r->in[input];
+    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    return v;
+}
+
+/* As DynamicQuantizeLinear does it. */
+static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_tensor *x) {
+    const float *p = x->data;
+    uint8_t *y = q->data;
+    float low = 0, high = 0;
+    int64_t n = pith_tensor_count(x);
+    for (int64_t i = 0; i < n; i++) {
+        low = p[i] < low ? p[i] : low;
+        high = p[i] > high ? p[i] : high;
+    }
+    *scale = high == low ? 1.0f : (high - low) / 255.0f;
+    *zero = (uint8_t)rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
+    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
+}
+
+/* The sums, scaled, with bias or rounded to the output's type. */
+static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n, float a_scale) {
+    pith_tensor *y = r->out[0];
+    int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
+    bool integer = l->y_scale >= 0;
+    double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
+    for (int64_t i = 0; i < rows; i++) {
+        if (l->a_scale >= 0) a_scale = number(r, l->a_scale, a_scales == m ? i % m : 0);
+        for (int64_t j = 0; j < n; j++) {
+            float v = (float)sums[i * n + j] * (a_scale * number(r, l->b_scale, j));
+            if (integer) {
+                double q = rint((double)(v / number(r, l->y_scale, 0))) + (double)number(r, l->y_zero, 0);
+                q = q < low ? low : q > high ? high : q;
+                pith_convert(y->data, y->dtype, i * n + j, &q, PITH_F64, 0, 1, true);
+            } else {
+                if (l->bias >= 0 && pith_has_input(r, l->bias)) v += number(r, l->bias, j);
+                ((float *)y->data)[i * n + j] = v;
+            }
+        }
+    }
+}
+
+static pith_status run(pith_run *r) {
+    const state *s = r->state;
+    const layout *l = s->inputs;
+    const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
+    pith_tensor *y = r->out[0], quantized, zero;
+    int64_t total = pith_tensor_count(y);
+    if (!total) return PITH_OK;
+    sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
+    char *rest = r->scratch;
+    float a_scale = 1;
+    uint8_t a_zero_byte = 0;
+    const pith_tensor *a_zero = l->a_zero >= 0 && pith_has_input(r, l->a_zero) ? r->in[l->a_zero] : NULL;
+    const pith_tensor *b_zero = l->b_zero >= 0 && pith_has_input(r, l->b_zero) ? r->in[l->b_zero] : NULL;
+    if (l->a_zero < 0) {
+        quantized = (pith_tensor){ .data = rest, .dtype = PITH_U8, .rank = a->rank };
+        memcpy(quantized.dims, a->dims, sizeof quantized.dims);
+        quantize(&quantized, &a_scale, &a_zero_byte, a);
+        zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
+        a_zero = &zero;
+        rest += ((size_t)pith_tensor_count(a) + 63) & ~(size_t)63;
+        a = &quantized;
+    }
+    int32_t *sums = y->data;
+    if (y->dtype != PITH_I32) {
+        sums = (int32_t *)(void *)rest;
+        rest += ((size_t)total * sizeof(int32_t) + 63) & ~(size_t)63;
+    }
+    for (int64_t i = 0; i < z.count; i++) {
+        int64_t at[2] = { 0, 0 }, stride[2] = { z.m * z.k, z.k * z.n }, place = i;
+        for (int d = 3; z.count > 1 && d <= z.rank; d++) {
+            int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1, d <= b->rank ? b->dims[b->rank - d] : 1 };
+            int64_t size = own[0] == 1 ? own[1] : own[0];
+            for (int o = 0; o < 2; o++) {
+                if (own[o] != 1) at[o] += place % size * stride[o];
+                stride[o] *= own[o];
+            }
+            place /= size;
+        }
+        pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n, z.k);
+    }
+    if (y->dtype != PITH_I32) {
+        int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+        finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
+    }
+    return PITH_OK;
+}
+
+#define PRODUCT(symbol, domain_, name_, since_, min, max)                                                     \
+    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = min,  \
+                                       .max_inputs = max, .max_outputs = 1, .infer = infer,                   \
+                                       .prepare = prepare, .scratch = scratch, .run = run };
+PRODUCT(MatMulInteger, "", "MatMulInteger", 10, 2, 4)
+PRODUCT(QLinearMatMul, "", "QLinearMatMul", 10, 8, 8)
+PRODUCT(DynamicQuantizeMatMul_ms, "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)
+PRODUCT(MatMulIntegerToFloat_ms, "com.microsoft", "MatMulIntegerToFloat", 1, 4, 7)

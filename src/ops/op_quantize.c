@@ -1,0 +1,225 @@
+/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+ *
+ * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per block
+ * along an axis. A tensor is walked in segments inside which the scale's index either stays or goes along with the
+ * element's; segments are computed in f32 in blocks, whatever the types. */
+#include <math.h>
+
+#include "kernels/convert.h"
+#include "ops/infer.h"
+
+enum { BLOCK = 256, GRAIN = 4096 };
+
+typedef struct form {
+    int64_t segments, length;  /* of x */
+    int64_t inner, n, block;   /* [outer, n, inner]; block: along n */
+    int scale_stride;          /* inside a segment */
+    enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
+} form;
+
+static pith_status get_form(form *f, const pith_node *node, const int64_t *dims, int rank, const int64_t *scale_dims,
+                            int scale_rank, pith_error *err) {
+    int64_t total = pith_dims_count(dims, rank), scales = pith_dims_count(scale_dims, scale_rank);
+    int64_t block = pith_node_int(node, "block_size", 0);
+    int axis = 0;
+    *f = (form){ .segments = 1, .length = total, .inner = 1, .n = 1, .kind = PER_TENSOR };
+    if (scales == 1 && block == 0) return PITH_OK;
+    if (rank > 0) PITH_TRY(pith_axis_normalize(pith_node_int(node, "axis", 1), rank, &axis, err));
+    int64_t outer = 1;
+    for (int i = 0; i < rank; i++) *(i < axis ? &outer : i == axis ? &f->n : &f->inner) *= dims[i];
+    if (block == 0) {
+        if (scale_rank != 1 || scales != f->n) {
+            return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld", (long long)scales, axis,
+                             (long long)f->n);
+        }
+        f->kind = f->inner == 1 ? PER_ROW : PER_AXIS;
+        f->scale_stride = f->inner == 1;
+        f->length = f->inner == 1 ? f->n : f->inner;
+        f->segments = f->inner == 1 ? outer : outer * f->n;
+        return PITH_OK;
+    }
+    bool fits = block > 0 && scale_rank == rank;
+    for (int i = 0; fits && i < rank; i++) {
+        fits = scale_dims[i] == (i == axis ? dims[i] / block + (dims[i] % block != 0) : dims[i]);
+    }
+    if (!fits) return pith_fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block, axis);
+    f->block = block;
+    f->kind = f->inner == 1 ? BLOCKED_ROW : BLOCKED;
+    f->scale_stride = f->inner != 1;
+    f->length = f->inner == 1 ? block : f->inner;
+    f->segments = f->inner == 1 ? outer * (f->n / block + (f->n % block != 0)) : outer * f->n;
+    return PITH_OK;
+}
+
+/* First element, length and first scale of a segment. */
+static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length, int64_t *scale) {
+    int64_t blocks = f->block ? f->n / f->block + (f->n % f->block != 0) : 1;
+    *scale = 0;
+    *first = i * f->length;
+    *length = f->length;
+    switch (f->kind) {
+    case PER_TENSOR: case PER_ROW: break;
+    case PER_AXIS: *scale = i % f->n; break;
+    case BLOCKED: *scale = (i / f->n * blocks + i % f->n / f->block) * f->inner; break;
+    case BLOCKED_ROW:
+        *scale = i;
+        *first = i / blocks * f->n + i % blocks * f->block;
+        if (f->n - i % blocks * f->block < *length) *length = f->n - i % blocks * f->block;
+        break;
+    }
+}
+
+typedef struct job {
+    form f;
+    const pith_tensor *x, *scale, *zero;
+    pith_tensor *y;
+    double low, high; /* of an integer result */
+    bool integer, saturate, quantize;
+    int64_t per_part, units;
+} job;
+
+/* n elements from `first` on, scales from `scale` on. */
+static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
+    int s = j->f.scale_stride;
+    double x[BLOCK], zero[BLOCK] = { 0 };
+    float scales[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        pith_convert(x, PITH_F64, 0, j->x->data, j->x->dtype, first + i, m, true);
+        pith_convert(scales, PITH_F32, 0, j->scale->data, j->scale->dtype, scale + i * s, s ? m : 1, true);
+        if (j->zero) pith_convert(zero, PITH_F64, 0, j->zero->data, j->zero->dtype, scale + i * s, s ? m : 1, true);
+        for (int64_t k = 0; k < m; k++) {
+            if (j->quantize) {
+                float v = (float)x[k] / scales[k * s];
+                x[k] = j->integer ? (double)rintf(v) + zero[k * s] : (double)v;
+                if (j->integer) x[k] = x[k] > j->low ? (x[k] < j->high ? x[k] : j->high) : j->low;
+            } else {
+                x[k] = (double)((float)(x[k] - zero[k * s]) * scales[k * s]);
+            }
+        }
+        pith_convert(j->y->data, j->y->dtype, first + i, x, PITH_F64, 0, m, j->saturate);
+    }
+}
+
+static void run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    (void)worker;
+    int64_t begin = (int64_t)part * j->per_part, end = begin + j->per_part < j->units ? begin + j->per_part : j->units;
+    if (j->f.kind == PER_TENSOR) { /* units are elements */
+        run_span(j, begin, end - begin, 0);
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first, length, scale;
+        segment_at(&j->f, i, &first, &length, &scale);
+        run_span(j, first, length, scale);
+    }
+}
+
+static pith_status run_linear(pith_run *r, bool quantize) {
+    job j = { .x = r->in[0], .scale = r->in[1], .zero = pith_has_input(r, 2) ? r->in[2] : NULL, .y = r->out[0],
+              .quantize = quantize, .saturate = pith_node_int(r->node, "saturate", 1) != 0 };
+    PITH_TRY(get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
+    if (!pith_tensor_count(j.x)) return PITH_OK;
+    if (j.zero && pith_tensor_count(j.zero) != pith_tensor_count(j.scale)) {
+        return pith_op_fail(r, "zero points and scales differ in number");
+    }
+    int bits = pith_dtype_bits(j.y->dtype);
+    if (!pith_dtype_is_float(j.y->dtype)) {
+        bool is_signed = j.y->dtype == PITH_I8 || j.y->dtype == PITH_I16 || j.y->dtype == PITH_I4 || j.y->dtype == PITH_I2 ||
+                         j.y->dtype == PITH_I32;
+        j.integer = true;
+        j.low = is_signed ? -ldexp(1, bits - 1) : 0;
+        j.high = ldexp(1, bits - is_signed) - 1;
+    }
+    j.units = j.f.kind == PER_TENSOR ? j.f.length : j.f.segments;
+    j.per_part = pith_run_chunk(r, j.units, j.f.kind == PER_TENSOR ? 1 : j.f.length, GRAIN);
+    if (j.f.kind == PER_TENSOR) j.per_part = (j.per_part + 7) & ~(int64_t)7;
+    if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8)) j.per_part = j.units; /* bytes are shared */
+    pith_run_parallel(r, run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
+    return PITH_OK;
+}
+
+static pith_status check_form(pith_infer *c) {
+    form f;
+    if (!pith_type_concrete(c->in[0]) || !pith_type_concrete(c->in[1])) return PITH_OK;
+    return get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims, c->in[1]->rank, c->err);
+}
+
+static pith_status infer_quantize(pith_infer *c) {
+    int64_t named = pith_node_int(c->node, "output_dtype", 0);
+    int dtype = pith_has_input(c, 2) ? c->in[2]->dtype : named ? (int)named : PITH_U8;
+    if (named && pith_has_input(c, 2) && dtype && named != dtype) {
+        return pith_op_fail(c, "output_dtype %lld is not the zero point's", (long long)named);
+    }
+    if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
+    pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
+    return check_form(c);
+}
+
+static pith_status infer_dequantize(pith_infer *c) {
+    int64_t named = pith_node_int(c->node, "output_dtype", 0);
+    PITH_TRY(pith_infer_equal_dtypes(c, 2, 2));
+    if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype && c->in[2]->dtype != c->in[0]->dtype) {
+        return pith_op_fail(c, "zero point has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype),
+                            pith_dtype_name(c->in[0]->dtype));
+    }
+    int dtype = named ? (int)named : c->in[1]->dtype;
+    if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
+    pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
+    return check_form(c);
+}
+
+static pith_status prepare_any(pith_prepare *c) {
+    for (int i = 0; i < c->in_count; i++) {
+        if (c->in[i] && !pith_convert_known(c->in[i]->dtype, PITH_F64)) return pith_fail_dtype(c->err, c->in[i]->dtype);
+    }
+    return PITH_OK;
+}
+
+static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
+static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
+
+#define LINEAR(symbol, domain_, name_, since_, infer_, run_)                                                  \
+    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = 2,    \
+                                       .max_inputs = 3, .max_outputs = 1, .infer = infer_,                    \
+                                       .prepare = prepare_any, .run = run_ };
+LINEAR(DequantizeLinear, "", "DequantizeLinear", 10, infer_dequantize, run_dequantize)
+LINEAR(DequantizeLinear_ms, "com.microsoft", "DequantizeLinear", 1, infer_dequantize, run_dequantize)
+LINEAR(QuantizeLinear, "", "QuantizeLinear", 10, infer_quantize, run_quantize)
+LINEAR(QuantizeLinear_ms, "com.microsoft", "QuantizeLinear", 1, infer_quantize, run_quantize)
+
+/* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds 0 ---- */
+
+static pith_status infer_dynamic(pith_infer *c) {
+    pith_infer_set(c, 0, PITH_U8, c->in[0]->rank, c->in[0]->dims);
+    pith_infer_set(c, 1, PITH_F32, 0, NULL);
+    pith_infer_set(c, 2, PITH_U8, 0, NULL);
+    return PITH_OK;
+}
+
+static pith_status prepare_dynamic(pith_prepare *c) {
+    return c->in[0]->dtype == PITH_F32 ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
+}
+
+static pith_status run_dynamic(pith_run *r) {
+    const float *x = r->in[0]->data;
+    int64_t n = pith_tensor_count(r->in[0]);
+    float low = 0, high = 0;
+    for (int64_t i = 0; i < n; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    float scale = high == low ? 1.0f : (high - low) / 255.0f, zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / scale)));
+    if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
+    if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
+    if (!r->out[0]) return PITH_OK;
+    uint8_t *y = r->out[0]->data;
+    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(x[i] / scale) + zero));
+    return PITH_OK;
+}
+
+const pith_op pith_op_DynamicQuantizeLinear = { .domain = "", .name = "DynamicQuantizeLinear", .since = 11,
+                                                .min_inputs = 1, .max_inputs = 1, .max_outputs = 3,
+                                                .infer = infer_dynamic, .prepare = prepare_dynamic,
+                                                .run = run_dynamic };

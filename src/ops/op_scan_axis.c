@@ -1,0 +1,116 @@
+/* op_scan_axis.c - CumSum and CumProd along an axis; ArgMax and ArgMin. */
+#include "kernels/scan.h"
+#include "ops/elementwise.h"
+#include "ops/widen.h"
+
+/* [outer, n, inner] around the axis. */
+static void split_at(const int64_t *dims, int rank, int axis, int64_t form[3]) {
+    form[0] = form[1] = form[2] = 1;
+    for (int i = 0; i < rank; i++) form[i < axis ? 0 : i == axis ? 1 : 2] *= dims[i];
+}
+
+static pith_status find_kernel(pith_prepare *c, const char *family) {
+    pith_kernel_fn **fn = pith_arena_array(c->arena, 1, sizeof *fn);
+    if (!fn) return pith_fail_memory(c->err, sizeof *fn);
+    c->state = fn;
+    return pith_prepare_kernel(c, family, pith_compute_dtype(c->in[0]->dtype), fn);
+}
+
+static pith_status widened(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    (void)state;
+    (void)threads;
+    *bytes = 0;
+    return pith_widen_scratch(c, 0, bytes);
+}
+
+static pith_status infer_cumulate(pith_infer *c) {
+    pith_dim axis;
+    int normal;
+    if (c->in[0]->rank >= 0 && pith_infer_number(c, 1, &axis)) {
+        PITH_TRY(pith_axis_normalize(axis, c->in[0]->rank, &normal, c->err));
+    }
+    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    return PITH_OK;
+}
+
+static pith_status prepare_cumsum(pith_prepare *c) { return find_kernel(c, "scan_sum"); }
+static pith_status prepare_cumprod(pith_prepare *c) { return find_kernel(c, "scan_prod"); }
+
+static pith_status run_cumulate(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    pith_scan_fn *fn = (pith_scan_fn *)*(pith_kernel_fn *const *)r->state;
+    pith_numbers axes;
+    int axis;
+    int64_t form[3];
+    PITH_TRY(pith_run_numbers(r, 1, &axes));
+    if (axes.count != 1) return pith_op_fail(r, "axis is not a scalar");
+    PITH_TRY(pith_axis_normalize(axes.items[0], x->rank, &axis, r->err));
+    split_at(x->dims, x->rank, axis, form);
+    bool exclusive = pith_node_int(r->node, "exclusive", 0) != 0, reverse = pith_node_int(r->node, "reverse", 0) != 0;
+    size_t size = pith_element_size(x->dtype);
+    for (int64_t o = 0; o < form[0]; o++) {
+        for (int64_t i = 0; i < form[2]; i++) {
+            size_t at = (size_t)(o * form[1] * form[2] + i) * size;
+            fn((const char *)x->data + at, (char *)r->out[0]->data + at, form[1], form[2], exclusive, reverse);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status run_cumulate_any(pith_run *r) { return pith_widen_run(r, 2, run_cumulate); }
+
+const pith_op pith_op_CumSum = { .domain = "", .name = "CumSum", .since = 11, .min_inputs = 2, .max_inputs = 2,
+                                 .max_outputs = 1, .infer = infer_cumulate, .prepare = prepare_cumsum,
+                                 .scratch = widened, .run = run_cumulate_any };
+const pith_op pith_op_CumProd = { .domain = "", .name = "CumProd", .since = 26, .min_inputs = 2, .max_inputs = 2,
+                                  .max_outputs = 1, .infer = infer_cumulate, .prepare = prepare_cumprod,
+                                  .scratch = widened, .run = run_cumulate_any };
+
+static pith_status infer_arg(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    bool keep = pith_node_int(c->node, "keepdims", 1) != 0;
+    if (x->rank < 0) {
+        pith_infer_set(c, 0, PITH_I64, -1, NULL);
+        return PITH_OK;
+    }
+    int axis, rank = 0;
+    pith_dim dims[PITH_MAX_RANK];
+    PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), x->rank, &axis, c->err));
+    if (pith_dim_known(x->dims[axis]) && x->dims[axis] == 0) return pith_op_fail(c, "axis %d has no element", axis);
+    for (int i = 0; i < x->rank; i++) {
+        if (i != axis) dims[rank++] = x->dims[i];
+        else if (keep) dims[rank++] = 1;
+    }
+    pith_infer_set(c, 0, PITH_I64, rank, dims);
+    return PITH_OK;
+}
+
+static pith_status prepare_arg_max(pith_prepare *c) { return find_kernel(c, "arg_max"); }
+static pith_status prepare_arg_min(pith_prepare *c) { return find_kernel(c, "arg_min"); }
+
+static pith_status run_arg(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    pith_arg_fn *fn = (pith_arg_fn *)*(pith_kernel_fn *const *)r->state;
+    int64_t form[3], *y = r->out[0]->data;
+    int axis;
+    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
+    split_at(x->dims, x->rank, axis, form);
+    bool last = pith_node_int(r->node, "select_last_index", 0) != 0;
+    size_t size = pith_element_size(x->dtype);
+    for (int64_t o = 0; o < form[0]; o++) {
+        for (int64_t i = 0; i < form[2]; i++) {
+            const char *at = (const char *)x->data + (size_t)(o * form[1] * form[2] + i) * size;
+            y[o * form[2] + i] = fn(at, form[1], form[2], last);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status run_arg_any(pith_run *r) { return pith_widen_run(r, 0, run_arg); }
+
+const pith_op pith_op_ArgMax = { .domain = "", .name = "ArgMax", .since = 1, .min_inputs = 1, .max_inputs = 1,
+                                 .max_outputs = 1, .infer = infer_arg, .prepare = prepare_arg_max, .scratch = widened,
+                                 .run = run_arg_any };
+const pith_op pith_op_ArgMin = { .domain = "", .name = "ArgMin", .since = 1, .min_inputs = 1, .max_inputs = 1,
+                                 .max_outputs = 1, .infer = infer_arg, .prepare = prepare_arg_min, .scratch = widened,
+                                 .run = run_arg_any };
