@@ -357,6 +357,10 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         if (!t) continue;
         bool settled = pith_type_is_plain(&e->out[i]) && !(op->flags & PITH_OP_LATE);
         *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
+        if (*view && i == 0 && run->in[0]->dtype >= PITH_DTYPE_COUNT) {
+            *t = *run->in[0];
+            continue;
+        }
         if (!settled) {
             if (op->flags & PITH_OP_LATE || step->subplan_count) continue;
             char place[256];

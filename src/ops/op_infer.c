@@ -25,6 +25,15 @@ static pith_status check_counts(const pith_infer *c) {
     return PITH_OK;
 }
 
+static void type_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
+    size_t used = (size_t)snprintf(buffer, size, "%s[", pith_dtype_name(type->dtype));
+    for (int i = 0; i < type->rank && used < size; i++) {
+        char dim[64];
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", pith_dim_text(dims, type->dims[i], dim, sizeof dim));
+    }
+    if (used < size) snprintf(buffer + used, size - used, "]");
+}
+
 static pith_status check_output(const pith_infer *c, int index) {
     const pith_type *type = &c->out[index];
     if (type->rank > PITH_MAX_RANK) {
@@ -38,8 +47,8 @@ static pith_status check_output(const pith_infer *c, int index) {
     size_t bytes;
     char text[256];
     if (negative) {
-        return pith_op_fail(c, "output %d would have a negative size: %s", index,
-                            pith_dims_text(type->dims, type->rank, text, sizeof text));
+        type_text(c->dims, type, text, sizeof text);
+        return pith_op_fail(c, "output %d would have a negative size: %s", index, text);
     }
     if (concrete && pith_dtype_bits(type->dtype) && !pith_dtype_bytes(type->dtype, pith_type_count(type), &bytes)) {
         return pith_op_fail(c, "output %d of shape %s is too large", index,
@@ -100,15 +109,6 @@ static bool contradicts(const pith_type *declared, const pith_type *found) {
         if (pith_dim_known(declared->dims[i]) && pith_dim_known(found->dims[i]) && declared->dims[i] != found->dims[i]) return true;
     }
     return false;
-}
-
-static void type_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
-    size_t used = (size_t)snprintf(buffer, size, "%s[", pith_dtype_name(type->dtype));
-    for (int i = 0; i < type->rank && used < size; i++) {
-        char dim[64];
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", pith_dim_text(dims, type->dims[i], dim, sizeof dim));
-    }
-    if (used < size) snprintf(buffer + used, size - used, "]");
 }
 
 static pith_status check_hint(const pith_graph *graph, pith_value *value, bool strict, pith_error *err) {

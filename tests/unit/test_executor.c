@@ -381,7 +381,7 @@ static void shapes_from_contents(void **state) {
     assert_int_equal(out[0].dims[1], 7);
     shape[1] = -1;
     assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(f->err.message, "(Zeros): output 0 would have a negative size: [2, "));
+    assert_non_null(strstr(f->err.message, "(Zeros): output 0 would have a negative size: float32[2, -1, 4]"));
     shape[0] = shape[1] = shape[2] = INT64_C(1) << 40;
     assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "too large"));
