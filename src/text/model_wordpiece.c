@@ -1,30 +1,55 @@
 /* model_wordpiece.c - WordPiece: the longest known piece from the left, again and again; a word with an unknown rest is
  * unknown as a whole.
  *
- * Prefix hashes make every candidate a constant-time probe, so a word costs at most (its bytes) × (the longest token):
- * linear in the text, and in practice one probe, because most words are tokens. */
+ * Prefix hashes make every candidate a constant-time probe, and a table of the lengths that tokens with the same first
+ * three bytes have leaves few candidates. A word costs at most (its bytes) × (the longest token): linear in the text. */
 #include "text/wordpiece.h"
+
+static uint32_t start_of(const char *p) {
+    uint32_t bytes = (uint32_t)(unsigned char)p[0] << 16 | (uint32_t)(unsigned char)p[1] << 8 | (unsigned char)p[2];
+    return bytes * 0x9E3779B1u >> 20;
+}
+
+static int32_t probe(const pith_wordpiece *w, const char *word, const uint64_t *hashes, uint32_t begin, uint32_t size) {
+    uint64_t power = w->powers[size], hash = hashes[begin + size] - hashes[begin] * power;
+    if (!begin) return pith_vocab_find(&w->vocab, hash, PITH_STR(""), word, size);
+    return pith_vocab_find(&w->vocab, hash + w->prefix_hash * power, w->prefix, word + begin, size);
+}
 
 size_t pith_wordpiece_split(const pith_wordpiece *w, const char *word, uint32_t size, const uint64_t *hashes,
                             int32_t *ids, uint32_t *ends) {
     size_t count = 0;
     for (uint32_t begin = 0; begin < size;) {
-        uint32_t end = size - begin > w->longest ? begin + w->longest : size;
-        pith_str prefix = begin ? w->prefix : PITH_STR("");
+        uint32_t rest = size - begin < w->longest ? size - begin : w->longest, lengths = 6;
         int32_t id = -1;
-        for (; end > begin; end--) {
-            if (end < size && (word[end] & 0xC0) == 0x80) continue;
-            uint64_t hash = hashes[end] - hashes[begin] * w->powers[end - begin];
-            if (begin) hash += w->prefix_hash * w->powers[end - begin];
-            id = pith_vocab_find(&w->vocab, hash, prefix, word + begin, end - begin);
-            if (id >= 0) break;
+        if (rest > 2) lengths |= w->lengths[begin > 0][start_of(word + begin)];
+        if (rest < 31) lengths &= (2u << rest) - 1;
+        uint32_t n = rest;
+        for (; lengths >> 31 && n > 30 && id < 0; n--) id = probe(w, word, hashes, begin, n);
+        if (id >= 0) n++;
+        for (lengths &= ~(1u << 31); id < 0 && lengths; lengths &= ~(1u << n)) {
+            n = 31 - (uint32_t)__builtin_clz(lengths);
+            id = probe(w, word, hashes, begin, n);
         }
         if (id < 0) return 0;
+        begin += n;
         ids[count] = id;
-        ends[count++] = end;
-        begin = end;
+        ends[count++] = begin;
     }
     return count;
+}
+
+/* Which lengths occur behind each start. */
+static void note_lengths(pith_wordpiece *w, const pith_vocab_builder *vocab) {
+    for (size_t i = 0; i < vocab->count; i++) {
+        pith_str text = vocab->entries[i].text;
+        for (int k = 0; k < 2; k++) {
+            size_t skip = k ? w->prefix.size : 0;
+            if (text.size < skip + 3 || (k && memcmp(text.data, w->prefix.data, skip) != 0)) continue;
+            size_t n = text.size - skip;
+            w->lengths[k][start_of(text.data + skip)] |= 1u << (n < 31 ? n : 31);
+        }
+    }
 }
 
 pith_status pith_wordpiece_no_unk(const pith_wordpiece *w, pith_error *err) {
@@ -46,6 +71,11 @@ pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *
     w->powers = pith_arena_alloc(loader->arena, ((size_t)w->longest + 1) * sizeof *w->powers);
     if (!w->powers || !w->unk_token.data || !w->prefix.data)
         return pith_fail_memory(loader->err, w->longest * sizeof *w->powers);
+    for (int k = 0; k < 2; k++) {
+        w->lengths[k] = pith_arena_array(loader->arena, PITH_WORDPIECE_STARTS, sizeof *w->lengths[k]);
+        if (!w->lengths[k]) return pith_fail_memory(loader->err, PITH_WORDPIECE_STARTS * sizeof *w->lengths[k]);
+    }
+    note_lengths(w, vocab);
     uint64_t power = 1;
     for (uint32_t i = 0; i <= w->longest; i++, power *= PITH_VOCAB_PRIME) w->powers[i] = power;
     *wordpiece = w;

@@ -5,28 +5,12 @@
 /* Longest run of occupied slots a string may lie from its place. Random strings stay below 40 at a million entries. */
 #define PROBE_LIMIT 512
 
-static bool grow_pool(pith_vocab_builder *b, size_t more) {
-    if (b->pool_size + more <= b->pool_capacity) return true;
-    size_t capacity = b->pool_capacity ? b->pool_capacity : 1 << 16;
-    while (capacity < b->pool_size + more) capacity *= 2;
-    char *pool = pith_arena_alloc(b->scratch, capacity);
-    if (!pool) return false;
-    if (b->pool_size) memcpy(pool, b->pool, b->pool_size);
-    b->pool = pool;
-    b->pool_capacity = capacity;
-    return true;
-}
-
 bool pith_vocab_add(pith_vocab_builder *b, pith_str text, int32_t id) {
-    if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX || b->pool_size + text.size >= PITH_TEXT_MAX)
-        return false;
-    if (!grow_pool(b, text.size) ||
+    if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX || b->bytes + text.size >= PITH_TEXT_MAX ||
         !pith_arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity, sizeof *b->entries)) return false;
-    if (text.size) memcpy(b->pool + b->pool_size, text.data, text.size);
-    b->entries[b->count].begin = (uint32_t)b->pool_size;
-    b->entries[b->count].size = (uint32_t)text.size;
+    b->entries[b->count].text = text;
     b->entries[b->count++].id = id;
-    b->pool_size += text.size;
+    b->bytes += text.size;
     return true;
 }
 
@@ -48,7 +32,7 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
     uint32_t capacity = 16;
     while (capacity < 2 * b->count) capacity *= 2;
     v->mask = capacity - 1;
-    v->pool_size = (uint32_t)b->pool_size;
+    v->pool_size = (uint32_t)b->bytes;
     for (size_t i = 0; i < b->count; i++)
         if (b->entries[i].id >= v->id_count) v->id_count = b->entries[i].id + 1;
     if ((size_t)v->id_count > 4 * b->count + ((size_t)1 << 20))
@@ -56,18 +40,20 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
                          b->count);
     size_t id_bytes = (size_t)v->id_count * sizeof *v->by_id, slot_bytes = capacity * sizeof *v->slots;
     v->slots = pith_arena_alloc64(arena, slot_bytes);
-    v->pool = pith_arena_alloc(arena, b->pool_size + 16);
+    v->pool = pith_arena_alloc(arena, b->bytes + 16);
     v->by_id = pith_arena_alloc(arena, id_bytes);
-    if (!v->slots || !v->pool || !v->by_id) return pith_fail_memory(err, slot_bytes + id_bytes + b->pool_size);
+    if (!v->slots || !v->pool || !v->by_id) return pith_fail_memory(err, slot_bytes + id_bytes + b->bytes);
     memset(v->slots, 0xFF, slot_bytes);
     memset(v->by_id, 0xFF, id_bytes);
-    if (b->pool_size) memcpy(v->pool, b->pool, b->pool_size);
-    memset(v->pool + b->pool_size, 0, 16);
+    memset(v->pool + b->bytes, 0, 16);
+    uint32_t begin = 0;
     for (size_t i = 0; i < b->count; i++) {
-        uint32_t begin = b->entries[i].begin, size = b->entries[i].size;
-        uint64_t mixed = pith_vocab_mix(pith_vocab_hash(0, v->pool + begin, size));
+        pith_str text = b->entries[i].text;
+        uint32_t size = (uint32_t)text.size;
+        uint64_t mixed = pith_vocab_mix(pith_vocab_hash(0, text.data, size));
         uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
         pith_vocab_slot *slot = &v->slots[at];
+        if (size) memcpy(v->pool + begin, text.data, size);
         while (slot->size != UINT32_MAX &&
                !(slot->tag == tag && slot->size == size && memcmp(v->pool + slot->begin, v->pool + begin, size) == 0)) {
             if (++probes > PROBE_LIMIT)
@@ -79,6 +65,7 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
         *slot = (pith_vocab_slot){ tag, begin, size, b->entries[i].id };
         v->by_id[slot->id] = at;
         if (size > v->longest) v->longest = size;
+        begin += size;
     }
     return PITH_OK;
 }

@@ -31,13 +31,11 @@ typedef struct pith_vocab {
 /* Collects entries, then builds. Later entries with the same string win, as in a JSON object. */
 typedef struct pith_vocab_builder {
     pith_arena *scratch;
-    struct { uint32_t begin, size; int32_t id; } *entries;
-    size_t count, capacity;
-    char *pool;
-    size_t pool_size, pool_capacity;
+    struct { pith_str text; int32_t id; } *entries;
+    size_t count, capacity, bytes;
 } pith_vocab_builder;
 
-/* False: out of memory, or more than 2^24 entries or 2^30 bytes. */
+/* text must stay valid until the vocabulary is built. False: out of memory, more than 2^24 entries or 2^30 bytes. */
 bool pith_vocab_add(pith_vocab_builder *builder, pith_str text, int32_t id);
 /* Into arena. Errors: memory; a vocabulary made to collide. */
 pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builder, pith_arena *arena, pith_error *err);

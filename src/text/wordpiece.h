@@ -16,7 +16,12 @@ typedef struct pith_wordpiece {
     uint32_t max_chars;
     uint32_t longest;      /* bytes of a word any single token can cover */
     uint64_t *powers;      /* [longest + 1] of PITH_VOCAB_PRIME */
+    uint32_t *lengths[2];  /* [PITH_WORDPIECE_STARTS] bit n: a token of n bytes begins so, as a word or behind "##";
+                            * bit 31: one of 31 or more */
 } pith_wordpiece;
+
+/* Tokens of at least three bytes are told apart by a hash of these; shorter ones are always tried. */
+#define PITH_WORDPIECE_STARTS 4096
 
 /* Builds it in the loader's arena. */
 pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,
