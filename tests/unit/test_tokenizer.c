@@ -158,6 +158,39 @@ static void test_batch(void **state) {
     pith_tokens_free(&all[1]);
 }
 
+/* The same ids from vocab.txt and tokenizer_config.json alone. */
+static void test_vocab_txt(void **state) {
+    fixture *f = *state;
+    char dir[] = "/tmp/pith-vocab-XXXXXX", path[64];
+    pith_error err = PITH_ERROR_INIT;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/vocab.txt", dir);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (int32_t i = 0; i < 30522; i++) {
+        pith_str token = pith_tokenizer_token(f->tokenizer, i);
+        fprintf(out, "%.*s\n", (int)token.size, token.data);
+    }
+    fclose(out);
+    pith_arena arena;
+    pith_arena_init(&arena, &pith_allocator_default);
+    fixture plain = { .tokenizer = NULL, .tokens = PITH_TOKENS_INIT };
+    if (pith_tokenizer_load(&plain.tokenizer, dir, NULL, &arena, &err)) fail_msg("%s", err.message);
+    pith_str texts[] = { PITH_STR("Na\xC3\xAFve [MASK] tokenizing, \xE6\xBC\xA2\xE5\xAD\x97!"), PITH_STR("") };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &texts[0], NULL, &err), PITH_OK);
+        assert_int_equal(pith_tokenize(&plain.tokens, plain.tokenizer, texts[i], &texts[0], NULL, &err), PITH_OK);
+        assert_int_equal(plain.tokens.count, f->tokens.count);
+        assert_memory_equal(plain.tokens.ids, f->tokens.ids, f->tokens.count * sizeof(int32_t));
+        assert_memory_equal(plain.tokens.type_ids, f->tokens.type_ids, f->tokens.count * sizeof(int32_t));
+    }
+    pith_tokens_free(&plain.tokens);
+    pith_tokenizer_unload(plain.tokenizer);
+    pith_arena_free(&arena);
+    remove(path);
+    remove(dir);
+}
+
 static void test_names(void **state) {
     fixture *f = *state;
     assert_int_equal(pith_tokenizer_id(f->tokenizer, PITH_STR("[SEP]")), 102);
@@ -181,7 +214,7 @@ static void test_missing_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden), cmocka_unit_test(test_offsets_and_words),
-        cmocka_unit_test(test_pair_and_truncation), cmocka_unit_test(test_batch), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_pair_and_truncation), cmocka_unit_test(test_batch), cmocka_unit_test(test_names), cmocka_unit_test(test_vocab_txt),
         cmocka_unit_test(test_missing_files),
     };
     return cmocka_run_group_tests(tests, open_minilm, close_minilm);

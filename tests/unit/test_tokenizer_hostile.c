@@ -1,0 +1,171 @@
+/* test_tokenizer_hostile.c - damaged tokenizer files and failing memory: an error or a result, never more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "text/tokenizer.h"
+
+#define FRAME                                                                                                            \
+    "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"TemplateProcessing\",\"single\":["             \
+    "{\"SpecialToken\":{\"id\":\"[C]\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                    \
+    "\"pair\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],"                 \
+    "\"special_tokens\":{\"[C]\":{\"id\":\"[C]\",\"ids\":[1],\"tokens\":[\"[C]\"]}}},"                                    \
+    "{\"type\":\"ByteLevel\",\"trim_offsets\":true}]}"
+#define ADDED                                                                                                            \
+    "\"added_tokens\":[{\"id\":0,\"content\":\"[U]\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"              \
+    "\"normalized\":false,\"special\":true},{\"id\":9,\"content\":\"Caf\\u00e9\",\"single_word\":true,\"lstrip\":false,"  \
+    "\"rstrip\":false,\"normalized\":true,\"special\":false}]"
+#define VOCAB "\"vocab\":{\"[U]\":0,\"[C]\":1,\"a\":2,\"##b\":3,\"caf\":4,\"\\u6f22\":5,\"##\\u00e9\":6,\"!\":7}"
+
+/* One of every kind of step. */
+static const char *const files[] = {
+    "{\"version\":\"1.0\",\"truncation\":{\"direction\":\"Right\",\"max_length\":4,\"strategy\":\"LongestFirst\",\"stride\":1},"
+    "\"padding\":{\"strategy\":{\"Fixed\":6},\"direction\":\"Left\",\"pad_to_multiple_of\":4,\"pad_id\":0,\"pad_type_id\":0,"
+    "\"pad_token\":\"[U]\"}," ADDED ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+    "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+    FRAME ",\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[U]\",\"continuing_subword_prefix\":\"##\","
+    "\"max_input_chars_per_word\":20," VOCAB "}}",
+    "{" ADDED ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Nmt\"},"
+    "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true},{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},"
+    "{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},{\"type\":\"Append\",\"append\":\"x\"},{\"type\":\"Lowercase\"}]},"
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"UnicodeScripts\"},{\"type\":\"WhitespaceSplit\"},"
+    "{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"},{\"type\":\"Digits\",\"individual_digits\":true},"
+    "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"},{\"type\":\"FixedLength\",\"length\":3},{\"type\":\"Whitespace\"}]},"
+    FRAME ",\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
+};
+
+static const char *const texts[] = { "ab caf\xC3\xA9!", "  [U] x [U]Caf\xC3\xA9 \xE6\xBC\xA2\xCC\x81\xCC\xA3 12-34", "",
+                                     "\xF0\x9F\x98\x80 \xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1 aaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+
+/* Opens the file and, if it opens, tokenises the texts alone and in pairs. */
+static pith_status try_file(pith_str json, const pith_open_options *options, pith_error *err) {
+    pith_arena arena;
+    pith_tokenizer *t = NULL;
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    pith_arena_init(&arena, options ? options->allocator : &pith_allocator_default);
+    pith_status status = pith_tokenizer_load_json(&t, json, options, &arena, err);
+    for (size_t i = 0; !status && i < sizeof texts / sizeof texts[0]; i++) {
+        pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
+        pith_str second = pith_str_of(texts[(i + 1) % 4]);
+        o.raw = i & 1;
+        status = pith_tokenizer_encode(&tokens, t, pith_str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
+    }
+    pith_tokens_free(&tokens);
+    pith_tokenizer_unload(t);
+    pith_arena_free(&arena);
+    return status;
+}
+
+static void test_good(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        pith_error err = PITH_ERROR_INIT;
+        if (try_file(pith_str_of(files[i]), NULL, &err)) fail_msg("file %zu: %s", i, err.message);
+    }
+}
+
+static void test_truncated(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        for (size_t n = 0; n < strlen(files[i]); n++) {
+            pith_error err = PITH_ERROR_INIT;
+            char *copy = malloc(n + 1); /* so that a read behind the end is seen */
+            memcpy(copy, files[i], n);
+            assert_int_not_equal(try_file((pith_str){ copy, n }, NULL, &err), PITH_OK);
+            assert_int_not_equal(err.message[0], 0);
+            free(copy);
+        }
+    }
+}
+
+static void test_bit_flips(void **state) {
+    uint64_t random = 0x2545F4914F6CDD1Du;
+    (void)state;
+    for (int round = 0; round < 10000; round++) {
+        pith_error err = PITH_ERROR_INIT;
+        const char *file = files[round % 2];
+        size_t n = strlen(file);
+        char *copy = malloc(n);
+        memcpy(copy, file, n);
+        for (int flips = 0; flips <= round % 3; flips++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            copy[(random >> 33) % n] ^= (char)(1 << (random >> 61));
+        }
+        pith_status status = try_file((pith_str){ copy, n }, NULL, &err);
+        assert_int_equal(status, err.code);
+        free(copy);
+    }
+}
+
+typedef struct failing {
+    size_t calls, fail_at, live;
+} failing;
+
+static void *failing_alloc(void *user, size_t bytes) {
+    failing *f = user;
+    if (f->calls++ == f->fail_at) return NULL;
+    f->live++;
+    return malloc(bytes);
+}
+
+static void failing_free(void *user, void *memory) {
+    failing *f = user;
+    f->live -= memory != NULL;
+    free(memory);
+}
+
+static void test_allocation_fails(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        bool done = false;
+        for (size_t n = 0; !done; n++) {
+            failing f = { 0, n, 0 };
+            pith_allocator allocator = { failing_alloc, failing_free, &f };
+            pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+            pith_error err = PITH_ERROR_INIT;
+            options.allocator = &allocator;
+            pith_status status = try_file(pith_str_of(files[i]), &options, &err);
+            done = f.calls <= n;
+            if (done) assert_int_equal(status, PITH_OK);
+            else if (status) assert_int_equal(status, PITH_ERR_MEMORY);
+            assert_int_equal(f.live, 0);
+        }
+    }
+}
+
+/* Each is refused, and the message says where. */
+static void test_named(void **state) {
+    static const struct { const char *json, *named; } cases[] = {
+        { "{\"model\":{\"type\":\"Nothing\"}}", "Nothing" },
+        { "{\"normalizer\":{\"type\":\"Nothing\"},\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", "normalizer" },
+        { "{\"normalizer\":null}", "no model" },
+        { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":99999999}}}", "model.vocab.a" },
+        { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":-1}}}", "model.vocab.a" },
+        { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":16000000}}}", "16000000" },
+        { "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":-1}}", "max_input_chars" },
+        { "{\"pre_tokenizer\":{\"type\":\"FixedLength\",\"length\":0}}", "length" },
+        { "{\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Odd\"}}", "Odd" },
+        { "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"Z\",\"type_id\":0}}],"
+          "\"pair\":[],\"special_tokens\":{}}}", "\"Z\"" },
+        { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pith_error err = PITH_ERROR_INIT;
+        assert_int_not_equal(try_file(pith_str_of(cases[i].json), NULL, &err), PITH_OK);
+        if (!strstr(err.message, cases[i].named)) fail_msg("case %zu: \"%s\"", i, err.message);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),      cmocka_unit_test(test_truncated), cmocka_unit_test(test_bit_flips),
+        cmocka_unit_test(test_allocation_fails), cmocka_unit_test(test_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
