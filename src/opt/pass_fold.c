@@ -2,14 +2,17 @@
  *
  * Two kinds of knowledge: nodes all of whose inputs are constants, which are run here, once, by their own operator; and
  * integers that shape inference already followed to plain numbers (the 16 in Shape → Slice → Cast → Sqrt).
- * Results are small: a large one would trade mapped, shared weights for private memory; whoever reads a large
- * Cast or Transpose of a weight looks through it instead. A node that fails here is left for the run to report. */
+ * A large result trades mapped, shared weights for private memory, so it must not be much larger than what it is made of,
+ * and a Cast or Transpose of a weight is left alone where a product reads it: pith.Linear looks through those. A node
+ * that fails here is left for the run to report. */
 #include "base/dtype.h"
 #include "opt/eval.h"
 #include "opt/match.h"
 #include "opt/pass.h"
 
-#define FOLD_BYTES_MAX ((size_t)1 << 20)
+#define SMALL_BYTES ((size_t)64 << 10)
+#define LARGE_BYTES ((size_t)256 << 20)
+#define GROWTH_MAX 8
 
 static bool all_const(const pith_node *node) {
     for (int i = 0; i < node->input_count; i++) {
@@ -29,6 +32,28 @@ static bool foldable(const pith_node *node) {
     return true;
 }
 
+/* A product reads it as its weight, perhaps through further casts. */
+static bool feeds_product(const pith_value *v) {
+    for (size_t i = 0; i < v->user_count; i++) {
+        const pith_node *user = v->users[i].node;
+        if (v->users[i].input == 1 && (pith_match_is(user, "MatMul") || pith_match_is(user, "Gemm"))) return true;
+        if ((pith_match_is(user, "Cast") || pith_match_is(user, "Transpose")) && feeds_product(user->outputs[0])) return true;
+    }
+    return false;
+}
+
+static size_t bytes_max(const pith_opt *o, const pith_node *node) {
+    size_t in = 0;
+    if (o->level > 1 && (pith_match_is(node, "Cast") || pith_match_is(node, "Transpose")) && feeds_product(node->outputs[0])) {
+        return SMALL_BYTES;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && node->inputs[i]->type.data->bytes > in) in = node->inputs[i]->type.data->bytes;
+    }
+    if (in > LARGE_BYTES / GROWTH_MAX) return LARGE_BYTES;
+    return in * GROWTH_MAX < SMALL_BYTES ? SMALL_BYTES : in * GROWTH_MAX;
+}
+
 static pith_status replace_by_const(pith_graph *graph, pith_value *v, const pith_tensor *tensor, pith_error *err) {
     pith_value *c = pith_graph_add_const(graph, v->name, tensor);
     return c ? pith_match_replace(v, c, err) : pith_fail_memory(err, 0);
@@ -41,7 +66,7 @@ static pith_status fold_node(pith_opt *o, pith_node *node, pith_arena *scratch, 
     pith_tensor *out = pith_arena_array(scratch, (size_t)node->output_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(o->err, 0);
     for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? node->inputs[i]->type.data : NULL;
-    if (pith_eval_node(out, node, in, FOLD_BYTES_MAX, scratch, NULL)) return PITH_OK;
+    if (pith_eval_node(out, node, in, bytes_max(o, node), scratch, NULL)) return PITH_OK;
     for (int i = 0; i < node->output_count; i++) {
         if (!node->outputs[i]) continue;
         if (!out[i].data || pith_dtype_bits(out[i].dtype) == 0 || out[i].dtype == PITH_STRING) return PITH_OK;
