@@ -1,0 +1,18 @@
+/* pass_outer.c - a matrix product over a single element is a broadcast multiplication: frequencies by positions, as
+ * exporters write rotary embeddings. */
+#include "opt/match.h"
+#include "opt/pass.h"
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (!pith_match_is(node, "MatMul") || node->outputs[0]->user_count + (size_t)node->outputs[0]->output_uses == 0) continue;
+        const pith_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
+        if (a->rank < 2 || b->rank < 2 || a->dims[a->rank - 1] != 1 || b->dims[b->rank - 2] != 1) continue;
+        pith_node *made;
+        PITH_TRY(pith_match_put(&made, node->outputs[0], node, "", "Mul", node->inputs, 2, o->err));
+        ++*changes;
+    }
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_outer = { "outer", 2, false, run };
