@@ -300,6 +300,17 @@ PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_token
                                      size_t count, int32_t skip_specials, pith_error *err);
 PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
 
+/* The same, id by id. What is given never ends in the middle of a character: text is held back until it is whole. */
+typedef struct pith_text_stream pith_text_stream;
+
+PITH_API pith_status pith_text_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
+                                             int32_t skip_specials, pith_error *err);
+PITH_API void pith_text_stream_destroy(pith_text_stream *stream);
+/* text: what is new, often empty; valid until the next call on the stream. */
+PITH_API pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err);
+/* What was held back, as it is; the stream is as new afterwards. */
+PITH_API pith_status pith_text_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

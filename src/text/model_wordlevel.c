@@ -48,4 +48,4 @@ static pith_str token(const void *self, int32_t i) { return pith_vocab_token(&((
 static int32_t size(const void *self) { return ((const wordlevel *)self)->vocab.id_count; }
 static int32_t count(const void *self) { return (int32_t)((const wordlevel *)self)->vocab.count; }
 
-const pith_model_desc pith_model_WordLevel = { "WordLevel", parse, encode, id, token, size, NULL, NULL, count, NULL };
+const pith_model_desc pith_model_WordLevel = { "WordLevel", parse, encode, id, token, size, NULL, NULL, count, NULL, NULL };

@@ -135,4 +135,4 @@ static int32_t size(const void *self) { return ((const pith_wordpiece *)self)->v
 static int32_t count(const void *self) { return (int32_t)((const pith_wordpiece *)self)->vocab.count; }
 
 const pith_model_desc pith_model_WordPiece = { "WordPiece", parse, encode, id, token, size, pith_bert_fuse,
-                                               pith_bert_encode_fused, count, pith_bert_unfuse };
+                                               pith_bert_encode_fused, count, pith_bert_unfuse, NULL };

@@ -12,9 +12,9 @@ typedef struct pith_pattern pith_pattern;
 /* Consumes the value; NULL after a failure, which is noted in j. The pattern lies in the loader's arena. */
 const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader);
 
-/* The first match in call->text[piece] that begins at or after `at`, as Hugging Face's find_matches walks (empty matches
- * count; the caller steps on by one character after one). 1: *begin and *end are set, 0: no more, -1: the step limit
- * was exceeded or memory is out, call->err says so. */
+/* The first match in call->text[piece] that begins at or after `at`, as Hugging Face's find_matches walks (empty
+ * matches count; the caller steps on by one character after one). 1: *begin and *end are set, 0: no more, -1: the step
+ * limit was exceeded or memory is out, call->err says so. */
 int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece piece, uint32_t at, uint32_t *begin,
                       uint32_t *end);
 

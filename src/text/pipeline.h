@@ -204,6 +204,9 @@ typedef struct pith_model_desc {
     int32_t (*count)(const void *self); /* tokens in the vocabulary, where that is not size; NULL: it is */
     /* Frees what a fused form has taken from the allocator while it worked. May be NULL. */
     void (*unfuse)(const void *fused, const pith_allocator *allocator);
+    /* May be NULL. After everything is parsed: the model may take over the last pre-tokenizers by removing them from
+     * the list, and returns its data from then on (self, if nothing changes; NULL: memory is out). */
+    const void *(*adopt)(const void *self, pith_loader *loader);
 } pith_model_desc;
 
 struct pith_decoding;

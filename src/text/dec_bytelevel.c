@@ -1,0 +1,52 @@
+/* dec_bytelevel.c - characters back to the bytes they spell, and those to text; what is not UTF-8 becomes U+FFFD. */
+#include "text/bytes.h"
+#include "text/decode.h"
+
+/* How many of the bytes begin one character: its length if valid, else that of the longest start of a valid one. */
+static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
+    size_t wanted = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    unsigned low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    size_t n = 1;
+    for (; n < wanted && n < size && p[n] >= low && p[n] <= high; n++) {
+        low = 0x80;
+        high = 0xBF;
+    }
+    *valid = n == wanted;
+    return n;
+}
+
+/* The token's bytes, or its own text if a character spells none. */
+static size_t token_bytes(char *out, pith_str token) {
+    size_t size = 0;
+    for (const char *p = token.data, *end = p + token.size; p < end;) {
+        int byte = pith_byte_of_char(pith_utf8_next(&p));
+        if (byte < 0) {
+            memcpy(out, token.data, token.size);
+            return token.size;
+        }
+        out[size++] = (char)byte;
+    }
+    return size;
+}
+
+static pith_status run(const void *self, pith_decoding *d) {
+    (void)self;
+    size_t most = 0, size = 0, out_size = 0;
+    for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
+    char *bytes = pith_arena_alloc(d->arena, most), *out = pith_arena_alloc(d->arena, 3 * most);
+    if (!bytes || !out) return pith_fail_memory(d->err, 4 * most);
+    for (size_t i = 0; i < d->count; i++) size += token_bytes(bytes + size, d->tokens[i]);
+    for (size_t i = 0; i < size;) {
+        bool valid;
+        size_t n = character_size((const unsigned char *)bytes + i, size - i, &valid);
+        memcpy(out + out_size, valid ? bytes + i : "\xEF\xBF\xBD", valid ? n : 3);
+        out_size += valid ? n : 3;
+        i += n;
+    }
+    d->tokens[0] = (pith_str){ out, out_size };
+    d->count = 1;
+    return PITH_OK;
+}
+
+const pith_decoder_desc pith_decoder_ByteLevel = { .name = "ByteLevel", .run = run };

@@ -1,0 +1,69 @@
+/* dec_replace.c - what a pattern matches in a token becomes other text. */
+#include "text/decode.h"
+#include "text/pattern.h"
+
+typedef struct replace {
+    const pith_pattern *pattern;
+    pith_str content;
+} replace;
+
+static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *token) {
+    pith_call call = { .allocator = d->arena->allocator, .err = d->err };
+    call.text = (pith_text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
+    pith_piece piece = { 0, (uint32_t)token->size, -1 };
+    uint32_t at = 0, begin, end, kept = 0;
+    char *out = NULL;
+    size_t size = 0, capacity = 0;
+    int found = 1;
+    if (token->size >= PITH_TEXT_MAX) return pith_fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
+    while (found && at <= piece.end) {
+        found = pith_pattern_next(step->pattern, &call, piece, at, &begin, &end);
+        if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;
+        if (!found && !out) return PITH_OK;
+        size_t copied = (found ? begin : piece.end) - kept, added = found ? step->content.size : 0;
+        if (size + copied + added > capacity || !out) {
+            capacity = 2 * (size + copied + added) + 16;
+            char *grown = pith_arena_alloc(d->arena, capacity);
+            if (!grown) return pith_fail_memory(d->err, capacity);
+            if (size) memcpy(grown, out, size);
+            out = grown;
+        }
+        memcpy(out + size, token->data + kept, copied);
+        memcpy(out + size + copied, step->content.data, added);
+        size += copied + added;
+        if (!found) break;
+        kept = at = end;
+        if (begin == end) {
+            const char *p = token->data + at;
+            if (at < piece.end) pith_utf8_next(&p);
+            at = at < piece.end ? (uint32_t)(p - token->data) : at + 1;
+        }
+    }
+    *token = (pith_str){ out, size };
+    return PITH_OK;
+}
+
+static pith_status run(const void *self, pith_decoding *d) {
+    for (size_t i = 0; i < d->count; i++) PITH_TRY(replace_in(self, d, &d->tokens[i]));
+    return PITH_OK;
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    replace *step = pith_arena_array(loader->arena, 1, sizeof *step);
+    pith_str key;
+    if (!step) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    step->content = PITH_STR("");
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "pattern")) step->pattern = pith_pattern_parse(j, loader);
+        else if (pith_str_is(key, "content")) step->content = pith_decoder_string(j, loader);
+        else pith_json_skip(j);
+    }
+    if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace without pattern");
+    *self = step;
+}
+
+const pith_decoder_desc pith_decoder_Replace = { .name = "Replace", .parse = parse, .run = run };

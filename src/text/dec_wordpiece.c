@@ -1,0 +1,45 @@
+/* dec_wordpiece.c - tokens are joined by spaces, but those that continue a word lose their prefix. */
+#include "text/decode.h"
+
+typedef struct wordpiece {
+    pith_str prefix;
+    bool clean_up;
+} wordpiece;
+
+static pith_status run(const void *self, pith_decoding *d) {
+    const wordpiece *step = self;
+    for (size_t i = 0; i < d->count; i++) {
+        pith_str *token = &d->tokens[i];
+        if (i && token->size >= step->prefix.size && memcmp(token->data, step->prefix.data, step->prefix.size) == 0) {
+            token->data += step->prefix.size;
+            token->size -= step->prefix.size;
+        } else if (i) {
+            char *spaced = pith_arena_alloc(d->arena, token->size + 1);
+            if (!spaced) return pith_fail_memory(d->err, token->size + 1);
+            spaced[0] = ' ';
+            memcpy(spaced + 1, token->data, token->size);
+            *token = (pith_str){ spaced, token->size + 1 };
+        }
+        if (step->clean_up && !pith_decoding_clean_up(d, token)) return PITH_ERR_MEMORY;
+    }
+    return PITH_OK;
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    wordpiece *step = pith_arena_array(loader->arena, 1, sizeof *step);
+    pith_str key;
+    if (!step) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    *step = (wordpiece){ PITH_STR("##"), true };
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "prefix")) step->prefix = pith_decoder_string(j, loader);
+        else if (pith_str_is(key, "cleanup")) step->clean_up = pith_json_bool(j);
+        else pith_json_skip(j);
+    }
+    *self = step;
+}
+
+const pith_decoder_desc pith_decoder_WordPiece = { .name = "WordPiece", .parse = parse, .run = run };

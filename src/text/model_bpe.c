@@ -1,0 +1,390 @@
+/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges.
+ *
+ * Symbols are looked up with the prefix of inner and the suffix of last ones. What the vocabulary does not have falls
+ * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
+ * add up from the start of the piece. Where ByteLevel is the last pre-tokenizer, text is not spelled in its 256
+ * characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
+#include "base/map.h"
+#include "text/bpe.h"
+#include "text/bytelevel.h"
+#include "text/bytes.h"
+#include "text/word_cache.h"
+
+enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
+
+/* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
+enum { INNER = 1, LAST = 2, PLACES = 4 };
+
+typedef struct span {
+    uint32_t begin, size;
+} span;
+
+static const uint32_t no_token = UINT32_MAX;
+
+typedef struct bpe {
+    pith_map ids;
+    pith_merges merges;
+    const char *text;   /* of all tokens */
+    const span *tokens; /* [size]; begin is no_token where an id is not used */
+    int32_t size, unk_id; /* unk_id -1: not in the vocabulary */
+    pith_str unk_token, prefix, suffix; /* data NULL: none */
+    bool fuse_unk, byte_fallback, ignore_merges;
+    bool raw;                       /* the text is bytes, not the characters that spell them */
+    int32_t direct[PLACES][DIRECT]; /* ids of characters (raw: bytes), -1 where there is none */
+    int32_t byte_ids[256];          /* of "<0x00>" …; -1 where missing */
+} bpe;
+
+static int32_t look_up(const bpe *model, const char *token, size_t size) {
+    return (int32_t)pith_map_get(&model->ids, (pith_str){ token, size });
+}
+
+/* The symbol of a character as the vocabulary writes it; returns its size. */
+static size_t spell(const bpe *model, char out[SPELLED_MAX], const char *character, size_t bytes, unsigned place) {
+    size_t size = 0;
+    if (place & INNER && model->prefix.size) {
+        memcpy(out, model->prefix.data, model->prefix.size);
+        size = model->prefix.size;
+    }
+    memcpy(out + size, character, bytes);
+    size += bytes;
+    if (place & LAST && model->suffix.size) {
+        memcpy(out + size, model->suffix.data, model->suffix.size);
+        size += model->suffix.size;
+    }
+    return size;
+}
+
+/* Byte tokens for everything in the text, or nothing. */
+static bool add_bytes(const bpe *model, pith_symbol *symbols, size_t *count, const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (model->byte_ids[(unsigned char)text[i]] < 0) return false;
+    for (size_t i = 0; i < size; i++)
+        symbols[(*count)++] = (pith_symbol){ model->byte_ids[(unsigned char)text[i]], 1 };
+    return true;
+}
+
+/* Symbols of a piece in characters; SIZE_MAX: it needs the unknown token, which is not in the vocabulary. */
+static size_t split_characters(const bpe *model, pith_symbol *symbols, const char *text, size_t size) {
+    const char *p = text, *end = text + size;
+    size_t count = 0;
+    uint32_t unknown = 0; /* bytes of the unknown token that is still to be added */
+    while (p < end) {
+        const char *begin = p;
+        uint32_t c = pith_utf8_next(&p);
+        size_t bytes = (size_t)(p - begin);
+        unsigned place = (begin > text ? INNER : 0) | (p == end ? LAST : 0);
+        char spelled[SPELLED_MAX];
+        size_t spelled_size = c < DIRECT ? 0 : spell(model, spelled, begin, bytes, place);
+        int32_t id = c < DIRECT ? model->direct[place][c] : look_up(model, spelled, spelled_size);
+        if (id >= 0) {
+            if (unknown) symbols[count++] = (pith_symbol){ model->unk_id, unknown };
+            unknown = 0;
+            symbols[count++] = (pith_symbol){ id, (uint32_t)bytes };
+            continue;
+        }
+        if (model->byte_fallback) {
+            if (c < DIRECT) spelled_size = spell(model, spelled, begin, bytes, place);
+            if (add_bytes(model, symbols, &count, spelled, spelled_size)) continue;
+        }
+        if (!model->unk_token.data) continue;
+        if (model->unk_id < 0) return SIZE_MAX;
+        if (unknown && !model->fuse_unk) {
+            symbols[count++] = (pith_symbol){ model->unk_id, unknown };
+            unknown = 0;
+        }
+        unknown += (uint32_t)bytes;
+    }
+    if (unknown) symbols[count++] = (pith_symbol){ model->unk_id, unknown };
+    return count;
+}
+
+static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, size_t size) {
+    if (!model->raw) return look_up(model, text, size);
+    char small[256], *spelled = small;
+    if (2 * size > sizeof small && !(spelled = pith_call_scratch(call, 1, 2 * size))) return -1;
+    size_t bytes = 0;
+    for (size_t i = 0; i < size; i++) bytes += pith_utf8_put(spelled + bytes, pith_byte_char((unsigned char)text[i]));
+    return look_up(model, spelled, bytes);
+}
+
+static pith_status encode_word(const bpe *model, pith_call *call, pith_piece piece) {
+    const char *text = call->text.data + piece.begin;
+    size_t size = piece.end - piece.begin;
+    if (model->ignore_merges) {
+        int32_t id = whole_piece(model, call, text, size);
+        if (call->out_of_memory) return PITH_ERR_MEMORY;
+        if (id >= 0) {
+            pith_call_token(call, id, piece.begin, piece.end);
+            return PITH_OK;
+        }
+    }
+    size_t most = size;
+    if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
+    pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
+    if (!symbols) return PITH_ERR_MEMORY;
+    size_t count = size;
+    if (model->raw) {
+        for (size_t i = 0; i < size; i++)
+            symbols[i] = (pith_symbol){ model->direct[i ? INNER : 0][(unsigned char)text[i]], 1 };
+        symbols[size - 1].id = model->direct[(size > 1 ? INNER : 0) | LAST][(unsigned char)text[size - 1]];
+    } else {
+        count = split_characters(model, symbols, text, size);
+        if (count == SIZE_MAX)
+            return pith_fail(call->err, PITH_ERR_ARGUMENT,
+                             "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT "'",
+                             PITH_STR_ARG(model->unk_token));
+    }
+    count = pith_bpe_merge(&model->merges, call, symbols, count);
+    if (count == SIZE_MAX || !pith_call_room(call, count)) return PITH_ERR_MEMORY;
+    uint32_t at = piece.begin;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t end = symbols[i].size < piece.end - at ? at + symbols[i].size : piece.end;
+        pith_call_token(call, symbols[i].id, at, end);
+        at = end;
+    }
+    return PITH_OK;
+}
+
+static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+    size_t size = piece.end - piece.begin;
+    if (size > PITH_WORD_BYTES) return encode_word(self, call, piece);
+    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
+    if (!word) return PITH_ERR_MEMORY;
+    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
+    size_t first = call->count;
+    PITH_TRY(encode_word(self, call, piece));
+    pith_word_store(word, call, first, piece.begin, size);
+    return PITH_OK;
+}
+
+/* Symbols by byte instead of by character: possible if each byte has one at every place. */
+static const void *adopt(const void *self, pith_loader *loader) {
+    const bpe *model = self;
+    pith_step_list *steps = &loader->tokenizer->pretokenizers;
+    if (!steps->count || steps->steps[steps->count - 1].desc != &pith_pretokenizer_ByteLevel) return self;
+    for (size_t i = 0; i + 1 < steps->count; i++)
+        if (steps->steps[i].desc == &pith_pretokenizer_ByteLevel) return self;
+    bpe *raw = pith_arena_array(loader->arena, 1, sizeof *raw);
+    if (!raw) return NULL;
+    *raw = *model;
+    raw->raw = true;
+    for (unsigned place = 0; place < PLACES; place++)
+        for (unsigned b = 0; b < 256; b++) {
+            raw->direct[place][b] = model->direct[place][pith_byte_char(b)];
+            if (raw->direct[place][b] < 0) return self;
+        }
+    steps->count--;
+    return raw;
+}
+
+static int32_t token_id(const void *self, pith_str token) {
+    return look_up(self, token.data, token.size);
+}
+
+static pith_str token_text(const void *self, int32_t id) {
+    const bpe *model = self;
+    if (id < 0 || id >= model->size || model->tokens[id].begin == no_token) return (pith_str){ NULL, 0 };
+    return (pith_str){ model->text + model->tokens[id].begin, model->tokens[id].size };
+}
+
+static int32_t vocab_size(const void *self) {
+    return ((const bpe *)self)->size;
+}
+
+/* ---- parsing ---- */
+
+typedef struct vocab_entry {
+    pith_str token;
+    int64_t id;
+} vocab_entry;
+
+typedef struct merge_entry {
+    pith_str left, right;
+} merge_entry;
+
+/* What the JSON says, before anything is looked up: keys may come in any order. */
+typedef struct source {
+    pith_arena *scratch;
+    vocab_entry *vocab;
+    merge_entry *merges;
+    size_t vocab_count, vocab_capacity, merge_count, merge_capacity;
+    bool has_vocab;
+} source;
+
+static void read_vocab(source *s, pith_json *j) {
+    pith_str token;
+    s->has_vocab = true;
+    for (pith_json_object(j); pith_json_next_key(j, &token); s->vocab_count++) {
+        if (!pith_arena_grow(s->scratch, (void **)&s->vocab, s->vocab_count, &s->vocab_capacity, sizeof *s->vocab)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu tokens", s->vocab_count);
+            return;
+        }
+        s->vocab[s->vocab_count] = (vocab_entry){ token, pith_json_int(j) };
+    }
+}
+
+static merge_entry read_merge(pith_json *j) {
+    merge_entry merge = { { NULL, 0 }, { NULL, 0 } };
+    if (pith_json_peek(j) == PITH_JSON_ARRAY) {
+        pith_json_array(j);
+        bool complete = pith_json_next_item(j);
+        if (complete) merge.left = pith_json_string(j);
+        complete = complete && pith_json_next_item(j);
+        if (complete) merge.right = pith_json_string(j);
+        if (!complete || pith_json_next_item(j)) pith_json_fail(j, PITH_ERR_FORMAT, "a merge is not two tokens");
+        return merge;
+    }
+    pith_str line = pith_json_string(j);
+    const char *space = line.size ? memchr(line.data, ' ', line.size) : NULL;
+    if (line.size >= 8 && memcmp(line.data, "#version", 8) == 0) return merge;
+    size_t left = space ? (size_t)(space - line.data) : 0;
+    if (!space || memchr(space + 1, ' ', line.size - left - 1)) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not two tokens and a space", PITH_STR_ARG(line));
+        return merge;
+    }
+    merge.left = (pith_str){ line.data, left };
+    merge.right = (pith_str){ space + 1, line.size - left - 1 };
+    return merge;
+}
+
+static void read_merges(source *s, pith_json *j) {
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        merge_entry merge = read_merge(j);
+        if (j->failed || !merge.left.data) continue;
+        if (!pith_arena_grow(s->scratch, (void **)&s->merges, s->merge_count, &s->merge_capacity, sizeof *s->merges)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu merges", s->merge_count);
+            return;
+        }
+        s->merges[s->merge_count++] = merge;
+    }
+}
+
+static pith_str read_text(pith_json *j, pith_loader *loader, size_t most) {
+    pith_str s = pith_json_string(j);
+    if (s.size > most) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "longer than %zu bytes", most);
+    if (j->failed) return (pith_str){ NULL, 0 };
+    s = pith_arena_str(loader->arena, s);
+    if (!s.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    return s;
+}
+
+static pith_status build_vocab(bpe *model, const source *s, pith_loader *loader) {
+    size_t bytes = 0;
+    int64_t largest = -1;
+    for (size_t i = 0; i < s->vocab_count; i++) {
+        bytes += s->vocab[i].token.size;
+        if (s->vocab[i].id > largest) largest = s->vocab[i].id;
+        if (s->vocab[i].id < 0 || s->vocab[i].id >= PITH_TOKEN_ID_MAX)
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab: id %lld of '" PITH_STR_FMT "'",
+                             (long long)s->vocab[i].id, PITH_STR_ARG(s->vocab[i].token));
+    }
+    if (bytes > INT32_MAX) return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "vocab: %zu bytes of tokens", bytes);
+    size_t size = (size_t)(largest + 1);
+    char *text = pith_arena_alloc(loader->arena, bytes);
+    span *tokens = pith_arena_array(loader->arena, size, sizeof *tokens);
+    if (!text || !tokens) return pith_fail_memory(loader->err, bytes + size * sizeof *tokens);
+    PITH_TRY(pith_map_init(&model->ids, loader->arena, s->vocab_count));
+    for (size_t i = 0; i < size; i++) tokens[i].begin = no_token;
+    uint32_t at = 0;
+    for (size_t i = 0; i < s->vocab_count; i++) {
+        pith_str token = s->vocab[i].token;
+        if (token.size) memcpy(text + at, token.data, token.size);
+        token.data = text + at;
+        if (!pith_map_put(&model->ids, token, (uint32_t)s->vocab[i].id, NULL))
+            return pith_fail_memory(loader->err, s->vocab_count * sizeof(uint64_t));
+        tokens[s->vocab[i].id] = (span){ at, (uint32_t)token.size };
+        at += (uint32_t)token.size;
+    }
+    model->text = text;
+    model->tokens = tokens;
+    model->size = (int32_t)size;
+    return PITH_OK;
+}
+
+static pith_status build_merges(bpe *model, const source *s, pith_loader *loader) {
+    pith_merge *merges = pith_arena_array(loader->scratch, s->merge_count, sizeof *merges);
+    if (!merges) return pith_fail_memory(loader->err, s->merge_count * sizeof *merges);
+    char *joined = NULL;
+    size_t joined_capacity = 0;
+    for (size_t i = 0; i < s->merge_count; i++) {
+        pith_str left = s->merges[i].left, right = s->merges[i].right;
+        int32_t left_id = look_up(model, left.data, left.size), right_id = look_up(model, right.data, right.size);
+        if (left_id < 0 || right_id < 0)
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "merges[%zu]: '" PITH_STR_FMT "' is not in the vocabulary",
+                             i, PITH_STR_ARG(left_id < 0 ? left : right));
+        if (!left.size || right.size <= model->prefix.size)
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "merges[%zu] has an empty side", i);
+        right.data += model->prefix.size;
+        right.size -= model->prefix.size;
+        if (left.size + right.size > joined_capacity) {
+            joined_capacity = 2 * (left.size + right.size);
+            joined = pith_arena_alloc(loader->scratch, joined_capacity);
+            if (!joined) return pith_fail_memory(loader->err, joined_capacity);
+        }
+        memcpy(joined, left.data, left.size);
+        memcpy(joined + left.size, right.data, right.size);
+        int32_t id = look_up(model, joined, left.size + right.size);
+        if (id < 0)
+            return pith_fail(loader->err, PITH_ERR_FORMAT,
+                             "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT "' is not in the vocabulary", i,
+                             PITH_STR_ARG(left), PITH_STR_ARG(right));
+        merges[i] = (pith_merge){ left_id, right_id, id, (uint32_t)i };
+    }
+    return pith_merges_build(&model->merges, merges, s->merge_count, model->ids.seed, loader->arena, loader->err);
+}
+
+static void build_direct(bpe *model) {
+    for (unsigned place = 0; place < PLACES; place++)
+        for (uint32_t c = 0; c < DIRECT; c++) {
+            char character[4], spelled[SPELLED_MAX];
+            model->direct[place][c] =
+                look_up(model, spelled, spell(model, spelled, character, pith_utf8_put(character, c), place));
+        }
+    for (unsigned b = 0; b < 256; b++) {
+        pith_byte_token token = pith_byte_token_of(b);
+        model->byte_ids[b] = look_up(model, token.text, sizeof token.text);
+    }
+    model->unk_id = model->unk_token.data ? look_up(model, model->unk_token.data, model->unk_token.size) : -1;
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    bpe *model = pith_arena_array(loader->arena, 1, sizeof *model);
+    source s = { .scratch = loader->scratch };
+    pith_str key;
+    if (!model) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_json_null(j)) continue;
+        if (pith_str_is(key, "vocab")) read_vocab(&s, j);
+        else if (pith_str_is(key, "merges")) read_merges(&s, j);
+        else if (pith_str_is(key, "continuing_subword_prefix")) model->prefix = read_text(j, loader, AFFIX_MAX);
+        else if (pith_str_is(key, "end_of_word_suffix")) model->suffix = read_text(j, loader, AFFIX_MAX);
+        else if (pith_str_is(key, "unk_token")) model->unk_token = read_text(j, loader, SIZE_MAX);
+        else if (pith_str_is(key, "fuse_unk")) model->fuse_unk = pith_json_bool(j);
+        else if (pith_str_is(key, "byte_fallback")) model->byte_fallback = pith_json_bool(j);
+        else if (pith_str_is(key, "ignore_merges")) model->ignore_merges = pith_json_bool(j);
+        else pith_json_skip(j);
+    }
+    if (j->failed) return;
+    if (!s.has_vocab) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    } else if (build_vocab(model, &s, loader) || build_merges(model, &s, loader)) {
+        j->failed = true;
+    } else {
+        build_direct(model);
+        *self = model;
+    }
+}
+
+const pith_model_desc pith_model_BPE = {
+    .name = "BPE",
+    .parse = parse,
+    .encode = encode,
+    .id = token_id,
+    .token = token_text,
+    .size = vocab_size,
+    .adopt = adopt,
+};

@@ -1,0 +1,56 @@
+/* pattern.c - a string, a known expression or any expression. */
+#include "text/pattern.h"
+
+#include "text/regex.h"
+#include "text/scan.h"
+
+struct pith_pattern {
+    pith_str string;          /* data NULL: an expression */
+    const pith_scan *scan;    /* NULL: not a known one */
+    const pith_regex *regex;
+};
+
+const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
+    pith_pattern *pattern = pith_arena_array(loader->arena, 1, sizeof *pattern);
+    pith_str key, none = { NULL, 0 }, string = none, regex = none;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "String")) string = pith_json_string(j);
+        else if (pith_str_is(key, "Regex")) regex = pith_json_string(j);
+        else pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
+    }
+    if (j->failed) return NULL;
+    if (!pattern) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    } else if (string.data) {
+        pattern->string = pith_arena_str(loader->arena, string);
+        if (!pattern->string.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    } else if (!regex.data) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
+    } else if (!(pattern->scan = pith_scan_find(regex))) {
+        pith_error err = PITH_ERROR_INIT;
+        if (pith_regex_compile(&pattern->regex, regex, loader->arena, &err))
+            pith_json_fail(j, err.code, "%s", err.message);
+    }
+    return j->failed ? NULL : pattern;
+}
+
+int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece piece, uint32_t at, uint32_t *begin,
+                      uint32_t *end) {
+    const char *text = call->text.data;
+    if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
+    if (pattern->string.data) {
+        size_t size = pattern->string.size;
+        const char *found = size ? memmem(text + at, piece.end - at, pattern->string.data, size) : NULL;
+        if (!found) return 0;
+        *begin = (uint32_t)(found - text);
+        *end = *begin + (uint32_t)size;
+        return 1;
+    }
+    size_t match_begin = 0, match_end = 0;
+    int found = pith_regex_next(pattern->regex, text + piece.begin, piece.end - piece.begin, at - piece.begin,
+                                &match_begin, &match_end, call->allocator, call->err);
+    *begin = piece.begin + (uint32_t)match_begin;
+    *end = piece.begin + (uint32_t)match_end;
+    return found;
+}

@@ -1,0 +1,65 @@
+/* pre_bytelevel.c - GPT-2's cuts, and every byte spelled as one character.
+ *
+ * Up to three steps: a space before each piece that does not begin with one (it belongs to the character it precedes),
+ * the cuts, the spelling. A model that reads bytes drops the last one, and most texts are then not rewritten at all. */
+#include "text/bytelevel.h"
+#include "text/bytes.h"
+#include "text/scan.h"
+
+static pith_status add_space(const void *self, pith_call *call, pith_piece piece) {
+    (void)self;
+    uint32_t begin = (uint32_t)call->out.size;
+    if (piece.begin < piece.end && call->text.data[piece.begin] != ' ') pith_call_put_char(call, ' ', piece.begin);
+    pith_call_copy(call, piece.begin, piece.end);
+    pith_call_emit(call, begin, (uint32_t)call->out.size);
+    return PITH_OK;
+}
+
+static pith_status cut(const void *self, pith_call *call, pith_piece piece) {
+    (void)self;
+    uint32_t begin = piece.begin, end;
+    for (; pith_scan_next(&pith_scan_gpt2, call->text.data, begin, piece.end, &begin, &end); begin = end)
+        pith_call_emit(call, begin, end);
+    return PITH_OK;
+}
+
+static pith_status spell(const void *self, pith_call *call, pith_piece piece) {
+    (void)self;
+    uint32_t begin = (uint32_t)call->out.size;
+    for (uint32_t i = piece.begin; i < piece.end; i++)
+        pith_call_put_char(call, pith_byte_char((unsigned char)call->text.data[i]), i);
+    pith_call_emit(call, begin, (uint32_t)call->out.size);
+    return PITH_OK;
+}
+
+static const pith_pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES, .run = add_space };
+static const pith_pretokenizer_desc cut_desc = { .run = cut };
+
+static void add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
+    pith_step_list *list = &loader->tokenizer->pretokenizers;
+    if (pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
+        list->steps[list->count++] = (pith_step){ desc, NULL };
+    else
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    bool space = true, cuts = true;
+    pith_str key;
+    (void)self;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "add_prefix_space")) space = pith_json_bool(j);
+        else if (pith_str_is(key, "use_regex")) cuts = pith_json_bool(j);
+        else pith_json_skip(j);
+    }
+    if (space) add_step(j, loader, &space_desc);
+    if (cuts) add_step(j, loader, &cut_desc);
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_ByteLevel = {
+    .name = "ByteLevel",
+    .flags = PITH_STEP_REWRITES,
+    .parse = parse,
+    .run = spell,
+};

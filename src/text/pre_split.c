@@ -1,0 +1,58 @@
+/* pre_split.c - cuts where a string or an expression matches. */
+#include "text/pattern.h"
+
+typedef struct split {
+    const pith_pattern *pattern;
+    pith_behavior behavior;
+    bool invert;
+} split;
+
+static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+    const split *step = self;
+    pith_splitter splitter;
+    pith_split_begin(&splitter, call, piece, step->behavior, step->invert);
+    uint32_t at = piece.begin, begin, end, last_end = UINT32_MAX;
+    while (at <= piece.end) {
+        int found = pith_pattern_next(step->pattern, call, piece, at, &begin, &end);
+        if (found < 0) return call->err->code;
+        if (!found) break;
+        bool repeated = begin == end && end == last_end;
+        if (!repeated) {
+            pith_split_match(&splitter, begin, end);
+            last_end = end;
+        }
+        at = end;
+        if (begin == end) {
+            if (at == piece.end) break;
+            const char *p = call->text.data + at;
+            pith_utf8_next(&p);
+            at = (uint32_t)(p - call->text.data);
+        }
+    }
+    pith_split_end(&splitter);
+    return PITH_OK;
+}
+
+static void parse(const void **self, pith_json *j, pith_loader *loader) {
+    split *step = pith_arena_array(loader->arena, 1, sizeof *step);
+    pith_str key;
+    bool has_behavior = false;
+    if (!step) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "pattern")) step->pattern = pith_pattern_parse(j, loader);
+        else if (pith_str_is(key, "invert")) step->invert = pith_json_bool(j);
+        else if (pith_str_is(key, "behavior")) {
+            step->behavior = pith_json_behavior(j);
+            has_behavior = true;
+        } else pith_json_skip(j);
+    }
+    if (!j->failed && (!step->pattern || !has_behavior))
+        pith_json_fail(j, PITH_ERR_FORMAT, "Split needs a pattern and a behavior");
+    *self = step;
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_Split = { .name = "Split", .parse = parse, .run = run };

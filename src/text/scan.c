@@ -1,0 +1,248 @@
+/* scan.c - one matcher for a family of expressions.
+ *
+ * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
+ * A scanner says which form of each it has. Matching is leftmost-first as in a backtracking engine, but every form is
+ * written so that it looks at each character a bounded number of times. Character classes are those of Oniguruma 6.9.10
+ * (Unicode 16): utf8proc's, and the characters that Unicode 16 brought. */
+#include "text/scan.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/str.h"
+#include "base/utf8.h"
+
+enum { LU = 1, LL = 2, LT = 4, LM = 8, LO = 16, MARK = 32, NUMBER = 64, SPACE = 128 };
+enum { LETTER = LU | LL | LT | LM | LO, UPPER = LU | LT | LM | LO | MARK, LOWER = LL | LM | LO | MARK,
+       NOT_OTHER = LETTER | NUMBER | SPACE };
+
+typedef enum contraction { NO_CONTRACTION, EXACT, ANY_CASE, ANY_CASE_AFTER_WORD } contraction;
+typedef enum word_form {
+    LETTERS,       /* \p{L}+ */
+    SPACE_LETTERS, /* " ?\p{L}+" */
+    OTHER_LETTERS, /* [^\r\n\p{L}\p{N}]?\p{L}+ */
+    CASED          /* o200k's two alternatives: capitals, then small letters, at least one of either */
+} word_form;
+
+struct pith_scan {
+    const char *const *specials; /* literals that come before all else; ends with NULL */
+    contraction contraction;
+    word_form word;
+    uint32_t digits;     /* most in a number */
+    bool space_number;   /* " ?" before it */
+    bool space_other;    /* " ?" before other characters */
+    const char *tail;    /* characters that may follow them: [\r\n]* or [\r\n/]* */
+    bool newlines;       /* \s*[\r\n]+ */
+    bool skips_spaces;   /* white space matches nothing */
+};
+
+/* Characters Unicode 16 added, by class. */
+static const struct { uint32_t first, last; uint8_t class; } newer[] = {
+    { 0x0897, 0x0897, MARK },    { 0x1C89, 0x1C89, LU },      { 0x1C8A, 0x1C8A, LL },      { 0xA7CB, 0xA7CC, LU },
+    { 0xA7CD, 0xA7CD, LL },      { 0xA7DA, 0xA7DA, LU },      { 0xA7DB, 0xA7DB, LL },      { 0xA7DC, 0xA7DC, LU },
+    { 0x105C0, 0x105F3, LO },    { 0x10D40, 0x10D49, NUMBER }, { 0x10D4A, 0x10D4D, LO },   { 0x10D4E, 0x10D4E, LM },
+    { 0x10D4F, 0x10D4F, LO },    { 0x10D50, 0x10D65, LU },    { 0x10D69, 0x10D6D, MARK },  { 0x10D6F, 0x10D6F, LM },
+    { 0x10D70, 0x10D85, LL },    { 0x10EC2, 0x10EC4, LO },    { 0x10EFC, 0x10EFC, MARK },  { 0x11380, 0x11389, LO },
+    { 0x1138B, 0x1138B, LO },    { 0x1138E, 0x1138E, LO },    { 0x11390, 0x113B5, LO },    { 0x113B7, 0x113B7, LO },
+    { 0x113B8, 0x113C0, MARK },  { 0x113C2, 0x113C2, MARK },  { 0x113C5, 0x113C5, MARK },  { 0x113C7, 0x113CA, MARK },
+    { 0x113CC, 0x113D0, MARK },  { 0x113D1, 0x113D1, LO },    { 0x113D2, 0x113D2, MARK },  { 0x113D3, 0x113D3, LO },
+    { 0x113E1, 0x113E2, MARK },  { 0x116D0, 0x116E3, NUMBER }, { 0x11BC0, 0x11BE0, LO },   { 0x11BF0, 0x11BF9, NUMBER },
+    { 0x11F5A, 0x11F5A, MARK },  { 0x13460, 0x143FA, LO },    { 0x16100, 0x1611D, LO },    { 0x1611E, 0x1612F, MARK },
+    { 0x16130, 0x16139, NUMBER }, { 0x16D40, 0x16D42, LM },   { 0x16D43, 0x16D6A, LO },    { 0x16D6B, 0x16D6C, LM },
+    { 0x16D70, 0x16D79, NUMBER }, { 0x18CFF, 0x18CFF, LO },   { 0x1CCF0, 0x1CCF9, NUMBER }, { 0x1E5D0, 0x1E5ED, LO },
+    { 0x1E5EE, 0x1E5EF, MARK },  { 0x1E5F0, 0x1E5F0, LO },    { 0x1E5F1, 0x1E5FA, NUMBER }, { 0x2EBF0, 0x2EE5D, LO },
+};
+
+static unsigned class_of_newer(uint32_t c) {
+    size_t low = 0, high = sizeof newer / sizeof newer[0];
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c > newer[middle].last) low = middle + 1;
+        else high = middle;
+    }
+    return low < sizeof newer / sizeof newer[0] && c >= newer[low].first ? newer[low].class : 0;
+}
+
+static unsigned class_of(uint32_t c) {
+    static const uint8_t by_category[UTF8PROC_CATEGORY_CO + 1] = {
+        [UTF8PROC_CATEGORY_LU] = LU, [UTF8PROC_CATEGORY_LL] = LL, [UTF8PROC_CATEGORY_LT] = LT,
+        [UTF8PROC_CATEGORY_LM] = LM, [UTF8PROC_CATEGORY_LO] = LO, [UTF8PROC_CATEGORY_MN] = MARK,
+        [UTF8PROC_CATEGORY_MC] = MARK, [UTF8PROC_CATEGORY_ME] = MARK, [UTF8PROC_CATEGORY_ND] = NUMBER,
+        [UTF8PROC_CATEGORY_NL] = NUMBER, [UTF8PROC_CATEGORY_NO] = NUMBER, [UTF8PROC_CATEGORY_ZS] = SPACE,
+        [UTF8PROC_CATEGORY_ZL] = SPACE, [UTF8PROC_CATEGORY_ZP] = SPACE,
+    };
+    if ((c >= 0x4E00 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4)) return LO;
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    if (category == UTF8PROC_CATEGORY_CN) return class_of_newer(c);
+    return c == 0x85 ? SPACE : by_category[category];
+}
+
+static unsigned class_of_ascii(unsigned char c) {
+    static const uint8_t classes[128] = {
+        ['\t'] = SPACE, ['\n'] = SPACE, ['\v'] = SPACE, ['\f'] = SPACE, ['\r'] = SPACE, [' '] = SPACE,
+        ['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER, ['5'] = NUMBER,
+        ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER,
+        ['A'] = LU, ['B'] = LU, ['C'] = LU, ['D'] = LU, ['E'] = LU, ['F'] = LU, ['G'] = LU, ['H'] = LU, ['I'] = LU,
+        ['J'] = LU, ['K'] = LU, ['L'] = LU, ['M'] = LU, ['N'] = LU, ['O'] = LU, ['P'] = LU, ['Q'] = LU, ['R'] = LU,
+        ['S'] = LU, ['T'] = LU, ['U'] = LU, ['V'] = LU, ['W'] = LU, ['X'] = LU, ['Y'] = LU, ['Z'] = LU,
+        ['a'] = LL, ['b'] = LL, ['c'] = LL, ['d'] = LL, ['e'] = LL, ['f'] = LL, ['g'] = LL, ['h'] = LL, ['i'] = LL,
+        ['j'] = LL, ['k'] = LL, ['l'] = LL, ['m'] = LL, ['n'] = LL, ['o'] = LL, ['p'] = LL, ['q'] = LL, ['r'] = LL,
+        ['s'] = LL, ['t'] = LL, ['u'] = LL, ['v'] = LL, ['w'] = LL, ['x'] = LL, ['y'] = LL, ['z'] = LL,
+    };
+    return classes[c];
+}
+
+/* The class of the character at p < end and where the next one begins. */
+static inline unsigned class_at(const char *p, const char **after) {
+    unsigned char c = (unsigned char)*p;
+    if (c < 0x80) {
+        *after = p + 1;
+        return class_of_ascii(c);
+    }
+    *after = p;
+    return class_of(pith_utf8_next(after));
+}
+
+/* The end of the longest run of at most `most` characters that have (has) or have not any of the classes. */
+static inline const char *run(const char *p, const char *end, unsigned classes, bool has, uint32_t most) {
+    const char *after;
+    for (; p < end && most && ((class_at(p, &after) & classes) != 0) == has; most--) p = after;
+    return p;
+}
+
+static const uint32_t any = UINT32_MAX;
+
+/* 's 't 're 've 'm 'll 'd; NULL if there is none. Case folding knows the long s, U+017F. */
+static const char *match_contraction(const char *p, const char *end, bool any_case) {
+    if (p == end || *p != '\'' || ++p == end) return NULL;
+    if (any_case && end - p >= 2 && memcmp(p, "\xC5\xBF", 2) == 0) return p + 2;
+    char fold = any_case ? 0x20 : 0;
+    char first = (char)(*p >= 'A' && *p <= 'Z' ? *p | fold : *p);
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return p + 1;
+    if (end - p < 2) return NULL;
+    char second = (char)(p[1] >= 'A' && p[1] <= 'Z' ? p[1] | fold : p[1]);
+    if (second == 'e' && (first == 'r' || first == 'v')) return p + 2;
+    return first == 'l' && second == 'l' ? p + 2 : NULL;
+}
+
+/* U*L+ from p, NULL if that fails: capitals give characters back until a small one is found. */
+static const char *match_upper_lower(const char *p, const char *end) {
+    const char *after, *last_lower = NULL;
+    for (unsigned class; p < end && (class = class_at(p, &after)) & UPPER; p = after)
+        if (class & LOWER) last_lower = after;
+    const char *stop = run(p, end, LOWER, true, any);
+    return stop > p ? stop : last_lower;
+}
+
+static const char *match_cased(const char *p, const char *end, const char *after_first, bool may_skip) {
+    const char *stop = may_skip ? match_upper_lower(after_first, end) : NULL;
+    if (!stop) stop = match_upper_lower(p, end);
+    for (int skip = may_skip; skip >= 0 && !stop; skip--) {
+        const char *from = skip ? after_first : p, *upper = run(from, end, UPPER, true, any);
+        if (upper > from) stop = run(upper, end, LOWER, true, any);
+    }
+    return stop;
+}
+
+/* `after` and `class` are of the character at p. */
+static const char *match_word(const pith_scan *scan, const char *p, const char *end, const char *after,
+                              unsigned class) {
+    bool other = !(class & (LETTER | NUMBER)) && *p != '\r' && *p != '\n';
+    const char *stop;
+    switch (scan->word) {
+    case LETTERS: return class & LETTER ? run(after, end, LETTER, true, any) : NULL;
+    case SPACE_LETTERS:
+    case OTHER_LETTERS:
+        if (class & LETTER) return run(after, end, LETTER, true, any);
+        if (scan->word == SPACE_LETTERS ? *p != ' ' : !other) return NULL;
+        stop = run(after, end, LETTER, true, any);
+        return stop > after ? stop : NULL;
+    default: return match_cased(p, end, after, other);
+    }
+}
+
+/* NULL: nothing matches at p. */
+static const char *match_at(const pith_scan *scan, const char *p, const char *end) {
+    const char *after, *stop;
+    for (const char *const *special = scan->specials; special && *special; special++) {
+        size_t size = strlen(*special);
+        if ((size_t)(end - p) >= size && memcmp(p, *special, size) == 0) return p + size;
+    }
+    if (*p == '\'' && (scan->contraction == EXACT || scan->contraction == ANY_CASE)) {
+        stop = match_contraction(p, end, scan->contraction == ANY_CASE);
+        if (stop) return stop;
+    }
+    unsigned class = class_at(p, &after);
+    stop = match_word(scan, p, end, after, class);
+    if (stop) {
+        const char *tail = scan->contraction == ANY_CASE_AFTER_WORD ? match_contraction(stop, end, true) : NULL;
+        return tail ? tail : stop;
+    }
+    if (class & NUMBER) return run(after, end, NUMBER, true, scan->digits == any ? any : scan->digits - 1);
+    if (*p == ' ' && scan->space_number) {
+        stop = run(after, end, NUMBER, true, scan->digits);
+        if (stop > after) return stop;
+    }
+    const char *other = *p == ' ' && scan->space_other ? after : p;
+    stop = run(other, end, NOT_OTHER, false, any);
+    if (stop > other) {
+        while (stop < end && *stop && strchr(scan->tail, *stop)) stop++;
+        return stop;
+    }
+    if (scan->skips_spaces) return NULL;
+    const char *last = p, *last_newline = NULL, *q = p;
+    for (; q < end && class_at(q, &after) & SPACE; q = after) {
+        last = q;
+        if (*q == '\r' || *q == '\n') last_newline = q;
+    }
+    if (scan->newlines && last_newline) return last_newline + 1;
+    return q == end || last == p ? q : last;
+}
+
+bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
+                    uint32_t *match_end) {
+    const char *p = text + at, *stop = NULL;
+    while (p < text + end && !(stop = match_at(scan, p, text + end))) pith_utf8_next(&p);
+    if (!stop) return false;
+    *match_begin = (uint32_t)(p - text);
+    *match_end = (uint32_t)(stop - text);
+    return true;
+}
+
+static const char *const clip_specials[] = { "<|startoftext|>", "<|endoftext|>", NULL };
+
+const pith_scan pith_scan_gpt2 = { NULL, EXACT, SPACE_LETTERS, UINT32_MAX, true, true, "", false, false };
+static const pith_scan cl100k = { NULL, ANY_CASE, OTHER_LETTERS, 3, false, true, "\r\n", true, false };
+static const pith_scan qwen2 = { NULL, ANY_CASE, OTHER_LETTERS, 1, false, true, "\r\n", true, false };
+static const pith_scan o200k = { NULL, ANY_CASE_AFTER_WORD, CASED, 3, false, true, "\r\n/", true, false };
+static const pith_scan tekken = { NULL, NO_CONTRACTION, CASED, 1, false, true, "\r\n/", true, false };
+static const pith_scan clip = { NULL, EXACT, LETTERS, 1, false, false, "", false, true };
+static const pith_scan clip_special = { clip_specials, EXACT, LETTERS, 1, false, false, "", false, true };
+
+#define START "[^\\r\\n\\p{L}\\p{N}]?"
+#define CAPITAL "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define FOLDED "(?i:" CONTRACTIONS ")"
+#define END(tail) " ?[^\\s\\p{L}\\p{N}]+[" tail "]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define GPT2_END " ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define CLIP_END CONTRACTIONS "|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"
+
+const pith_scan *pith_scan_find(pith_str regex) {
+    static const struct { const char *regex; const pith_scan *scan; } known[] = {
+        { CONTRACTIONS "|" GPT2_END, &pith_scan_gpt2 },
+        { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith_scan_gpt2 },
+        { FOLDED "|" START "\\p{L}+|\\p{N}{1,3}|" END("\\r\\n"), &cl100k },
+        { "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
+          "\\s+(?!\\S)|\\s+", &cl100k },
+        { FOLDED "|" START "\\p{L}+|\\p{N}|" END("\\r\\n"), &qwen2 },
+        { START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|\\p{N}{1,3}|" END("\\r\\n/"),
+          &o200k },
+        { START CAPITAL "*" SMALL "+|" START CAPITAL "+" SMALL "*|\\p{N}|" END("\\r\\n/"), &tekken },
+        { CLIP_END, &clip },
+        { "<\\|startoftext\\|>|<\\|endoftext\\|>|" CLIP_END, &clip_special },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (pith_str_is(regex, known[i].regex)) return known[i].scan;
+    return NULL;
+}
