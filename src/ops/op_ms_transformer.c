@@ -146,6 +146,11 @@ static bool set_attention(pith_node *node, int64_t heads, const int64_t sizes[3]
            !pith_node_set_ints(node, "columns", (int64_t[]){ 0, sizes[0], sizes[0] + sizes[1] }, 3);
 }
 
+static pith_value *cast(pith_node *at, pith_value *x, int dtype) {
+    pith_value *y = x ? add(at, "", "Cast", &x, 1) : NULL;
+    return y && !pith_node_set_int(y->producer, "to", dtype) ? y : NULL;
+}
+
 static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     enum { X, WEIGHT, BIAS, MASK, PAST, ADDED, PAST_LENGTH };
     PITH_TRY(require(node, 1u << X | 1u << WEIGHT, err));
@@ -171,9 +176,16 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     if (scale == 0.0f) scale = (float)(1.0 / sqrt((double)(sizes[0] / heads)));
     pith_value *rows = add2(node, "MatMul", node->inputs[X], node->inputs[WEIGHT]);
     if (rows && input(node, BIAS)) rows = add2(node, "Add", rows, node->inputs[BIAS]);
-    pith_value *inputs[] = { rows, rows, rows, input(node, ADDED), input(node, MASK) };
+    int dtype = weight->type.data->dtype; /* scores and their sums are float32 whatever the rows are */
+    pith_value *added = input(node, ADDED);
+    if (dtype != PITH_F32) {
+        rows = cast(node, rows, PITH_F32);
+        if (added) added = cast(node, added, PITH_F32);
+    }
+    pith_value *inputs[] = { rows, rows, rows, added, input(node, MASK) };
     pith_value *y = rows ? add(node, "pith", "Attention", inputs, 5) : NULL;
     if (y && !set_attention(y->producer, heads, sizes, scale, pith_node_int(node, "unidirectional", 0) != 0)) y = NULL;
+    if (y && dtype != PITH_F32) y = cast(node, y, dtype);
     return finish(node, give(node, 0, y), err);
 }
 

@@ -31,16 +31,36 @@ typedef struct attention {
 
 static const pith_type *input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
 
+/* Heads and sizes stay below this, so that products of them fit. */
+#define LIMIT ((int64_t)1 << 24)
+
+static pith_status check_extras(const pith_infer *c) {
+    const pith_type *bias = input(c, BIAS), *mask = input(c, KEY_MASK), *offsets = input(c, OFFSETS);
+    if (bias && bias->dtype != PITH_F32) return pith_op_fail(c, "bias must be float32");
+    if (bias && (bias->rank == 0 || bias->rank > 4)) return pith_op_fail(c, "bias has rank %d", bias->rank);
+    if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 && mask->dtype != PITH_BOOL) {
+        return pith_op_fail(c, "key_mask has an unsupported dtype");
+    }
+    if (mask && (mask->rank == 0 || mask->rank > 2)) return pith_op_fail(c, "key_mask has rank %d", mask->rank);
+    if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1)) return pith_op_fail(c, "offsets must be an int64 vector");
+    return PITH_OK;
+}
+
 static pith_status infer(pith_infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = input(c, OFFSETS) != NULL;
     int64_t heads = pith_node_int(c->node, "heads", 0), kv_heads = pith_node_int(c->node, "kv_heads", 0);
     int64_t size[3] = { pith_node_int(c->node, "size", 0), 0, pith_node_int(c->node, "v_size", 0) }, count;
     size[1] = size[0];
-    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > INT32_MAX ||
-        pith_mul_overflows(heads, size[2], &count)) return pith_op_fail(c, "impossible attributes");
     size_t columns_count;
     const int64_t *columns = pith_node_ints(c->node, "columns", &columns_count);
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT || size[0] > LIMIT ||
+        size[2] > LIMIT) return pith_op_fail(c, "impossible numbers of heads or sizes");
+    for (size_t i = 0; i < columns_count; i++) {
+        if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith_op_fail(c, "columns[%zu] is impossible", i);
+    }
+    PITH_TRY(check_extras(c));
+    count = heads * size[2];
     for (int i = 0; i < 3; i++) {
         const pith_type *t = c->in[i];
         bool head_major = pith_node_int(c->node, "head_major", 0) >> i & 1;
@@ -48,7 +68,14 @@ static pith_status infer(pith_infer *c) {
         if (t->rank < 0) continue;
         int want = head_major && !ragged ? 4 : ragged ? 2 : 3;
         if (t->rank < want) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
-        if (head_major && !ragged) continue;
+        if (head_major && !ragged) {
+            const pith_dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads, PITH_DIM_UNKNOWN, size[i] };
+            for (int d = 1; d < 4; d += 2) {
+                if (pith_dim_known(t->dims[d]) && t->dims[d] != need[d]) return pith_op_fail(c, "%s has other heads", names[i]);
+            }
+            if (t->rank != 4) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
+            continue;
+        }
         pith_dim row = pith_dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
         int64_t used = (i == Q ? heads : kv_heads) * size[i] + (columns_count == 3 ? columns[i] : 0);
         if (pith_dim_known(row) && row < used) {
@@ -79,10 +106,7 @@ static pith_status prepare(pith_prepare *c) {
     s->none_left = (int)pith_node_int(c->node, "none_left", NONE_LEFT_MEAN);
     size_t count;
     const int64_t *columns = pith_node_ints(c->node, "columns", &count);
-    for (size_t i = 0; columns && i < 3 && i < count; i++) {
-        if (columns[i] < 0) return pith_op_fail(c, "columns[%zu] is negative", i);
-        s->columns[i] = columns[i];
-    }
+    for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
     c->state = s;
     return PITH_OK;
 }

@@ -9,6 +9,7 @@
 #include "kernels/gemm.h"
 #include "ops/op.h"
 
+#define WEIGHTS_MAX 8
 /* Below this many multiply-adds a part is not worth a thread's wake-up. */
 #define LINEAR_GRAIN 400000
 /* Row parts are multiples of this, so that full tiles are the rule. */
@@ -29,6 +30,7 @@ static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
     if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
+    if (c->in_count > 1 + 2 * WEIGHTS_MAX) return pith_op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
     pith_dim n = 0;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *w = c->in[i];
@@ -104,9 +106,12 @@ static pith_status prepare(pith_prepare *c) {
     s->k = c->in[1]->dims[is_transposed(c->node, 0)];
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
+        const pith_type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
+        if (c->in[i]->dims[is_transposed(c->node, i / 2)] != s->k) return pith_op_fail(c, "weight %d differs in rows", i / 2);
+        if (bias && pith_type_count(bias) != columns_of(c, i)) return pith_op_fail(c, "bias %d does not fit its weight", i / 2);
         if (s->n % PITH_GEMM_PANEL) return pith_op_fail(c, "weight %d begins inside a panel", i / 2);
         s->n += columns_of(c, i);
-        has_bias |= i + 1 < c->in_count && c->in[i + 1];
+        has_bias |= bias != NULL;
     }
     int64_t floats = pith_gemm_f32_packed_size(s->k, s->n);
     if (floats < 0) return pith_fail_memory(c->err, SIZE_MAX);

@@ -38,6 +38,7 @@ static pith_status segment_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
     if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
+    if (x->dtype != PITH_UNDEFINED && pith_dtype_bits(x->dtype) < 8) return pith_op_fail(c, "x has no whole bytes");
     pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
     if (x->rank > 0) c->out[0].dims[0] = pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1);
     return PITH_OK;

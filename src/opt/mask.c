@@ -11,7 +11,7 @@
 #define CONE_NODES_MAX 256
 #define PROBE_BYTES_MAX ((size_t)64 << 20)
 /* A probe must be longer than twice the largest integer of the subgraph, or a window would go unnoticed. */
-#define WINDOW_MAX 1024
+#define WINDOW_MAX 256
 #define SKIPPED (-1e4f)
 
 /* The nodes between the value and what it is made of. */

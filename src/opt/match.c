@@ -8,12 +8,16 @@
 #include "base/half.h"
 #include "ops/op.h"
 
-bool pith_match_is(const pith_node *node, const char *op_type) {
-    return node && node->domain.size == 0 && pith_str_is(node->op_type, op_type);
+static bool is(const pith_node *node, const char *domain, const char *op_type) {
+    return node && node->output_count > 0 && node->outputs[0] && pith_str_is(node->domain, domain) &&
+           pith_str_is(node->op_type, op_type);
 }
 
-bool pith_match_is_own(const pith_node *node, const char *op_type) {
-    return node && pith_str_is(node->domain, "pith") && pith_str_is(node->op_type, op_type);
+bool pith_match_is(const pith_node *node, const char *op_type) { return is(node, "", op_type); }
+bool pith_match_is_own(const pith_node *node, const char *op_type) { return is(node, "pith", op_type); }
+
+bool pith_match_live(const pith_node *node) {
+    return node->output_count > 0 && node->outputs[0] && (node->outputs[0]->user_count > 0 || node->outputs[0]->output_uses > 0);
 }
 
 pith_node *pith_match_maker(const pith_value *v, const char *op_type) {
@@ -27,7 +31,7 @@ pith_value *pith_match_other(const pith_node *node, const pith_value *v) {
 }
 
 pith_node *pith_match_user(const pith_value *v) {
-    return v->user_count == 1 && v->output_uses == 0 ? v->users[0].node : NULL;
+    return v && v->user_count == 1 && v->output_uses == 0 ? v->users[0].node : NULL;
 }
 
 bool pith_match_const(const pith_value *v) { return v && v->kind == PITH_VALUE_CONST && v->type.data; }

@@ -8,9 +8,10 @@
 
 #include "graph/graph.h"
 
-/* Is the node this operator of ai.onnx, or of the domain "pith"? NULL is nothing. */
+/* Is the node this operator of ai.onnx, or of the domain "pith", and is its output 0 there? NULL is nothing. */
 bool pith_match_is(const pith_node *node, const char *op_type);
 bool pith_match_is_own(const pith_node *node, const char *op_type);
+bool pith_match_live(const pith_node *node); /* somebody reads output 0 */
 /* v's producer if it is this operator of ai.onnx, else NULL; v may be NULL. */
 pith_node *pith_match_maker(const pith_value *v, const char *op_type);
 

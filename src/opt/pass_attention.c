@@ -33,8 +33,15 @@ typedef struct attention {
     bool finite, masked, zero_if_none;
     pith_node *product; /* whose output is softmax(…) v */
     const char *why;    /* for the report: what did not fit */
+    struct known_masks *known;
     pith_opt *o;
 } attention;
+
+/* What values mean, so that the layers of a network ask once. */
+typedef struct known_masks {
+    struct { const pith_value *v; pith_mask_form form; pith_mask_kind kind; pith_mask mask; const char *why; } items[8];
+    int count;
+} known_masks;
 
 /* ---- operands ---- */
 
@@ -129,9 +136,26 @@ static bool trace_operand(attention *m, operand *r, pith_value *v, bool transpos
 
 /* ---- terms ---- */
 
+static pith_status recognize(attention *m, const pith_value *v, pith_mask_form form, pith_mask_kind *kind, pith_mask *mask) {
+    known_masks *known = m->known;
+    int i = 0;
+    while (i < known->count && (known->items[i].v != v || known->items[i].form != form)) i++;
+    if (i == known->count) {
+        if (i == (int)(sizeof known->items / sizeof known->items[0])) known->count = i = 0;
+        PITH_TRY(pith_mask_recognize(&known->items[i].kind, &known->items[i].mask, &known->items[i].why, v, form, m->o));
+        known->items[i].v = v;
+        known->items[i].form = form;
+        known->count = i + 1;
+    }
+    *kind = known->items[i].kind;
+    *mask = known->items[i].mask;
+    m->why = known->items[i].why;
+    return PITH_OK;
+}
+
 static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form form, bool finite, pith_mask_kind *kind) {
     pith_mask mask;
-    PITH_TRY(pith_mask_recognize(kind, &mask, &m->why, v, form, m->o));
+    PITH_TRY(recognize(m, v, form, kind, &mask));
     if (*kind != PITH_MASK_YES) return PITH_OK;
     if (mask.key_mask && m->key_mask && mask.key_mask != m->key_mask) {
         *kind = PITH_MASK_NO;
@@ -397,10 +421,11 @@ static pith_status fuse(attention *m) {
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {
+    known_masks known = { .count = 0 };
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        attention m = { .scale = 1.0, .window_left = -1, .window_right = -1, .finite = true, .o = o };
+        attention m = { .scale = 1.0, .window_left = -1, .window_right = -1, .finite = true, .known = &known, .o = o };
         bool softmax = pith_match_is(node, "Softmax"), found = false;
-        if ((!softmax && !pith_match_is(node, "Attention")) || node->outputs[0]->user_count == 0) continue;
+        if ((!softmax && !pith_match_is(node, "Attention")) || !pith_match_live(node)) continue;
         if (!pith_match_f32(node->inputs[0])) continue;
         PITH_TRY(softmax ? match_softmax(&m, node, &found) : match_operator(&m, node, &found));
         if (found && (m.in[K].heads != m.in[V].heads || m.in[Q].size != m.in[K].size || m.in[Q].heads != m.heads)) {

@@ -38,7 +38,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         bool rms = pith_match_is(node, "RMSNormalization");
         if ((!rms && !pith_match_is(node, "LayerNormalization")) || node->output_count != 1) continue;
-        if (node->outputs[0]->user_count == 0 && node->outputs[0]->output_uses == 0) continue;
+        if (!pith_match_live(node)) continue;
         int64_t axis = pith_node_int(node, "axis", -1);
         const pith_value *x = node->inputs[0], *beta = pith_match_input(node, 2);
         if (x->type.rank < 2 || (axis != -1 && axis != x->type.rank - 1) || !pith_match_user(x)) continue;

@@ -78,7 +78,7 @@ static bool match(const pith_node *node, norm *m) {
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         norm m = { 0 };
-        if (node->output_count != 1 || node->outputs[0]->user_count == 0 || !match(node, &m)) continue;
+        if (!pith_match_live(node) || !match(node, &m)) continue;
         const char *op_type = m.centred ? "LayerNormalization" : "RMSNormalization";
         if (!pith_op_find(PITH_STR(""), pith_str_of(op_type))) continue;
         pith_value *inputs[] = { m.x, m.gamma, m.beta };

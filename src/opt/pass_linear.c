@@ -95,8 +95,7 @@ static void match_tail(dense *m) {
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         dense m = { 0 };
-        if (node->output_count != 1 || node->outputs[0]->user_count + (size_t)node->outputs[0]->output_uses == 0) continue;
-        if (!match_product(node, &m)) continue;
+        if (!pith_match_live(node) || !match_product(node, &m)) continue;
         match_tail(&m);
         pith_value *inputs[] = { m.x, m.weight, m.bias };
         pith_node *made;

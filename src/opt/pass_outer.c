@@ -5,7 +5,7 @@
 
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!pith_match_is(node, "MatMul") || node->outputs[0]->user_count + (size_t)node->outputs[0]->output_uses == 0) continue;
+        if (!pith_match_is(node, "MatMul") || !pith_match_live(node)) continue;
         const pith_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
         if (a->rank < 2 || b->rank < 2 || a->dims[a->rank - 1] != 1 || b->dims[b->rank - 2] != 1) continue;
         pith_node *made;

@@ -42,7 +42,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
         bool rms = pith_match_is(node, "RMSNormalization");
         int64_t n;
         if ((!rms && !pith_match_is(node, "LayerNormalization")) || !plain_norm(node, &n)) continue;
-        if (node->outputs[0]->user_count == 0 && node->outputs[0]->output_uses == 0) continue;
+        if (!pith_match_live(node)) continue;
         pith_node *add = pith_match_maker(node->inputs[0], "Add");
         if (!add) continue;
         if (pith_match_const(add->inputs[0]) || pith_match_const(add->inputs[1]) ||

@@ -151,6 +151,10 @@ static pith_value *const_operand(pith_ragged *r, const pith_value *v, const pith
 }
 
 pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
+    if (!v) {
+        r->why = "an operand is missing";
+        return NULL;
+    }
     pith_ragged_kind kind = v->kind == PITH_VALUE_CONST ? PITH_RAGGED_CONST : r->forms[v->id].kind;
     if (kind == PITH_RAGGED_TOKEN && form->kind == PITH_RAGGED_TOKEN) return token_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_TEXT && form->kind == PITH_RAGGED_TEXT) return r->values[v->id];
@@ -323,7 +327,7 @@ static bool translate(pith_ragged *r, const pith_node *node) {
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
     }
     if (constants) return copy_node(r, node);
-    pith_ragged_rule *rule = pith_ragged_find(node);
+    pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
     if (rule) return rule(r, node);
     r->why = "it is not known to work row by row";
     return false;

@@ -56,6 +56,7 @@ static bool permute(pith_view *v, const pith_node *node) {
     const int64_t *perm = pith_node_ints(node, "perm", &count);
     pith_view r = *v;
     r.count = 0;
+    if (perm && count != (size_t)v->rank) return false;
     for (int axis = 0; axis < v->rank; axis++) {
         int64_t from = perm ? perm[axis] : v->rank - 1 - axis;
         for (int i = 0; i < v->count; i++) {
@@ -65,7 +66,7 @@ static bool permute(pith_view *v, const pith_node *node) {
         }
     }
     *v = r;
-    return !perm || count == (size_t)v->rank;
+    return true;
 }
 
 /* Axes of size 1, or new in front, are repeated. */

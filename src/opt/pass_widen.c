@@ -1,0 +1,96 @@
+/* pass_widen.c - what is stored in f16 or bf16 is computed in f32.
+ *
+ * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow type
+ * and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow output.
+ * Weights stay as they are stored: pith.Linear reads them through the cast. Results are nearer to the exact ones than the
+ * file's own arithmetic; levels below 3 keep that. */
+#include "opt/match.h"
+#include "opt/pass.h"
+
+static bool is_narrow(const pith_value *v) { return v && (v->type.dtype == PITH_F16 || v->type.dtype == PITH_BF16); }
+
+/* Operators that mean the same in every float type and give floats of their operands' type, or none. */
+static bool widens(const pith_node *node) {
+    static const char *const names[] = {
+        "Abs", "Add", "Clip", "Concat", "Cos", "Div", "Erf", "Exp", "Expand", "Flatten", "Gather", "Gelu", "Gemm", "IsNaN",
+        "LayerNormalization", "Log", "MatMul", "Max", "Min", "Mul", "Neg", "Pow", "RMSNormalization", "Reciprocal",
+        "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Sigmoid", "Sin", "Slice", "Softmax", "Split", "Sqrt",
+        "Squeeze", "Sub", "Tanh", "Transpose", "Unsqueeze", "Where",
+    };
+    if (node->capture_count) return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (pith_match_is(node, names[i])) return true;
+    }
+    return false;
+}
+
+static bool touches_narrow(const pith_node *node) {
+    for (int i = 0; i < node->input_count; i++) {
+        if (is_narrow(node->inputs[i])) return true;
+    }
+    return false;
+}
+
+static pith_status cast(pith_value **out, pith_opt *o, pith_node *before, pith_value *v, int dtype) {
+    pith_node *node = pith_graph_add_node(o->graph, before, "", "Cast", &v, 1, NULL, 1);
+    if (!node || pith_node_set_int(node, "to", dtype)) return pith_fail_memory(o->err, 0);
+    *out = node->outputs[0];
+    return pith_op_bind_node(node, o->err);
+}
+
+static pith_status widen(pith_opt *o, pith_node *node) {
+    pith_node *made = pith_graph_add_node(o->graph, node, node->op->domain, node->op->name, node->inputs, node->input_count,
+                                          NULL, node->output_count);
+    if (!made) return pith_fail_memory(o->err, 0);
+    made->attrs = node->attrs;
+    made->attr_count = node->attr_count;
+    made->name = node->name;
+    made->index = node->index;
+    made->opset = node->opset;
+    made->op = node->op;
+    for (int i = 0; i < made->input_count; i++) {
+        pith_value *wide;
+        if (!is_narrow(made->inputs[i])) continue;
+        PITH_TRY(cast(&wide, o, made, made->inputs[i], PITH_F32));
+        if (pith_node_set_input(made, i, wide)) return pith_fail_memory(o->err, 0);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        pith_value *old = node->outputs[i], *by = made->outputs[i];
+        if (!old) continue;
+        if (is_narrow(old)) PITH_TRY(cast(&by, o, node, by, old->type.dtype));
+        else by->type = old->type;
+        PITH_TRY(pith_match_replace(old, by, o->err));
+    }
+    return PITH_OK;
+}
+
+/* f32 → narrow → f32. */
+static pith_value *cancelled(const pith_node *node) {
+    if (!pith_match_is(node, "Cast") || pith_node_int(node, "to", 0) != PITH_F32 || !pith_match_live(node)) return NULL;
+    pith_node *narrow = pith_match_maker(node->inputs[0], "Cast");
+    int64_t to = narrow ? pith_node_int(narrow, "to", 0) : 0;
+    if (to != PITH_F16 && to != PITH_BF16) return NULL;
+    pith_node *origin = narrow->inputs[0]->producer;
+    bool is_wide = pith_match_f32(narrow->inputs[0]) || (origin && narrow->inputs[0]->type.dtype == PITH_UNDEFINED);
+    return is_wide && pith_match_replaceable(node->outputs[0], narrow->inputs[0]) ? narrow->inputs[0] : NULL;
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    size_t widened = 0;
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (!pith_match_live(node) || !widens(node) || !touches_narrow(node)) continue;
+        PITH_TRY(widen(o, node));
+        widened++;
+    }
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        pith_value *x = cancelled(node);
+        if (!x) continue;
+        PITH_TRY(pith_match_replace(node->outputs[0], x, o->err));
+        ++*changes;
+    }
+    if (widened) pith_report_add(o->report, true, "widen", "%zu operators on float16 or bfloat16 compute in float32", widened);
+    *changes += widened;
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_widen = { "widen", 3, false, run };
