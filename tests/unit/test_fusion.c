@@ -85,10 +85,12 @@ static const struct network { const char *name, *steps, *ragged; } networks[] = 
     { "bert-base-dynamo20-eager", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-dynamo20-sdpa", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-dynamo23-eager", ENCODER " Linear", ENCODER " Segment Linear" },
+    { "bert-base-dynamo23-sdpa", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script11-eager", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script14-eager", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script14-eager-external", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script14-eager-fused", ENCODER " Linear", ENCODER " Segment Linear" },
+    { "bert-base-script14-eager-fusedfp16", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script14-sdpa", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script17-eager", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-script17-sdpa", ENCODER " Linear", ENCODER " Segment Linear" },
@@ -152,6 +154,9 @@ static pith_tensor read_tensor(net *n, const char *kind, int set, size_t index) 
     return t;
 }
 
+/* The network whose weights and arithmetic are f16: its outputs are only so exact. */
+static bool is_half(const net *n) { return strstr(n->dir, "fp16") != NULL; }
+
 static void check_outputs(net *n, int level) {
     pith_error err = PITH_ERROR_INIT;
     for (int set = 0; set < 3; set++) {
@@ -164,7 +169,8 @@ static void check_outputs(net *n, int level) {
             assert_memory_equal(out[i].dims, want.dims, (size_t)want.rank * sizeof want.dims[0]);
             for (int64_t k = 0; k < pith_tensor_count(&want); k++) {
                 float a = ((const float *)out[i].data)[k], b = ((const float *)want.data)[k];
-                if (!(fabsf(a - b) <= 1e-5f + 1e-4f * fabsf(b))) {
+                float tolerance = is_half(n) ? 1e-2f : 1e-5f;
+                if (!(fabsf(a - b) <= tolerance + (is_half(n) ? 0.02f : 1e-4f) * fabsf(b))) {
                     fail_msg("%s, level %d, set %d, output %zu[%lld]: %g, stored %g", n->dir, level, set, i, (long long)k,
                              (double)a, (double)b);
                 }
