@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""What the command promises: formats, text input rules, errors, exit codes, JSON keys. docs/cli.md says the same in words.
+
+usage: cli.py PITH SOURCE_DIR [unittest arguments]; needs NumPy and onnx (tests/requirements.txt) and the default model.
+"""
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+MODELS = SOURCE / "tests/data/models"
+STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes"}
+
+
+def pith(*arguments, stdin=b"", env=None, **keywords):
+    return subprocess.run([PITH, *map(str, arguments)], input=stdin, capture_output=True, timeout=300,
+                          env={**os.environ, **(env or {})}, **keywords)
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+
+    def good(self, *arguments, **keywords):
+        result = pith(*arguments, **keywords)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        return result.stdout
+
+    def bad(self, code, *arguments, says=(), **keywords):
+        result = pith(*arguments, **keywords)
+        message = result.stderr.decode()
+        self.assertEqual(result.returncode, code, message)
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, message)
+        return result
+
+    def vectors(self, text, *arguments):
+        lines = self.good("embed", *arguments, stdin=text).decode().splitlines()
+        return np.array([json.loads(line) for line in lines], np.float32)
+
+
+class General(Command):
+    def test_help(self):
+        listed = self.good("--help").decode()
+        for name in ("embed", "similarity", "tokenize", "run", "verify", "inspect"):
+            self.assertIn(name, listed)
+            shown = self.good(name, "--help").decode()
+            self.assertTrue(shown.startswith(f"usage: pith {name}"))
+            self.assertIn(f"  pith {name}", shown)  # an example
+            self.assertEqual(self.good("help", name).decode(), shown)
+
+    def test_version(self):
+        self.assertRegex(self.good("--version").decode(), r"^pith \d+\.\d+\.\d+\n$")
+
+    def test_usage(self):
+        self.bad(2)
+        self.bad(2, "nonsense", says="nonsense")
+        self.bad(2, "embed", "--nonsense", says="--nonsense")
+        self.bad(2, "embed", "--dim", says="--dim wants a value")
+        self.bad(2, "embed", "--dim", "x", says="'x'")
+        self.bad(2, "embed", "--format", "xml", says="jsonl|npy|f32|csv")
+        self.bad(2, "run", says="one model")
+        self.bad(2, "similarity", "one", says="two texts")
+
+    def test_unknown_model(self):
+        cache = {"PITH_CACHE": str(self.dir)}
+        self.bad(1, "embed", "-m", "no-such-model", says=("no-such-model", str(self.dir)), env=cache)
+        self.bad(1, "embed", says=("all-MiniLM-L6-v2", "make model"), env=cache)
+        self.bad(1, "embed", "-m", "/no/such/model", says="/no/such/model")
+        self.bad(1, "embed", "-m", self.dir, says=("model.onnx", "model.safetensors"))
+        (self.dir / "config.json").write_text('{"model_type": "abacus"}')
+        (self.dir / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+        self.bad(1, "embed", "-m", self.dir, says=("abacus", "bert"))
+
+    def test_no_text(self):
+        self.bad(1, "embed", "-m", MODELS / "bert-base-script17-eager/model.onnx", says="tokenizer")
+
+
+class Embed(Command):
+    def test_lines(self):
+        plain = self.vectors(b"one\ntwo\n\nfour\n")
+        self.assertEqual(plain.shape, (4, 384))
+        np.testing.assert_array_equal(self.vectors(b"one\r\ntwo\r\n\r\nfour"), plain)
+        np.testing.assert_array_equal(self.vectors(b"one\0two\0\0four", "-0"), plain)
+        self.assertEqual(self.good("embed", stdin=b""), b"")
+        # NUL bytes and newlines inside texts
+        one = self.vectors(b"a\nb\0", "-0")
+        self.assertEqual(one.shape, (1, 384))
+
+    def test_files(self):
+        (self.dir / "a.txt").write_text("one\ntwo")
+        (self.dir / "b.txt").write_text("four\n")
+        together = self.good("embed", self.dir / "a.txt", "-", self.dir / "b.txt", stdin=b"three\n")
+        self.assertEqual(together, self.good("embed", stdin=b"one\ntwo\nthree\nfour\n"))
+        self.bad(1, "embed", self.dir / "a.txt", self.dir / "missing.txt", says="missing.txt")
+
+    def test_formats(self):
+        text = b"one\ntwo\nthree\n"
+        plain = self.vectors(text)
+        raw = np.frombuffer(self.good("embed", "--format", "f32", stdin=text), "<f4").reshape(-1, 384)
+        np.testing.assert_array_equal(raw, plain)
+        csv = np.loadtxt(io.BytesIO(self.good("embed", "--format", "csv", stdin=text)), delimiter=",", dtype=np.float32)
+        np.testing.assert_array_equal(csv, plain)
+        piped = np.load(io.BytesIO(self.good("embed", "--format", "npy", stdin=text)))
+        np.testing.assert_array_equal(piped, plain)
+        self.good("embed", "--format", "npy", "-o", self.dir / "v.npy", stdin=text)
+        np.testing.assert_array_equal(np.load(self.dir / "v.npy"), plain)
+        self.good("embed", "--format", "npy", "-o", self.dir / "none.npy", stdin=b"")
+        self.assertEqual(np.load(self.dir / "none.npy").shape, (0, 384))
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["none.npy", "v.npy"])
+
+    def test_jsonl(self):
+        rows = [{"id": 7, "text": "one", "more": {"a": [1, None]}}, {"text": "two\nlines", "embedding": "old"}]
+        out = self.good("embed", "--jsonl", stdin="".join(json.dumps(r) + "\n" for r in rows).encode()).decode().splitlines()
+        first, second = map(json.loads, out)
+        self.assertEqual(list(first), ["id", "text", "more", "embedding"])
+        self.assertEqual(first["more"], {"a": [1, None]})
+        self.assertEqual(list(second), ["text", "embedding"])
+        np.testing.assert_array_equal(np.float32(first["embedding"]), self.vectors(b"one")[0])
+        other = json.loads(self.good("embed", "--jsonl", "--field", "t", stdin=b'{"t": "one"}'))
+        self.assertEqual(other["embedding"], first["embedding"])
+        self.bad(1, "embed", "--jsonl", stdin=b'{"text": "one"}\n{"no": 1}\n', says=("line 2", "text"))
+        self.bad(1, "embed", "--jsonl", stdin=b"[1]\n", says="line 1")
+        self.bad(1, "embed", "--jsonl", stdin=b"{", says="line 1")
+
+    def test_options(self):
+        text = b"a cat sat on the mat\nanother one\n"
+        plain = self.vectors(text)
+        np.testing.assert_allclose(np.linalg.norm(plain, axis=1), 1, rtol=1e-6)
+        loose = self.vectors(text, "--no-normalize")
+        self.assertGreater(np.abs(np.linalg.norm(loose, axis=1) - 1).min(), 0.1)
+        short = self.vectors(text, "--dim", "64")
+        expected = loose[:, :64] / np.linalg.norm(loose[:, :64], axis=1, keepdims=True)
+        np.testing.assert_allclose(short, expected, atol=1e-6)
+        self.bad(1, "embed", "--dim", "385", stdin=text, says="384")
+        kinds = {how: self.vectors(text, "--pooling", how) for how in ("cls", "mean", "max", "last")}
+        np.testing.assert_array_equal(kinds["mean"], plain)
+        self.assertGreater(np.abs(kinds["cls"] - kinds["last"]).max(), 0.01)
+        two = self.vectors(b"cat dog", "--max-length", "3")
+        np.testing.assert_array_equal(two, self.vectors(b"cat"))
+        self.bad(1, "embed", "--prompt-name", "query", stdin=text, says=("query", "none"))
+
+    def test_stats(self):
+        long = b"word " * 1000
+        result = pith("embed", "--stats", stdin=b"one\n\n" + long)
+        stats = json.loads(result.stderr)
+        self.assertEqual(set(stats), STATS)
+        self.assertEqual((stats["texts"], stats["tokens"], stats["truncated"], stats["padded_tokens"]), (3, 3 + 2 + 256, 1, 0))
+        self.assertGreater(stats["peak_bytes"], 0)
+        self.assertEqual(pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
+
+    def test_invalid(self):
+        result = self.bad(1, "embed", stdin=b"good\nb\xff\xe2\x82d\nnever\n", says=("line 2", "byte 2"))
+        self.assertEqual(len(result.stdout.splitlines()), 1)  # what came before is written
+        replaced = self.good("embed", "--invalid", "replace", stdin=b"b\xff\xe2\x82d\n")
+        self.assertEqual(replaced, self.good("embed", stdin="b\ufffd\ufffdd\n".encode()))
+        for raw in (b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98", b"\xe4\xf0\x9f\x98\x80\x80"):
+            self.assertEqual(self.good("tokenize", "--invalid", "replace", stdin=raw),
+                             self.good("tokenize", stdin=raw.decode(errors="replace").encode()), raw)
+
+    def test_long_line(self):
+        (self.dir / "long.txt").write_bytes(b"a few words " * (50 * 1024 * 1024 // 12) + b"\nshort\n")
+        self.good("tokenize", "--count", "-o", self.dir / "count", self.dir / "long.txt")
+        self.assertEqual((self.dir / "count").read_text(), "256\n3\n")
+        limit = ["bash", "-c", 'ulimit -v 600000; exec "$0" "$@"', PITH, "embed", "--format", "f32", "-t", "1", self.dir / "long.txt"]
+        if b"asan" in subprocess.run(["ldd", PITH], capture_output=True).stdout:
+            limit = limit[3:]  # the address sanitizer wants its own address space
+        result = subprocess.run(limit, capture_output=True)
+        self.assertEqual((result.returncode, len(result.stdout)), (0, 2 * 384 * 4), result.stderr)
+
+    def test_full_disk(self):
+        for arguments in (["embed"], ["embed", "--format", "npy"], ["tokenize"]):
+            self.bad(1, *arguments, "-o", "/dev/full", stdin=b"one\n", says="No space left")
+            with open("/dev/full", "wb") as full:
+                result = subprocess.run([PITH, *arguments], input=b"one\n", stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"No space left", result.stderr)
+        self.bad(1, "embed", "-o", self.dir / "no/such/x", stdin=b"one\n", says="No such file")
+
+    def test_closed_pipe(self):
+        for name in ("embed", "tokenize"):
+            process = subprocess.Popen([PITH, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdout.close()
+            try:
+                process.stdin.write(b"some words\n" * 3000)
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+            self.assertEqual(process.stderr.read(), b"")
+            self.assertEqual(process.wait(), 0)
+            process.stderr.close()
+
+    def test_dialogue(self):
+        """A line is answered before the next one is written."""
+        with subprocess.Popen([PITH, "embed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            for text in (b"one\n", b"two\n", b"three\n"):
+                process.stdin.write(text)
+                process.stdin.flush()
+                self.assertEqual(len(json.loads(process.stdout.readline())), 384)
+            process.stdin.close()
+        self.assertEqual(process.returncode, 0)
+
+    def test_windows(self):
+        """More texts than the ring of windows holds, order kept."""
+        texts = [f"{i % 50}" for i in range(3500)]
+        raw = np.frombuffer(self.good("embed", "--format", "f32", stdin="\n".join(texts).encode()), "<f4").reshape(-1, 384)
+        self.assertEqual(len(raw), len(texts))
+        np.testing.assert_array_equal(raw, np.tile(raw[:50], (70, 1)))
+
+    def test_similarity(self):
+        near, far = (float(self.good("similarity", "a cat sat on the mat", other))
+                     for other in ("a kitten rested on the rug", "interest rates rose"))
+        self.assertGreater(near, far + 0.3)
+        matrix = np.array(json.loads(self.good("similarity", "--json", "one", "two", "three"))["similarities"])
+        np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-6)
+        np.testing.assert_array_equal(matrix, matrix.T)
+
+
+class Tokenize(Command):
+    def test_ids(self):
+        self.assertEqual(self.good("tokenize", stdin=b"a cat sat on the mat\n\n"),
+                         b"[101,1037,4937,2938,2006,1996,13523,102]\n[101,102]\n")
+        self.assertEqual(self.good("tokenize", "--no-specials", stdin=b"a cat"), b"[1037,4937]\n")
+        self.assertEqual(self.good("tokenize", "--jsonl", stdin=b'{"text": "a cat"}'), b"[101,1037,4937,102]\n")
+        full = json.loads(self.good("tokenize", "--full", stdin=b"a cat"))
+        self.assertEqual(full, {"ids": [101, 1037, 4937, 102], "tokens": ["[CLS]", "a", "cat", "[SEP]"],
+                                "offsets": [[0, 0], [0, 1], [2, 5], [0, 0]], "type_ids": [0] * 4, "special": [1, 0, 0, 1]})
+
+    def test_length(self):
+        text = b"word " * 600
+        counts = [int(self.good("tokenize", "--count", *a, stdin=text)) for a in ((), ("--max-length", "0"), ("--max-length", "9"))]
+        self.assertEqual(counts, [256, 602, 9])
+        lone = SOURCE / "tests/data/minilm/tokenizer.json"
+        self.assertEqual(self.good("tokenize", "-m", lone, stdin=b"a cat"), b"[101,1037,4937,102]\n")
+        self.assertEqual(len(json.loads(self.good("tokenize", "-m", lone, "--raw", stdin=b"a cat"))), 128)
+        self.bad(1, "tokenize", "-m", self.dir, stdin=b"x", says="tokenizer.json")
+
+
+class Models(Command):
+    def test_run(self):
+        model = MODELS / "bert-base-script17-eager/model.onnx"
+        data = MODELS / "bert-base-script17-eager/test_data_set_0"
+        self.bad(1, "run", model, says=("missing inputs", "input_ids", "int64", "attention_mask"))
+        self.bad(1, "run", model, "-i", "nonsense=" + str(data / "input_0.pb"), says=("nonsense", "input_ids"))
+        description = json.loads(self.good("inspect", "--json", model))
+        inputs = [f"-i{port['name']}={data / f'input_{i}.pb'}" for i, port in enumerate(description["inputs"])]
+        self.good("run", model, *inputs, "-o", self.dir)
+        import onnx.numpy_helper
+        for i, port in enumerate(description["outputs"]):
+            got = np.load(self.dir / f"{i}_{port['name']}.npy")
+            wanted = onnx.numpy_helper.to_array(onnx.load_tensor(data / f"output_{i}.pb"))
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-5)
+        # .npy in gives the same out
+        arrays = []
+        for i, port in enumerate(description["inputs"]):
+            np.save(self.dir / f"in{i}.npy", onnx.numpy_helper.to_array(onnx.load_tensor(data / f"input_{i}.pb")))
+            arrays.append(f"-i{port['name']}={self.dir / f'in{i}.npy'}")
+        self.good("run", model, *arrays, "-o", self.dir / "again")
+        for path in (self.dir / "again").iterdir():
+            self.assertEqual(path.read_bytes(), (self.dir / path.name).read_bytes())
+        np.save(self.dir / "wrong.npy", np.zeros((1, 4), np.float32))
+        self.bad(1, "run", model, "-i", f"input_ids={self.dir / 'wrong.npy'}", says=("input_ids", "float32", "int64"))
+        self.bad(1, "run", model, "-i", f"input_ids={__file__}", says="not a .npy file")
+
+    def types_model(self, dtype):
+        from onnx import TensorProto, checker, helper, save
+        x, y = (helper.make_tensor_value_info(n, dtype, ["n"]) for n in "xy")
+        model = helper.make_model(helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y]),
+                                  opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        save(model, self.dir / "model.onnx")
+
+    def test_types(self):
+        from onnx import TensorProto
+        rows = [(TensorProto.FLOAT, "<f4"), (TensorProto.DOUBLE, "<f8"), (TensorProto.FLOAT16, "<f2"), (TensorProto.INT8, "i1"),
+                (TensorProto.UINT16, "<u2"), (TensorProto.INT64, "<i8"), (TensorProto.UINT64, "<u8"), (TensorProto.BOOL, "?"),
+                (TensorProto.BFLOAT16, "<u2"), (TensorProto.FLOAT8E5M2, "u1"), (TensorProto.COMPLEX64, "<c8")]
+        for dtype, numpy in rows:
+            self.types_model(dtype)
+            x = np.array([0, 1, 1, 0, 1]).astype(numpy)
+            np.save(self.dir / "x.npy", x)
+            self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "-o", self.dir / "out")
+            y = np.load(self.dir / "out/0_y.npy")
+            self.assertEqual((y.dtype, y.tolist()), (x.dtype, x.tolist()))
+        self.types_model(TensorProto.STRING)
+        np.save(self.dir / "x.npy", np.array(["", "a", "ß日本😀"]))
+        self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "-o", self.dir / "out")
+        self.assertEqual(np.load(self.dir / "out/0_y.npy").tolist(), ["", "a", "ß日本😀"])
+        np.save(self.dir / "x.npy", np.zeros((2, 3), np.float32))
+        self.types_model(TensorProto.FLOAT)
+        self.bad(1, "run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", says="x")
+        self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "--input-shape", "x=6", "-o", self.dir / "out")
+        self.assertEqual(np.load(self.dir / "out/0_y.npy").shape, (6,))
+
+    def test_damaged_npy(self):
+        from onnx import TensorProto
+        self.types_model(TensorProto.FLOAT)
+        np.save(self.dir / "x.npy", np.arange(5, dtype=np.float32))
+        whole = (self.dir / "x.npy").read_bytes()
+        for n in list(range(0, 130)) + [len(whole) - 1]:
+            (self.dir / "cut.npy").write_bytes(whole[:n])
+            self.bad(1, "run", self.dir / "model.onnx", "-i", f"x={self.dir / 'cut.npy'}", says="cut.npy")
+        for old, new in ((b"(5,)", b"(9,)"), (b"<f4", b">f4"), (b"(5,)", b"(-5)"), (b"<f4", b"|O ")):
+            (self.dir / "odd.npy").write_bytes(whole.replace(old, new))
+            self.bad(1, "run", self.dir / "model.onnx", "-i", f"x={self.dir / 'odd.npy'}", says="odd.npy")
+
+    def test_inspect(self):
+        model = MODELS / "bert-base-script17-sdpa/model.onnx"
+        d = json.loads(self.good("inspect", "--json", model))
+        self.assertEqual(set(d), {"path", "source", "producer", "ir_version", "opsets", "inputs", "outputs", "ops", "parameters",
+                                  "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding",
+                                  "steps", "memory"})
+        self.assertEqual(d["opsets"], {"ai.onnx": 17})
+        self.assertEqual(set(d["inputs"][0]), {"name", "dtype", "shape", "optional"})
+        self.assertEqual(set(d["ops"][0]), {"domain", "op", "count"})
+        self.assertIn("Attention", d["steps"])
+        text = self.good("inspect", model).decode()
+        for word in ("inputs", "outputs", "ops", "parameters", "fused", "steps", "memory"):
+            self.assertIn(word, text)
+        self.assertIn("Attention", self.good("inspect", "--ops", model).decode())
+        self.assertTrue(self.good("inspect", "--dot", model).decode().startswith("digraph"))
+        written = self.good("inspect", "--ops", "--level", "0", model).decode()
+        self.assertIn("Softmax", written)
+        self.assertIn("Softmax", self.good("inspect", "--ops", "--after", "fold", model).decode())
+        default = json.loads(self.good("inspect", "--json"))
+        self.assertEqual((default["ragged"], default["source"]), (True, "safetensors"))
+        self.assertEqual(default["embedding"], {"possible": True, "dim": 384, "max_length": 256, "pooling": ["mean"],
+                                                "normalize": True, "prompts": {}})
+        self.bad(1, "inspect", __file__, says=Path(__file__).name)
+
+    def test_verify(self):
+        import shutil
+        name = "bert-base-script17-eager"
+        shutil.copytree(MODELS / name, self.dir / "t" / name)
+        self.assertEqual(self.good("verify", self.dir).decode().splitlines()[-1], "1 passed, 0 failed, 0 skipped")
+        self.assertEqual(self.good("verify", "--list", self.dir).decode(), name + "\n")
+        d = json.loads(self.good("verify", "--json", self.dir))
+        self.assertEqual(set(d), {"passed", "failed", "skipped", "results"})
+        self.assertEqual(set(d["results"][0]), {"name", "path", "status", "message", "max_difference"})
+        result = self.bad(1, "verify", "--rtol", "0", "--atol", "0", self.dir)
+        self.assertRegex(result.stdout.decode(), r"FAILED .*: .*output 0 .* elements differ, most at element \d+: .*\n0 passed, 1 failed")
+        listed = self.dir / "skip.txt"
+        listed.write_text(f"# comment\n{name}  some reason\n")
+        result = self.bad(1, "verify", "--skip-list", listed, self.dir)
+        self.assertIn("passes, but is in the skip list", result.stdout.decode())
+        for output in (self.dir / "t" / name).glob("test_data_set_*/output_0.pb"):
+            shutil.copy(output.with_name("input_0.pb"), output)
+        self.assertEqual(self.good("verify", "--skip-list", listed, self.dir).decode().splitlines()[-1],
+                         "0 passed, 0 failed, 1 skipped")
+        result = self.bad(1, "verify", self.dir)
+        self.assertIn("instead of int64", result.stdout.decode())
+        self.bad(1, "verify", self.dir / "missing", says="missing")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
