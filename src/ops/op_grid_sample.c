@@ -1,0 +1,141 @@
+/* op_grid_sample.c - GridSample: values of an image (or volume) at given places, interpolated.
+ *
+ * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders. Interpolation is a product of
+ * per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a tap outside is zero, clamped or reflected.
+ * Source: ONNX operator GridSample and its reference implementation. */
+#include <math.h>
+
+#include "ops/wide.h"
+
+enum { MAX_AXES = 4 };
+typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
+typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
+
+typedef struct sampler {
+    mode mode;
+    padding padding;
+    bool corners;
+} sampler;
+
+/* Opset 16 said bilinear and bicubic. */
+static pith_status read_attributes(sampler *s, const pith_node *node, pith_error *err) {
+    pith_str m = pith_node_str(node, "mode", "linear"), p = pith_node_str(node, "padding_mode", "zeros");
+    s->corners = pith_node_int(node, "align_corners", 0) != 0;
+    if (pith_str_is(m, "linear") || pith_str_is(m, "bilinear")) s->mode = LINEAR;
+    else if (pith_str_is(m, "cubic") || pith_str_is(m, "bicubic")) s->mode = CUBIC;
+    else if (pith_str_is(m, "nearest")) s->mode = NEAREST;
+    else return pith_fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
+    if (pith_str_is(p, "zeros")) s->padding = ZEROS;
+    else if (pith_str_is(p, "border")) s->padding = BORDER;
+    else if (pith_str_is(p, "reflection")) s->padding = REFLECTION;
+    else return pith_fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
+    return PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    const pith_type *x = c->in[0], *grid = c->in[1];
+    sampler s;
+    PITH_TRY(read_attributes(&s, c->node, c->err));
+    if (x->rank >= 0 && (x->rank < 3 || x->rank > MAX_AXES + 2)) return pith_op_fail(c, "input has %d dimensions", x->rank);
+    if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank) return pith_op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
+    pith_dim dims[PITH_MAX_RANK];
+    for (int d = 0; d < x->rank; d++) dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+    pith_type_set(&c->out[0], x->dtype, x->rank, dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    sampler *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    c->state = s;
+    return read_attributes(s, c->node, c->err);
+}
+
+static double reflect(double x, double low, double high) {
+    double range = high - low;
+    if (range <= 0 || (x >= low && x <= high)) return range <= 0 ? low : x;
+    double over = x < low ? low - x : x - high, turns = trunc(over / range), rest = over - turns * range;
+    bool from_low = (x < low) == (fmod(turns, 2) == 0);
+    return from_low ? low + rest : high - rest;
+}
+
+/* Index of pixel i under the padding; -1: it counts as zero. */
+static int64_t pixel(const sampler *s, double i, int64_t n) {
+    double last = (double)(n - 1);
+    if (s->padding == ZEROS) return i >= 0 && i <= last ? (int64_t)i : -1;
+    if (s->padding == REFLECTION) i = reflect(i, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    return (int64_t)fmin(fmax(i, 0), last);
+}
+
+static double cubic(double x) {
+    const double a = -0.75;
+    x = fabs(x);
+    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* Taps of one axis for normalised coordinate u; returns how many. */
+static int make_taps(const sampler *s, double u, int64_t n, int64_t *index, double *weight) {
+    double x = s->corners ? (u + 1) / 2 * (double)(n - 1) : ((u + 1) * (double)n - 1) / 2;
+    x = (float)x; /* the reference rounds places to f32, which decides ties */
+    double last = (double)(n - 1);
+    if (s->mode == NEAREST) x = nearbyint(x);
+    if (!(x > -1e15 && x < 1e15)) x = -1e15; /* NaN and beyond: outside */
+    if (s->padding == BORDER) x = fmin(fmax(x, 0), last);
+    if (s->padding == REFLECTION) x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    if (s->mode == NEAREST) return index[0] = pixel(s, x, n), weight[0] = 1, 1;
+    double base = floor(x);
+    int taps = s->mode == LINEAR ? 2 : 4;
+    for (int k = 0; k < taps; k++) {
+        double at = base + k - (taps / 2 - 1);
+        index[k] = pixel(s, at, n);
+        weight[k] = s->mode == LINEAR ? 1 - fabs(x - at) : cubic(x - at);
+    }
+    return taps;
+}
+
+static pith_status run(pith_run *r) {
+    const sampler *s = r->state;
+    const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
+    int axes = x->rank - 2;
+    if (grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != axes)
+        return pith_fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]", (long long)x->dims[0], axes);
+    pith_wide w;
+    pith_wide_open(&w, r);
+    int64_t plane = 1, points = 1, channels = x->dims[1];
+    for (int d = 0; d < axes; d++) plane *= x->dims[2 + d], points *= y->dims[2 + d];
+    if (!plane && pith_tensor_count(y)) return pith_op_fail(r, "the input is empty");
+    for (int64_t p = 0; p < x->dims[0] * points; p++) {
+        int64_t index[MAX_AXES][4];
+        double weight[MAX_AXES][4];
+        int taps[MAX_AXES], total = 1;
+        for (int d = 0; d < axes; d++) {
+            taps[d] = make_taps(s, w.in[1][p * axes + axes - 1 - d], x->dims[2 + d], index[d], weight[d]);
+            total *= taps[d];
+        }
+        for (int64_t channel = 0; channel < channels; channel++) {
+            const double *from = w.in[0] + (p / points * channels + channel) * plane;
+            double sum = 0;
+            for (int k = 0; k < total; k++) {
+                int64_t at = 0;
+                double product = 1;
+                bool inside = true;
+                for (int d = 0, rest = k; d < axes; d++) {
+                    int tap = rest % taps[d];
+                    rest /= taps[d];
+                    inside &= index[d][tap] >= 0;
+                    at = at * x->dims[2 + d] + index[d][tap];
+                    product *= weight[d][tap];
+                }
+                if (inside) sum += product * from[at];
+            }
+            w.out[0][(p / points * channels + channel) * points + p % points] = sum;
+        }
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+const pith_op pith_op_GridSample = {
+    .domain = "", .name = "GridSample", .since = 16, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
+    .infer = infer, .prepare = prepare, .scratch = pith_wide_scratch, .run = run,
+};

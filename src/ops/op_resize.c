@@ -1,0 +1,375 @@
+/* op_resize.c - Resize, and Upsample as its older spelling.
+ *
+ * Interpolation is separable: each axis has, for every output index, a list of taps (input index, weight), and axes are
+ * applied one after the other, in double. Nearest needs one tap per axis and copies elements whatever they are.
+ * Source: ONNX operator Resize and its reference implementation; cubic: Keys 1981. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "kernels/convert.h"
+#include "ops/infer.h"
+
+typedef enum coordinates {
+    HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, TF_CROP_AND_RESIZE, COORDINATES
+} coordinates;
+typedef enum mode { NEAREST, LINEAR, CUBIC, MODES } mode;
+typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, ROUNDINGS } rounding;
+typedef enum aspect { STRETCH, NOT_LARGER, NOT_SMALLER, ASPECTS } aspect;
+
+static const char *const coordinates_names[] = { "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                                 "align_corners", "asymmetric", "tf_crop_and_resize" };
+static const char *const mode_names[] = { "nearest", "linear", "cubic" };
+static const char *const rounding_names[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil" };
+static const char *const aspect_names[] = { "stretch", "not_larger", "not_smaller" };
+
+typedef struct resize {
+    coordinates coordinates;
+    mode mode;
+    rounding rounding;
+    aspect aspect;
+    bool antialias, exclude_outside;
+    double cubic_a, extrapolation;
+    const int64_t *axes; /* NULL: all */
+    size_t axis_count;
+} resize;
+
+/* ---- attributes ---- */
+
+static pith_status choose(const pith_node *node, const char *name, const char *const *names, int count, int *choice, pith_error *err) {
+    pith_str text = pith_node_str(node, name, names[0]);
+    for (int i = 0; i < count; i++)
+        if (pith_str_is(text, names[i])) return *choice = i, PITH_OK;
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name, PITH_STR_ARG(text));
+}
+
+static pith_status read_attributes(resize *s, const pith_node *node, pith_error *err) {
+    int c, m, r, a;
+    PITH_TRY(choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES, &c, err));
+    PITH_TRY(choose(node, "mode", mode_names, MODES, &m, err));
+    PITH_TRY(choose(node, "nearest_mode", rounding_names, ROUNDINGS, &r, err));
+    PITH_TRY(choose(node, "keep_aspect_ratio_policy", aspect_names, ASPECTS, &a, err));
+    *s = (resize){ .coordinates = (coordinates)c, .mode = (mode)m, .rounding = (rounding)r, .aspect = (aspect)a,
+                   .antialias = pith_node_int(node, "antialias", 0) != 0,
+                   .exclude_outside = pith_node_int(node, "exclude_outside", 0) != 0,
+                   .cubic_a = pith_node_float(node, "cubic_coeff_a", -0.75f),
+                   .extrapolation = pith_node_float(node, "extrapolation_value", 0) };
+    s->axes = pith_node_ints(node, "axes", &s->axis_count);
+    return PITH_OK;
+}
+
+/* ---- sizes ---- */
+
+/* What is asked of every axis of the input; axes that are not named stay. */
+typedef struct target {
+    bool known;
+    int64_t size[PITH_MAX_RANK];
+    double scale[PITH_MAX_RANK], roi_begin[PITH_MAX_RANK], roi_end[PITH_MAX_RANK];
+} target;
+
+static double number(const pith_tensor *t, int64_t i) {
+    double x;
+    pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
+    return x;
+}
+
+/* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known. */
+static const pith_tensor *contents(const pith_type *const *in, int count, int i, bool *known) {
+    if (i >= count || !in[i]) return NULL;
+    if (pith_type_count(in[i]) == 0) return NULL;
+    if (!in[i]->data) *known = false;
+    return in[i]->data;
+}
+
+static void keep_aspect(const resize *s, target *t, const int *axes, int count, const int64_t *dims) {
+    double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
+    for (int k = 0; k < count; k++) {
+        double own = (double)t->size[axes[k]] / (double)dims[axes[k]];
+        scale = s->aspect == NOT_LARGER ? fmin(scale, own) : fmax(scale, own);
+    }
+    for (int k = 0; k < count; k++) {
+        t->scale[axes[k]] = scale;
+        t->size[axes[k]] = (int64_t)floor(scale * (double)dims[axes[k]] + 0.5);
+    }
+}
+
+static pith_status read_target(target *t, const resize *s, const pith_type *const *in, int count, pith_error *err) {
+    const pith_type *x = in[0];
+    *t = (target){ .known = true };
+    const pith_tensor *roi = contents(in, count, 1, &t->known), *scales = contents(in, count, 2, &t->known);
+    const pith_tensor *sizes = contents(in, count, 3, &t->known);
+    if (!t->known || !pith_type_concrete(x)) return t->known = false, PITH_OK;
+    int axes[PITH_MAX_RANK], n = s->axes ? (int)s->axis_count : x->rank;
+    if (n > x->rank) return pith_fail(err, PITH_ERR_ARGUMENT, "%d axes for rank %d", n, x->rank);
+    for (int k = 0; k < n; k++) {
+        axes[k] = k;
+        if (s->axes) PITH_TRY(pith_axis_normalize(s->axes[k], x->rank, &axes[k], err));
+    }
+    const pith_tensor *given = sizes ? sizes : scales;
+    if (!given || (scales && sizes)) return pith_fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
+    if (pith_tensor_count(given) != n) return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes", (long long)pith_tensor_count(given), n);
+    if (s->coordinates == TF_CROP_AND_RESIZE && (!roi || pith_tensor_count(roi) != 2 * n))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "roi must have %d elements", 2 * n);
+    for (int d = 0; d < x->rank; d++) t->size[d] = x->dims[d], t->scale[d] = 1, t->roi_end[d] = 1;
+    for (int k = 0; k < n; k++) {
+        int d = axes[k];
+        double value = number(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
+        if (!(value >= 0 && size <= (double)INT32_MAX) || (!sizes && value <= 0))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range", value, d);
+        if (size > 0 && x->dims[d] == 0) return pith_fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
+        t->size[d] = (int64_t)size;
+        t->scale[d] = sizes && x->dims[d] ? value / (double)x->dims[d] : value;
+        if (s->coordinates == TF_CROP_AND_RESIZE) t->roi_begin[d] = number(roi, k), t->roi_end[d] = number(roi, k + n);
+    }
+    if (sizes && s->aspect != STRETCH) keep_aspect(s, t, axes, n, x->dims);
+    return PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    resize s;
+    target t;
+    PITH_TRY(read_attributes(&s, c->node, c->err));
+    PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
+    pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    for (int d = 0; d < c->in[0]->rank; d++) c->out[0].dims[d] = t.known ? t.size[d] : PITH_DIM_UNKNOWN;
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    resize *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    c->state = s;
+    if (pith_dtype_bits(c->in[0]->dtype) < 8) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
+    PITH_TRY(read_attributes(s, c->node, c->err));
+    bool number_type = c->in[0]->dtype == PITH_F64 || pith_convert_known(c->in[0]->dtype, PITH_F64);
+    if (s->mode != NEAREST && !number_type) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated", pith_dtype_name(c->in[0]->dtype));
+    return PITH_OK;
+}
+
+/* ---- taps ---- */
+
+/* Where output index i of an axis lies in the input. */
+static double source_place(const resize *s, const target *t, int d, int64_t length, int64_t i) {
+    double n = (double)length, scale = t->scale[d], out = scale * n, at = (double)i;
+    switch (s->coordinates) {
+    case ALIGN_CORNERS: return out == 1 ? 0 : at * (n - 1) / (out - 1);
+    case ASYMMETRIC: return at / scale;
+    case TF_CROP_AND_RESIZE: {
+        double span = (t->roi_end[d] - t->roi_begin[d]) * (n - 1);
+        return (out == 1 ? span / 2 : at * span / (out - 1)) + t->roi_begin[d] * (n - 1);
+    }
+    case PYTORCH_HALF_PIXEL: return out == 1 ? -0.5 : (at + 0.5) / scale - 0.5;
+    case HALF_PIXEL_SYMMETRIC: return n / 2 * (1 - (double)t->size[d] / out) + (at + 0.5) / scale - 0.5;
+    default: return (at + 0.5) / scale - 0.5;
+    }
+}
+
+static double cubic(double x, double a) {
+    x = fabs(x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with antialias. */
+static int64_t half_taps(const resize *s, double scale) {
+    if (s->mode == NEAREST) return 1;
+    double reach = s->mode == LINEAR ? 1 : 2;
+    if (s->antialias && scale < 1) reach /= scale;
+    return 1 - (int64_t)(floor(-reach) + 1);
+}
+
+/* Fills index[] and weight[] (2 * half entries) for source place x; the pixel left of x is preferred. */
+static void make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index, double *weight) {
+    double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
+    if (s->mode == NEAREST) {
+        bool right = ratio == 1 || (s->rounding == PREFER_FLOOR ? ratio > 0.5 : s->rounding == PREFER_CEIL ? ratio >= 0.5 : s->rounding == CEIL);
+        weight[0] = !right, weight[1] = right;
+    }
+    for (int64_t k = 0; k < 2 * half; k++) {
+        double at = (double)(k - half + 1); /* relative to left */
+        if (s->mode == LINEAR) weight[k] = fmax(1 - fabs((at - ratio) * width), 0);
+        if (s->mode == CUBIC) weight[k] = cubic((at - ratio) * width, s->cubic_a);
+        double place = left + at;
+        bool outside = place < 0 || place > (double)(length - 1);
+        index[k] = (int64_t)fmin(fmax(place, 0), (double)(length - 1));
+        if (outside && s->exclude_outside) weight[k] = 0;
+        sum += weight[k];
+    }
+    for (int64_t k = 0; (s->antialias || s->exclude_outside) && k < 2 * half; k++) weight[k] /= sum;
+}
+
+/* ---- running ---- */
+
+static void sizes_of(const pith_type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
+    *widest = 1, *taps = 0;
+    for (int d = 0; d < x->rank; d++) {
+        *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
+        int64_t n = 2 * half_taps(s, t->scale[d]);
+        if (n > *taps) *taps = n;
+    }
+}
+
+/* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one output index. */
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    (void)threads;
+    const resize *s = state;
+    target t;
+    PITH_TRY(read_target(&t, s, c->in, c->in_count, c->err));
+    if (!t.known) return PITH_OK;
+    size_t more = 64;
+    if (s->mode == NEAREST) {
+        for (int d = 0; d < c->in[0]->rank; d++) more += (size_t)t.size[d] * sizeof(int64_t);
+        *bytes = more;
+        return PITH_OK;
+    }
+    int64_t widest, taps;
+    double product = 1;
+    for (int d = 0; d < c->in[0]->rank; d++) product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
+    if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
+    sizes_of(c->in[0], &t, &widest, &taps, s);
+    *bytes = ((size_t)widest * 2 + (size_t)taps * 2 + 16) * sizeof(double);
+    return PITH_OK;
+}
+
+static void run_nearest(pith_run *r, const resize *s, const target *t) {
+    const pith_tensor *x = r->in[0], *y = r->out[0];
+    int rank = x->rank;
+    int64_t *index[PITH_MAX_RANK], *at = r->scratch, in_stride[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 };
+    size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
+    int64_t stride = 1, total = pith_tensor_count(y);
+    for (int d = rank - 1; d >= 0; d--) in_stride[d] = stride, stride *= x->dims[d];
+    for (int d = 0; d < rank; d++) {
+        index[d] = at;
+        for (int64_t i = 0; i < t->size[d]; i++) {
+            int64_t near[2];
+            double weight[2], from = source_place(s, t, d, x->dims[d], i);
+            bool outside = s->coordinates == TF_CROP_AND_RESIZE && (from < 0 || from > (double)(x->dims[d] - 1));
+            make_taps(s, from, t->scale[d], x->dims[d], 1, near, weight);
+            at[i] = outside ? -1 : near[weight[1] != 0] * in_stride[d];
+        }
+        at += t->size[d];
+    }
+    int64_t row = rank ? t->size[rank - 1] : 1;
+    for (int64_t i = 0; i < total; i += row) {
+        int64_t base = 0;
+        bool outside = false;
+        for (int d = 0; d < rank - 1; d++) {
+            outside |= index[d][place[d]] < 0;
+            base += index[d][place[d]];
+        }
+        for (int64_t k = 0; k < row; k++) {
+            char *to = (char *)y->data + (size_t)(i + k) * item;
+            int64_t last = rank ? index[rank - 1][k] : 0;
+            if (outside || last < 0) pith_convert(to, y->dtype, 0, &s->extrapolation, PITH_F64, 0, 1, true);
+            else memcpy(to, (const char *)x->data + (size_t)(base + last) * item, item);
+        }
+        for (int d = rank - 2; d >= 0 && ++place[d] == t->size[d]; d--) place[d] = 0;
+    }
+}
+
+/* One axis of from [outer, length, inner] into to [outer, size, inner]. */
+static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer, int64_t length,
+                     int64_t inner, void *memory) {
+    int64_t half = half_taps(s, t->scale[d]), *index = memory, size = t->size[d];
+    double *weight = (double *)(index + 2 * half);
+    for (int64_t i = 0; i < size; i++) {
+        double x = source_place(s, t, d, length, i);
+        bool outside = s->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(length - 1));
+        make_taps(s, x, t->scale[d], length, half, index, weight);
+        for (int64_t o = 0; o < outer; o++) {
+            double *row = to + (o * size + i) * inner;
+            for (int64_t k = 0; k < inner; k++) row[k] = outside ? s->extrapolation : 0;
+            for (int64_t tap = 0; !outside && tap < 2 * half; tap++) {
+                const double *source = from + (o * length + index[tap]) * inner;
+                for (int64_t k = 0; weight[tap] != 0 && k < inner; k++) row[k] += weight[tap] * source[k];
+            }
+        }
+    }
+}
+
+static pith_status run(pith_run *r) {
+    const resize *s = r->state;
+    pith_type types[4];
+    const pith_type *in[4] = { NULL };
+    for (int i = 0; i < r->in_count && i < 4; i++) {
+        if (!r->in[i]) continue;
+        pith_type_of_tensor(&types[i], r->in[i]);
+        types[i].data = r->in[i];
+        in[i] = &types[i];
+    }
+    target t;
+    PITH_TRY(read_target(&t, s, in, r->in_count < 4 ? r->in_count : 4, r->err));
+    if (!pith_tensor_count(r->out[0])) return PITH_OK;
+    if (s->mode == NEAREST) return run_nearest(r, s, &t), PITH_OK;
+    const pith_tensor *x = r->in[0];
+    int64_t widest, taps, outer = 1, inner = pith_tensor_count(x);
+    sizes_of(in[0], &t, &widest, &taps, s);
+    double *from = r->scratch, *to = from + widest;
+    void *memory = to + widest;
+    pith_convert(from, PITH_F64, 0, x->data, x->dtype, 0, inner, true);
+    for (int d = 0; d < x->rank; d++) {
+        inner /= x->dims[d];
+        bool same = t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
+        if (!same) {
+            run_axis(s, &t, d, from, to, outer, x->dims[d], inner, memory);
+            double *swap = from;
+            from = to, to = swap;
+        }
+        outer *= t.size[d];
+    }
+    for (int64_t i = 0; pith_dtype_is_int(x->dtype) && i < outer; i++) from[i] = nearbyint(from[i]);
+    pith_convert(r->out[0]->data, r->out[0]->dtype, 0, from, PITH_F64, 0, outer, true);
+    return PITH_OK;
+}
+
+/* ---- older spellings ---- */
+
+/* Up to opset 10 the inputs were X and scales, and places were those of Upsample. */
+static pith_status upgrade(pith_node *node, pith_error *err) {
+    if (node->opset >= 11) return PITH_OK;
+    PITH_TRY(pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
+    PITH_TRY(pith_node_set_str(node, "nearest_mode", PITH_STR("floor")));
+    pith_value *scales = node->input_count > 1 ? node->inputs[1] : NULL;
+    if (pith_node_set_input_count(node, 3) || pith_node_set_input(node, 2, scales) || pith_node_set_input(node, 1, NULL))
+        return pith_fail_memory(err, 0);
+    return PITH_OK;
+}
+
+const pith_op pith_op_Resize = {
+    .domain = "", .name = "Resize", .since = 13, .min_inputs = 1, .max_inputs = 4, .max_outputs = 1, .upgrade = upgrade,
+    .infer = infer, .prepare = prepare, .scratch = scratch, .run = run,
+};
+
+/* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
+static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
+    size_t count;
+    const float *scales = pith_node_floats(node, "scales", &count);
+    pith_value *inputs[3] = { node->inputs[0], NULL, node->input_count > 1 ? node->inputs[1] : NULL };
+    if (!inputs[2]) {
+        float *copy = pith_arena_array(node->graph->arena, count + 1, sizeof *copy);
+        if (!copy) return pith_fail_memory(err, count * sizeof *copy);
+        for (size_t i = 0; i < count; i++) copy[i] = scales[i];
+        pith_tensor t = { .data = copy, .bytes = count * sizeof *copy, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)count } };
+        inputs[2] = pith_graph_add_const(node->graph, PITH_STR(""), &t);
+        if (!inputs[2]) return pith_fail_memory(err, sizeof t);
+    }
+    pith_str kind = pith_node_str(node, "mode", "nearest");
+    pith_node *by = pith_graph_add_node(node->graph, node, "", "Resize", inputs, 3, NULL, 1);
+    if (!by) return pith_fail_memory(err, sizeof *by);
+    by->opset = 13;
+    by->name = node->name;
+    by->index = node->index;
+    PITH_TRY(pith_node_set_str(by, "mode", pith_str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
+    PITH_TRY(pith_node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
+    PITH_TRY(pith_node_set_str(by, "nearest_mode", PITH_STR("floor")));
+    PITH_TRY(pith_op_bind_node(by, err));
+    PITH_TRY(pith_value_replace(node->outputs[0], by->outputs[0]));
+    pith_node_remove(node);
+    return PITH_OK;
+}
+
+const pith_op pith_op_Upsample = {
+    .domain = "", .name = "Upsample", .since = INT32_MAX, .min_inputs = 1, .max_inputs = 2, .max_outputs = 1,
+    .upgrade = upgrade_upsample, .infer = pith_infer_same, .note = "becomes Resize",
+};
