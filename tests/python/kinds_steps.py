@@ -7,6 +7,7 @@ import pathlib
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+VOCABULARY = 1500
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 FRAME = dict(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
 
@@ -17,14 +18,14 @@ def sentences():
         return tuple(json.loads(line)["text"] for line in lines)
 
 
-def train(model, normalizer=None, pre_tokenizer=None, size=1500):
+def train(model, normalizer=None, pre_tokenizer=None, size=None):
     tokenizer = Tokenizer(model(unk_token="[UNK]"))
     if normalizer:
         tokenizer.normalizer = normalizer
     if pre_tokenizer:
         tokenizer.pre_tokenizer = pre_tokenizer
     trainer = {models.WordPiece: trainers.WordPieceTrainer, models.WordLevel: trainers.WordLevelTrainer}[model]
-    tokenizer.train_from_iterator(sentences(), trainer(vocab_size=size, special_tokens=SPECIALS, show_progress=False))
+    tokenizer.train_from_iterator(sentences(), trainer(vocab_size=size or VOCABULARY, special_tokens=SPECIALS, show_progress=False))
     tokenizer.post_processor = processors.TemplateProcessing(**FRAME)
     return tokenizer
 
