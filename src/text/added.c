@@ -30,10 +30,12 @@ pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t
         return PITH_OK;
     }
     int32_t model_id = t->model->id(t->model_self, content);
-    if (model_id >= 0) id = model_id;
+    if (model_id >= 0)
+        id = model_id;
     else if (id < 0) {
         if (!added->next_id) added->next_id = (t->model->count ? t->model->count : t->model->size)(t->model_self);
-        if (added->next_id >= PITH_TOKEN_ID_MAX) return pith_fail(loader->err, PITH_ERR_FORMAT, "too many added tokens");
+        if (added->next_id >= PITH_TOKEN_ID_MAX)
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "too many added tokens");
         id = added->next_id++;
     }
     size_t capacity = added->capacity;
@@ -125,8 +127,10 @@ const pith_added_token *pith_added_find(const pith_added *added, int32_t id) {
     size_t low = 0, high = added->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (added->tokens[added->by_id[middle]].id < id) low = middle + 1;
-        else high = middle;
+        if (added->tokens[added->by_id[middle]].id < id)
+            low = middle + 1;
+        else
+            high = middle;
     }
     if (low == added->count || added->tokens[added->by_id[low]].id != id) return NULL;
     return &added->tokens[added->by_id[low]];
@@ -150,8 +154,10 @@ static const pith_added_token *match_at(const pith_added *added, const pith_adde
             uint32_t l = low, h = high;
             while (l < h) {
                 uint32_t middle = (l + h) / 2;
-                if ((unsigned char)added->tokens[set->order[middle]].pattern.data[depth] < b + k) l = middle + 1;
-                else h = middle;
+                if ((unsigned char)added->tokens[set->order[middle]].pattern.data[depth] < b + k)
+                    l = middle + 1;
+                else
+                    h = middle;
             }
             edges[k] = l;
         }
@@ -162,7 +168,8 @@ static const pith_added_token *match_at(const pith_added *added, const pith_adde
 }
 
 static uint32_t char_before(const char *begin, const char *p) {
-    do p--; while (p > begin && (*p & 0xC0) == 0x80);
+    do p--;
+    while (p > begin && (*p & 0xC0) == 0x80);
     return pith_utf8_next(&p);
 }
 
@@ -190,11 +197,13 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
             if (token->flags & PITH_ADDED_SINGLE_WORD) {
                 const char *after = to;
                 if ((from > begin && pith_char_is_word(char_before(begin, from))) ||
-                    (to < end && pith_char_is_word(pith_utf8_next(&after)))) continue;
+                    (to < end && pith_char_is_word(pith_utf8_next(&after))))
+                    continue;
             }
             if (token->flags & PITH_ADDED_LSTRIP) {
-                while (from > done && pith_char_is_space(char_before(begin, from)))
-                    do from--; while ((*from & 0xC0) == 0x80);
+                while (from > done && pith_char_is_space(char_before(begin, from))) do
+                        from--;
+                    while ((*from & 0xC0) == 0x80);
                 if (from < done) from = done;
             }
             if (token->flags & PITH_ADDED_RSTRIP) {

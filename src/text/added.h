@@ -18,19 +18,19 @@ typedef struct pith_added_token {
 } pith_added_token;
 
 typedef struct pith_added_set {
-    uint32_t *order;         /* tokens by pattern */
+    uint32_t *order; /* tokens by pattern */
     uint32_t count;
-    uint32_t first[257];     /* order[first[b]] … order[first[b + 1] - 1] begin with byte b */
-    int only;                /* the one byte all patterns begin with, or -1 */
+    uint32_t first[257]; /* order[first[b]] … order[first[b + 1] - 1] begin with byte b */
+    int only;            /* the one byte all patterns begin with, or -1 */
 } pith_added_set;
 
 typedef struct pith_added {
     pith_added_token *tokens; /* in the order of the file; a later one with the same content replaces the earlier */
     size_t count, capacity;
-    pith_map by_content;      /* content → index */
-    uint32_t *by_id;          /* indices, sorted by id */
+    pith_map by_content; /* content → index */
+    uint32_t *by_id;     /* indices, sorted by id */
     pith_added_set raw, normalized;
-    int32_t next_id;          /* for tokens the file gives no usable id */
+    int32_t next_id; /* for tokens the file gives no usable id */
 } pith_added;
 
 pith_status pith_added_create(pith_loader *loader);

@@ -21,10 +21,12 @@ enum { WORD, DROP, SPACE, ALONE, REORDERED };
 
 typedef struct entry {
     uint8_t kind;
-    uint8_t size;   /* WORD: bytes it adds */
-    uint8_t chars;  /* WORD: characters it adds */
-    char bytes[9];
-    int32_t id;     /* ALONE */
+    uint8_t size;  /* WORD: bytes it adds */
+    uint8_t chars; /* WORD: characters it adds */
+    union {
+        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more must fit behind 8 */
+        int32_t id;     /* ALONE */
+    };
 } entry;
 
 typedef struct page {
@@ -87,7 +89,8 @@ static void classify(const fused *f, uint32_t c, entry *e) {
     } else if (chars == 1) {
         e->kind = ALONE;
         e->id = lone_id(f, e->bytes, size);
-    } else e->kind = REORDERED;
+    } else
+        e->kind = REORDERED;
 }
 
 static const entry *look_up(const fused *f, pith_call *call, uint32_t c, entry *own) {
@@ -137,7 +140,8 @@ static pith_status put_pieces(const fused *f, pith_call *call, const word *w) {
     for (size_t i = 0; i < n; i++) {
         if (call->offsets)
             pith_call_token(call, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
-        else pith_call_token(call, ids[i], 0, 0);
+        else
+            pith_call_token(call, ids[i], 0, 0);
     }
     if (n) return PITH_OK;
     if (f->model->unk_id < 0) return pith_wordpiece_no_unk(f->model, call->err);
@@ -148,11 +152,15 @@ static pith_status put_pieces(const fused *f, pith_call *call, const word *w) {
 static inline pith_status end_word(const fused *f, pith_call *call, word *w) {
     pith_status status = PITH_OK;
     if (!w->chars) return PITH_OK;
-    if (call->count + w->size + 1 > call->capacity && !pith_call_room(call, w->size + 1024)) return pith_fail_memory(call->err, 1024);
+    if (call->count + w->size + 1 > call->capacity && !pith_call_room(call, w->size + 1024))
+        return pith_fail_memory(call->err, 1024);
     int32_t id = -1;
-    if (w->chars <= f->model->max_chars) id = pith_vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
-    if (id >= 0) pith_call_token(call, id, w->first, char_end(call->source.data, w->last));
-    else status = put_pieces(f, call, w);
+    if (w->chars <= f->model->max_chars)
+        id = pith_vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
+    if (id >= 0)
+        pith_call_token(call, id, w->first, char_end(call->source.data, w->last));
+    else
+        status = put_pieces(f, call, w);
     call->word++;
     w->size = w->chars = 0;
     w->hash = 0;
@@ -226,11 +234,11 @@ pith_status pith_bert_encode_fused(const void *self, pith_call *call, pith_piece
         } else {
             const entry *e = look_up(f, call, pith_utf8_next(&p), &own);
             kind = e->kind;
-            id = e->id;
             if (kind == WORD) {
                 add_bytes(&w, e, at, call->offsets);
                 continue;
             }
+            id = e->id;
         }
         if (kind == DROP) continue;
         if (kind == REORDERED) {
@@ -249,7 +257,8 @@ pith_status pith_bert_encode_fused(const void *self, pith_call *call, pith_piece
 static bool read_steps(fused *f, const pith_tokenizer *t) {
     const pith_step *s = t->normalizers.steps;
     size_t n = t->normalizers.count, i = 0;
-    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith_pretokenizer_BertPreTokenizer) return false;
+    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith_pretokenizer_BertPreTokenizer)
+        return false;
     if (i < n && s[i].desc == &pith_bert_clean) f->clean = *(const pith_bert_options *)s[i++].self;
     if (i + 1 < n && s[i].desc == &pith_normalizer_NFD && s[i + 1].desc == &pith_bert_strip) {
         f->strip = true;
@@ -270,7 +279,7 @@ const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader) {
         entry e;
         classify(&f, c, &e);
         f.kind[c] = e.kind;
-        f.alone[c] = e.id;
+        f.alone[c] = e.kind == ALONE ? e.id : -1;
         if (e.kind == WORD) f.fold[c] = (uint8_t)e.bytes[0];
     }
     f.fold[0] = 0;

@@ -38,8 +38,9 @@ bool pith_call_reserve_slow(pith_call *call, size_t more) {
     while (capacity < need) capacity *= 2;
     if (capacity > out->capacity) {
         if (!grow(call, (void **)&out->data, out->size, capacity)) return false;
-        if (call->offsets && !grow(call, (void **)&out->origin, out->size * sizeof *out->origin,
-                                   capacity * sizeof *out->origin)) return false;
+        if (call->offsets &&
+            !grow(call, (void **)&out->origin, out->size * sizeof *out->origin, capacity * sizeof *out->origin))
+            return false;
         if (!call->offsets) {
             pith_memory_free(call->allocator, out->origin);
             out->origin = NULL;
@@ -67,14 +68,20 @@ void pith_call_copy(pith_call *call, uint32_t begin, uint32_t end) {
     out->size += end - begin;
 }
 
-void pith_call_range(const pith_call *call, uint32_t begin, uint32_t end, uint32_t *source_begin, uint32_t *source_end) {
+void pith_call_range(const pith_call *call, uint32_t begin, uint32_t end, uint32_t *source_begin,
+                     uint32_t *source_end) {
     const uint32_t *origin = call->text.origin;
     const char *source = call->source.data;
     uint32_t b = origin ? origin[begin] : begin, e = origin ? origin[end - 1] : end - 1;
-    if (b & PITH_ORIGIN_EMPTY) b &= ~PITH_ORIGIN_EMPTY;
-    else while (b > 0 && (source[b] & 0xC0) == 0x80) b--;
-    if (e & PITH_ORIGIN_EMPTY) e &= ~PITH_ORIGIN_EMPTY;
-    else do e++; while (e < call->source.size && (source[e] & 0xC0) == 0x80);
+    if (b & PITH_ORIGIN_EMPTY)
+        b &= ~PITH_ORIGIN_EMPTY;
+    else
+        while (b > 0 && (source[b] & 0xC0) == 0x80) b--;
+    if (e & PITH_ORIGIN_EMPTY)
+        e &= ~PITH_ORIGIN_EMPTY;
+    else
+        do e++;
+        while (e < call->source.size && (source[e] & 0xC0) == 0x80);
     *source_begin = b;
     *source_end = e;
 }
@@ -103,7 +110,8 @@ bool pith_call_room(pith_call *call, size_t tokens) {
     while (capacity < need) capacity *= 2;
     size_t used = call->count * sizeof(int32_t), bytes = capacity * sizeof(int32_t);
     if (!grow(call, (void **)&call->ids, used, bytes) || !grow(call, (void **)&call->begin, used, bytes) ||
-        !grow(call, (void **)&call->end, used, bytes) || !grow(call, (void **)&call->words, used, bytes)) return false;
+        !grow(call, (void **)&call->end, used, bytes) || !grow(call, (void **)&call->words, used, bytes))
+        return false;
     call->capacity = capacity;
     return true;
 }
@@ -130,7 +138,8 @@ bool pith_call_begin(pith_call *call, pith_str source, bool offsets) {
     pith_text *own[2] = { &call->out, &call->spare };
     for (int i = 0; offsets && i < 2; i++)
         if (own[i]->capacity && !own[i]->origin &&
-            !grow(call, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin)) return false;
+            !grow(call, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin))
+            return false;
     call->piece_count = call->next_count = 0;
     if (!call->piece_capacity && !grow_pieces(call, &call->pieces, 0, &call->piece_capacity)) return false;
     if (source.size) call->pieces[call->piece_count++] = (pith_piece){ 0, (uint32_t)source.size, -1 };
@@ -145,7 +154,8 @@ void pith_call_swap_text(pith_call *call) {
         call->text.origin = NULL;
     }
     if (call->text.data) memset(call->text.data + call->text.size, 0, 16);
-    if (old.capacity) call->out = old;
+    if (old.capacity)
+        call->out = old;
     else {
         call->out = call->spare;
         call->spare = (pith_text){ 0 };

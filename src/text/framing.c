@@ -15,7 +15,8 @@ pith_status pith_framing_create(pith_loader *loader) {
 
 static int32_t token_id(pith_json *j) {
     int64_t id = pith_json_int(j);
-    if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX)) pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
+    if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX))
+        pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
     return j->failed ? 0 : (int32_t)id;
 }
 
@@ -54,24 +55,31 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
             }
             pith_json_object(j);
             while (pith_json_next_key(j, &key)) {
-                if (pith_str_is(key, "type_id")) piece.type_id = token_id(j);
+                if (pith_str_is(key, "type_id"))
+                    piece.type_id = token_id(j);
                 else if (pith_str_is(key, "id")) {
                     pith_str id = pith_json_string(j);
-                    if (special) piece.special = id;
-                    else if (pith_str_is(id, "A") || pith_str_is(id, "B")) piece.text = id.data[0] - 'A';
-                    else if (!j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "a sequence is \"A\" or \"B\"");
-                } else pith_json_skip(j);
+                    if (special)
+                        piece.special = id;
+                    else if (pith_str_is(id, "A") || pith_str_is(id, "B"))
+                        piece.text = id.data[0] - 'A';
+                    else if (!j->failed)
+                        pith_json_fail(j, PITH_ERR_FORMAT, "a sequence is \"A\" or \"B\"");
+                } else
+                    pith_json_skip(j);
             }
         }
         if (j->failed) return;
         if (!pith_arena_grow(loader->scratch, (void **)&out->pieces, out->count, &out->capacity, sizeof piece))
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        else out->pieces[out->count++] = piece;
+        else
+            out->pieces[out->count++] = piece;
     }
 }
 
 /* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked once per use. */
-static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens, written_piece piece) {
+static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens,
+                        written_piece piece) {
     pith_json *inner = pith_arena_alloc(loader->scratch, sizeof *inner);
     if (!inner) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
@@ -89,21 +97,27 @@ static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loade
                 found = true;
                 pith_json_array(inner);
                 while (pith_json_next_item(inner)) add_item(t, inner, loader, token_id(inner), piece.type_id);
-            } else pith_json_skip(inner);
+            } else
+                pith_json_skip(inner);
         }
     }
-    if (inner->failed) j->failed = true;
+    if (inner->failed)
+        j->failed = true;
     else if (!found)
-        pith_json_fail(j, PITH_ERR_FORMAT, "special token \"" PITH_STR_FMT "\" is not defined", PITH_STR_ARG(piece.special));
+        pith_json_fail(j, PITH_ERR_FORMAT, "special token \"" PITH_STR_FMT "\" is not defined",
+                       PITH_STR_ARG(piece.special));
 }
 
 static void resolve(pith_frame_template *t, pith_json *j, pith_loader *loader, const written_template *written,
                     pith_str special_tokens, int texts) {
     for (size_t i = 0; i < written->count && !j->failed; i++) {
         written_piece piece = written->pieces[i];
-        if (piece.special.data) add_special(t, j, loader, special_tokens, piece);
-        else if (piece.text >= texts) pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
-        else add_item(t, j, loader, -1 - piece.text, piece.type_id);
+        if (piece.special.data)
+            add_special(t, j, loader, special_tokens, piece);
+        else if (piece.text >= texts)
+            pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
+        else
+            add_item(t, j, loader, -1 - piece.text, piece.type_id);
     }
 }
 
@@ -113,7 +127,8 @@ static int32_t named_id(pith_json *j) {
     pith_json_array(j);
     if (pith_json_next_item(j)) pith_json_string(j);
     if (pith_json_next_item(j)) id = token_id(j);
-    if (!j->failed && (id < 0 || pith_json_next_item(j))) pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
+    if (!j->failed && (id < 0 || pith_json_next_item(j)))
+        pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
     return id;
 }
 
@@ -126,19 +141,28 @@ void pith_framing_parse(pith_json *j, pith_loader *loader) {
     if (pith_json_null(j)) return;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "type")) type = pith_json_string(j);
-        else if (pith_str_is(key, "single")) parse_pieces(j, loader, &written[0]);
-        else if (pith_str_is(key, "pair")) parse_pieces(j, loader, &written[1]);
-        else if (pith_str_is(key, "special_tokens")) special_tokens = pith_json_raw(j);
-        else if (pith_str_is(key, "sep")) sep = named_id(j);
-        else if (pith_str_is(key, "cls")) cls = named_id(j);
-        else if (pith_str_is(key, "trim_offsets")) trim = pith_json_bool(j);
-        else if (pith_str_is(key, "add_prefix_space")) prefix_space = pith_json_bool(j);
+        if (pith_str_is(key, "type"))
+            type = pith_json_string(j);
+        else if (pith_str_is(key, "single"))
+            parse_pieces(j, loader, &written[0]);
+        else if (pith_str_is(key, "pair"))
+            parse_pieces(j, loader, &written[1]);
+        else if (pith_str_is(key, "special_tokens"))
+            special_tokens = pith_json_raw(j);
+        else if (pith_str_is(key, "sep"))
+            sep = named_id(j);
+        else if (pith_str_is(key, "cls"))
+            cls = named_id(j);
+        else if (pith_str_is(key, "trim_offsets"))
+            trim = pith_json_bool(j);
+        else if (pith_str_is(key, "add_prefix_space"))
+            prefix_space = pith_json_bool(j);
         else if (pith_str_is(key, "processors")) {
             nested = true;
             pith_json_array(j);
             while (pith_json_next_item(j)) pith_framing_parse(j, loader);
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     if (j->failed) return;
     bool bert = pith_str_is(type, "BertProcessing"), roberta = pith_str_is(type, "RobertaProcessing");
@@ -197,16 +221,20 @@ void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
     if (pith_json_null(j)) return;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_length")) t.max_length = parse_size(j);
-        else if (pith_str_is(key, "stride")) t.stride = parse_size(j);
-        else if (pith_str_is(key, "direction")) t.left = parse_left(j);
+        if (pith_str_is(key, "max_length"))
+            t.max_length = parse_size(j);
+        else if (pith_str_is(key, "stride"))
+            t.stride = parse_size(j);
+        else if (pith_str_is(key, "direction"))
+            t.left = parse_left(j);
         else if (pith_str_is(key, "strategy")) {
             pith_str name = pith_json_string(j);
             int i = 0;
             while (i < 3 && !pith_str_is(name, names[i])) i++;
             if (i == 3 && !j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown strategy");
             t.strategy = (pith_truncation_strategy)(i % 3);
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     *truncation = t;
 }
@@ -217,15 +245,19 @@ void pith_padding_parse(pith_json *j, pith_padding *padding) {
     if (pith_json_null(j)) return;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "direction")) p.left = parse_left(j);
+        if (pith_str_is(key, "direction"))
+            p.left = parse_left(j);
         else if (pith_str_is(key, "pad_to_multiple_of")) {
             if (!pith_json_null(j)) p.multiple = parse_size(j);
-        } else if (pith_str_is(key, "pad_id")) p.id = token_id(j);
-        else if (pith_str_is(key, "pad_type_id")) p.type_id = token_id(j);
+        } else if (pith_str_is(key, "pad_id"))
+            p.id = token_id(j);
+        else if (pith_str_is(key, "pad_type_id"))
+            p.type_id = token_id(j);
         else if (pith_str_is(key, "strategy") && pith_json_peek(j) == PITH_JSON_OBJECT) { /* {"Fixed": 128} */
             pith_json_object(j);
             while (pith_json_next_key(j, &key)) p.fixed = parse_size(j);
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     *padding = p;
 }
@@ -287,7 +319,9 @@ pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_t
     return t;
 }
 
-typedef struct range { size_t begin, end; } range;
+typedef struct range {
+    size_t begin, end;
+} range;
 
 /* In how many windows n tokens come when at most max are kept. With max 0 nothing is kept and all overflows at once. */
 static size_t windows(size_t n, size_t max, const pith_truncation *t) {
@@ -312,12 +346,16 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
     keep[1] = n[1];
     size_t max = (size_t)t->max_length, total = n[0] + n[1];
     if (!t->on || (max && total <= max)) return PITH_OK;
-    if (max == 0) keep[0] = keep[1] = 0;
+    if (max == 0)
+        keep[0] = keep[1] = 0;
     else if (t->strategy == PITH_TRUNCATE_LONGEST_FIRST) {
-        if (!pair) keep[0] = max;
+        if (!pair)
+            keep[0] = max;
         else {
             size_t small = n[0] > n[1], large = !small;
-            keep[large] = keep[small] > max ? keep[small] : keep[small] > max - keep[small] ? keep[small] : max - keep[small];
+            keep[large] = keep[small] > max                 ? keep[small]
+                          : keep[small] > max - keep[small] ? keep[small]
+                                                            : max - keep[small];
             if (keep[0] + keep[1] > max) {
                 keep[small] = max / 2;
                 keep[large] = max / 2 + max % 2;
@@ -325,9 +363,11 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
         }
     } else {
         int target = t->strategy == PITH_TRUNCATE_ONLY_SECOND;
-        if (target && !pair) return pith_fail(err, PITH_ERR_ARGUMENT, "truncation of the second text, and there is none");
+        if (target && !pair)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "truncation of the second text, and there is none");
         if (n[target] <= total - max)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens", max);
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens",
+                             max);
         keep[target] = n[target] - (total - max);
     }
     for (int i = 0; i <= pair; i++)
@@ -342,7 +382,8 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
 static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], const pith_truncation *t, size_t k) {
     size_t x = windows(n[0], keep[0], t), y = windows(n[1], keep[1], t), a = 0, b = 0, of_a = (x - 1) * y;
     if (k >= x * y) return false;
-    if (k > of_a) b = k - of_a;
+    if (k > of_a)
+        b = k - of_a;
     else if (k > 0) {
         a = 1 + (k - 1) / y;
         b = (k - 1) % y;
@@ -374,7 +415,8 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
     while (p < end && is_blank(pith_utf8_next(&p))) leading++;
     for (p = end; p > text.data; trailing++) {
         const char *c;
-        do p--; while (p > text.data && (*p & 0xC0) == 0x80);
+        do p--;
+        while (p > text.data && (*p & 0xC0) == 0x80);
         c = p;
         if (!is_blank(pith_utf8_next(&c))) break;
     }

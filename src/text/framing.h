@@ -8,7 +8,7 @@
 #include "text/pipeline.h"
 
 typedef struct pith_frame_item {
-    int32_t id;      /* a special token; -1 - k: text k */
+    int32_t id; /* a special token; -1 - k: text k */
     int32_t type_id;
 } pith_frame_item;
 
@@ -19,7 +19,9 @@ typedef struct pith_frame_template {
 } pith_frame_template;
 
 typedef enum pith_truncation_strategy {
-    PITH_TRUNCATE_LONGEST_FIRST, PITH_TRUNCATE_ONLY_FIRST, PITH_TRUNCATE_ONLY_SECOND
+    PITH_TRUNCATE_LONGEST_FIRST,
+    PITH_TRUNCATE_ONLY_FIRST,
+    PITH_TRUNCATE_ONLY_SECOND
 } pith_truncation_strategy;
 
 typedef struct pith_truncation {
@@ -55,8 +57,9 @@ pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_t
 /* Room for more tokens behind tokens->count. False: out of memory. */
 bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more);
 
-/* Appends to tokens window number `index` of the call's tokens: the first `split` are of texts[0], the rest of texts[1].
- * Window 0 is the result, the following ones are what overflowed, in Hugging Face's order. *more: another one exists. */
+/* Appends to tokens window number `index` of the call's tokens: the first `split` are of texts[0], the rest of
+ * texts[1]. Window 0 is the result, the following ones are what overflowed, in Hugging Face's order. *more: another one
+ * exists. */
 pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, const pith_str texts[2], size_t split,
                        bool pair, const pith_truncation *truncation, const pith_tokenize_options *options, size_t index,
                        pith_error *err);

@@ -1,7 +1,7 @@
 /* loader.c - opening a tokenizer: which files there are, tokenizer_config.json, and putting parsed steps together.
  *
- * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the same
- * list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
+ * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the
+ * same list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
 #include "base/file.h"
 #include "text/added.h"
 #include "text/call.h"
@@ -278,7 +278,8 @@ static bool source_takes(const pith_tokenizer_source *source, const char *path) 
 }
 
 /* The source of the lowest rank one of whose files lies in the directory. */
-static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *path, pith_loader *loader, const char *dir) {
+static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *path, pith_loader *loader,
+                               const char *dir) {
     pith_str tried = { "", 0 };
     *found = NULL;
     for (size_t s = 0; pith_tokenizer_sources[s]; s++) {
@@ -300,9 +301,10 @@ static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *pa
 
 static pith_status find_for_file(const pith_tokenizer_source **found, pith_loader *loader, const char *path) {
     *found = NULL;
-    for (size_t s = 0; pith_tokenizer_sources[s]; s++)
-        if (source_takes(pith_tokenizer_sources[s], path) && (!*found || pith_tokenizer_sources[s]->rank < (*found)->rank))
-            *found = pith_tokenizer_sources[s];
+    for (size_t s = 0; pith_tokenizer_sources[s]; s++) {
+        const pith_tokenizer_source *source = pith_tokenizer_sources[s];
+        if (source_takes(source, path) && (!*found || source->rank < (*found)->rank)) *found = source;
+    }
     if (*found) return PITH_OK;
     return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file", path);
 }
@@ -338,7 +340,8 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     pith_str file_path = pith_str_of(path), dir = file_path;
     if (pith_dir_exists(path)) PITH_TRY(find_in_dir(&source, &file_path, loader, path));
     else {
-        if (!pith_file_exists(path)) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
+        if (!pith_file_exists(path))
+            return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
         PITH_TRY(find_for_file(&source, loader, path));
         const char *slash = strrchr(path, '/');
         dir = slash ? pith_arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 }) : PITH_STR(".");

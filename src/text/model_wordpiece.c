@@ -2,7 +2,8 @@
  * unknown as a whole.
  *
  * Prefix hashes make every candidate a constant-time probe, and a table of the lengths that tokens with the same first
- * three bytes have leaves few candidates. A word costs at most (its bytes) × (the longest token): linear in the text. */
+ * three bytes have leaves few candidates. A word costs at most (its bytes) times (the longest token): linear in the
+ * text. */
 #include "text/wordpiece.h"
 
 static uint32_t start_of(const char *p) {
@@ -53,8 +54,9 @@ static void note_lengths(pith_wordpiece *w, const pith_vocab_builder *vocab) {
 }
 
 pith_status pith_wordpiece_no_unk(const pith_wordpiece *w, pith_error *err) {
-    return pith_fail(err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token \"" PITH_STR_FMT
-                     "\"", PITH_STR_ARG(w->unk_token));
+    return pith_fail(err, PITH_ERR_RUN,
+                     "a word is not in the vocabulary, and neither is the unknown token \"" PITH_STR_FMT "\"",
+                     PITH_STR_ARG(w->unk_token));
 }
 
 pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,

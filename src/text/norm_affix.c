@@ -7,10 +7,13 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     while (text && pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "prepend") || pith_str_is(key, "append"))
             *text = pith_arena_str(loader->arena, pith_json_string(j));
-        else pith_json_skip(j);
+        else
+            pith_json_skip(j);
     }
-    if (!text) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    else if (!j->failed && !text->data) pith_json_fail(j, PITH_ERR_FORMAT, "no text to put in");
+    if (!text)
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    else if (!j->failed && !text->data)
+        pith_json_fail(j, PITH_ERR_FORMAT, "no text to put in");
     *self = text;
 }
 

@@ -57,11 +57,16 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *o = (pith_bert_options){ true, true };
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "clean_text")) o->clean_text = pith_json_bool(j);
-        else if (pith_str_is(key, "handle_chinese_chars")) o->chinese_chars = pith_json_bool(j);
-        else if (pith_str_is(key, "lowercase")) lowercase = pith_json_bool(j);
-        else if (pith_str_is(key, "strip_accents")) accents = pith_json_null(j) ? -1 : pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "clean_text"))
+            o->clean_text = pith_json_bool(j);
+        else if (pith_str_is(key, "handle_chinese_chars"))
+            o->chinese_chars = pith_json_bool(j);
+        else if (pith_str_is(key, "lowercase"))
+            lowercase = pith_json_bool(j);
+        else if (pith_str_is(key, "strip_accents"))
+            accents = pith_json_null(j) ? -1 : pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     bool ok = pith_loader_add_normalizer(loader, &pith_bert_clean, o);
     if (accents < 0 ? lowercase : accents)

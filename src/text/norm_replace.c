@@ -16,13 +16,16 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     }
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pattern")) r->pattern = pith_pattern_parse(j, loader);
+        if (pith_str_is(key, "pattern"))
+            r->pattern = pith_pattern_parse(j, loader);
         else if (pith_str_is(key, "content")) {
             r->content = pith_arena_str(loader->arena, pith_json_string(j));
             if (!r->content.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
-    if (!j->failed && (!r->content.data || !r->pattern)) pith_json_fail(j, PITH_ERR_FORMAT, "needs pattern and content");
+    if (!j->failed && (!r->content.data || !r->pattern))
+        pith_json_fail(j, PITH_ERR_FORMAT, "needs pattern and content");
     *self = r;
 }
 
@@ -37,8 +40,11 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
         pith_call_put(call, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
         done = at = end;
         if (begin == end) {
-            if (at < piece.end) do at++; while (at < piece.end && (call->text.data[at] & 0xC0) == 0x80);
-            else at++;
+            if (at < piece.end) do
+                    at++;
+                while (at < piece.end && (call->text.data[at] & 0xC0) == 0x80);
+            else
+                at++;
         }
     }
     pith_call_copy(call, done, piece.end);

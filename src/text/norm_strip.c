@@ -15,9 +15,12 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     }
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "strip_left")) s->left = pith_json_bool(j);
-        else if (pith_str_is(key, "strip_right")) s->right = pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "strip_left"))
+            s->left = pith_json_bool(j);
+        else if (pith_str_is(key, "strip_right"))
+            s->right = pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     *self = s;
 }
@@ -28,7 +31,8 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     for (const char *p = begin; s->left && p < end && pith_char_is_space(pith_utf8_next(&p));) begin = p;
     while (s->right && end > begin) {
         const char *p = end;
-        do p--; while ((*p & 0xC0) == 0x80);
+        do p--;
+        while ((*p & 0xC0) == 0x80);
         const char *c = p;
         if (!pith_char_is_space(pith_utf8_next(&c))) break;
         end = p;

@@ -1,7 +1,7 @@
 /* norm_unicode.c - NFC, NFD, NFKC, NFKD with origins.
  *
- * Text is copied up to a character that may change; from the starter before it to the next stable character a segment is
- * decomposed, ordered and, for the composed forms, composed (UAX #15). Origins follow the rule of the peer: every
+ * Text is copied up to a character that may change; from the starter before it to the next stable character a segment
+ * is decomposed, ordered and, for the composed forms, composed (UAX #15). Origins follow the rule of the peer: every
  * resulting character carries a "change", 1 for one that was inserted, 0 for one that replaces the next original one,
  * -n for one that also swallows the n following; composition adds changes. So order among marks, not identity, decides
  * which original mark an output mark is said to come from. */
@@ -51,14 +51,16 @@ static size_t compose(mark *m, size_t n) {
         if (x.ccc == 0) {
             starter = out;
             last = -1;
-        } else last = x.ccc;
+        } else
+            last = x.ccc;
         m[out++] = x;
     }
     return out;
 }
 
 /* A segment from begin, a character boundary, to end. */
-static pith_status segment(pith_call *call, const char *text, uint32_t begin, uint32_t end, uint32_t piece_begin, int form) {
+static pith_status segment(pith_call *call, const char *text, uint32_t begin, uint32_t end, uint32_t piece_begin,
+                           int form) {
     size_t most = (size_t)(end - begin) * PITH_DECOMPOSITION_MAX;
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
@@ -88,7 +90,8 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
         uint32_t from = m[i].change <= 0 && at < end ? at : at > piece_begin ? at - 1 : piece_begin;
         pith_call_put_char(call, m[i].c, from);
         for (int32_t k = m[i].change; k <= 0 && at < end; k++) {
-            do at++; while (at < end && (text[at] & 0xC0) == 0x80);
+            do at++;
+            while (at < end && (text[at] & 0xC0) == 0x80);
         }
     }
     return PITH_OK;

@@ -47,8 +47,8 @@ typedef struct pith_piece {
     int32_t id;
 } pith_piece;
 
-/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last slot belongs to
- * the normal forms. */
+/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last slot belongs
+ * to the normal forms. */
 enum { PITH_SCRATCH_SLOTS = 6 };
 
 /* The state of one thread's work on one text. Steps use the functions below and read the fields. */
@@ -83,7 +83,7 @@ bool pith_call_reserve_slow(pith_call *call, size_t more);
 static inline bool pith_call_reserve(pith_call *call, size_t more) {
     return call->out.size + more + 16 <= call->out.capacity || pith_call_reserve_slow(call, more);
 }
-/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: empty at source byte i. */
+/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: none, at source byte i. */
 void pith_call_origin(pith_call *call, size_t at, size_t bytes, uint32_t from);
 /* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as Hugging Face
  * aligns them). Room is made as needed. */
@@ -159,8 +159,9 @@ typedef struct pith_loader {
 } pith_loader;
 
 /* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
- * or NULL. Faults go through pith_json_fail; the caller checks j->failed. A NULL function stands for a step without data.
- * A normalizer may add other steps in its place by pith_loader_add_normalizer and set *self to PITH_STEP_REPLACED. */
+ * or NULL. Faults go through pith_json_fail; the caller checks j->failed. A NULL function stands for a step without
+ * data. A normalizer may add other steps in its place by pith_loader_add_normalizer and set *self to
+ * PITH_STEP_REPLACED. */
 typedef void pith_parse_fn(const void **self, pith_json *j, pith_loader *loader);
 extern const char pith_step_replaced;
 #define PITH_STEP_REPLACED (&pith_step_replaced)
@@ -227,7 +228,7 @@ typedef struct pith_tokenizer_source {
 } pith_tokenizer_source;
 
 typedef struct pith_step {
-    const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its name as a C string */
+    const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its name, a C string */
     const void *self;
 } pith_step;
 
@@ -265,7 +266,7 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
  * the next free one if id is -1. */
 pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t id, uint32_t flags);
 
-/* tokenizer_config.json, special_tokens_map.json: what loaders of plain vocabularies need. Strings: data NULL if absent. */
+/* tokenizer_config.json, special_tokens_map.json: what loaders of plain vocabularies need. Absent strings: data NULL. */
 typedef struct pith_tokenizer_config {
     pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token;
     int do_lower_case, strip_accents, tokenize_chinese_chars; /* -1: not said */

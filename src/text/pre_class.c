@@ -10,8 +10,10 @@ typedef struct class_split {
 
 static class_split *make(const void **self, pith_json *j, pith_loader *loader, class_split init) {
     class_split *s = pith_arena_array(loader->arena, 1, sizeof *s);
-    if (s) *s = init;
-    else pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    if (s)
+        *s = init;
+    else
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     *self = s;
     return s;
 }
@@ -21,8 +23,10 @@ static void parse_punctuation(const void **self, pith_json *j, pith_loader *load
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "behavior")) s->behavior = pith_json_behavior(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "behavior"))
+            s->behavior = pith_json_behavior(j);
+        else
+            pith_json_skip(j);
     }
 }
 
@@ -33,7 +37,8 @@ static void parse_digits(const void **self, pith_json *j, pith_loader *loader) {
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "individual_digits"))
             s->behavior = pith_json_bool(j) ? PITH_SPLIT_ISOLATED : PITH_SPLIT_CONTIGUOUS;
-        else pith_json_skip(j);
+        else
+            pith_json_skip(j);
     }
 }
 
@@ -49,7 +54,8 @@ static void parse_delimiter(const void **self, pith_json *j, pith_loader *loader
             const char *p = c.data;
             s->delimiter = pith_utf8_next(&p);
             found = p == c.data + c.size;
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     if (!found) pith_json_fail(j, PITH_ERR_FORMAT, "delimiter is not one character");
 }

@@ -11,8 +11,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *length = 5;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "length")) *length = pith_json_int(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "length"))
+            *length = pith_json_int(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && *length < 1) pith_json_fail(j, PITH_ERR_FORMAT, "length must be at least 1");
     *self = length;

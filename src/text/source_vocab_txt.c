@@ -1,5 +1,5 @@
-/* source_vocab_txt.c - vocab.txt, a token a line, as BERT, DistilBERT and MPNet have it; the rest of the tokenizer follows
- * from tokenizer_config.json as Hugging Face's converters have it. */
+/* source_vocab_txt.c - vocab.txt, a token a line, as BERT, DistilBERT and MPNet have it; the rest of the tokenizer
+ * follows from tokenizer_config.json as Hugging Face's converters have it. */
 #include "text/wordpiece.h"
 
 static pith_status read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_error *err) {
@@ -36,9 +36,12 @@ static pith_status add_template(pith_loader *loader, pith_str cls, pith_str sep,
 #define TEXT(name, type) "{\"Sequence\":{\"id\":\"" name "\",\"type_id\":" type "}}"
     pith_str json = pith_arena_printf(
         loader->scratch,
-        "{\"type\":\"TemplateProcessing\",\"single\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL("sep", "0") "],"
-        "\"pair\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL("sep", "0") ",%s" TEXT("B", "1") ","
-        SPECIAL("sep", "1") "],\"special_tokens\":{\"cls\":{\"ids\":[%d]},\"sep\":{\"ids\":[%d]}}}",
+        "{\"type\":\"TemplateProcessing\",\"single\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL(
+            "sep",
+            "0") "],"
+                 "\"pair\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL("sep", "0") ",%s" TEXT(
+                     "B", "1") "," SPECIAL("sep",
+                                           "1") "],\"special_tokens\":{\"cls\":{\"ids\":[%d]},\"sep\":{\"ids\":[%d]}}}",
         two_seps ? SPECIAL("sep", "0") "," : "", ids[0], ids[1]);
 #undef SPECIAL
 #undef TEXT
@@ -50,19 +53,22 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     const pith_tokenizer_config *c = loader->config;
     pith_vocab_builder vocab = { .scratch = loader->scratch };
     const pith_wordpiece *model = NULL;
-    pith_str unk = or_else(c->unk_token, "[UNK]"), cls = or_else(c->cls_token, "[CLS]"), sep = or_else(c->sep_token, "[SEP]");
+    pith_str unk = or_else(c->unk_token, "[UNK]"), cls = or_else(c->cls_token, "[CLS]"),
+             sep = or_else(c->sep_token, "[SEP]");
     (void)path;
     PITH_TRY(read_vocab(&vocab, bytes, loader->err));
     PITH_TRY(pith_wordpiece_build(&model, loader, &vocab, unk, PITH_STR("##"), 100));
     pith_loader_set_model(loader, &pith_model_WordPiece, model);
     pith_str normalizer = pith_arena_printf(
-        loader->scratch, "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":%s,"
-        "\"strip_accents\":%s,\"lowercase\":%s}", flags[c->tokenize_chinese_chars ? 2 : 1], flags[c->strip_accents + 1],
-        flags[c->do_lower_case ? 2 : 1]);
+        loader->scratch,
+        "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":%s,"
+        "\"strip_accents\":%s,\"lowercase\":%s}",
+        flags[c->tokenize_chinese_chars ? 2 : 1], flags[c->strip_accents + 1], flags[c->do_lower_case ? 2 : 1]);
     if (!normalizer.data) return pith_fail_memory(loader->err, 256);
     PITH_TRY(pith_loader_add(loader, "normalizer", normalizer));
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"BertPreTokenizer\"}")));
-    PITH_TRY(pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}")));
+    PITH_TRY(
+        pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}")));
     pith_str specials[] = { unk, sep, or_else(c->pad_token, "[PAD]"), cls, or_else(c->mask_token, "[MASK]") };
     for (int i = 0; i < 5; i++) PITH_TRY(add_special(loader, specials[i]));
     bool mpnet = c->tokenizer_class.size >= 5 && memcmp(c->tokenizer_class.data, "MPNet", 5) == 0;

@@ -27,8 +27,10 @@ pith_status pith_normalize(pith_call *call) {
         for (size_t i = 0; i < call->piece_count; i++) {
             pith_piece *piece = &call->pieces[i];
             uint32_t begin = (uint32_t)call->out.size;
-            if (piece->id >= 0) pith_call_copy(call, piece->begin, piece->end);
-            else PITH_TRY(desc->run(list->steps[s].self, call, *piece));
+            if (piece->id >= 0)
+                pith_call_copy(call, piece->begin, piece->end);
+            else
+                PITH_TRY(desc->run(list->steps[s].self, call, *piece));
             if (call->out_of_memory) return memory_status(call);
             piece->begin = begin;
             piece->end = (uint32_t)call->out.size;
@@ -48,7 +50,8 @@ static pith_status pretokenize(pith_call *call) {
         bool rewrites = desc->flags & PITH_STEP_REWRITES;
         for (size_t i = 0; i < call->piece_count; i++) {
             pith_piece piece = call->pieces[i];
-            if (piece.id < 0) PITH_TRY(desc->run(list->steps[s].self, call, piece));
+            if (piece.id < 0)
+                PITH_TRY(desc->run(list->steps[s].self, call, piece));
             else {
                 if (rewrites) {
                     uint32_t begin = (uint32_t)call->out.size;
@@ -73,7 +76,8 @@ static pith_status encode_fused(pith_call *call) {
     call->source_offsets = true;
     for (size_t i = 0; i < call->piece_count && call->count <= call->limit && !call->unfused; i++) {
         pith_piece piece = call->pieces[i];
-        if (piece.id < 0) PITH_TRY(t->model->encode_fused(t->fused, call, piece));
+        if (piece.id < 0)
+            PITH_TRY(t->model->encode_fused(t->fused, call, piece));
         else if (pith_call_room(call, 1)) {
             pith_call_token(call, piece.id, piece.begin, piece.end);
             call->word++;
@@ -97,8 +101,10 @@ static pith_status encode_steps(pith_call *call) {
         pith_piece piece = call->pieces[i];
         call->word = (int32_t)i;
         if (!pith_call_room(call, piece.end - piece.begin + 8)) return memory_status(call);
-        if (piece.id >= 0) pith_call_token(call, piece.id, piece.begin, piece.end);
-        else PITH_TRY(t->model->encode(t->model_self, call, piece));
+        if (piece.id >= 0)
+            pith_call_token(call, piece.id, piece.begin, piece.end);
+        else
+            PITH_TRY(t->model->encode(t->model_self, call, piece));
         if (call->out_of_memory) return memory_status(call);
     }
     return PITH_OK;
@@ -128,16 +134,17 @@ pith_status pith_encode_text(pith_call *call, pith_str text, bool offsets) {
             uint32_t end;
             pith_call_range(call, call->begin[i], call->begin[i] + 1, &call->begin[i], &end);
             call->end[i] = call->begin[i];
-        } else call->begin[i] = call->end[i] = (uint32_t)text.size;
+        } else
+            call->begin[i] = call->end[i] = (uint32_t)text.size;
     }
     return PITH_OK;
 }
 
-#define FIND(table, wanted)                                       \
-    do {                                                          \
-        for (size_t i = 0; table[i]; i++)                         \
-            if (pith_str_is(wanted, table[i]->name)) return table[i]; \
-        return NULL;                                              \
+#define FIND(table, wanted)                                                                                            \
+    do {                                                                                                               \
+        for (size_t i = 0; table[i]; i++)                                                                              \
+            if (pith_str_is(wanted, table[i]->name)) return table[i];                                                  \
+        return NULL;                                                                                                   \
     } while (0)
 
 const pith_normalizer_desc *pith_normalizer_find(pith_str name) { FIND(pith_normalizer_table, name); }

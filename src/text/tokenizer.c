@@ -49,9 +49,9 @@ static pith_status encode(pith_tokens *tokens, bool *more, pith_call *call, pith
     return pith_frame(tokens, more, call, texts, pair ? split : call->count, pair != NULL, &t, o, index, call->err);
 }
 
-pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer, pith_str text,
-                                         const pith_str *pair, const pith_tokenize_options *options, size_t index,
-                                         pith_error *err) {
+pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
+                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
+                                         size_t index, pith_error *err) {
     pith_tokenize_options o;
     PITH_TRY(take_options(&o, options, err));
     pith_call *call = pith_call_acquire(tokenizer);
@@ -170,8 +170,7 @@ pith_status pith_tokenizer_encode_batch(pith_tokens *tokens, size_t *ends, const
     PITH_TRY(take_options(&b.options, options, err));
     b.parts = pith_memory_alloc(tokenizer->allocator, (parts + 1) * sizeof *b.parts, 64);
     if (!b.parts) return pith_fail_memory(err, parts * sizeof *b.parts);
-    for (size_t k = 0; k < parts; k++)
-        b.parts[k] = (batch_part){ PITH_TOKENS_INIT, PITH_OK, PITH_ERROR_INIT };
+    for (size_t k = 0; k < parts; k++) b.parts[k] = (batch_part){ PITH_TOKENS_INIT, PITH_OK, PITH_ERROR_INIT };
     pith_pool_run(encode_part, &b, parts, threads);
     for (size_t k = 0; k < parts && !status; k++) {
         status = b.parts[k].status;

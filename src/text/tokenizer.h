@@ -26,9 +26,9 @@ pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tok
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 /* The same for window `index` of a truncated text: 0 is what encode gives, the following ones are what overflowed, in
  * Hugging Face's order. *more says whether there is another. */
-pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer, pith_str text,
-                                         const pith_str *pair, const pith_tokenize_options *options, size_t index,
-                                         pith_error *err);
+pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
+                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
+                                         size_t index, pith_error *err);
 /* count texts one behind the other in tokens, text i ending at ends[i]; the same ids for any number of threads.
  * tokens->truncated is how many were cut. Padding to the longest is applied where the file asks for it (raw). An error
  * names the first text that failed. */

@@ -7,7 +7,8 @@
 
 bool pith_vocab_add(pith_vocab_builder *b, pith_str text, int32_t id) {
     if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX || b->bytes + text.size >= PITH_TEXT_MAX ||
-        !pith_arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity, sizeof *b->entries)) return false;
+        !pith_arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity, sizeof *b->entries))
+        return false;
     b->entries[b->count].text = text;
     b->entries[b->count++].id = id;
     b->bytes += text.size;

@@ -20,18 +20,21 @@ typedef struct pith_vocab_slot {
 typedef struct pith_vocab {
     pith_vocab_slot *slots; /* [mask + 1], at most half full */
     uint32_t mask;
-    uint32_t count;         /* different strings */
-    char *pool;             /* all strings, one behind the other */
+    uint32_t count; /* different strings */
+    char *pool;     /* all strings, one behind the other */
     uint32_t pool_size;
-    uint32_t *by_id;        /* [id_count] slot index, UINT32_MAX: no such token */
-    int32_t id_count;       /* largest id + 1 */
-    uint32_t longest;       /* bytes of the longest string */
+    uint32_t *by_id;  /* [id_count] slot index, UINT32_MAX: no such token */
+    int32_t id_count; /* largest id + 1 */
+    uint32_t longest; /* bytes of the longest string */
 } pith_vocab;
 
 /* Collects entries, then builds. Later entries with the same string win, as in a JSON object. */
 typedef struct pith_vocab_builder {
     pith_arena *scratch;
-    struct { pith_str text; int32_t id; } *entries;
+    struct {
+        pith_str text;
+        int32_t id;
+    } * entries;
     size_t count, capacity, bytes;
 } pith_vocab_builder;
 
@@ -42,12 +45,10 @@ pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builde
 /* {"token": id, …}; faults are left in j. builder->scratch is set by the caller. */
 void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);
 
-int32_t pith_vocab_id(const pith_vocab *vocab, pith_str text);      /* -1: none */
-pith_str pith_vocab_token(const pith_vocab *vocab, int32_t id);     /* data NULL: none */
+int32_t pith_vocab_id(const pith_vocab *vocab, pith_str text);  /* -1: none */
+pith_str pith_vocab_token(const pith_vocab *vocab, int32_t id); /* data NULL: none */
 
-static inline uint64_t pith_vocab_step(uint64_t hash, unsigned char byte) {
-    return hash * PITH_VOCAB_PRIME + byte + 1;
-}
+static inline uint64_t pith_vocab_step(uint64_t hash, unsigned char byte) { return hash * PITH_VOCAB_PRIME + byte + 1; }
 static inline uint64_t pith_vocab_hash(uint64_t hash, const char *p, size_t size) {
     for (size_t i = 0; i < size; i++) hash = pith_vocab_step(hash, (unsigned char)p[i]);
     return hash;
@@ -67,7 +68,8 @@ static inline int32_t pith_vocab_find(const pith_vocab *vocab, uint64_t hash, pi
         const pith_vocab_slot *slot = &vocab->slots[i];
         if (slot->tag == tag && slot->size == prefix.size + size &&
             memcmp(vocab->pool + slot->begin + prefix.size, p, size) == 0 &&
-            (!prefix.size || memcmp(vocab->pool + slot->begin, prefix.data, prefix.size) == 0)) return slot->id;
+            (!prefix.size || memcmp(vocab->pool + slot->begin, prefix.data, prefix.size) == 0))
+            return slot->id;
         if (slot->size == UINT32_MAX) return -1;
     }
 }

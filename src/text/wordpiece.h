@@ -9,15 +9,15 @@
 
 typedef struct pith_wordpiece {
     pith_vocab vocab;
-    int32_t unk_id;        /* -1: not in the vocabulary, and an unknown word is an error */
+    int32_t unk_id; /* -1: not in the vocabulary, and an unknown word is an error */
     pith_str unk_token;
-    pith_str prefix;       /* "##" */
+    pith_str prefix; /* "##" */
     uint64_t prefix_hash;
     uint32_t max_chars;
-    uint32_t longest;      /* bytes of a word any single token can cover */
-    uint64_t *powers;      /* [longest + 1] of PITH_VOCAB_PRIME */
-    uint32_t *lengths[2];  /* [PITH_WORDPIECE_STARTS] bit n: a token of n bytes begins so, as a word or behind "##";
-                            * bit 31: one of 31 or more */
+    uint32_t longest;     /* bytes of a word any single token can cover */
+    uint64_t *powers;     /* [longest + 1] of PITH_VOCAB_PRIME */
+    uint32_t *lengths[2]; /* [PITH_WORDPIECE_STARTS] bit n: a token of n bytes begins so, as a word or behind "##";
+                           * bit 31: one of 31 or more */
 } pith_wordpiece;
 
 /* Tokens of at least three bytes are told apart by a hash of these; shorter ones are always tried. */

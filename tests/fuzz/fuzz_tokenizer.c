@@ -1,5 +1,6 @@
-/* fuzz_tokenizer.c - a tokenizer.json, a NUL and a text: the file may be refused, the text may be; nothing else happens.
- * What is accepted must keep its promises: as many tokens without offsets as with, ends behind begins, inside the text. */
+/* fuzz_tokenizer.c - a tokenizer.json, a NUL and a text: the file may be refused, the text may be; nothing else
+ * happens. What is accepted must keep its promises: as many tokens without offsets as with, ends behind begins, inside
+ * the text. */
 #include <stdlib.h>
 
 #include "base/str.h"

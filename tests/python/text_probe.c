@@ -33,8 +33,9 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
     if (!p) return NULL;
     pith_arena_init(&p->arena, &pith_allocator_default);
     p->tokens = (pith_tokens)PITH_TOKENS_INIT;
-    pith_status status = path ? pith_tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
-                              : pith_tokenizer_load_json(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
+    pith_status status =
+        path ? pith_tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
+             : pith_tokenizer_load_json(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
     if (!status) return p;
     memcpy(message, p->err.message, sizeof p->err.message);
     pith_arena_free(&p->arena);
@@ -53,8 +54,8 @@ void probe_close(probe *p) {
 const char *probe_error(const probe *p) { return p->err.message; }
 size_t probe_bytes(const probe *p) { return p->arena.total; }
 
-long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags, int max_length,
-                  size_t window, int *more, pith_tokens *out) {
+long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
+                  int max_length, size_t window, int *more, pith_tokens *out) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str second = { pair, pair_size };
     bool another = false;
@@ -63,7 +64,8 @@ long probe_encode(probe *p, const char *text, size_t size, const char *pair, siz
     options.no_offsets = flags & NO_OFFSETS;
     options.max_length = max_length;
     if (pith_tokenizer_encode_window(&p->tokens, more ? &another : NULL, p->tokenizer, (pith_str){ text, size },
-                                     pair ? &second : NULL, &options, window, &p->err)) return -1;
+                                     pair ? &second : NULL, &options, window, &p->err))
+        return -1;
     if (more) *more = another;
     *out = p->tokens;
     return (long)p->tokens.count;
@@ -79,8 +81,8 @@ long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, 
         list[i] = (pith_str){ texts + begin, ends[i] - begin };
     }
     options.no_offsets = 1;
-    pith_status status = pith_tokenizer_encode_batch(&p->tokens, token_ends, p->tokenizer, list, count, &options, threads,
-                                                     &p->err);
+    pith_status status =
+        pith_tokenizer_encode_batch(&p->tokens, token_ends, p->tokenizer, list, count, &options, threads, &p->err);
     free(list);
     *out = p->tokens;
     return status ? -1 : (long)p->tokens.count;

@@ -63,7 +63,8 @@ static void test_golden(void **state) {
     size_t lines = 0;
     pith_arena scratch;
     pith_arena_init(&scratch, &pith_allocator_default);
-    assert_int_equal(pith_file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith_allocator_default, &err), 0);
+    assert_int_equal(pith_file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith_allocator_default, &err),
+                     0);
     const char *p = (const char *)file.data, *end = p + file.size;
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
@@ -72,9 +73,12 @@ static void test_golden(void **state) {
         pith_str key, text = { NULL, 0 };
         pith_json_object(j);
         while (pith_json_next_key(j, &key)) {
-            if (pith_str_is(key, "text")) text = pith_json_string(j);
-            else if (pith_str_is(key, "ids")) check_ids(f, j, text);
-            else pith_json_skip(j);
+            if (pith_str_is(key, "text"))
+                text = pith_json_string(j);
+            else if (pith_str_is(key, "ids"))
+                check_ids(f, j, text);
+            else
+                pith_json_skip(j);
         }
         assert_false(j->failed);
         lines++;
@@ -91,7 +95,8 @@ static void test_offsets_and_words(void **state) {
     pith_str text = PITH_STR("Nai\xCC\x88ve tokenizing, \xE6\xBC\xA2\xE5\xAD\x97[MASK]!");
     assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, NULL, &err), PITH_OK);
     /* [CLS] naive token ##izing , 漢 字 [MASK] ! [SEP] */
-    static const uint32_t begin[] = { 0, 0, 8, 13, 18, 20, 23, 26, 32, 0 }, end[] = { 0, 7, 13, 18, 19, 23, 26, 32, 33, 0 };
+    static const uint32_t begin[] = { 0, 0, 8, 13, 18, 20, 23, 26, 32, 0 },
+                          end[] = { 0, 7, 13, 18, 19, 23, 26, 32, 33, 0 };
     static const int32_t words[] = { -1, 0, 1, 1, 2, 3, 4, 5, 6, -1 };
     assert_int_equal(f->tokens.count, 10);
     for (size_t i = 0; i < 10; i++) {
@@ -142,7 +147,8 @@ static void test_batch(void **state) {
         texts[i] = (pith_str){ buffer[i], (size_t)n };
     }
     for (int k = 0; k < 2; k++)
-        assert_int_equal(pith_tokenizer_encode_batch(&all[k], ends[k], f->tokenizer, texts, N, NULL, 1 + k, &err), PITH_OK);
+        assert_int_equal(pith_tokenizer_encode_batch(&all[k], ends[k], f->tokenizer, texts, N, NULL, 1 + k, &err),
+                         PITH_OK);
     assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
     assert_memory_equal(all[0].ids, all[1].ids, all[0].count * sizeof(int32_t));
     for (int i = 0; i < N; i++) {
@@ -152,7 +158,8 @@ static void test_batch(void **state) {
         assert_memory_equal(f->tokens.ids, all[0].ids + begin, f->tokens.count * sizeof(int32_t));
     }
     texts[77] = PITH_STR("bad \xFF");
-    assert_int_equal(pith_tokenizer_encode_batch(&all[0], ends[0], f->tokenizer, texts, N, NULL, 2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_tokenizer_encode_batch(&all[0], ends[0], f->tokenizer, texts, N, NULL, 2, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "text 77"));
     pith_tokens_free(&all[0]);
     pith_tokens_free(&all[1]);
@@ -213,8 +220,12 @@ static void test_missing_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_offsets_and_words),
-        cmocka_unit_test(test_pair_and_truncation), cmocka_unit_test(test_batch), cmocka_unit_test(test_names), cmocka_unit_test(test_vocab_txt),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_offsets_and_words),
+        cmocka_unit_test(test_pair_and_truncation),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_vocab_txt),
         cmocka_unit_test(test_missing_files),
     };
     return cmocka_run_group_tests(tests, open_minilm, close_minilm);

@@ -34,9 +34,10 @@ static void check_window(pith_json *j, const char *name, const pith_tokenizer *t
         pith_json_array(j);
         for (int x = 0; pith_json_next_item(j); x++) want[x % 6] = pith_json_int(j);
         if (i < k.count && k.ids[i] == want[0] && k.type_ids[i] == want[1] && k.begin[i] == want[2] &&
-            k.end[i] == want[3] && k.word_ids[i] == want[4] && k.special[i] == want[5]) continue;
-        fail_msg("%s: \"" PITH_STR_FMT "\": token %zu of window %zu is not %lld (type %lld, %lld to %lld, word %lld)", name,
-                 PITH_STR_ARG(c->text), i, index, (long long)want[0], (long long)want[1], (long long)want[2],
+            k.end[i] == want[3] && k.word_ids[i] == want[4] && k.special[i] == want[5])
+            continue;
+        fail_msg("%s: \"" PITH_STR_FMT "\": token %zu of window %zu is not %lld (type %lld, %lld to %lld, word %lld)",
+                 name, PITH_STR_ARG(c->text), i, index, (long long)want[0], (long long)want[1], (long long)want[2],
                  (long long)want[3], (long long)want[4]);
     }
     assert_int_equal(i, k.count);
@@ -51,8 +52,10 @@ static void check_case(pith_str line, const char *name, const pith_tokenizer *t,
     pith_json_init(j, line, name, scratch, &err);
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "text")) c.text = pith_json_string(j);
-        else if (pith_str_is(key, "raw")) c.raw = pith_json_bool(j);
+        if (pith_str_is(key, "text"))
+            c.text = pith_json_string(j);
+        else if (pith_str_is(key, "raw"))
+            c.raw = pith_json_bool(j);
         else if (pith_str_is(key, "pair")) {
             c.has_pair = !pith_json_null(j);
             if (c.has_pair) c.pair = pith_json_string(j);
@@ -78,8 +81,10 @@ static size_t check_file(const char *name) {
     for (const char *p = (const char *)file.data, *end = p + file.size; p < end; cases++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         pith_str line = { p, (size_t)(stop - p) };
-        if (t) check_case(line, name, t, &scratch);
-        else if (pith_tokenizer_load_json(&t, line, NULL, &arena, &err)) fail_msg("%s: %s", name, err.message);
+        if (t)
+            check_case(line, name, t, &scratch);
+        else if (pith_tokenizer_load_json(&t, line, NULL, &arena, &err))
+            fail_msg("%s: %s", name, err.message);
         p = stop + 1;
     }
     pith_file_close(&file);

@@ -10,37 +10,44 @@
 #include "base/str.h"
 #include "text/tokenizer.h"
 
-#define FRAME                                                                                                            \
-    "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"TemplateProcessing\",\"single\":["             \
-    "{\"SpecialToken\":{\"id\":\"[C]\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                    \
-    "\"pair\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],"                 \
-    "\"special_tokens\":{\"[C]\":{\"id\":\"[C]\",\"ids\":[1],\"tokens\":[\"[C]\"]}}},"                                    \
+#define FRAME                                                                                                          \
+    "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"TemplateProcessing\",\"single\":["          \
+    "{\"SpecialToken\":{\"id\":\"[C]\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                  \
+    "\"pair\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],"              \
+    "\"special_tokens\":{\"[C]\":{\"id\":\"[C]\",\"ids\":[1],\"tokens\":[\"[C]\"]}}},"                                 \
     "{\"type\":\"ByteLevel\",\"trim_offsets\":true}]}"
-#define ADDED                                                                                                            \
-    "\"added_tokens\":[{\"id\":0,\"content\":\"[U]\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"              \
-    "\"normalized\":false,\"special\":true},{\"id\":9,\"content\":\"Caf\\u00e9\",\"single_word\":true,\"lstrip\":false,"  \
+#define ADDED                                                                                                          \
+    "\"added_tokens\":[{\"id\":0,\"content\":\"[U]\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"           \
+    "\"normalized\":false,\"special\":true},{\"id\":9,\"content\":\"Caf\\u00e9\",\"single_word\":true,\"lstrip\":"     \
+    "false,"                                                                                                           \
     "\"rstrip\":false,\"normalized\":true,\"special\":false}]"
 #define VOCAB "\"vocab\":{\"[U]\":0,\"[C]\":1,\"a\":2,\"##b\":3,\"caf\":4,\"\\u6f22\":5,\"##\\u00e9\":6,\"!\":7}"
 
 /* One of every kind of step. */
 static const char *const files[] = {
-    "{\"version\":\"1.0\",\"truncation\":{\"direction\":\"Right\",\"max_length\":4,\"strategy\":\"LongestFirst\",\"stride\":1},"
-    "\"padding\":{\"strategy\":{\"Fixed\":6},\"direction\":\"Left\",\"pad_to_multiple_of\":4,\"pad_id\":0,\"pad_type_id\":0,"
+    "{\"version\":\"1.0\",\"truncation\":{\"direction\":\"Right\",\"max_length\":4,\"strategy\":\"LongestFirst\","
+    "\"stride\":1},"
+    "\"padding\":{\"strategy\":{\"Fixed\":6},\"direction\":\"Left\",\"pad_to_multiple_of\":4,\"pad_id\":0,\"pad_type_"
+    "id\":0,"
     "\"pad_token\":\"[U]\"}," ADDED ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
-    "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
-    FRAME ",\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[U]\",\"continuing_subword_prefix\":\"##\","
+    "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":"
+    "\"BertPreTokenizer\"}," FRAME
+    ",\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[U]\",\"continuing_subword_prefix\":\"##\","
     "\"max_input_chars_per_word\":20," VOCAB "}}",
     "{" ADDED ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Nmt\"},"
     "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true},{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},"
     "{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},{\"type\":\"Append\",\"append\":\"x\"},{\"type\":\"Lowercase\"}]},"
-    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"UnicodeScripts\"},{\"type\":\"WhitespaceSplit\"},"
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"UnicodeScripts\"},{\"type\":"
+    "\"WhitespaceSplit\"},"
     "{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"},{\"type\":\"Digits\",\"individual_digits\":true},"
-    "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"},{\"type\":\"FixedLength\",\"length\":3},{\"type\":\"Whitespace\"}]},"
-    FRAME ",\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
+    "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"},{\"type\":\"FixedLength\",\"length\":3},{\"type\":"
+    "\"Whitespace\"}]}," FRAME ",\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
 };
 
-static const char *const texts[] = { "ab caf\xC3\xA9!", "  [U] x [U]Caf\xC3\xA9 \xE6\xBC\xA2\xCC\x81\xCC\xA3 12-34", "",
-                                     "\xF0\x9F\x98\x80 \xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1 aaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+static const char *const texts[] = {
+    "ab caf\xC3\xA9!", "  [U] x [U]Caf\xC3\xA9 \xE6\xBC\xA2\xCC\x81\xCC\xA3 12-34", "",
+    "\xF0\x9F\x98\x80 \xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1 aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+};
 
 /* Opens the file and, if it opens, tokenises the texts alone and in pairs. */
 static pith_status try_file(pith_str json, const pith_open_options *options, pith_error *err) {
@@ -131,8 +138,10 @@ static void test_allocation_fails(void **state) {
             options.allocator = &allocator;
             pith_status status = try_file(pith_str_of(files[i]), &options, &err);
             done = f.calls <= n;
-            if (done) assert_int_equal(status, PITH_OK);
-            else if (status) assert_int_equal(status, PITH_ERR_MEMORY);
+            if (done)
+                assert_int_equal(status, PITH_OK);
+            else if (status)
+                assert_int_equal(status, PITH_ERR_MEMORY);
             assert_int_equal(f.live, 0);
         }
     }
@@ -140,18 +149,23 @@ static void test_allocation_fails(void **state) {
 
 /* Each is refused, and the message says where. */
 static void test_named(void **state) {
-    static const struct { const char *json, *named; } cases[] = {
+    static const struct {
+        const char *json, *named;
+    } cases[] = {
         { "{\"model\":{\"type\":\"Nothing\"}}", "Nothing" },
         { "{\"normalizer\":{\"type\":\"Nothing\"},\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", "normalizer" },
         { "{\"normalizer\":null}", "no model" },
         { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":99999999}}}", "model.vocab.a" },
         { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":-1}}}", "model.vocab.a" },
         { "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":16000000}}}", "16000000" },
-        { "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":-1}}", "max_input_chars" },
+        { "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":-1}}",
+          "max_input_chars" },
         { "{\"pre_tokenizer\":{\"type\":\"FixedLength\",\"length\":0}}", "length" },
         { "{\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Odd\"}}", "Odd" },
-        { "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"Z\",\"type_id\":0}}],"
-          "\"pair\":[],\"special_tokens\":{}}}", "\"Z\"" },
+        { "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"Z\",\"type_"
+          "id\":0}}],"
+          "\"pair\":[],\"special_tokens\":{}}}",
+          "\"Z\"" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
     };
     (void)state;
@@ -164,8 +178,9 @@ static void test_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_truncated), cmocka_unit_test(test_bit_flips),
-        cmocka_unit_test(test_allocation_fails), cmocka_unit_test(test_named),
+        cmocka_unit_test(test_good),      cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
