@@ -1,0 +1,54 @@
+/* op_dropout.c - Dropout: the input as it is, unless training_mode is set; then elements are dropped by a generator that
+ * begins with the seed, so that a run is repeatable. */
+#include <string.h>
+
+#include "kernels/convert.h"
+#include "ops/infer.h"
+
+/* ratio was an attribute before 12 and training a mode of the file; from 7 on a file is made for inference. */
+static pith_status upgrade(pith_node *node, pith_error *err) {
+    return pith_upgrade_float(node, "ratio", 1) ? pith_fail_memory(err, 0) : PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    pith_infer_set(c, 1, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    int dtype = c->in[0]->dtype;
+    return pith_element_size(dtype) && pith_convert_known(dtype, PITH_F64) ? PITH_OK : pith_fail_dtype(c->err, dtype);
+}
+
+static pith_status run(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    pith_tensor *y = r->out[0], *mask = r->out_count > 1 ? r->out[1] : NULL;
+    int64_t n = pith_tensor_count(x);
+    float ratio = 0.5f;
+    uint8_t training = 0;
+    if (pith_has_input(r, 1)) pith_convert(&ratio, PITH_F32, 0, r->in[1]->data, r->in[1]->dtype, 0, 1, true);
+    if (pith_has_input(r, 2)) pith_convert(&training, PITH_BOOL, 0, r->in[2]->data, r->in[2]->dtype, 0, 1, true);
+    if (!training || ratio == 0) {
+        if (y && n && y->data != x->data) memcpy(y->data, x->data, x->bytes);
+        if (mask && n) memset(mask->data, 1, (size_t)n);
+        return PITH_OK;
+    }
+    if (!(ratio > 0 && ratio < 1)) return pith_op_fail(r, "ratio is %g", (double)ratio);
+    uint64_t state = (uint64_t)pith_node_int(r->node, "seed", 0);
+    for (int64_t i = 0; i < n; i++) { /* splitmix64 */
+        uint64_t z = state += 0x9E3779B97F4A7C15u;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+        bool kept = (double)((z ^ z >> 31) >> 11) * 0x1p-53 >= (double)ratio;
+        double v;
+        pith_convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
+        v = kept ? v / (1.0 - (double)ratio) : 0;
+        if (y) pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
+        if (mask) ((uint8_t *)mask->data)[i] = kept;
+    }
+    return PITH_OK;
+}
+
+const pith_op pith_op_Dropout = { .domain = "", .name = "Dropout", .since = 12, .min_inputs = 1, .max_inputs = 3,
+                                  .max_outputs = 2, .upgrade = upgrade, .infer = infer, .prepare = prepare, .run = run };
