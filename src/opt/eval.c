@@ -30,7 +30,7 @@ static pith_status make_outputs(pith_tensor *out, const pith_type *types, int co
         if (elements < 0 || !pith_dtype_bytes(out[i].dtype, elements, &out[i].bytes)) {
             return pith_fail(err, PITH_ERR_ARGUMENT, "the shape of output %d is impossible", i);
         }
-        if (out[i].bytes > max_bytes - total) return pith_fail_memory(err, out[i].bytes);
+        if (out[i].bytes > max_bytes - total) return pith_fail(err, PITH_ERR_UNSUPPORTED, "output %d is too large", i);
         total += out[i].bytes;
         out[i].data = pith_arena_alloc64(arena, out[i].bytes);
         if (!out[i].data) return pith_fail_memory(err, out[i].bytes);
@@ -71,7 +71,7 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
                                  .subgraph = exec_subgraph }, .arena = arena };
     size_t scratch = 0;
     if (node->op->scratch) PITH_TRY(node->op->scratch(&infer, prepare.state, 1, &scratch));
-    if (scratch > max_bytes) return pith_fail_memory(err, scratch);
+    if (scratch > max_bytes) return pith_fail(err, PITH_ERR_UNSUPPORTED, "scratch is too large");
     pith_run run = { .node = node, .state = prepare.state, .in = in, .out = outs, .in_count = in_count,
                      .out_count = out_count, .exec = &exec.exec, .err = err };
     run.scratch = pith_arena_alloc64(arena, scratch);

@@ -6,7 +6,7 @@
 #include "ops/op.h"
 
 /* in[i] goes with node->inputs[i], NULL for an absent one. out has node->output_count places; the data come from arena.
- * Outputs of more than max_bytes in sum are refused with PITH_ERR_MEMORY before anything is computed. */
+ * Outputs of more than max_bytes in sum are refused with PITH_ERR_UNSUPPORTED before anything is computed. */
 pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_tensor *const *in, size_t max_bytes,
                            pith_arena *arena, pith_error *err);
 

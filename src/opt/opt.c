@@ -19,7 +19,7 @@ static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes)
     pith_graph_sweep(o->graph);
     status = pith_ops_infer(o->graph, false, o->err);
     if (status) return pith_fail_at(o->err, status, "after pass %s: ", pass->name);
-    assert(pith_graph_check(o->graph, NULL) == PITH_OK);
+    assert(pith_graph_check(o->graph, NULL) != PITH_ERR_FORMAT); /* it may be out of memory */
     return PITH_OK;
 }
 

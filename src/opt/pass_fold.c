@@ -66,7 +66,8 @@ static pith_status fold_node(pith_opt *o, pith_node *node, pith_arena *scratch, 
     pith_tensor *out = pith_arena_array(scratch, (size_t)node->output_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(o->err, 0);
     for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? node->inputs[i]->type.data : NULL;
-    if (pith_eval_node(out, node, in, bytes_max(o, node), scratch, NULL)) return PITH_OK;
+    pith_status status = pith_eval_node(out, node, in, bytes_max(o, node), scratch, NULL);
+    if (status) return status == PITH_ERR_MEMORY ? pith_fail_memory(o->err, 0) : PITH_OK;
     for (int i = 0; i < node->output_count; i++) {
         if (!node->outputs[i]) continue;
         if (!out[i].data || pith_dtype_bits(out[i].dtype) == 0 || out[i].dtype == PITH_STRING) return PITH_OK;
