@@ -65,11 +65,13 @@ static void count_late(pith_executor *e) {
     if (e->account->held > e->account->peak) e->account->peak = e->account->held;
 }
 
-/* How much the late arena may hold now. */
-static void limit_late(pith_executor *e) {
-    size_t limit = e->options.memory_limit, others = e->account->held - e->late_counted;
-    e->late.limit = !limit ? 0 : others < limit ? limit - others : 1;
+/* How much an arena may hold, of which `counted` bytes are in the account. */
+static size_t room(const pith_executor *e, size_t counted) {
+    size_t limit = e->options.memory_limit, others = e->account->held - counted;
+    return !limit ? 0 : others < limit ? limit - others : 1;
 }
+
+static void limit_late(pith_executor *e) { e->late.limit = room(e, e->late_counted); }
 
 static void reset_late(pith_executor *e) {
     size_t total = e->late.total;
@@ -285,17 +287,23 @@ static pith_status make_child(pith_child **out, running *r, const pith_plan *pla
 
 static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
+static void count_outputs(pith_executor *e, pith_child *child) {
+    size_t total = child->outputs[0].total + child->outputs[1].total;
+    e->account->held += total - child->counted;
+    child->counted = total;
+    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
+}
+
 static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count, pith_error *err) {
     pith_arena *arena = &child->outputs[child->turn ^= 1];
     pith_status status = PITH_OK;
     pith_arena_reset(arena);
-    arena->limit = e->options.memory_limit;
+    count_outputs(e, child);
+    arena->limit = room(e, arena->total);
     for (size_t i = 0; i < count && !status; i++) {
         status = pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, arena, err);
     }
-    size_t total = child->outputs[0].total + child->outputs[1].total;
-    e->account->held += total - child->counted;
-    child->counted = total;
+    count_outputs(e, child);
     return status;
 }
 

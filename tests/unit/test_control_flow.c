@@ -1,0 +1,262 @@
+/* Loops and branches with real operators: what the conformance files do not try. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+
+typedef struct fixture {
+    pith_arena arena;
+    pith_graph *graph;
+    pith_plan *plan;
+    pith_executor *executor;
+    pith_executor_options options;
+    pith_error err;
+} fixture;
+
+static void give_ports(fixture *f, pith_graph *graph) {
+    graph->inputs = pith_arena_array(&f->arena, 4, sizeof *graph->inputs);
+    graph->outputs = pith_arena_array(&f->arena, 4, sizeof *graph->outputs);
+    graph->captures = pith_arena_array(&f->arena, 4, sizeof *graph->captures);
+}
+
+static int setup(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    pith_arena_init(&f->arena, NULL);
+    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
+    give_ports(f, f->graph);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    fixture *f = *state;
+    pith_executor_destroy(f->executor);
+    pith_arena_free(&f->arena);
+    free(f);
+    return 0;
+}
+
+static pith_value *input(pith_graph *graph, const char *name, int dtype, int rank) {
+    pith_value *value = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_INPUT);
+    value->type.dtype = dtype;
+    value->type.rank = rank;
+    for (int i = 0; i < rank; i++) value->type.dims[i] = PITH_DIM_UNKNOWN;
+    return graph->inputs[graph->input_count++] = value;
+}
+
+static pith_value *capture(pith_graph *graph, const char *name) {
+    return graph->captures[graph->capture_count++] = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_CAPTURE);
+}
+
+static pith_value *apply(pith_graph *graph, const char *type, pith_value *a, pith_value *b) {
+    return pith_graph_add_node(graph, NULL, "", type, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1)->outputs[0];
+}
+
+static void output(pith_graph *graph, pith_value *value) {
+    graph->outputs[graph->output_count++] = value;
+    value->output_uses++;
+}
+
+static pith_graph *subgraph(fixture *f, pith_graph *parent) {
+    pith_graph *graph;
+    assert_int_equal(pith_graph_create(&graph, &f->arena, parent, &f->err), PITH_OK);
+    give_ports(f, graph);
+    return graph;
+}
+
+/* inputs end with the captures. */
+static pith_node *own(fixture *f, pith_graph *graph, const char *type, pith_value *const *inputs, int count, int captures, int outputs,
+                      pith_graph *a, const char *a_name, pith_graph *b, const char *b_name) {
+    pith_node *node = pith_graph_add_node(graph, NULL, "", type, inputs, count, NULL, outputs);
+    node->capture_count = captures;
+    node->attrs = pith_arena_array(&f->arena, 2, sizeof *node->attrs);
+    node->attrs[0] = (pith_attr){ .name = pith_str_of(a_name), .kind = PITH_ATTR_GRAPH, .graph = a };
+    if (b) node->attrs[1] = (pith_attr){ .name = pith_str_of(b_name), .kind = PITH_ATTR_GRAPH, .graph = b };
+    node->attr_count = b ? 2 : 1;
+    return node;
+}
+
+static void build(fixture *f) {
+    pith_status status = pith_graph_check(f->graph, &f->err);
+    if (!status) status = pith_ops_bind(f->graph, &f->err);
+    if (!status) status = pith_ops_infer(f->graph, false, &f->err);
+    if (!status) status = pith_plan_build(&f->plan, f->graph, &f->arena, &f->err);
+    if (!status) status = pith_executor_create(&f->executor, f->plan, &f->options, &f->err);
+    if (status) fail_msg("%s", f->err.message);
+}
+
+static pith_tensor floats(float *data, int64_t count) {
+    return (pith_tensor){ .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_F32, .rank = 1, .dims = { count } };
+}
+
+static pith_tensor scalar(int dtype, void *data, size_t bytes) { return (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype }; }
+
+/* while (true) x = x + x; */
+static pith_node *endless_loop(fixture *f, pith_value *x) {
+    pith_graph *body = subgraph(f, f->graph);
+    input(body, "i", PITH_I64, 0);
+    pith_value *going = input(body, "going", PITH_BOOL, 0), *v = input(body, "v", 0, -1);
+    output(body, apply(body, "Identity", going, NULL));
+    output(body, apply(body, "Add", v, v));
+    return own(f, f->graph, "Loop", (pith_value *[]){ NULL, NULL, x }, 3, 0, 1, body, "body", NULL, NULL);
+}
+
+static void a_loop_without_end_is_stopped(void **state) {
+    fixture *f = *state;
+    output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
+    f->options.loop_limit = 1000;
+    build(f);
+    float data[2] = { 0, 0 };
+    pith_tensor out[1], in = floats(data, 2);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
+    assert_string_equal(f->err.message, "node (Loop): has not ended after 1000 iterations, the limit");
+}
+
+typedef struct canceller {
+    volatile int flag;
+    int steps;
+} canceller;
+
+static void cancel_later(void *context, const pith_trace_event *event) {
+    canceller *c = context;
+    (void)event;
+    c->flag = ++c->steps == 40;
+}
+
+static void a_loop_can_be_cancelled(void **state) {
+    fixture *f = *state;
+    canceller c = { 0 };
+    output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
+    f->options.trace = cancel_later;
+    f->options.trace_context = &c;
+    build(f);
+    float data[2] = { 0, 0 };
+    pith_tensor out[1], in = floats(data, 2);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, &c.flag, &f->err), PITH_ERR_CANCELLED);
+    assert_int_equal(c.steps, 40);
+}
+
+/* for i < n: v = concat(v, v); scan: i */
+static void shapes_may_grow(void **state) {
+    fixture *f = *state;
+    pith_value *n = input(f->graph, "n", PITH_I64, 0), *x = input(f->graph, "x", PITH_F32, 1);
+    pith_graph *body = subgraph(f, f->graph);
+    pith_value *i = input(body, "i", PITH_I64, 0), *going = input(body, "going", PITH_BOOL, 0), *v = input(body, "v", 0, -1);
+    pith_value *joined = apply(body, "Concat", v, v);
+    assert_int_equal(pith_node_set_int(joined->producer, "axis", 0), PITH_OK);
+    output(body, apply(body, "Identity", going, NULL));
+    output(body, joined);
+    output(body, apply(body, "Identity", i, NULL));
+    pith_node *loop = own(f, f->graph, "Loop", (pith_value *[]){ n, NULL, x }, 3, 0, 2, body, "body", NULL, NULL);
+    output(f->graph, loop->outputs[0]);
+    output(f->graph, loop->outputs[1]);
+    build(f);
+    float data[3] = { 1, 2, 3 };
+    for (int64_t times = 0; times < 12; times += 5) {
+        pith_tensor out[2], in[2] = { scalar(PITH_I64, &times, sizeof times), floats(data, 3) };
+        if (pith_executor_run(f->executor, out, in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+        assert_int_equal(out[0].dims[0], 3 << times);
+        for (int64_t k = 0; k < out[0].dims[0]; k++) assert_true(((float *)out[0].data)[k] == data[k % 3]);
+        assert_int_equal(out[1].rank, 1);
+        assert_int_equal(out[1].dims[0], times);
+        for (int64_t k = 0; k < times; k++) assert_int_equal(((int64_t *)out[1].data)[k], k);
+    }
+    f->options.memory_limit = 1 << 20;
+    pith_executor *small;
+    assert_int_equal(pith_executor_create(&small, f->plan, &f->options, &f->err), PITH_OK);
+    int64_t times = 60;
+    pith_tensor out[2], in[2] = { scalar(PITH_I64, &times, sizeof times), floats(data, 3) };
+    assert_int_equal(pith_executor_run(small, out, in, 1, NULL, &f->err), PITH_ERR_MEMORY);
+    assert_true(pith_executor_peak_bytes(small) <= 1 << 20);
+    times = 2;
+    assert_int_equal(pith_executor_run(small, out, in, 1, NULL, &f->err), PITH_OK);
+    pith_executor_destroy(small);
+}
+
+/* if c: x (as it is) else: -x; then other work that would reuse the memory of x */
+static void a_branch_may_give_back_what_it_captured(void **state) {
+    fixture *f = *state;
+    pith_value *c = input(f->graph, "c", PITH_BOOL, 0), *x = input(f->graph, "x", PITH_F32, 1);
+    pith_value *doubled = apply(f->graph, "Add", x, x);
+    pith_graph *yes = subgraph(f, f->graph), *no = subgraph(f, f->graph);
+    output(yes, capture(yes, "doubled"));
+    output(no, apply(no, "Neg", capture(no, "doubled"), NULL));
+    pith_node *node = own(f, f->graph, "If", (pith_value *[]){ c, doubled }, 2, 1, 1, yes, "then_branch", no, "else_branch");
+    pith_value *other = x;
+    for (int i = 0; i < 6; i++) other = apply(f->graph, "Mul", apply(f->graph, "Neg", other, NULL), x);
+    output(f->graph, apply(f->graph, "Sub", node->outputs[0], other));
+    output(f->graph, other);
+    build(f);
+    float data[4] = { 1, -1, 1, -1 };
+    for (int i = 0; i < 4; i++) {
+        uint8_t condition = i & 1;
+        pith_tensor out[2], in[2] = { scalar(PITH_BOOL, &condition, 1), floats(data, 4) };
+        if (pith_executor_run(f->executor, out, in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+        for (int k = 0; k < 4; k++) {
+            float branch = condition ? 2 * data[k] : -2 * data[k];
+            assert_true(((float *)out[0].data)[k] == branch - ((float *)out[1].data)[k]);
+        }
+    }
+    uint8_t two[2] = { 1, 1 };
+    pith_tensor out[2], in[2] = { { .data = two, .bytes = 2, .dtype = PITH_BOOL, .rank = 1, .dims = { 2 } }, floats(data, 4) };
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+}
+
+/* for i < 3: for j < 4: v = v + x, where x belongs to the outermost graph */
+static void loops_in_loops(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f->graph, "x", PITH_F32, 1);
+    int64_t three = 3, four = 4;
+    pith_tensor t3 = scalar(PITH_I64, &three, sizeof three), t4 = scalar(PITH_I64, &four, sizeof four);
+    pith_graph *outer = subgraph(f, f->graph), *inner = subgraph(f, outer);
+    pith_value *going[2], *v[2], *captured[2];
+    pith_graph *graphs[2] = { outer, inner };
+    for (int i = 0; i < 2; i++) {
+        input(graphs[i], "i", PITH_I64, 0);
+        going[i] = input(graphs[i], "going", PITH_BOOL, 0);
+        v[i] = input(graphs[i], "v", 0, -1);
+        captured[i] = capture(graphs[i], "x");
+        output(graphs[i], apply(graphs[i], "Identity", going[i], NULL));
+    }
+    output(inner, apply(inner, "Add", v[1], captured[1]));
+    pith_value *count = pith_graph_add_const(outer, PITH_STR("four"), &t4);
+    output(outer, own(f, outer, "Loop", (pith_value *[]){ count, NULL, v[0], captured[0] }, 4, 1, 1, inner, "body", NULL, NULL)->outputs[0]);
+    count = pith_graph_add_const(f->graph, PITH_STR("three"), &t3);
+    output(f->graph, own(f, f->graph, "Loop", (pith_value *[]){ count, NULL, x, x }, 4, 1, 1, outer, "body", NULL, NULL)->outputs[0]);
+    build(f);
+    float data[2] = { 1, 10 };
+    for (int round = 0; round < 3; round++) {
+        pith_tensor out[1], in = floats(data, 2);
+        if (pith_executor_run(f->executor, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+        assert_true(((float *)out[0].data)[0] == 13 && ((float *)out[0].data)[1] == 130);
+    }
+}
+
+static void positions_outside_of_a_sequence(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f->graph, "x", PITH_F32, 1), *at = input(f->graph, "at", PITH_I64, 0);
+    pith_value *sequence = apply(f->graph, "SequenceConstruct", x, x);
+    output(f->graph, apply(f->graph, "SequenceAt", sequence, at));
+    build(f);
+    float data[2] = { 1, 2 };
+    for (int64_t i = -4; i < 4; i++) {
+        pith_tensor out[1], in[2] = { floats(data, 2), scalar(PITH_I64, &i, sizeof i) };
+        pith_status status = pith_executor_run(f->executor, out, in, 1, NULL, &f->err);
+        if (i >= -2 && i < 2) assert_int_equal(status, PITH_OK);
+        else assert_int_equal(status, PITH_ERR_RUN);
+    }
+    assert_string_equal(f->err.message, "node (SequenceAt): position 3 is outside of a sequence of 2");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = { TEST(a_loop_without_end_is_stopped), TEST(a_loop_can_be_cancelled), TEST(shapes_may_grow),
+        TEST(a_branch_may_give_back_what_it_captured), TEST(loops_in_loops), TEST(positions_outside_of_a_sequence) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
