@@ -1,0 +1,248 @@
+/* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MeanVarianceNormalization and
+ * LpNormalization: all scale values by statistics over some axes; in double. Source: ONNX operators of these names. */
+#include <math.h>
+
+#include "ops/infer.h"
+#include "ops/wide.h"
+
+/* [batch, channels, rest] of a tensor; rank 1 is [batch]. */
+typedef struct layout {
+    int64_t batch, channels, inner;
+} layout;
+
+static layout layout_of(const pith_tensor *x) {
+    layout l = { x->dims[0], x->rank > 1 ? x->dims[1] : 1, 1 };
+    for (int d = 2; d < x->rank; d++) l.inner *= x->dims[d];
+    return l;
+}
+
+static pith_status check_counts(const pith_run *r, int first, int last, int64_t wanted) {
+    for (int i = first; i <= last; i++) {
+        if (pith_tensor_count(r->in[i]) == wanted) continue;
+        return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
+                         (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+    }
+    return PITH_OK;
+}
+
+static pith_status infer_channels(pith_infer *c) {
+    if (c->in[0]->rank == 0) return pith_op_fail(c, "the input is a scalar");
+    return pith_infer_same(c);
+}
+
+/* ---- BatchNormalization ---- */
+
+static pith_status infer_batch(pith_infer *c) {
+    PITH_TRY(infer_channels(c));
+    if (pith_node_int(c->node, "training_mode", 0) == 0 && c->out_count > 1)
+        return pith_op_fail(c, "statistics are given back in training mode only");
+    for (int i = 1; i < c->out_count && i < 3; i++) pith_infer_set(c, i, c->in[i + 2]->dtype, c->in[i + 2]->rank, c->in[i + 2]->dims);
+    return PITH_OK;
+}
+
+/* Up to opset 13 training was told by further outputs, whose values are not needed. */
+static pith_status upgrade_batch(pith_node *node, pith_error *err) {
+    for (int i = 1; i < node->output_count; i++)
+        if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses))
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d", (int)node->opset);
+    node->output_count = 1;
+    return PITH_OK;
+}
+
+static pith_status run_batch(pith_run *r) {
+    layout l = layout_of(r->in[0]);
+    PITH_TRY(check_counts(r, 1, 4, l.channels));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f), momentum = pith_node_float(r->node, "momentum", 0.9f);
+    bool training = pith_node_int(r->node, "training_mode", 0) != 0;
+    for (int64_t c = 0; c < l.channels; c++) {
+        double mean = w.in[3][c], variance = w.in[4][c], n = (double)(l.batch * l.inner);
+        if (training) {
+            double sum = 0, squares = 0;
+            for (int64_t i = 0; i < l.batch * l.inner; i++) sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
+            for (int64_t i = 0; i < l.batch * l.inner; i++) {
+                double d = w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner] - sum / n;
+                squares += d * d;
+            }
+            if (r->out_count > 1 && w.out[1]) w.out[1][c] = mean * momentum + sum / n * (1 - momentum);
+            if (r->out_count > 2 && w.out[2]) w.out[2][c] = variance * momentum + squares / n * (1 - momentum);
+            mean = sum / n;
+            variance = squares / n;
+        }
+        double scale = w.in[1][c] / sqrt(variance + epsilon), shift = w.in[2][c];
+        for (int64_t i = 0; w.out[0] && i < l.batch * l.inner; i++) {
+            int64_t at = (i / l.inner * l.channels + c) * l.inner + i % l.inner;
+            w.out[0][at] = (w.in[0][at] - mean) * scale + shift;
+        }
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+const pith_op pith_op_BatchNormalization = {
+    .domain = "", .name = "BatchNormalization", .since = 14, .min_inputs = 5, .max_inputs = 5, .max_outputs = 5,
+    .upgrade = upgrade_batch, .infer = infer_batch, .scratch = pith_wide_scratch, .run = run_batch,
+};
+
+/* ---- InstanceNormalization, GroupNormalization ---- */
+
+/* Mean and 1 / sqrt(variance + epsilon) of n values. */
+static void statistics(const double *x, int64_t n, double epsilon, double *mean, double *inverse) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    *mean = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) squares += (x[i] - *mean) * (x[i] - *mean);
+    *inverse = 1 / sqrt(squares / (double)n + epsilon);
+}
+
+static pith_status run_groups(pith_run *r, int64_t groups) {
+    layout l = layout_of(r->in[0]);
+    if (groups < 1 || l.channels % groups) return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
+    PITH_TRY(check_counts(r, 1, 2, l.channels));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
+    int64_t size = l.channels / groups * l.inner;
+    for (int64_t g = 0; g < l.batch * groups; g++) {
+        double mean, inverse;
+        statistics(w.in[0] + g * size, size, epsilon, &mean, &inverse);
+        for (int64_t i = 0; i < size; i++) {
+            int64_t c = (g % groups * size + i) / l.inner;
+            w.out[0][g * size + i] = (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
+        }
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1); }
+static pith_status run_group(pith_run *r) { return run_groups(r, pith_node_int(r->node, "num_groups", 0)); }
+
+const pith_op pith_op_InstanceNormalization = {
+    .domain = "", .name = "InstanceNormalization", .since = 6, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
+    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_instance,
+};
+
+const pith_op pith_op_GroupNormalization = {
+    .domain = "", .name = "GroupNormalization", .since = 21, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
+    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_group, .note = "scale and bias per channel (opset 21)",
+};
+
+/* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */
+
+static pith_status run_lrn(pith_run *r) {
+    layout l = layout_of(r->in[0]);
+    pith_wide w;
+    pith_wide_open(&w, r);
+    int64_t size = pith_node_int(r->node, "size", 0);
+    if (size < 1 || size > INT32_MAX) return pith_op_fail(r, "size %lld is out of range", (long long)size);
+    double alpha = pith_node_float(r->node, "alpha", 1e-4f), beta = pith_node_float(r->node, "beta", 0.75f), bias = pith_node_float(r->node, "bias", 1);
+    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+        int64_t c = i / l.inner % l.channels, first = c - (size - 1) / 2, last = c + size / 2;
+        double sum = 0;
+        for (int64_t k = first < 0 ? 0 : first; k <= last && k < l.channels; k++) {
+            double x = w.in[0][i + (k - c) * l.inner];
+            sum += x * x;
+        }
+        w.out[0][i] = w.in[0][i] / pow(bias + alpha / (double)size * sum, beta);
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+const pith_op pith_op_LRN = {
+    .domain = "", .name = "LRN", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_lrn,
+};
+
+/* ---- over axes ---- */
+
+/* Walks x as lines along the axes marked in `reduced`: bin[i] is the line of element i. */
+static int64_t line_of(const pith_tensor *x, const bool *reduced, int64_t i) {
+    int64_t line = 0, stride = 1;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (!reduced[d]) line += i % x->dims[d] * stride, stride *= x->dims[d];
+        i /= x->dims[d];
+    }
+    return line;
+}
+
+static pith_status reduced_axes(const pith_run *r, const int64_t *axes, size_t count, bool *reduced) {
+    for (int d = 0; d < PITH_MAX_RANK; d++) reduced[d] = false;
+    for (size_t k = 0; k < count; k++) {
+        int axis;
+        PITH_TRY(pith_axis_normalize(axes[k], r->in[0]->rank, &axis, r->err));
+        reduced[axis] = true;
+    }
+    return PITH_OK;
+}
+
+/* Three sums per line behind the wide copies; there are at most as many lines as elements. */
+static pith_status scratch_lines(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+    size_t n = (size_t)pith_type_count(c->in[0]);
+    if (n > (SIZE_MAX - *bytes) / 32) return pith_fail(c->err, PITH_ERR_MEMORY, "the input is too large");
+    *bytes += n * 3 * sizeof(double);
+    return PITH_OK;
+}
+
+static pith_status run_mvn(pith_run *r) {
+    static const int64_t default_axes[] = { 0, 2, 3 };
+    size_t count;
+    bool reduced[PITH_MAX_RANK];
+    const int64_t *axes = pith_node_ints(r->node, "axes", &count);
+    if (!axes) axes = default_axes, count = 3;
+    PITH_TRY(reduced_axes(r, axes, count, reduced));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    int64_t n = pith_tensor_count(r->in[0]);
+    double *sum = w.rest, *squares = sum + n, *members = squares + n;
+    for (int64_t i = 0; i < 3 * n; i++) sum[i] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t line = line_of(r->in[0], reduced, i);
+        sum[line] += w.in[0][i];
+        members[line] += 1;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t line = line_of(r->in[0], reduced, i);
+        double d = w.in[0][i] - sum[line] / members[line];
+        squares[line] += d * d;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t line = line_of(r->in[0], reduced, i);
+        w.out[0][i] = (w.in[0][i] - sum[line] / members[line]) / (sqrt(squares[line] / members[line]) + 1e-9);
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+const pith_op pith_op_MeanVarianceNormalization = {
+    .domain = "", .name = "MeanVarianceNormalization", .since = 9, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = pith_infer_same, .scratch = scratch_lines, .run = run_mvn,
+};
+
+static pith_status run_lp(pith_run *r) {
+    int64_t axis = pith_node_int(r->node, "axis", -1), p = pith_node_int(r->node, "p", 2);
+    bool reduced[PITH_MAX_RANK];
+    if (p != 1 && p != 2) return pith_op_fail(r, "p is %lld, not 1 or 2", (long long)p);
+    PITH_TRY(reduced_axes(r, &axis, 1, reduced));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    int64_t n = pith_tensor_count(r->in[0]);
+    double *sum = w.rest;
+    for (int64_t i = 0; i < n; i++) sum[i] = 0;
+    for (int64_t i = 0; i < n; i++) sum[line_of(r->in[0], reduced, i)] += p == 1 ? fabs(w.in[0][i]) : w.in[0][i] * w.in[0][i];
+    for (int64_t i = 0; i < n; i++) {
+        double norm = sum[line_of(r->in[0], reduced, i)];
+        if (p == 2) norm = sqrt(norm);
+        w.out[0][i] = norm != 0 ? w.in[0][i] / norm : 0;
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+const pith_op pith_op_LpNormalization = {
+    .domain = "", .name = "LpNormalization", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
+    .infer = infer_channels, .scratch = scratch_lines, .run = run_lp,
+};
