@@ -83,7 +83,8 @@ bool pith_call_reserve_slow(pith_call *call, size_t more);
 static inline bool pith_call_reserve(pith_call *call, size_t more) {
     return call->out.size + more + 16 <= call->out.capacity || pith_call_reserve_slow(call, more);
 }
-/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: none, at source byte i. */
+/* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: empty at source byte
+ * i. */
 void pith_call_origin(pith_call *call, size_t at, size_t bytes, uint32_t from);
 /* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as Hugging Face
  * aligns them). Room is made as needed. */
@@ -266,7 +267,8 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
  * the next free one if id is -1. */
 pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t id, uint32_t flags);
 
-/* tokenizer_config.json, special_tokens_map.json: what loaders of plain vocabularies need. Absent strings: data NULL. */
+/* tokenizer_config.json and special_tokens_map.json: what loaders of plain vocabularies need. Absent strings have no
+ * data. */
 typedef struct pith_tokenizer_config {
     pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token;
     int do_lower_case, strip_accents, tokenize_chinese_chars; /* -1: not said */
