@@ -420,12 +420,14 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
         c = p;
         if (!is_blank(pith_utf8_next(&c))) break;
     }
-    uint32_t *b = &tokens->begin[i], *e = &tokens->end[i];
-    if (leading) {
-        if ((first || *b == 0) && t->framing->trim_prefix_space && leading == 1) leading = 0;
-        *b = *b + leading < *e ? *b + (uint32_t)leading : *e;
-    }
-    if (trailing && *e >= trailing) *e = *e - trailing > *b ? *e - (uint32_t)trailing : *b;
+    /* The counts are taken from the source, by characters: the peer's offsets are in characters where it is used. */
+    const char *b = source.data + tokens->begin[i], *e = source.data + tokens->end[i];
+    if ((first || tokens->begin[i] == 0) && t->framing->trim_prefix_space && leading == 1) leading = 0;
+    for (; leading > 0 && b < e; leading--) pith_utf8_next(&b);
+    for (; trailing > 0 && e > b; trailing--)
+        do e--; while ((*e & 0xC0) == 0x80);
+    tokens->begin[i] = (uint32_t)(b - source.data);
+    tokens->end[i] = (uint32_t)(e - source.data);
 }
 
 static void put_special(pith_tokens *tokens, int32_t id, int32_t type_id) {
