@@ -4,6 +4,7 @@
 
 #include "kernels/convert.h"
 #include "ops/infer.h"
+#include "ops/random.h"
 
 /* ratio was an attribute before 12 and training a mode of the file; from 7 on a file is made for inference. */
 static pith_status upgrade(pith_node *node, pith_error *err) {
@@ -35,12 +36,10 @@ static pith_status run(pith_run *r) {
         return PITH_OK;
     }
     if (!(ratio > 0 && ratio < 1)) return pith_op_fail(r, "ratio is %g", (double)ratio);
-    uint64_t state = (uint64_t)pith_node_int(r->node, "seed", 0);
-    for (int64_t i = 0; i < n; i++) { /* splitmix64 */
-        uint64_t z = state += 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-        bool kept = (double)((z ^ z >> 31) >> 11) * 0x1p-53 >= (double)ratio;
+    pith_random g;
+    pith_random_seed(&g, (uint32_t)pith_node_int(r->node, "seed", 0));
+    for (int64_t i = 0; i < n; i++) {
+        bool kept = pith_random_uniform(&g) >= (double)ratio;
         double v;
         pith_convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
         v = kept ? v / (1.0 - (double)ratio) : 0;

@@ -1,42 +1,23 @@
 /* op_random.c - Bernoulli, Multinomial, RandomNormal(Like) and RandomUniform(Like).
  *
- * The generator is SplitMix64 (Steele, Lea, Flood 2014), seeded by the attribute; without one every run draws anew from
- * the clock. The standard does not say which generator, so results agree with other engines in distribution only. */
+ * Seeded, numbers are those of random.h; without a seed every run draws anew from the clock. The standard does not say
+ * which generator, so other engines agree in distribution only. */
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/dtype.h"
 #include "kernels/convert.h"
 #include "ops/op.h"
+#include "ops/random.h"
 
-static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-/* In [0, 1). */
-static double uniform(uint64_t *state) { return (double)(next(state) >> 11) * 0x1p-53; }
-
-/* Box and Muller 1958. */
-static double normal(uint64_t *state) {
-    double u = 1 - uniform(state), v = uniform(state);
-    return sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v);
-}
-
-static uint64_t seed_of(const pith_node *node) {
-    const pith_attr *seed = pith_node_attr(node, "seed");
-    uint64_t state = 0;
-    if (seed && seed->kind == PITH_ATTR_FLOAT && !isnan(seed->f)) {
-        memcpy(&state, &seed->f, sizeof seed->f);
-        return state;
-    }
+/* The attribute is a float; its integral part counts, as in the reference. */
+static void seed(pith_random *g, const pith_node *node) {
+    const pith_attr *given = pith_node_attr(node, "seed");
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    state = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    return next(&state);
+    uint32_t s = (uint32_t)now.tv_nsec * 2654435761u + (uint32_t)now.tv_sec;
+    if (given && given->kind == PITH_ATTR_FLOAT && given->f >= 0 && given->f < 4294967296.0f) s = (uint32_t)given->f;
+    pith_random_seed(g, s);
 }
 
 static pith_status check_dtype(const pith_infer *c, int dtype) {
@@ -71,31 +52,35 @@ static pith_status infer_multinomial(pith_infer *c) {
 static void put(const pith_tensor *t, int64_t i, double x) { pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true); }
 
 static pith_status run_normal(pith_run *r) {
-    uint64_t state = seed_of(r->node);
+    pith_random g;
+    seed(&g, r->node);
     double mean = pith_node_float(r->node, "mean", 0), scale = pith_node_float(r->node, "scale", 1);
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, mean + scale * normal(&state));
+    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, mean + scale * pith_random_normal(&g));
     return PITH_OK;
 }
 
 static pith_status run_uniform(pith_run *r) {
-    uint64_t state = seed_of(r->node);
+    pith_random g;
+    seed(&g, r->node);
     double low = pith_node_float(r->node, "low", 0), high = pith_node_float(r->node, "high", 1);
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, low + (high - low) * uniform(&state));
+    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, low + (high - low) * pith_random_uniform(&g));
     return PITH_OK;
 }
 
 static pith_status run_bernoulli(pith_run *r) {
-    uint64_t state = seed_of(r->node);
+    pith_random g;
+    seed(&g, r->node);
     for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) {
         double p;
         pith_convert(&p, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, i, 1, true);
-        put(r->out[0], i, uniform(&state) < p);
+        put(r->out[0], i, pith_random_uniform(&g) < p);
     }
     return PITH_OK;
 }
 
 static pith_status run_multinomial(pith_run *r) {
-    uint64_t state = seed_of(r->node);
+    pith_random g;
+    seed(&g, r->node);
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int64_t classes = x->dims[1], samples = y->dims[1];
     if (!classes && pith_tensor_count(y)) return pith_op_fail(r, "there are no classes");
@@ -107,7 +92,7 @@ static pith_status run_multinomial(pith_run *r) {
         for (int64_t k = 0; k < classes; k++) most = fmax(most, sums[k]);
         for (int64_t k = 0; k < classes; k++) sums[k] = total += exp(sums[k] - most);
         for (int64_t s = 0; s < samples; s++) {
-            double u = uniform(&state) * total;
+            double u = pith_random_uniform(&g) * total;
             int64_t k = 0;
             while (k < classes - 1 && sums[k] <= u) k++;
             put(y, row * samples + s, (double)k);
