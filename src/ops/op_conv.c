@@ -1,0 +1,366 @@
+/* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv: weights times windows.
+ *
+ * The windows of a tile of outputs are laid out as columns [channels * kernel, tile], so that a convolution is a product with
+ * the weights [maps, channels * kernel]: sums go in the order channel, kernel row, column. Tiles are shared among threads.
+ * A transposed convolution is the product with the transposed weights, whose columns are added back in place.
+ * f32 goes through the GEMM; 8-bit integers are exact in f64, as is f64 itself. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "kernels/convert.h"
+#include "kernels/gemm.h"
+#include "kernels/matmul.h"
+#include "ops/elementwise.h"
+#include "ops/widen.h"
+#include "ops/windows.h"
+
+enum { TILE = 256 };
+
+/* Numbers of the inputs; -1: there is none. */
+typedef struct layout {
+    const char *name;
+    int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+} layout;
+
+static const layout layouts[] = {
+    { "Conv", 0, -1, -1, 1, -1, -1, -1, -1, 2 },
+    { "ConvTranspose", 0, -1, -1, 1, -1, -1, -1, -1, 2 },
+    { "ConvInteger", 0, -1, 2, 1, -1, 3, -1, -1, -1 },
+    { "QLinearConv", 0, 1, 2, 3, 4, 5, 6, 7, 8 },
+};
+
+typedef struct state {
+    const layout *inputs;
+    pith_gemm_f32_fn *gemm;
+    pith_gemm_pack_f32_fn *pack;
+    pith_matmul_fn *matmul; /* computes in f64 */
+    pith_window_add_fn *add;
+    bool transposed;
+    size_t size;
+} state;
+
+static const layout *find_layout(const pith_node *node) {
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
+    }
+    return NULL;
+}
+
+/* Sizes that do not depend on windows. */
+typedef struct sizes {
+    int64_t batch, groups, channels, maps; /* channels and maps of one group */
+    int rank;                              /* spatial */
+} sizes;
+
+/* out[i] of a transposed convolution; pads may follow from output_shape. */
+static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node, const pith_dim *in,
+                                     pith_error *err) {
+    size_t extra_count, shape_count;
+    const int64_t *extra = pith_node_ints(node, "output_padding", &extra_count), *shape = pith_node_ints(node, "output_shape", &shape_count);
+    pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
+    bool lower = pith_str_is(mode, "SAME_LOWER"), same = lower || pith_str_is(mode, "SAME_UPPER");
+    if ((extra && extra_count != (size_t)w->rank) || (shape && shape_count != (size_t)w->rank && shape_count != (size_t)w->rank + 2)) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape does not have %d numbers", w->rank);
+    }
+    if (shape) shape += shape_count - (size_t)w->rank;
+    for (int i = 0; i < w->rank; i++) {
+        int64_t more = extra ? extra[i] : 0, reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        if (more < 0 || more > INT32_MAX || (shape && (shape[i] < 0 || shape[i] > INT32_MAX))) {
+            return pith_fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape is out of range at axis %d", i);
+        }
+        pith_dim full = pith_dim_apply(dims, PITH_DIM_MUL, pith_dim_apply(dims, PITH_DIM_SUB, in[i], 1), w->stride[i]);
+        full = pith_dim_apply(dims, PITH_DIM_ADD, full, reach + more);
+        if (shape || same) {
+            out[i] = shape ? shape[i] : pith_dim_apply(dims, PITH_DIM_MUL, in[i], w->stride[i]);
+            if (!pith_dim_known(full) || !pith_dim_known(out[i])) continue;
+            int64_t total = full - out[i] > 0 ? full - out[i] : 0;
+            w->begin[i] = pith_str_is(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+            w->end[i] = total - w->begin[i];
+        } else {
+            out[i] = pith_dim_apply(dims, PITH_DIM_SUB, full, w->begin[i] + w->end[i]);
+        }
+        if (pith_dim_known(out[i]) && out[i] < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
+    }
+    return PITH_OK;
+}
+
+static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
+
+static pith_status infer(pith_infer *c) {
+    const layout *l = find_layout(c->node);
+    const pith_type *x = c->in[l->x], *w = c->in[l->w];
+    bool transposed = pith_str_is(c->node->op_type, "ConvTranspose");
+    int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
+    int64_t groups = pith_node_int(c->node, "group", 1);
+    if (l->x_zero < 0) PITH_TRY(pith_infer_equal_dtypes(c, 0, 2));
+    if (groups < 1 || groups > INT32_MAX) return pith_op_fail(c, "attribute group is %lld", (long long)groups);
+    if (x->rank < 0 || w->rank < 0) {
+        pith_infer_set(c, 0, dtype, x->rank >= 0 ? -1 : x->rank, NULL);
+        return PITH_OK;
+    }
+    if (x->rank < 3 || x->rank != w->rank) return pith_op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
+    pith_dim dims[PITH_MAX_RANK], wide = pith_dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
+    dims[0] = x->dims[0];
+    dims[1] = transposed ? wide : w->dims[0];
+    if (differ(x->dims[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
+        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them", (long long)x->dims[1], (long long)groups);
+    }
+    if (l->bias >= 0 && pith_has_input(c, l->bias)) {
+        int64_t own = pith_type_count(c->in[l->bias]);
+        if (own >= 0 && differ(own, dims[1])) return pith_op_fail(c, "bias has %lld elements for %lld maps", (long long)own, (long long)dims[1]);
+    }
+    for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
+    bool known = true;
+    for (int i = 2; i < w->rank; i++) known &= pith_dim_known(w->dims[i]);
+    if (known) {
+        pith_window window;
+        PITH_TRY(pith_windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
+        if (transposed) PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, x->dims + 2, c->err));
+        else PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, c->err));
+    }
+    pith_infer_set(c, 0, dtype, x->rank, dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->inputs = find_layout(c->node);
+    s->transposed = pith_str_is(c->node->op_type, "ConvTranspose");
+    int dtype = c->in[s->inputs->x]->dtype, w_dtype = c->in[s->inputs->w]->dtype;
+    bool f32 = pith_compute_dtype(dtype) == PITH_F32;
+    if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64) return pith_fail_dtype(c->err, dtype);
+    if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
+    pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
+    if (f32) {
+        PITH_TRY(pith_prepare_kernel(c, "gemm", PITH_F32, &gemm));
+        PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
+    } else {
+        PITH_TRY(pith_prepare_kernel(c, "matmul", PITH_F64, &matmul));
+    }
+    PITH_TRY(pith_prepare_kernel(c, "window_add", f32 ? PITH_F32 : PITH_F64, &add));
+    s->gemm = (pith_gemm_f32_fn *)gemm;
+    s->pack = (pith_gemm_pack_f32_fn *)pack;
+    s->matmul = (pith_matmul_fn *)matmul;
+    s->add = (pith_window_add_fn *)add;
+    s->size = f32 ? sizeof(float) : sizeof(double);
+    c->state = s;
+    return PITH_OK;
+}
+
+static sizes sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, int rank, bool transposed) {
+    sizes z = { .batch = x[0], .groups = pith_node_int(node, "group", 1), .rank = rank - 2 };
+    z.channels = x[1] / z.groups;
+    z.maps = transposed ? w[1] : w[0] / z.groups;
+    return z;
+}
+
+/* Elements of the columns of one part, their packed form (f32) and the product; false on overflow. */
+static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows, int64_t places[3]) {
+    int64_t tile = windows < TILE ? windows : TILE, rows;
+    if (s->transposed) { /* the whole input plane, transposed weights, columns */
+        return !pith_mul_overflows(z->maps, kernel, &rows) && !pith_mul_overflows(rows, windows, &places[0]) &&
+               !pith_mul_overflows(rows, z->channels, &places[2]) &&
+               (places[1] = s->gemm ? pith_gemm_f32_packed_size(z->channels, windows) : 0) >= 0;
+    }
+    places[2] = z->maps * tile;
+    return !pith_mul_overflows(z->channels, kernel, &rows) && !pith_mul_overflows(rows, tile, &places[0]) &&
+           (places[1] = s->gemm ? pith_gemm_f32_packed_size(rows, tile) : 0) >= 0;
+}
+
+static bool add_bytes(size_t *bytes, int64_t elements, size_t size) {
+    size_t own;
+    return elements >= 0 && !pith_mul_overflows((size_t)elements, size, &own) && !pith_add_overflows(*bytes, own + 64, bytes);
+}
+
+static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    const state *s = state_;
+    const layout *l = s->inputs;
+    const pith_type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
+    sizes z = sizes_of(c->node, x->dims, w->dims, x->rank, s->transposed);
+    int64_t kernel = pith_window_count(w->dims + 2, z.rank), places[3];
+    int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, z.rank);
+    size_t part = 0;
+    *bytes = 0;
+    bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
+    for (int i = 0; fits && i < 3; i++) fits = add_bytes(&part, places[i], s->size);
+    fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
+    if (l->x_zero >= 0) { /* everything in f64 */
+        fits = fits && add_bytes(bytes, pith_type_count(x), 8) && add_bytes(bytes, pith_type_count(w), 8) && add_bytes(bytes, pith_type_count(y), 8);
+    }
+    return fits ? pith_widen_scratch(c, 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
+}
+
+typedef struct job {
+    const pith_run *r;
+    const state *s;
+    sizes z;
+    pith_window w;
+    const char *x, *weights;
+    char *y, *workers;
+    int64_t kernel, windows, plane, places[3], tiles;
+    size_t worker_bytes;
+} job;
+
+static size_t round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* c[m, n] = a[m, k] b[k, n]; c's rows are `stride` apart. */
+static void product(const job *j, const char *a, const char *b, char *packed, char *to, int64_t m, int64_t n, int64_t k,
+                    int64_t stride, char *dense) {
+    const state *s = j->s;
+    if (s->gemm) {
+        s->pack((float *)(void *)packed, (const float *)(const void *)b, n, 1, k, n, 0, n);
+        pith_gemm g = { .a = (const float *)(const void *)a, .b = (const float *)(void *)packed, .c = (float *)(void *)to, .m = m,
+                        .n = n, .k = k, .lda = k, .ldc = stride };
+        s->gemm(&g, 0, m, 0, n);
+        return;
+    }
+    pith_matmul p = { .a = a, .b = b, .c = stride == n ? to : dense, .n = n, .k = k, .a_row = k, .a_column = 1, .b_row = n, .b_column = 1 };
+    s->matmul(&p, 0, m);
+    for (int64_t i = 0; stride != n && i < m; i++) {
+        memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double), (size_t)n * sizeof(double));
+    }
+}
+
+static void run_tile(void *context, size_t part, int worker) {
+    const job *j = context;
+    const sizes *z = &j->z;
+    size_t size = j->s->size;
+    int64_t tile = (int64_t)part % j->tiles, group = (int64_t)part / j->tiles % z->groups, batch = (int64_t)part / j->tiles / z->groups;
+    int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows, rows = z->channels * j->kernel;
+    char *columns = j->workers + (size_t)worker * j->worker_bytes, *packed = columns + round64((size_t)j->places[0] * size);
+    char *dense = packed + round64((size_t)j->places[1] * size);
+    int64_t image = batch * z->groups + group;
+    pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1, size);
+    product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
+            j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
+}
+
+static void run_transposed(void *context, size_t part, int worker) {
+    const job *j = context;
+    const sizes *z = &j->z;
+    size_t size = j->s->size;
+    int64_t group = (int64_t)part % z->groups, rows = z->maps * j->kernel;
+    char *columns = j->workers + (size_t)worker * j->worker_bytes, *packed = columns + round64((size_t)j->places[0] * size);
+    char *turned = packed + round64((size_t)j->places[1] * size);
+    const char *weights = j->weights + (size_t)(group * z->channels * rows) * size;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < z->channels; k++) {
+            memcpy(turned + (size_t)(i * z->channels + k) * size, weights + (size_t)(k * rows + i) * size, size);
+        }
+    }
+    product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows, j->windows, z->channels,
+            j->windows, NULL);
+    char *y = j->y + (size_t)((int64_t)part * z->maps * j->plane) * size;
+    memset(y, 0, (size_t)(z->maps * j->plane) * size);
+    j->s->add(y, columns, &j->w, z->maps);
+}
+
+/* t - zero as doubles; zero: one number, or one per row of `row` elements. */
+static void widen_integers(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row) {
+    int64_t total = pith_tensor_count(t), zeros = zero ? pith_tensor_count(zero) : 0;
+    pith_convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
+    for (int64_t i = 0; zeros && i < total; i++) {
+        double z;
+        pith_convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1, true);
+        to[i] -= z;
+    }
+}
+
+static float number(const pith_run *r, int input, int64_t i) {
+    float v;
+    const pith_tensor *t = r->in[input];
+    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    return v;
+}
+
+/* Exact sums into the output's type: as they are, or scaled and rounded. */
+static void finish_integers(const pith_run *r, const layout *l, const double *sums, int64_t maps, int64_t plane) {
+    pith_tensor *y = r->out[0];
+    double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
+    for (int64_t i = 0; i < pith_tensor_count(y); i++) {
+        int64_t map = i / plane % maps;
+        double v = sums[i];
+        if (l->y_scale >= 0) {
+            if (pith_has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
+            float scaled = (float)v * (number(r, l->x_scale, 0) * number(r, l->w_scale, map) / number(r, l->y_scale, 0));
+            v = rint((double)scaled) + (double)number(r, l->y_zero, 0);
+            v = v < low ? low : v > high ? high : v;
+        }
+        pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
+    }
+}
+
+static void add_bias(const pith_run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
+    int64_t rows = pith_tensor_count(r->out[0]) / plane;
+    for (int64_t i = 0; i < rows; i++) {
+        if (f32) {
+            float *y = (float *)r->out[0]->data + i * plane, b = ((const float *)bias->data)[i % maps];
+            for (int64_t k = 0; k < plane; k++) y[k] += b;
+        } else {
+            double *y = (double *)r->out[0]->data + i * plane, b = ((const double *)bias->data)[i % maps];
+            for (int64_t k = 0; k < plane; k++) y[k] += b;
+        }
+    }
+}
+
+static pith_status run_plain(pith_run *r) {
+    const state *s = r->state;
+    const layout *l = s->inputs;
+    const pith_tensor *x = r->in[l->x], *w = r->in[l->w];
+    pith_tensor *y = r->out[0];
+    if (!pith_tensor_count(y)) return PITH_OK;
+    job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
+    j.z = sizes_of(r->node, x->dims, w->dims, x->rank, s->transposed);
+    PITH_TRY(pith_windows_attributes(&j.w, r->node, j.z.rank, w->dims + 2, r->err));
+    if (s->transposed) { /* the window walks the output, once per input place */
+        pith_dim out[PITH_WINDOW_RANK];
+        PITH_TRY(transposed_output(out, &j.w, NULL, r->node, x->dims + 2, r->err));
+        for (int i = 0; i < j.z.rank; i++) {
+            j.w.in[i] = y->dims[i + 2];
+            j.w.out[i] = x->dims[i + 2];
+        }
+    } else {
+        pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
+    }
+    j.kernel = pith_window_count(j.w.kernel, j.z.rank);
+    j.windows = pith_window_count(j.w.out, j.z.rank);
+    j.plane = pith_window_count(j.w.in, j.z.rank);
+    part_elements(s, &j.z, j.kernel, j.windows, j.places);
+    for (int i = 0; i < 3; i++) j.worker_bytes += round64((size_t)j.places[i] * s->size);
+    char *rest = r->scratch;
+    double *sums = NULL;
+    if (l->x_zero >= 0) {
+        double *wide_x = (double *)(void *)rest, *wide_w;
+        rest += round64((size_t)pith_tensor_count(x) * sizeof(double));
+        wide_w = (double *)(void *)rest;
+        rest += round64((size_t)pith_tensor_count(w) * sizeof(double));
+        sums = (double *)(void *)rest;
+        rest += round64((size_t)pith_tensor_count(y) * sizeof(double));
+        widen_integers(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
+        widen_integers(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL, pith_tensor_count(w) / w->dims[0]);
+        j.x = (const char *)wide_x;
+        j.weights = (const char *)wide_w;
+        j.y = (char *)sums;
+    }
+    j.workers = rest;
+    j.tiles = (j.windows + TILE - 1) / TILE;
+    if (s->transposed) pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
+    else pith_run_parallel(r, run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
+    int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
+    if (sums) finish_integers(r, l, sums, maps, plane);
+    else if (pith_has_input(r, l->bias)) add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+
+#define CONV(symbol, since_, min, max)                                                                        \
+    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = min,     \
+                                       .max_inputs = max, .max_outputs = 1, .infer = infer, .prepare = prepare, \
+                                       .scratch = scratch, .run = run };
+CONV(Conv, 1, 2, 3)
+CONV(ConvInteger, 10, 2, 4)
+CONV(ConvTranspose, 1, 2, 3)
+CONV(QLinearConv, 10, 8, 9)

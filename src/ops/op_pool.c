@@ -1,0 +1,107 @@
+/* op_pool.c - MaxPool, AveragePool, LpPool, and the same over whole channels (Global…). */
+#include "ops/elementwise.h"
+#include "ops/widen.h"
+#include "ops/windows.h"
+
+typedef struct state {
+    pith_pool_fn *fn;
+    int64_t p;
+    bool global;
+} state;
+
+static bool is_global(const pith_node *node) { return node->op_type.data[0] == 'G'; }
+
+static pith_status infer(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    pith_dim dims[PITH_MAX_RANK];
+    if (x->rank >= 0 && x->rank < 3) return pith_op_fail(c, "input has rank %d, expected 3 or more", x->rank);
+    for (int i = 0; i < x->rank; i++) dims[i] = i < 2 ? x->dims[i] : 1;
+    if (x->rank >= 0 && !is_global(c->node)) {
+        pith_window w;
+        PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
+        PITH_TRY(pith_windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, c->err));
+    }
+    pith_infer_set(c, 0, x->dtype, x->rank, dims);
+    pith_infer_set(c, 1, PITH_I64, x->rank, dims);
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    pith_kernel_fn *fn;
+    state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->global = is_global(c->node);
+    pith_str name = c->node->op_type;
+    if (s->global) name = (pith_str){ name.data + 6, name.size - 6 };
+    bool max = pith_str_is(name, "MaxPool"), lp = pith_str_is(name, "LpPool");
+    s->p = lp ? pith_node_int(c->node, "p", 2) : max ? 0 : pith_node_int(c->node, "count_include_pad", 0) != 0;
+    if (lp && s->p < 1) return pith_op_fail(c, "attribute p is %lld", (long long)s->p);
+    PITH_TRY(pith_prepare_kernel(c, max ? "pool_max" : lp ? "pool_lp" : "pool_mean", pith_compute_dtype(c->in[0]->dtype), &fn));
+    s->fn = (pith_pool_fn *)fn;
+    c->state = s;
+    return PITH_OK;
+}
+
+static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    (void)state_;
+    (void)threads;
+    *bytes = 0;
+    return pith_widen_scratch(c, 0, bytes);
+}
+
+typedef struct job {
+    const pith_run *r;
+    pith_window w;
+    int64_t in, out, channels, per_part;
+    size_t size;
+} job;
+
+static void run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const state *s = j->r->state;
+    (void)worker;
+    int64_t first = (int64_t)part * j->per_part, last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
+    int64_t *indices = j->r->out_count > 1 && j->r->out[1] ? j->r->out[1]->data : NULL;
+    bool columns_first = pith_node_int(j->r->node, "storage_order", 0) != 0 && j->w.rank == 2;
+    for (int64_t c = first; c < last; c++) {
+        int64_t *own = indices ? indices + c * j->out : NULL;
+        s->fn((char *)j->r->out[0]->data + (size_t)(c * j->out) * j->size, own,
+              (const char *)j->r->in[0]->data + (size_t)(c * j->in) * j->size, &j->w, s->p);
+        for (int64_t i = 0; own && i < j->out; i++) {
+            if (columns_first) own[i] = own[i] % j->w.in[1] * j->w.in[0] + own[i] / j->w.in[1];
+            own[i] += c * j->in;
+        }
+    }
+}
+
+static pith_status run_plain(pith_run *r) {
+    const state *s = r->state;
+    const pith_tensor *x = r->in[0], *y = r->out[0];
+    job j = { .r = r, .channels = x->dims[0] * x->dims[1], .size = pith_element_size(x->dtype) };
+    if (!pith_tensor_count(y)) return PITH_OK;
+    if (s->global) {
+        j.w.rank = 1; /* all places are one row */
+        j.w.in[0] = j.w.kernel[0] = pith_window_count(x->dims + 2, x->rank - 2);
+        j.w.out[0] = j.w.stride[0] = j.w.dilation[0] = 1;
+    } else {
+        PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, NULL, r->err));
+        pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
+    }
+    j.in = pith_window_count(j.w.in, j.w.rank);
+    j.out = pith_window_count(j.w.out, j.w.rank);
+    j.per_part = pith_run_chunk(r, j.channels, j.out * pith_window_count(j.w.kernel, j.w.rank), 8192);
+    pith_run_parallel(r, run_part, &j, (size_t)((j.channels + j.per_part - 1) / j.per_part));
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+
+#define POOL(symbol, outputs)                                                                                 \
+    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = 1, .min_inputs = 1, .max_inputs = 1, \
+                                       .max_outputs = outputs, .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+POOL(AveragePool, 1)
+POOL(GlobalAveragePool, 1)
+POOL(GlobalLpPool, 1)
+POOL(GlobalMaxPool, 1)
+POOL(LpPool, 1)
+POOL(MaxPool, 2)
