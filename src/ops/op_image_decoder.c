@@ -66,7 +66,7 @@ static uint8_t luma(const uint8_t rgb[3]) { return (uint8_t)((rgb[0] * 19595u + 
 static pith_status run(pith_run *r) {
     const pith_tensor *in = r->in[0];
     const uint8_t *data = in->data;
-    picture p;
+    picture p = { 0 };
     if (in->bytes > 2 && data[0] == 'B' && data[1] == 'M') PITH_TRY(read_bmp(&p, data, in->bytes, r->err));
     else if (in->bytes > 2 && data[0] == 'P' && (data[1] == '5' || data[1] == '6')) PITH_TRY(read_pnm(&p, data, in->bytes, r->err));
     else return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "only BMP and PNM pictures are supported");
