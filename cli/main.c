@@ -5,12 +5,11 @@
 
 #include "cli/cli.h"
 
-extern const command command_embed, command_similarity, command_tokenize, command_run,
+extern const command command_embed, command_similarity, command_tokenize, command_detokenize, command_run,
     command_verify, command_inspect;
 
-static const command *const commands[] = { &command_embed,      &command_similarity, &command_tokenize,
-                                           &command_run,        &command_verify,
-                                           &command_inspect };
+static const command *const commands[] = { &command_embed, &command_similarity, &command_tokenize, &command_detokenize,
+                                           &command_run,   &command_verify,     &command_inspect };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static int help(FILE *out) {
