@@ -4,16 +4,21 @@
 
 #include "text/pipeline.h"
 
-/* The pair (left, right) becomes id. The lower rank goes first, then the one further left. */
+/* The pair of symbols becomes id. The lower rank goes first, then the one further left. */
 typedef struct pith_merge {
-    int32_t left, right, id; /* left < 0: an empty slot of the table */
+    uint64_t pair; /* left << 32 | right; UINT64_MAX: an empty slot of the table */
+    int32_t id;
     uint32_t rank;
 } pith_merge;
 
+static inline uint64_t pith_pair(int32_t left, int32_t right) {
+    return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+}
+
 typedef struct pith_merges {
-    const pith_merge *slots; /* open addressing */
-    uint32_t slot_count;
-    uint32_t rank_count;
+    const pith_merge *slots; /* open addressing, a power of two, at most half full */
+    uint32_t mask;
+    int shift; /* 64 minus the bits of mask */
     uint64_t seed;
 } pith_merges;
 
@@ -21,20 +26,16 @@ typedef struct pith_merges {
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, uint64_t seed,
                               pith_arena *arena, pith_error *err);
 
-static inline uint32_t pith_merges_home(const pith_merges *table, int32_t left, int32_t right) {
-    uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) ^ table->seed;
-    hash *= 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
-    return (uint32_t)((hash >> 32) * table->slot_count >> 32);
+static inline uint32_t pith_merges_home(const pith_merges *table, uint64_t pair) {
+    return (uint32_t)((pair ^ table->seed) * 0x9E3779B97F4A7C15u >> table->shift);
 }
 
 /* NULL: the pair does not merge. */
-static inline const pith_merge *pith_merges_find(const pith_merges *table, int32_t left, int32_t right) {
-    for (uint32_t i = pith_merges_home(table, left, right);;) {
+static inline const pith_merge *pith_merges_find(const pith_merges *table, uint64_t pair) {
+    for (uint32_t i = pith_merges_home(table, pair);; i = (i + 1) & table->mask) {
         const pith_merge *slot = &table->slots[i];
-        if (slot->left == left && slot->right == right) return slot;
-        if (slot->left < 0) return NULL;
-        if (++i == table->slot_count) i = 0;
+        if (slot->pair == pair) return slot;
+        if (slot->pair == UINT64_MAX) return NULL;
     }
 }
 
@@ -45,7 +46,7 @@ typedef struct pith_symbol {
 } pith_symbol;
 
 /* Merges until nothing merges and returns how many symbols are left, in place. O(n log n) whatever the merges. Uses
- * scratch slots 1 to 3 for long words. SIZE_MAX: out of memory, noted in the call. */
+ * scratch slots 1 and 2 for long words. SIZE_MAX: out of memory, noted in the call. */
 size_t pith_bpe_merge(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count);
 
 #endif

@@ -328,7 +328,7 @@ static pith_status build_merges(bpe *model, const source *s, pith_loader *loader
             return pith_fail(loader->err, PITH_ERR_FORMAT,
                              "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT "' is not in the vocabulary", i,
                              PITH_STR_ARG(left), PITH_STR_ARG(right));
-        merges[i] = (pith_merge){ left_id, right_id, id, (uint32_t)i };
+        merges[i] = (pith_merge){ pith_pair(left_id, right_id), id, (uint32_t)i };
     }
     return pith_merges_build(&model->merges, merges, s->merge_count, model->ids.seed, loader->arena, loader->err);
 }

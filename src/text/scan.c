@@ -1,7 +1,7 @@
 /* scan.c - one matcher for a family of expressions.
  *
  * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
- * A scanner says which form of each it has. Matching is leftmost-first as in a backtracking engine, but every form is
+ * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a backtracking engine, but every form is
  * written so that it looks at each character a bounded number of times. Character classes are those of Oniguruma 6.9.10
  * (Unicode 16): utf8proc's, and the characters that Unicode 16 brought. */
 #include "text/scan.h"
@@ -34,6 +34,9 @@ struct pith_scan {
     const char *tail;    /* characters that may follow them: [\r\n]* or [\r\n/]* */
     bool newlines;       /* \s*[\r\n]+ */
     bool skips_spaces;   /* white space matches nothing */
+    uint32_t run;        /* not 0: instead of all this, runs of at least so many white space characters … */
+    bool blank;          /* … which are all U+0020 */
+    bool breaks;         /* … or a single tab or newline */
 };
 
 /* Characters Unicode 16 added, by class. */
@@ -199,9 +202,29 @@ static const char *match_at(const pith_scan *scan, const char *p, const char *en
     return q == end || last == p ? q : last;
 }
 
+static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
+                     uint32_t *match_end) {
+    const char *p = text + at, *stop = text + end, *after;
+    while (p < stop) {
+        if (scan->blank && !(p = memchr(p, ' ', (size_t)(stop - p)))) return false;
+        const char *begin = p;
+        uint32_t count = 0;
+        for (; p < stop && (scan->blank ? *p == ' ' : class_at(p, &after) == SPACE); count++)
+            p = scan->blank ? p + 1 : after;
+        if (count >= scan->run || (count && scan->breaks && (*begin == '\t' || *begin == '\n' || *begin == '\r'))) {
+            *match_begin = (uint32_t)(begin - text);
+            *match_end = (uint32_t)(p - text);
+            return true;
+        }
+        if (!count) class_at(p, &p);
+    }
+    return false;
+}
+
 bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
                     uint32_t *match_end) {
     const char *p = text + at, *stop = NULL;
+    if (scan->run) return next_run(scan, text, at, end, match_begin, match_end);
     while (p < text + end && !(stop = match_at(scan, p, text + end))) pith_utf8_next(&p);
     if (!stop) return false;
     *match_begin = (uint32_t)(p - text);
@@ -211,13 +234,22 @@ bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32
 
 static const char *const clip_specials[] = { "<|startoftext|>", "<|endoftext|>", NULL };
 
-const pith_scan pith_scan_gpt2 = { NULL, EXACT, SPACE_LETTERS, UINT32_MAX, true, true, "", false, false };
-static const pith_scan cl100k = { NULL, ANY_CASE, OTHER_LETTERS, 3, false, true, "\r\n", true, false };
-static const pith_scan qwen2 = { NULL, ANY_CASE, OTHER_LETTERS, 1, false, true, "\r\n", true, false };
-static const pith_scan o200k = { NULL, ANY_CASE_AFTER_WORD, CASED, 3, false, true, "\r\n/", true, false };
-static const pith_scan tekken = { NULL, NO_CONTRACTION, CASED, 1, false, true, "\r\n/", true, false };
-static const pith_scan clip = { NULL, EXACT, LETTERS, 1, false, false, "", false, true };
-static const pith_scan clip_special = { clip_specials, EXACT, LETTERS, 1, false, false, "", false, true };
+const pith_scan pith_scan_gpt2 = { .contraction = EXACT, .word = SPACE_LETTERS, .digits = UINT32_MAX,
+                                   .space_number = true, .space_other = true, .tail = "" };
+static const pith_scan cl100k = { .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 3, .space_other = true,
+                                  .tail = "\r\n", .newlines = true };
+static const pith_scan qwen2 = { .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 1, .space_other = true,
+                                 .tail = "\r\n", .newlines = true };
+static const pith_scan o200k = { .contraction = ANY_CASE_AFTER_WORD, .word = CASED, .digits = 3, .space_other = true,
+                                 .tail = "\r\n/", .newlines = true };
+static const pith_scan tekken = { .contraction = NO_CONTRACTION, .word = CASED, .digits = 1, .space_other = true,
+                                  .tail = "\r\n/", .newlines = true };
+static const pith_scan clip = { .contraction = EXACT, .word = LETTERS, .digits = 1, .tail = "", .skips_spaces = true };
+static const pith_scan clip_special = { .specials = clip_specials, .contraction = EXACT, .word = LETTERS, .digits = 1,
+                                        .tail = "", .skips_spaces = true };
+static const pith_scan spaces = { .run = 1 };
+static const pith_scan many_blanks = { .run = 2, .blank = true };
+static const pith_scan many_spaces = { .run = 2, .breaks = true };
 
 #define START "[^\\r\\n\\p{L}\\p{N}]?"
 #define CAPITAL "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -240,6 +272,9 @@ const pith_scan *pith_scan_find(pith_str regex) {
           &o200k },
         { START CAPITAL "*" SMALL "+|" START CAPITAL "+" SMALL "*|\\p{N}|" END("\\r\\n/"), &tekken },
         { CLIP_END, &clip },
+        { "\\s+", &spaces },
+        { " {2,}", &many_blanks },
+        { "\\s{2,}|[\\n\\r\\t]", &many_spaces },
         { "<\\|startoftext\\|>|<\\|endoftext\\|>|" CLIP_END, &clip_special },
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

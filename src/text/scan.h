@@ -1,4 +1,4 @@
-/* scan.h - hand-written matchers for the regular expressions that byte-level vocabularies were trained with. */
+/* scan.h - hand-written matchers for the regular expressions that well-known tokenizers use. */
 #ifndef PITH_TEXT_SCAN_H
 #define PITH_TEXT_SCAN_H
 

@@ -1,13 +1,13 @@
 /* word_cache.h - the tokens of words seen before, for models whose tokens lie end to end.
  *
- * A direct-mapped table of 256 KiB in the call's scratch: a word has one place, a newer word takes it. Larger tables
- * leave L2, smaller ones miss more; doubling either way costs some percent. */
+ * A direct-mapped table of 512 KiB in the call's scratch: a word has one place, a newer word takes it. Larger tables
+ * leave L2, smaller ones miss more; doubling either way costs some percent. Longer words come back too seldom. */
 #ifndef PITH_TEXT_WORD_CACHE_H
 #define PITH_TEXT_WORD_CACHE_H
 
 #include "text/pipeline.h"
 
-enum { PITH_WORD_SLOT = 4, PITH_WORD_COUNT = 4096, PITH_WORD_BYTES = 22, PITH_WORD_TOKENS = 8 };
+enum { PITH_WORD_SLOT = 4, PITH_WORD_COUNT = 4096, PITH_WORD_BYTES = 46, PITH_WORD_TOKENS = 16 };
 
 typedef struct pith_word {
     uint8_t size, count; /* size 0: empty */
@@ -38,7 +38,8 @@ static inline pith_word *pith_word_place(pith_call *call, const char *bytes, siz
     size_t tail = size < 8 ? size : 8;
     uint64_t hash = pith_word_load(bytes, size) * 0x9E3779B97F4A7C15u;
     hash ^= (pith_word_load(bytes + size - tail, tail) + size) * 0xD6E8FEB86659FD93u;
-    if (size > 16) hash ^= pith_word_load(bytes + 8, 8) * 0xA0761D6478BD642Fu;
+    for (size_t i = 8; i + 8 < size; i += 8) hash = (hash ^ pith_word_load(bytes + i, 8)) * 0xA0761D6478BD642Fu;
+    hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15u;
     return words ? &words[hash >> 52] : NULL;
 }

@@ -1,6 +1,8 @@
 """Tokenizers with BPE and Unigram models, put together and trained as the well-known models' are."""
 import csv
 import functools
+import io
+import json
 import os
 import pathlib
 
@@ -16,6 +18,7 @@ O200K = (rf"{START}{CAPITAL}*{SMALL}+(?i:{CONTRACTIONS})?|{START}{CAPITAL}+{SMAL
          + END % "/")
 TEKKEN = rf"{START}{CAPITAL}*{SMALL}+|{START}{CAPITAL}+{SMALL}*|\p{{N}}|" + END % "/"
 DEEPSEEK = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+SMALL = False  # vocabularies of a few hundred tokens
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -27,7 +30,6 @@ def corpus():
         with open(name, encoding="utf-8", newline="") as f:
             lines += [cell for row in csv.reader(f) for cell in row[:2]]
     with open(DATA / "minilm" / "golden.jsonl", encoding="utf-8") as f:
-        import json
         lines += [json.loads(line)["text"] for line in f]
     return lines
 
@@ -38,6 +40,7 @@ def bpe(specials, normalizer=None, pre=None, decoder=None, post=None, size=3000,
         tokenizer.normalizer = normalizer
     if pre:
         tokenizer.pre_tokenizer = pre
+    size = min(size, len(specials) + len(alphabet) + 200) if SMALL else size
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=specials, initial_alphabet=alphabet, show_progress=False,
                                   **(train or {}))
     tokenizer.train_from_iterator(corpus(), trainer)
@@ -52,12 +55,13 @@ def unigram(specials, normalizer=None, pre=None, decoder=None, post=None, size=9
     if normalizer:
         tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre or pre_tokenizers.Metaspace()
+    size = 400 + len(specials) if SMALL else size
     trainer = trainers.UnigramTrainer(vocab_size=size, special_tokens=specials, unk_token=unk, show_progress=False)
     tokenizer.train_from_iterator(corpus(), trainer)
     tokenizer.decoder = decoder or decoders.Metaspace()
     if post:
         tokenizer.post_processor = post(tokenizer) if callable(post) else post
-    return tokenizer
+    return Tokenizer.from_str(tokenizer.to_str())  # scores as a file gives them: the last bit may differ
 
 
 def frame(tokenizer, single, pair, names):
@@ -72,15 +76,13 @@ def bert_frame(tokenizer):
 def charsmap():
     """The character map of SentencePiece's nmt_nfkc rule; None where that package is missing."""
     try:
-        import io
-
         import sentencepiece
         from sentencepiece import sentencepiece_model_pb2 as pb
     except ImportError:
         return None
     out = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus()[:2000]), model_writer=out, vocab_size=2000,
-                                             character_coverage=0.9995, hard_vocab_limit=False, minloglevel=2)
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus()[:2000]), model_writer=out, vocab_size=8000,
+                                             hard_vocab_limit=False, minloglevel=2)
     model = pb.ModelProto()
     model.ParseFromString(out.getvalue())
     return model.normalizer_spec.precompiled_charsmap
@@ -193,7 +195,7 @@ def kind_gemma():
 
 def kind_bpe_unk():
     """Unknown characters one by one, a prefix and a suffix."""
-    return bpe(["<unk>"], pre=pre_tokenizers.WhitespaceSplit() if False else pre_tokenizers.Split(" ", "removed"),
+    return bpe(["<unk>"], pre=pre_tokenizers.Split(" ", "removed"),
                decoder=decoders.BPEDecoder(), alphabet=[], size=1500, unk_token="<unk>", fuse_unk=False,
                continuing_subword_prefix="##", end_of_word_suffix="</w>",
                train={"continuing_subword_prefix": "##", "end_of_word_suffix": "</w>", "limit_alphabet": 60})
@@ -249,7 +251,6 @@ def kind_t5():
 
 def kind_unigram_bytes():
     """Byte fallback and the two other schemes of Metaspace."""
-    import json
     t = unigram(["<unk>"] + BYTES, pre=pre_tokenizers.Metaspace(prepend_scheme="first"))
     j = json.loads(t.to_str())
     j["model"]["byte_fallback"] = True

@@ -1,0 +1,353 @@
+/* test_models.c - small tokenizers of many kinds against stored ids, offsets and texts of Hugging Face tokenizers; text
+ * streams; files that lie; words that are long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "text/bpe.h"
+#include "text/tokenizer.h"
+#include "text/trie.h"
+
+typedef struct opened {
+    pith_arena arena;
+    pith_tokenizer *tokenizer;
+    pith_tokens tokens;
+    pith_error err;
+} opened;
+
+static pith_status open_json(opened *o, pith_str json) {
+    pith_arena_init(&o->arena, &pith_allocator_default);
+    o->err = (pith_error)PITH_ERROR_INIT;
+    o->tokens = (pith_tokens)PITH_TOKENS_INIT;
+    o->tokenizer = NULL;
+    return pith_tokenizer_load_json(&o->tokenizer, json, NULL, &o->arena, &o->err);
+}
+
+static void close_opened(opened *o) {
+    pith_tokens_free(&o->tokens);
+    if (o->tokenizer) pith_tokenizer_unload(o->tokenizer);
+    pith_arena_free(&o->arena);
+}
+
+static pith_status encode(opened *o, pith_str text) {
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    return pith_tokenizer_encode(&o->tokens, o->tokenizer, text, NULL, &options, &o->err);
+}
+
+/* The stream gives the same text, in pieces of whole characters. */
+static void check_stream(opened *o, pith_str wanted) {
+    pith_text_stream *stream;
+    char *all = malloc(wanted.size + 64);
+    size_t size = 0;
+    assert_int_equal(pith_text_stream_create(&stream, o->tokenizer, 0, &o->err), PITH_OK);
+    for (size_t i = 0; i <= o->tokens.count; i++) {
+        pith_str part;
+        if (i < o->tokens.count)
+            assert_int_equal(pith_text_stream_push(stream, &part, o->tokens.ids[i], &o->err), PITH_OK);
+        else
+            assert_int_equal(pith_text_stream_finish(stream, &part, &o->err), PITH_OK);
+        assert_int_equal(pith_utf8_valid_prefix(part.data, part.size), part.size);
+        assert_true(size + part.size <= wanted.size);
+        memcpy(all + size, part.data, part.size);
+        size += part.size;
+    }
+    assert_int_equal(size, wanted.size);
+    assert_memory_equal(all, wanted.data, size);
+    pith_text_stream_destroy(stream);
+    free(all);
+}
+
+static void check_decoded(opened *o, pith_str wanted, int skip, const char *name) {
+    char *text;
+    size_t size;
+    assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err), PITH_OK);
+    if (!pith_str_eq((pith_str){ text, size }, wanted))
+        fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text, PITH_STR_ARG(wanted));
+    pith_text_free(o->tokenizer, text);
+}
+
+static void check_line(opened *o, pith_json *j, const char *name) {
+    pith_str key, text = { "", 0 };
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        size_t n = 0;
+        if (pith_str_is(key, "text")) {
+            text = pith_json_string(j);
+            assert_int_equal(encode(o, text), PITH_OK);
+        } else if (pith_str_is(key, "ids")) {
+            for (pith_json_array(j); pith_json_next_item(j); n++) {
+                int64_t id = pith_json_int(j);
+                if (n >= o->tokens.count || o->tokens.ids[n] != id)
+                    fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n, PITH_STR_ARG(text), (long long)id);
+            }
+            assert_int_equal(n, o->tokens.count);
+        } else if (pith_str_is(key, "offsets")) {
+            for (pith_json_array(j); pith_json_next_item(j); n++) {
+                pith_json_array(j);
+                pith_json_next_item(j);
+                int64_t begin = pith_json_int(j);
+                pith_json_next_item(j);
+                int64_t end = pith_json_int(j);
+                pith_json_next_item(j);
+                if (o->tokens.begin[n] != begin || o->tokens.end[n] != end)
+                    fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT "\": %u to %u instead of %lld to %lld", name, n,
+                             PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n], (long long)begin, (long long)end);
+            }
+        } else {
+            pith_str wanted = pith_json_string(j);
+            bool skip = pith_str_is(key, "skipped");
+            check_decoded(o, wanted, skip, name);
+            if (!skip) check_stream(o, wanted);
+        }
+    }
+    assert_false(j->failed);
+}
+
+static void test_stored_cases(void **state) {
+    static const char *const names[] = {
+        "albert",  "bpe_unk", "clip",  "gemma",         "gpt2_prefix_space",       "llama2",
+        "llama3",  "o200k",   "roberta", "unigram_bytes", "split_contiguous_invert", "split_merged_with_next",
+        "xlm_roberta",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[1024];
+        pith_file json, lines;
+        opened o;
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, names[i]);
+        assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
+        if (open_json(&o, (pith_str){ (const char *)json.data, json.size })) fail_msg("%s: %s", names[i], o.err.message);
+        pith_file_close(&json);
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s.jsonl", PITH_TEST_DATA, names[i]);
+        assert_int_equal(pith_file_open(&lines, path, false, &pith_allocator_default, &o.err), PITH_OK);
+        size_t count = 0;
+        for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end; p = stop + 1, count++) {
+            pith_arena scratch;
+            pith_arena_init(&scratch, &pith_allocator_default);
+            pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
+            stop = memchr(p, '\n', (size_t)(end - p));
+            pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, names[i], &scratch, &o.err);
+            check_line(&o, j, names[i]);
+            pith_arena_free(&scratch);
+        }
+        assert_true(count > 30);
+        pith_file_close(&lines);
+        close_opened(&o);
+    }
+}
+
+#define BPE(vocab, merges, rest) "{\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" rest "}}"
+
+static void refused(const char *json, const char *part) {
+    opened o;
+    pith_status status = open_json(&o, pith_str_of(json));
+    if (!status) fail_msg("accepted: %s", json);
+    if (!strstr(o.err.message, part)) fail_msg("\"%s\" does not say \"%s\"", o.err.message, part);
+    close_opened(&o);
+}
+
+static void test_hostile_files(void **state) {
+    (void)state;
+    refused(BPE("\"a\":0,\"b\":1,\"ab\":2", "\"a b\",\"a b\"", ""), "repeats merges[0]");
+    refused(BPE("\"a\":0,\"b\":1", "\"a b\"", ""), "merges[0]: 'a' + 'b' is not in the vocabulary");
+    refused(BPE("\"a\":0,\"\":1", "[\"a\",\"\"]", ""), "empty side");
+    refused(BPE("\"a\":0", "\"a  a\"", ""), "not two tokens");
+    refused(BPE("\"a\":0", "[\"a\"]", ""), "not two tokens");
+    refused(BPE("\"a\":4294967295", "", ""), "id 4294967295 of 'a'");
+    refused(BPE("\"a\":-1", "", ""), "id -1 of 'a'");
+    refused("{\"model\":{\"type\":\"BPE\",\"merges\":[]}}", "no vocab");
+    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",-1.5]]}}", "unk_id 1 is outside");
+    refused("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\"]]}}", "not a piece and its score");
+#define WITH(kind, step) "{\"" kind "\":" step ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1]]}}"
+    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"A===\"}"), "charsmap");
+    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"/////w==\"}"), "impossible size");
+    refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}"), "not UTF-8");
+#define SPLIT(regex) WITH("pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}")
+    refused(SPLIT("(a"), "missing closing parenthesis");
+    refused(SPLIT("[a&&b]"), "intersection");
+    refused(SPLIT("[a[b]]"), "a set in a set");
+    refused(SPLIT("a{1,2}+"), "an interval followed by +");
+    refused(WITH("pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"), "not one character");
+}
+
+static void test_regex_is_bounded(void **state) {
+    (void)state;
+    opened o;
+    char text[65];
+    memset(text, 'a', sizeof text - 1);
+    text[64] = 0;
+    assert_int_equal(open_json(&o, PITH_STR(SPLIT("(a|aa)+(a|aa)+(a|aa)+[bc]"))), PITH_OK);
+    assert_int_equal(encode(&o, pith_str_of("abab")), PITH_OK);
+    assert_int_equal(encode(&o, pith_str_of(text)), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(o.err.message, "too many steps"));
+    assert_int_equal(encode(&o, pith_str_of("aab")), PITH_OK);
+    close_opened(&o);
+}
+
+static void test_missing_unknown(void **state) {
+    (void)state;
+    opened o;
+    assert_int_equal(open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":null,\"vocab\":[[\"a\",-1]]}}")), 0);
+    assert_int_equal(encode(&o, PITH_STR("aa")), PITH_OK);
+    assert_int_equal(o.tokens.count, 2);
+    assert_int_equal(encode(&o, PITH_STR("ab")), PITH_ERR_ARGUMENT);
+    close_opened(&o);
+    assert_int_equal(open_json(&o, PITH_STR(BPE("\"a\":0", "", ",\"unk_token\":\"<unk>\""))), PITH_OK);
+    assert_int_equal(encode(&o, PITH_STR("ab")), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(o.err.message, "'<unk>'"));
+    close_opened(&o);
+}
+
+/* Equal scores: the path found first stays, which is the one whose last piece begins first. */
+static void test_unigram_ties(void **state) {
+    (void)state;
+    opened o;
+    assert_int_equal(open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"a\",-1],"
+                                            "[\"ab\",-1],[\"b\",-1],[\"bc\",-1],[\"c\",-1],[\"b\",-1.0]]}}")), PITH_OK);
+    assert_int_equal(encode(&o, PITH_STR("abc")), PITH_OK);
+    assert_int_equal(o.tokens.count, 2);
+    assert_int_equal(o.tokens.ids[0], 1);
+    assert_int_equal(o.tokens.ids[1], 4);
+    assert_int_equal(encode(&o, PITH_STR("b")), PITH_OK);
+    assert_int_equal(o.tokens.ids[0], 6); /* the later of two equal pieces */
+    close_opened(&o);
+}
+
+/* Merging by the book: the lowest rank, then the leftmost. */
+static size_t merge_slowly(const pith_merge *merges, size_t merge_count, pith_symbol *symbols, size_t count) {
+    for (;;) {
+        size_t best = merge_count, at = 0;
+        for (size_t i = 0; i + 1 < count; i++)
+            for (size_t m = 0; m < best; m++)
+                if (merges[m].pair == pith_pair(symbols[i].id, symbols[i + 1].id)) {
+                    best = m;
+                    at = i;
+                }
+        if (best == merge_count) return count;
+        symbols[at].id = merges[best].id;
+        symbols[at].size += symbols[at + 1].size;
+        memmove(symbols + at + 1, symbols + at + 2, (count - at - 2) * sizeof *symbols);
+        count--;
+    }
+}
+
+static void test_merging_against_the_book(void **state) {
+    (void)state;
+    enum { LETTERS = 3, MERGES = 40, LONGEST = 90 };
+    pith_arena arena;
+    pith_error err;
+    pith_call call = { .allocator = &pith_allocator_default };
+    unsigned random = 1;
+    for (int round = 0; round < 300; round++) {
+        pith_merge merges[MERGES];
+        pith_merges table;
+        size_t merge_count = 0;
+        int32_t ids = LETTERS;
+        pith_arena_init(&arena, &pith_allocator_default);
+        /* Merges in any order: some come before the one that makes their parts. */
+        while (merge_count < MERGES) {
+            random = random * 1664525u + 1013904223u;
+            int32_t left = (int32_t)((random >> 8) % (unsigned)(ids + 2)), right = (int32_t)((random >> 20) % (unsigned)ids);
+            bool known = false;
+            for (size_t m = 0; m < merge_count; m++) known |= merges[m].pair == pith_pair(left, right);
+            if (known) continue;
+            merges[merge_count++] = (pith_merge){ pith_pair(left, right), ids++, 0 };
+        }
+        assert_int_equal(pith_merges_build(&table, merges, merge_count, 12345, &arena, &err), PITH_OK);
+        pith_symbol fast[LONGEST], slow[LONGEST];
+        size_t count = 1 + (size_t)round % LONGEST;
+        for (size_t i = 0; i < count; i++) {
+            random = random * 1664525u + 1013904223u;
+            fast[i] = slow[i] = (pith_symbol){ (int32_t)(random >> 24) % LETTERS, 1 };
+        }
+        size_t n = pith_bpe_merge(&table, &call, fast, count);
+        assert_int_equal(n, merge_slowly(merges, merge_count, slow, count));
+        assert_memory_equal(fast, slow, n * sizeof *fast);
+        pith_arena_free(&arena);
+    }
+    for (int i = 0; i < PITH_SCRATCH_SLOTS; i++)
+        if (call.scratch[i].data) pith_memory_free(call.allocator, call.scratch[i].data);
+}
+
+static void test_trie(void **state) {
+    (void)state;
+    enum { KEYS = 3000 };
+    static char text[KEYS][6];
+    pith_str keys[KEYS];
+    pith_arena arena, scratch;
+    pith_trie trie;
+    pith_error err;
+    unsigned random = 7;
+    pith_arena_init(&arena, &pith_allocator_default);
+    pith_arena_init(&scratch, &pith_allocator_default);
+    for (size_t i = 0; i < KEYS; i++) {
+        for (int k = 0; k < 6; k++) {
+            random = random * 1664525u + 1013904223u;
+            text[i][k] = (char)(random >> 28 ? random >> 26 : 0);
+        }
+        keys[i] = (pith_str){ text[i], 1 + i % 6 };
+    }
+    assert_int_equal(pith_trie_build(&trie, keys, KEYS, &arena, &scratch, &err), PITH_OK);
+    for (size_t i = 0; i < KEYS; i++) {
+        uint32_t found = pith_trie_get(&trie, keys[i]);
+        assert_true(found < KEYS && found >= i && pith_str_eq(keys[found], keys[i]));
+        char absent[7];
+        memcpy(absent, keys[i].data, keys[i].size);
+        absent[keys[i].size] = (char)200;
+        assert_int_equal(pith_trie_get(&trie, (pith_str){ absent, keys[i].size + 1 }), PITH_TRIE_NONE);
+    }
+    pith_arena_free(&scratch);
+    pith_arena_free(&arena);
+}
+
+/* One word of a megabyte is done in about the time of as much ordinary text; twice as long takes about twice. */
+static void test_long_words(void **state) {
+    (void)state;
+    static const char *const files[] = { "llama3", "xlm_roberta" }, *const units[] = { "a", "e\xCC\x81", "\xF0\x9F\x98\x80", "ab" };
+    enum { SIZE = 1 << 18 };
+    char *text = malloc(2 * SIZE);
+    for (size_t f = 0; f < 2; f++) {
+        char path[1024];
+        pith_file json;
+        opened o;
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, files[f]);
+        assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
+        assert_int_equal(open_json(&o, (pith_str){ (const char *)json.data, json.size }), PITH_OK);
+        for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
+            size_t unit = strlen(units[u]);
+            double best[2] = { 1e9, 1e9 };
+            for (size_t i = 0; i < 2 * SIZE; i++) text[i] = units[u][i % unit];
+            for (int round = 0; round < 5; round++)
+                for (int twice = 0; twice < 2; twice++) {
+                    size_t size = (size_t)SIZE << twice;
+                    clock_t begin = clock();
+                    assert_int_equal(encode(&o, (pith_str){ text, size - size % unit }), PITH_OK);
+                    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+                    if (seconds < best[twice]) best[twice] = seconds;
+                }
+            assert_true(best[1] < 3.2 * best[0] + 0.01);
+        }
+        close_opened(&o);
+        pith_file_close(&json);
+    }
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stored_cases),     cmocka_unit_test(test_hostile_files),
+        cmocka_unit_test(test_regex_is_bounded), cmocka_unit_test(test_missing_unknown),
+        cmocka_unit_test(test_unigram_ties),     cmocka_unit_test(test_merging_against_the_book),
+        cmocka_unit_test(test_trie),             cmocka_unit_test(test_long_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
