@@ -1,5 +1,5 @@
-/* backend.h - where a step runs. The executor knows only this struct; the CPU is its first user (backend_cpu.c), others are
- * separately loaded libraries. All functions take the backend's own context; errors name the step. */
+/* backend.h - where a step runs. The executor knows only this struct; the CPU is its first user (backend_cpu.c), others
+ * are separately loaded libraries. All functions take the backend's own context; errors name the step. */
 #ifndef PITH_BACKEND_BACKEND_H
 #define PITH_BACKEND_BACKEND_H
 

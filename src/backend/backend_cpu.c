@@ -42,6 +42,14 @@ static pith_status finish(void *context, pith_error *err) {
 }
 
 const pith_backend pith_backend_cpu = {
-    .name = "cpu", .open = open_cpu, .close = close_cpu, .supports = supports, .prepare = prepare, .alloc = alloc,
-    .free = release, .copy = copy, .run = run, .finish = finish,
+    .name = "cpu",
+    .open = open_cpu,
+    .close = close_cpu,
+    .supports = supports,
+    .prepare = prepare,
+    .alloc = alloc,
+    .free = release,
+    .copy = copy,
+    .run = run,
+    .finish = finish,
 };

@@ -19,9 +19,9 @@ typedef struct binder {
     pith_binding *binding;
     const pith_bind *how;
     const pith_plan *plan;
-    pith_type *types;  /* by value id */
-    uint32_t *slot_of; /* by value id */
-    uint32_t *end;     /* by value id: last step that needs its memory, views counted; UINT32_MAX: nobody */
+    pith_type *types;            /* by value id */
+    uint32_t *slot_of;           /* by value id */
+    uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: nobody */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
     pith_slot *slots;
     size_t slot_count, slot_capacity, alias_capacity;
@@ -49,7 +49,8 @@ pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const 
     if (!pith_dtype_bytes(type->dtype, pith_dims_count(type->dims, type->rank), &bytes)) {
         char text[256];
         return fail_place(pith_fail(err, PITH_ERR_RUN, "an output of shape %s is too large",
-                                    pith_dims_text(type->dims, type->rank, text, sizeof text)), step, err);
+                                    pith_dims_text(type->dims, type->rank, text, sizeof text)),
+                          step, err);
     }
     *tensor = (pith_tensor){ .bytes = bytes, .dtype = type->dtype, .rank = type->rank };
     for (int i = 0; i < type->rank; i++) tensor->dims[i] = type->dims[i];
@@ -61,37 +62,43 @@ pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
     for (int i = 0; i < step->out_count; i++) {
         int loaded = step->out[i] ? step->out[i]->type.dtype : PITH_UNDEFINED;
         if (loaded && loaded != PITH_NONE && c->out[i].dtype && c->out[i].dtype != loaded) {
-            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(c->out[i].dtype),
-                                        pith_dtype_name(loaded)), step, c->err);
+            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d became %s, not %s", i,
+                                        pith_dtype_name(c->out[i].dtype), pith_dtype_name(loaded)),
+                              step, c->err);
         }
     }
     return PITH_OK;
 }
 
-static pith_status out_of_memory(const binder *k) { return pith_fail_memory(k->err, k->plan->graph->value_count * sizeof(pith_type)); }
+static pith_status out_of_memory(const binder *k) {
+    return pith_fail_memory(k->err, k->plan->graph->value_count * sizeof(pith_type));
+}
 
 /* ---- ports ---- */
 
 static pith_status check_port(const pith_value *value, const pith_tensor *tensor, pith_error *err) {
     const pith_type *type = &value->type;
     if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s, the model takes %s", PITH_STR_ARG(value->name),
-                         pith_dtype_name(tensor->dtype), pith_dtype_name(type->dtype));
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s, the model takes %s",
+                         PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype), pith_dtype_name(type->dtype));
     }
     if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
     char text[256];
     size_t bytes;
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name), tensor->rank);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name),
+                         tensor->rank);
     }
-    if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes) || bytes > tensor->bytes ||
-        (bytes && !tensor->data)) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' of %s %s does not lie in %zu bytes", PITH_STR_ARG(value->name),
-                         pith_dtype_name(tensor->dtype), pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), tensor->bytes);
+    if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes) ||
+        bytes > tensor->bytes || (bytes && !tensor->data)) {
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' of %s %s does not lie in %zu bytes",
+                         PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype),
+                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), tensor->bytes);
     }
     if (type->rank >= 0 && type->rank != tensor->rank) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s, the model takes rank %d", PITH_STR_ARG(value->name),
-                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), type->rank);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s, the model takes rank %d",
+                         PITH_STR_ARG(value->name), pith_dims_text(tensor->dims, tensor->rank, text, sizeof text),
+                         type->rank);
     }
     return PITH_OK;
 }
@@ -105,8 +112,10 @@ static pith_status fail_size(const binder *k, const pith_value *value, int axis,
     pith_dim_text(k->plan->graph->dims, dim, text, sizeof text);
     pith_dim_text(NULL, wanted, number, sizeof number);
     if (symbol >= 0 && owner && owner[symbol]) {
-        return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '"
-                         PITH_STR_FMT "' makes %s %s", PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
+        return pith_fail(k->err, PITH_ERR_ARGUMENT,
+                         "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
+                         "' makes %s %s",
+                         PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
     }
     return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
                      PITH_STR_ARG(value->name), size, axis, number, text);
@@ -119,7 +128,9 @@ static pith_status check_sizes(binder *k, const pith_value *const *owner) {
         if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
         for (int i = 0; i < value->type.rank; i++) {
             pith_dim wanted = pith_dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
-            if (wanted != PITH_DIM_UNKNOWN && wanted != tensor->dims[i]) return fail_size(k, value, i, tensor->dims[i], wanted, owner);
+            if (wanted != PITH_DIM_UNKNOWN && wanted != tensor->dims[i]) {
+                return fail_size(k, value, i, tensor->dims[i], wanted, owner);
+            }
         }
     }
     return PITH_OK;
@@ -162,7 +173,8 @@ static pith_status bind_ports(binder *k) {
         if (value->type.data) continue;
         if (!tensor->dtype) {
             if (value->kind == PITH_VALUE_CAPTURE) continue;
-            return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing", PITH_STR_ARG(value->name));
+            return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing",
+                             PITH_STR_ARG(value->name));
         }
         PITH_TRY(check_port(value, tensor, k->err));
         b->tensors[value->id] = *tensor;
@@ -193,11 +205,14 @@ static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const
     for (int64_t i = 0; i < count; i++) {
         pith_dim item = pith_dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
         if (item == PITH_DIM_UNKNOWN) {
-            return pith_fail(k->err, PITH_ERR_RUN, "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
+            return pith_fail(k->err, PITH_ERR_RUN,
+                             "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
                              PITH_STR_ARG(k->plan->graph->values[id]->name));
         }
-        if (dtype == PITH_I64) ((int64_t *)t->data)[i] = item;
-        else ((int32_t *)t->data)[i] = (int32_t)item;
+        if (dtype == PITH_I64)
+            ((int64_t *)t->data)[i] = item;
+        else
+            ((int32_t *)t->data)[i] = (int32_t)item;
     }
     pith_type_of_tensor(&k->types[id], t);
     return PITH_OK;
@@ -228,7 +243,9 @@ static bool has_elems(const pith_type *type) {
 /* ---- places ---- */
 
 static pith_status add_slot(binder *k, size_t bytes, uint32_t begin, uint32_t end, uint32_t *index) {
-    if (!pith_arena_grow(k->how->scratch, (void **)&k->slots, k->slot_count, &k->slot_capacity, sizeof *k->slots)) return out_of_memory(k);
+    if (!pith_arena_grow(k->how->scratch, (void **)&k->slots, k->slot_count, &k->slot_capacity, sizeof *k->slots)) {
+        return out_of_memory(k);
+    }
     *index = (uint32_t)k->slot_count;
     k->slots[k->slot_count++] = (pith_slot){ .bytes = bytes, .begin = begin, .end = end };
     return PITH_OK;
@@ -274,7 +291,8 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     if (!to || !from) return PITH_OK;
     uint32_t from_id = step->in[0]->id, id = step->out[0]->id;
     if (from->bytes < to->bytes) {
-        return fail_place(pith_fail(k->err, PITH_ERR_RUN, "a view of %zu bytes on %zu bytes", to->bytes, from->bytes), step, k->err);
+        return fail_place(pith_fail(k->err, PITH_ERR_RUN, "a view of %zu bytes on %zu bytes", to->bytes, from->bytes),
+                          step, k->err);
     }
     k->slot_of[id] = k->slot_of[from_id];
     k->port_of[id] = k->port_of[from_id];
@@ -282,7 +300,9 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     to->data = from->data;
     if (k->port_of[id]) {
         pith_binding *b = k->binding;
-        if (!pith_arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity, sizeof *b->aliases)) return out_of_memory(k);
+        if (!pith_arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity, sizeof *b->aliases)) {
+            return out_of_memory(k);
+        }
         b->aliases[b->alias_count++] = (struct pith_alias){ to, k->port_of[id] };
     } else {
         k->types[id].data = to;
@@ -316,8 +336,15 @@ static bool can_run_now(const binder *k, const pith_step *step, const pith_bound
 static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bound) {
     pith_arena *arena = &k->binding->arena;
     bind_exec exec = { { .threads = 1, .isa = k->plan->isa, .loop_limit = 1, .alloc = bind_alloc }, arena };
-    pith_run run = { .node = step->node, .state = step->state, .in = bound->in, .out = bound->out, .in_count = step->in_count,
-                     .out_count = step->out_count, .exec = &exec.exec, .plan = step, .err = k->err };
+    pith_run run = { .node = step->node,
+                     .state = step->state,
+                     .in = bound->in,
+                     .out = bound->out,
+                     .in_count = step->in_count,
+                     .out_count = step->out_count,
+                     .exec = &exec.exec,
+                     .plan = step,
+                     .err = k->err };
     run.scratch = pith_arena_alloc64(k->how->scratch, bound->scratch_bytes);
     if (!run.scratch) return out_of_memory(k);
     for (int i = 0; i < step->out_count; i++) {
@@ -348,7 +375,8 @@ static void set_late(binder *k, const pith_step *step, pith_bound_step *bound) {
     }
 }
 
-static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index, pith_infer *c) {
+static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index,
+                               pith_infer *c) {
     const pith_op *op = step->node->op;
     bool elems = true, wanted = false;
     for (int i = 0; i < step->out_count; i++) {
@@ -364,7 +392,9 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     if (elems) {
         for (int i = 0; i < step->out_count; i++) {
             const pith_type *type = &k->out[i];
-            if (bound->out[i]) PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims, type->elems));
+            if (bound->out[i]) {
+                PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims, type->elems));
+            }
         }
         return PITH_OK;
     }
@@ -401,8 +431,13 @@ static pith_status bind_step(binder *k, uint32_t index) {
         bound->out[i] = value && k->plan->last_use[value->id] != UINT32_MAX ? &b->tensors[value->id] : NULL;
     }
     bool late = wanted_late(k, step);
-    pith_infer c = { .node = step->node, .in = k->in, .out = k->out, .in_count = step->in_count, .out_count = step->out_count,
-                     .arena = k->how->scratch, .err = k->err };
+    pith_infer c = { .node = step->node,
+                     .in = k->in,
+                     .out = k->out,
+                     .in_count = step->in_count,
+                     .out_count = step->out_count,
+                     .arena = k->how->scratch,
+                     .err = k->err };
     if (!late) PITH_TRY(pith_step_infer(step, &c));
     for (int i = 0; i < step->out_count && !late; i++) late = bound->out[i] && !pith_type_is_plain(&k->out[i]);
     if (!late) return settle_step(k, step, bound, index, &c);
@@ -415,7 +450,10 @@ static void find_ends(binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->graph->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
         const pith_step *step = &k->plan->steps[i];
-        if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] || !step->out[0]) continue;
+        if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] ||
+            !step->out[0]) {
+            continue;
+        }
         uint32_t shown = k->end[step->out[0]->id], *own = &k->end[step->in[0]->id];
         if (shown != UINT32_MAX && (*own == UINT32_MAX || *own < shown)) *own = shown;
     }
@@ -424,7 +462,9 @@ static void find_ends(binder *k) {
 static pith_status place_all(binder *k) {
     pith_binding *b = k->binding;
     size_t values = k->plan->graph->value_count;
-    if (pith_slots_place(k->slots, k->slot_count, k->plan->step_count, &b->buffer_bytes, k->how->scratch)) return out_of_memory(k);
+    if (pith_slots_place(k->slots, k->slot_count, k->plan->step_count, &b->buffer_bytes, k->how->scratch)) {
+        return out_of_memory(k);
+    }
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
     b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
@@ -453,7 +493,9 @@ pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
     k.port_of = pith_arena_array(how->scratch, values, sizeof *k.port_of);
     k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
     k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
-    if (!binding->tensors || !binding->steps || !k.types || !k.slot_of || !k.end || !k.port_of || !k.in || !k.out) return out_of_memory(&k);
+    if (!binding->tensors || !binding->steps || !k.types || !k.slot_of || !k.end || !k.port_of || !k.in || !k.out) {
+        return out_of_memory(&k);
+    }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);
     find_ends(&k);
     PITH_TRY(bind_ports(&k));

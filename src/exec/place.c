@@ -42,8 +42,10 @@ static void give(space *s, size_t offset, size_t bytes) {
     size_t low = 0, high = s->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (s->blocks[middle].offset < offset) low = middle + 1;
-        else high = middle;
+        if (s->blocks[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
     bool before = low > 0 && s->blocks[low - 1].offset + s->blocks[low - 1].bytes == offset;
     bool after = low < s->count && offset + bytes == s->blocks[low].offset;
@@ -63,12 +65,15 @@ static void give(space *s, size_t offset, size_t bytes) {
 
 pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_t *total, pith_arena *scratch) {
     space s = { .blocks = pith_arena_array(scratch, count + 1, sizeof *s.blocks) };
-    size_t *first = pith_arena_array(scratch, steps + 1, sizeof *first); /* slots that end at a step: 1 + index, a chain */
+    /* Slots that end at a step, a chain of 1 + index. */
+    size_t *first = pith_arena_array(scratch, steps + 1, sizeof *first);
     size_t *next = pith_arena_array(scratch, count, sizeof *next);
     if (!s.blocks || !first || !next) return PITH_ERR_MEMORY;
     size_t at = 0;
     for (size_t step = 0; step < steps; step++) {
-        for (size_t i = step ? first[step - 1] : 0; i; i = next[i - 1]) give(&s, slots[i - 1].offset, slots[i - 1].bytes);
+        for (size_t i = step ? first[step - 1] : 0; i; i = next[i - 1]) {
+            give(&s, slots[i - 1].offset, slots[i - 1].bytes);
+        }
         for (; at < count && slots[at].begin == step; at++) {
             if (pith_add_overflows(slots[at].bytes, 63, &slots[at].bytes)) return PITH_ERR_MEMORY;
             slots[at].bytes &= ~(size_t)63;

@@ -1,10 +1,10 @@
 /* session.c - runs of a plan: find or make the binding for these sizes, set addresses, go through the steps.
  *
- * All bindings of an executor share one buffer, as large as the largest needed so far (under a memory limit, as large as
- * needed now). What is only known while running
- * lies in the late arena; after a run that needed several chunks it is made one chunk, so that a steady state asks the
- * allocator for nothing. A subgraph runs in an executor of its own, kept by the binding of the step that owns it, with
- * the outer values it uses as further inputs; all executors of one tree share one account of bytes held. */
+ * All bindings of an executor share one buffer, as large as the largest needed so far (under a memory limit, as large
+ * as needed now). What is only known while running lies in the late arena; after a run that needed several chunks it is
+ * made one chunk, so that a steady state asks the allocator for nothing. A subgraph runs in an executor of its own,
+ * kept by the binding of the step that owns it, with the outer values it uses as further inputs; all executors of one
+ * tree share one account of bytes held. */
 #include "exec/session.h"
 
 #include <time.h>
@@ -37,15 +37,15 @@ struct pith_executor {
     void *backend_context;
     account own, *account; /* account: of the root */
     pith_arena arena, scratch, late;
-    size_t late_counted;   /* of late, in the account */
+    size_t late_counted; /* of late, in the account */
     void *buffer;
     size_t buffer_bytes;
     pith_binding *bindings[MAX_BINDINGS];
     size_t binding_count;
     uint64_t clock;
-    pith_tensor *given;    /* ports of a subgraph, put together by its owner's executor */
-    pith_tensor *ports;    /* of this run, aligned */
-    const pith_type **in;  /* for late steps: in points into types */
+    pith_tensor *given;   /* ports of a subgraph, put together by its owner's executor */
+    pith_tensor *ports;   /* of this run, aligned */
+    const pith_type **in; /* for late steps: in points into types */
     pith_type *types, *out;
 };
 
@@ -100,8 +100,8 @@ static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *er
     e->buffer = NULL;
     e->buffer_bytes = 0;
     if (limit && (pith_add_overflows(e->account->held, bytes, &wanted) || wanted > limit)) {
-        return pith_fail(err, PITH_ERR_MEMORY, "activations want %zu bytes, the memory limit is %zu with %zu in use", bytes, limit,
-                         e->account->held);
+        return pith_fail(err, PITH_ERR_MEMORY, "activations want %zu bytes, the memory limit is %zu with %zu in use",
+                         bytes, limit, e->account->held);
     }
     e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
     if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: activations want %zu bytes", bytes);
@@ -130,8 +130,9 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
     e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
     e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
-    pith_status status = e->given && e->ports && e->in && e->types && e->out ? plan->backend->open(&e->backend_context, &e->allocator, err)
-                                                                : pith_fail_memory(err, plan->widest_in * sizeof *e->types);
+    bool complete = e->given && e->ports && e->in && e->types && e->out;
+    pith_status status = complete ? plan->backend->open(&e->backend_context, &e->allocator, err)
+                                  : pith_fail_memory(err, plan->widest_in * sizeof *e->types);
     if (status) {
         pith_arena_free(&e->arena);
         pith_memory_free(allocator, e);
@@ -156,7 +157,9 @@ static void end_child(pith_executor *e, pith_child *child) {
 
 static void end_children(pith_executor *e, pith_binding *b) {
     for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
-        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++) end_child(e, b->steps[i].children[s]);
+        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++) {
+            end_child(e, b->steps[i].children[s]);
+        }
 }
 
 void pith_executor_destroy(pith_executor *e) {
@@ -179,7 +182,8 @@ void pith_executor_destroy(pith_executor *e) {
 
 static bool same_port(const pith_tensor *a, const pith_tensor *b) {
     return a->dtype == b->dtype && a->rank == b->rank && a->bytes >= b->bytes &&
-           (a->dtype == PITH_SEQUENCE || a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+           (a->dtype == PITH_SEQUENCE || a->rank <= 0 ||
+            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }
 
 static pith_binding *find_binding(pith_executor *e, int threads) {
@@ -219,8 +223,13 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
     if (!b) {
         b = take_binding(e);
         if (!b) return pith_fail_memory(err, sizeof(pith_binding));
-        pith_bind how = { .plan = e->plan, .backend_context = e->backend_context, .ports = e->ports,
-                          .outer_symbols = e->outer_symbols, .threads = threads, .scratch = &e->scratch, .err = err };
+        pith_bind how = { .plan = e->plan,
+                          .backend_context = e->backend_context,
+                          .ports = e->ports,
+                          .outer_symbols = e->outer_symbols,
+                          .threads = threads,
+                          .scratch = &e->scratch,
+                          .err = err };
         pith_arena_reset(&e->scratch);
         pith_status status = pith_binding_make(b, &how);
         if (status) {
@@ -244,8 +253,10 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
         const pith_tensor *fixed = value->type.data;
         if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
             if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || memcmp(t->data, fixed->data, fixed->bytes)) {
-                return pith_fail(err, PITH_ERR_UNSUPPORTED, "input '" PITH_STR_FMT "' has a default, which the plan was made for; "
-                                 "it cannot be fed another value", PITH_STR_ARG(value->name));
+                return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                                 "input '" PITH_STR_FMT "' has a default, which the plan was made for; "
+                                 "it cannot be fed another value",
+                                 PITH_STR_ARG(value->name));
             }
         }
         size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
@@ -294,7 +305,8 @@ static void count_outputs(pith_executor *e, pith_child *child) {
     if (e->account->held > e->account->peak) e->account->peak = e->account->held;
 }
 
-static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count, pith_error *err) {
+static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count,
+                                pith_error *err) {
     pith_arena *arena = &child->outputs[child->turn ^= 1];
     pith_status status = PITH_OK;
     pith_arena_reset(arena);
@@ -313,7 +325,9 @@ static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char
     const pith_step *step = &r->executor->plan->steps[r->step];
     size_t which = 0;
     while (which < step->subplan_count && !pith_str_is(step->subplans[which].attribute, attribute)) which++;
-    if (which == step->subplan_count) return pith_fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
+    if (which == step->subplan_count) {
+        return pith_fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
+    }
     const pith_plan *plan = step->subplans[which].plan;
     if (input_count != plan->graph->input_count || output_count != plan->graph->output_count) {
         return pith_fail(run->err, PITH_ERR_FORMAT, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
@@ -339,17 +353,24 @@ static pith_status check_late(const pith_step *step, const pith_run *run) {
         int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
         if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d got no shape", i);
         if (loaded && loaded != PITH_NONE && now != loaded) {
-            return pith_fail(run->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(now), pith_dtype_name(loaded));
+            return pith_fail(run->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(now),
+                             pith_dtype_name(loaded));
         }
     }
     return PITH_OK;
 }
 
-/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be run. */
+/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be
+ * run. */
 static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_run *run, bool *view) {
     const pith_op *op = step->node->op;
-    pith_infer c = { .node = step->node, .in = e->in, .out = e->out, .in_count = step->in_count, .out_count = step->out_count,
-                     .arena = &e->late, .err = run->err };
+    pith_infer c = { .node = step->node,
+                     .in = e->in,
+                     .out = e->out,
+                     .in_count = step->in_count,
+                     .out_count = step->out_count,
+                     .arena = &e->late,
+                     .err = run->err };
     for (int i = 0; i < step->in_count; i++) {
         const pith_tensor *t = run->in[i];
         e->in[i] = NULL;
@@ -397,8 +418,15 @@ static uint64_t now_ns(void) {
 
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
-    pith_run run = { .node = step->node, .state = step->state, .in = bound->in, .out = bound->out, .in_count = step->in_count,
-                     .out_count = step->out_count, .scratch = (char *)e->buffer + bound->scratch, .exec = &r->exec, .plan = step,
+    pith_run run = { .node = step->node,
+                     .state = step->state,
+                     .in = bound->in,
+                     .out = bound->out,
+                     .in_count = step->in_count,
+                     .out_count = step->out_count,
+                     .scratch = (char *)e->buffer + bound->scratch,
+                     .exec = &r->exec,
+                     .plan = step,
                      .err = err };
     bool view = false;
     uint64_t begin = e->options.trace ? now_ns() : 0;
@@ -407,7 +435,8 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
         pith_status status = step->backend->run(e->backend_context, &run);
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
-        if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+        if (status == PITH_ERR_CANCELLED) return status;
+        if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
     if (e->options.trace) {
         pith_trace_event event = { .step = step, .begin_ns = begin, .end_ns = now_ns(), .run = &run };
@@ -426,9 +455,14 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     PITH_TRY(reserve_buffer(e, b->buffer_bytes, err));
     limit_late(e);
     set_addresses(e, b);
-    running r = { .exec = { .threads = threads, .isa = e->plan->isa, .cancel = cancel, .loop_limit = e->options.loop_limit,
-                            .alloc = run_alloc, .subgraph = run_subgraph },
-                  .executor = e, .binding = b };
+    running r = { .exec = { .threads = threads,
+                            .isa = e->plan->isa,
+                            .cancel = cancel,
+                            .loop_limit = e->options.loop_limit,
+                            .alloc = run_alloc,
+                            .subgraph = run_subgraph },
+                  .executor = e,
+                  .binding = b };
     for (r.step = 0; r.step < e->plan->step_count; r.step++) {
         if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         const pith_bound_step *bound = &b->steps[r.step];

@@ -31,8 +31,8 @@ pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan
                                  pith_error *err);
 void pith_executor_destroy(pith_executor *executor);
 
-/* inputs in the order of the plan's graph inputs (those with a default may be missing: dtype PITH_UNDEFINED). outputs in
- * graph order; valid until the next run. An input whose shape contradicts another's through a shared symbol is an
+/* inputs in the order of the plan's graph inputs (those with a default may be missing: dtype PITH_UNDEFINED). outputs
+ * in graph order; valid until the next run. An input whose shape contradicts another's through a shared symbol is an
  * error naming both. */
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err);

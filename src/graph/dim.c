@@ -1,9 +1,9 @@
 /* dim.c - interned size expressions in one normal form.
  *
  * An expression is a polynomial with integer coefficients over atoms: symbols, and those quotients, minima and maxima
- * that did not simplify. Terms are sorted and the factors of a term are sorted, so equal polynomials are equal bytes and
- * get one handle. Symbols are sizes: never negative, and never zero where one is divided by. Degree, terms and total
- * size of an expression are bounded (a hostile file makes "unknown", not work); evaluation is then bounded too.
+ * that did not simplify. Terms are sorted and the factors of a term are sorted, so equal polynomials are equal bytes
+ * and get one handle. Symbols are sizes: never negative, and never zero where one is divided by. Degree, terms and
+ * total size of an expression are bounded (a hostile file makes "unknown", not work); evaluation is then bounded too.
  * The table is written at load by one thread and only read afterwards. */
 #include "graph/dim.h"
 
@@ -71,7 +71,9 @@ pith_status pith_dims_create(pith_dims **dims, pith_arena *arena) {
 
 static pith_dim handle_of(size_t index) { return INT64_MIN + 1 + (int64_t)index; }
 
-static const expr *expr_of(const pith_dims *dims, pith_dim d) { return &dims->exprs[(uint64_t)d - (uint64_t)INT64_MIN - 1]; }
+static const expr *expr_of(const pith_dims *dims, pith_dim d) {
+    return &dims->exprs[(uint64_t)d - (uint64_t)INT64_MIN - 1];
+}
 
 static bool is_symbolic(pith_dim d) { return d <= PITH_DIM_LIMIT && d != PITH_DIM_UNKNOWN; }
 
@@ -104,7 +106,9 @@ static bool poly_add_term(poly *p, const term *t) {
     uint32_t i = 0;
     while (i < p->count && term_order(&p->terms[i], t) < 0) i++;
     if (i < p->count && term_order(&p->terms[i], t) == 0) {
-        if (pith_add_overflows(p->terms[i].coef, t->coef, &p->terms[i].coef) || !coef_fits(p->terms[i].coef)) return false;
+        if (pith_add_overflows(p->terms[i].coef, t->coef, &p->terms[i].coef) || !coef_fits(p->terms[i].coef)) {
+            return false;
+        }
         if (p->terms[i].coef == 0) memmove(&p->terms[i], &p->terms[i + 1], (--p->count - i) * sizeof(term));
         return true;
     }
@@ -134,8 +138,10 @@ static bool term_div(const term *a, const term *b, term *out) {
     r.coef = a->coef / b->coef;
     uint32_t j = 0;
     for (uint32_t i = 0; i < a->count; i++) {
-        if (j < b->count && a->factors[i] == b->factors[j]) j++;
-        else r.factors[r.count++] = a->factors[i];
+        if (j < b->count && a->factors[i] == b->factors[j])
+            j++;
+        else
+            r.factors[r.count++] = a->factors[i];
     }
     if (j < b->count) return false;
     *out = r;
@@ -157,7 +163,9 @@ static bool poly_div(const poly *a, const poly *b, poly *quotient) {
     quotient->count = 0;
     for (int steps = 0; rest.count; steps++) {
         term t;
-        if (steps == MAX_TERMS || !term_div(&rest.terms[0], &b->terms[0], &t) || !poly_add_term(quotient, &t)) return false;
+        if (steps == MAX_TERMS || !term_div(&rest.terms[0], &b->terms[0], &t) || !poly_add_term(quotient, &t)) {
+            return false;
+        }
         t.coef = -t.coef;
         if (!poly_add(&rest, b, &t)) return false;
     }
@@ -180,7 +188,8 @@ static pith_dim intern(pith_dims *dims, const poly *p) {
     }
     if (size > MAX_SIZE || dims->expr_count >= MAX_EXPRS) return PITH_DIM_UNKNOWN;
     term *terms = pith_arena_alloc(dims->arena, key.size);
-    if (!terms || !pith_arena_grow(dims->arena, (void **)&dims->exprs, dims->expr_count, &dims->expr_capacity, sizeof(expr))) {
+    if (!terms ||
+        !pith_arena_grow(dims->arena, (void **)&dims->exprs, dims->expr_count, &dims->expr_capacity, sizeof(expr))) {
         return PITH_DIM_UNKNOWN;
     }
     memcpy(terms, p->terms, key.size);
@@ -194,7 +203,9 @@ static pith_dim intern(pith_dims *dims, const poly *p) {
 
 static bool add_atom(pith_dims *dims, const atom *a, uint32_t *index) {
     if (dims->atom_count >= MAX_EXPRS) return false;
-    if (!pith_arena_grow(dims->arena, (void **)&dims->atoms, dims->atom_count, &dims->atom_capacity, sizeof(atom))) return false;
+    if (!pith_arena_grow(dims->arena, (void **)&dims->atoms, dims->atom_count, &dims->atom_capacity, sizeof(atom))) {
+        return false;
+    }
     dims->atoms[dims->atom_count] = *a;
     *index = (uint32_t)dims->atom_count++;
     return true;
@@ -224,8 +235,10 @@ static bool poly_lower_bound(const pith_dims *dims, const poly *p, int64_t *boun
     *bound = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         const term *t = &p->terms[i];
-        if (t->count == 0) *bound = t->coef;
-        else if (t->coef < 0) return false;
+        if (t->count == 0)
+            *bound = t->coef;
+        else if (t->coef < 0)
+            return false;
         for (uint32_t f = 0; f < t->count; f++)
             if (dims->atoms[t->factors[f]].negative) return false;
     }
@@ -254,7 +267,9 @@ static pith_dim make_atom(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim 
         *stored = key;
         made.key = stored;
         bytes.data = (const char *)stored;
-        if (!add_atom(dims, &made, &index) || !pith_map_put(&dims->atom_map, bytes, index, NULL)) return PITH_DIM_UNKNOWN;
+        if (!add_atom(dims, &made, &index) || !pith_map_put(&dims->atom_map, bytes, index, NULL)) {
+            return PITH_DIM_UNKNOWN;
+        }
     }
     return atom_dim(dims, index);
 }
@@ -270,9 +285,15 @@ static pith_dim floor_div_numbers(pith_dim a, pith_dim b) {
 static pith_dim apply_numbers(pith_dim_op op, pith_dim a, pith_dim b) {
     pith_dim r = PITH_DIM_UNKNOWN;
     switch (op) {
-    case PITH_DIM_ADD: if (pith_add_overflows(a, b, &r)) return PITH_DIM_UNKNOWN; break;
-    case PITH_DIM_SUB: if (__builtin_sub_overflow(a, b, &r)) return PITH_DIM_UNKNOWN; break;
-    case PITH_DIM_MUL: if (pith_mul_overflows(a, b, &r)) return PITH_DIM_UNKNOWN; break;
+    case PITH_DIM_ADD:
+        if (pith_add_overflows(a, b, &r)) return PITH_DIM_UNKNOWN;
+        break;
+    case PITH_DIM_SUB:
+        if (__builtin_sub_overflow(a, b, &r)) return PITH_DIM_UNKNOWN;
+        break;
+    case PITH_DIM_MUL:
+        if (pith_mul_overflows(a, b, &r)) return PITH_DIM_UNKNOWN;
+        break;
     case PITH_DIM_FLOOR_DIV: r = floor_div_numbers(a, b); break;
     case PITH_DIM_CEIL_DIV:
         r = floor_div_numbers(a, b);
@@ -314,7 +335,9 @@ static pith_dim floor_div_by_number(pith_dims *dims, const poly *p, int64_t n) {
         if (rest.terms[i].coef) reduced.terms[reduced.count++] = rest.terms[i];
     }
     pith_dim quotient = intern(dims, &reduced);
-    if (common != n && quotient != PITH_DIM_UNKNOWN) quotient = make_atom(dims, PITH_DIM_FLOOR_DIV, quotient, n / common);
+    if (common != n && quotient != PITH_DIM_UNKNOWN) {
+        quotient = make_atom(dims, PITH_DIM_FLOOR_DIV, quotient, n / common);
+    }
     return pith_dim_apply(dims, PITH_DIM_ADD, intern(dims, &out), quotient);
 }
 
@@ -343,13 +366,13 @@ static pith_dim choose(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) 
     poly_of(dims, a, &p);
     poly_of(dims, b, &q);
     difference = p;
-    if (far_above(dims, a, b) ||
-        (poly_add(&difference, &q, &(term){ .coef = -1 }) && poly_lower_bound(dims, &difference, &bound) && bound >= 0)) {
+    if (far_above(dims, a, b) || (poly_add(&difference, &q, &(term){ .coef = -1 }) &&
+                                  poly_lower_bound(dims, &difference, &bound) && bound >= 0)) {
         return op == PITH_DIM_MAX ? a : b;
     }
     difference = q;
-    if (far_above(dims, b, a) ||
-        (poly_add(&difference, &p, &(term){ .coef = -1 }) && poly_lower_bound(dims, &difference, &bound) && bound >= 0)) {
+    if (far_above(dims, b, a) || (poly_add(&difference, &p, &(term){ .coef = -1 }) &&
+                                  poly_lower_bound(dims, &difference, &bound) && bound >= 0)) {
         return op == PITH_DIM_MAX ? b : a;
     }
     return a < b ? make_atom(dims, op, a, b) : make_atom(dims, op, b, a);
@@ -391,7 +414,8 @@ pith_str pith_dims_symbol_name(const pith_dims *dims, int32_t index) { return di
 int32_t pith_dim_symbol_index(const pith_dims *dims, pith_dim d) {
     if (!is_symbolic(d)) return -1;
     const expr *e = expr_of(dims, d);
-    return e->count == 1 && e->terms[0].coef == 1 && e->terms[0].count == 1 ? dims->atoms[e->terms[0].factors[0]].symbol : -1;
+    if (e->count != 1 || e->terms[0].coef != 1 || e->terms[0].count != 1) return -1;
+    return dims->atoms[e->terms[0].factors[0]].symbol;
 }
 
 bool pith_dim_solve(const pith_dims *dims, pith_dim d, int64_t value, int32_t *symbol, int64_t *size) {
@@ -401,7 +425,9 @@ bool pith_dim_solve(const pith_dims *dims, pith_dim d, int64_t value, int32_t *s
     if (t->count != 1 || e->count > 2 || (e->count == 2 && e->terms[1].count)) return false;
     *symbol = dims->atoms[t->factors[0]].symbol;
     int64_t constant = e->count == 2 ? e->terms[1].coef : 0, rest;
-    if (*symbol < 0 || __builtin_sub_overflow(value, constant, &rest) || rest <= PITH_DIM_LIMIT || rest % t->coef) return false;
+    if (*symbol < 0 || __builtin_sub_overflow(value, constant, &rest) || rest <= PITH_DIM_LIMIT || rest % t->coef) {
+        return false;
+    }
     *size = rest / t->coef;
     return *size >= 0;
 }
@@ -446,8 +472,10 @@ static void put(writer *w, const char *format, ...) {
 static void put_dim(writer *w, const pith_dims *dims, pith_dim d);
 
 static void put_atom(writer *w, const pith_dims *dims, const atom *a) {
-    static const char *const names[] = { [PITH_DIM_FLOOR_DIV] = "floor_div", [PITH_DIM_CEIL_DIV] = "ceil_div",
-                                         [PITH_DIM_MIN] = "min", [PITH_DIM_MAX] = "max" };
+    static const char *const names[] = { [PITH_DIM_FLOOR_DIV] = "floor_div",
+                                         [PITH_DIM_CEIL_DIV] = "ceil_div",
+                                         [PITH_DIM_MIN] = "min",
+                                         [PITH_DIM_MAX] = "max" };
     if (a->symbol >= 0) {
         put(w, PITH_STR_FMT, PITH_STR_ARG(a->name));
         return;
@@ -476,8 +504,10 @@ static void put_dim(writer *w, const pith_dims *dims, pith_dim d) {
             put(w, coef < 0 ? " - " : " + ");
             if (coef < 0) coef = -coef;
         }
-        if (t->count == 0 || (coef != 1 && coef != -1)) put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
-        else if (coef == -1) put(w, "-");
+        if (t->count == 0 || (coef != 1 && coef != -1))
+            put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
+        else if (coef == -1)
+            put(w, "-");
         for (uint32_t f = 0; f < t->count; f++) {
             if (f) put(w, "*");
             put_atom(w, dims, &dims->atoms[t->factors[f]]);

@@ -1,9 +1,9 @@
 /* dim.h - sizes that may be symbolic.
  *
- * A pith_dim is an int64. Ordinary values stand for themselves (elements of shape tensors may be negative); values below
- * PITH_DIM_LIMIT are handles of interned expressions over symbols ("batch", "sequence * 12"). Equal handles are equal
- * sizes; PITH_DIM_UNKNOWN equals nothing, not even itself. With concrete operands the functions only compute, so the
- * same shape rules serve at load (symbolic) and at bind (concrete, dims may then be NULL). */
+ * A pith_dim is an int64. Ordinary values stand for themselves (elements of shape tensors may be negative); values
+ * below PITH_DIM_LIMIT are handles of interned expressions over symbols ("batch", "sequence * 12"). Equal handles are
+ * equal sizes; PITH_DIM_UNKNOWN equals nothing, not even itself. With concrete operands the functions only compute, so
+ * the same shape rules serve at load (symbolic) and at bind (concrete, dims may then be NULL). */
 #ifndef PITH_GRAPH_DIM_H
 #define PITH_GRAPH_DIM_H
 

@@ -1,5 +1,5 @@
-/* dump.c - graphs as text, a line a node, and as Graphviz DOT. Names come from files: what could break a line or a quoted
- * string is written as \xNN. */
+/* dump.c - graphs as text, a line a node, and as Graphviz DOT. Names come from files: what could break a line or a
+ * quoted string is written as \xNN. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,15 +25,20 @@ static void put(const out *o, const char *format, ...) {
 static void put_str(const out *o, pith_str s) {
     for (size_t i = 0; i < s.size; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7F) put(o, "\\x%02X", c);
-        else o->sink(o->context, &s.data[i], 1);
+        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7F)
+            put(o, "\\x%02X", c);
+        else
+            o->sink(o->context, &s.data[i], 1);
     }
 }
 
 static void put_value(const out *o, const pith_value *value) {
-    if (!value) put(o, "-");
-    else if (value->name.size) put_str(o, value->name);
-    else put(o, "%%%" PRIu32, value->id);
+    if (!value)
+        put(o, "-");
+    else if (value->name.size)
+        put_str(o, value->name);
+    else
+        put(o, "%%%" PRIu32, value->id);
 }
 
 static void put_type(const out *o, const pith_graph *graph, const pith_type *type) {

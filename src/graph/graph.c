@@ -150,7 +150,8 @@ static void unlink_node(pith_node *node) {
 }
 
 pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
-                               pith_value *const *inputs, int input_count, pith_value *const *outputs, int output_count) {
+                               pith_value *const *inputs, int input_count, pith_value *const *outputs,
+                               int output_count) {
     pith_node *node = pith_arena_array(graph->arena, 1, sizeof *node);
     if (!node) return NULL;
     node->domain = pith_str_of(domain);
@@ -230,7 +231,10 @@ size_t pith_graph_sweep(pith_graph *graph) {
 /* Depth first along producers, in the order the nodes had; the stack is the chain of nodes being visited. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err) {
     enum { NEW, OPEN, DONE };
-    typedef struct frame { pith_node *node; int input; } frame;
+    typedef struct frame {
+        pith_node *node;
+        int input;
+    } frame;
     pith_arena scratch;
     pith_arena_init(&scratch, graph->arena->allocator);
     frame *stack = pith_arena_array(&scratch, graph->node_count + 1, sizeof *stack);
@@ -260,8 +264,8 @@ pith_status pith_graph_sort(pith_graph *graph, pith_error *err) {
             if (!from || from->mark == DONE) continue;
             if (from->mark == OPEN) {
                 char place[256];
-                status = pith_fail(err, PITH_ERR_FORMAT, "%s: lies on a cycle",
-                                   pith_node_place(from, place, sizeof place));
+                status =
+                    pith_fail(err, PITH_ERR_FORMAT, "%s: lies on a cycle", pith_node_place(from, place, sizeof place));
                 goto out;
             }
             from->mark = OPEN;

@@ -147,13 +147,15 @@ pith_status pith_graph_create(pith_graph **graph, pith_arena *arena, pith_graph 
 pith_value *pith_graph_add_value(pith_graph *graph, pith_str name, pith_value_kind kind);
 /* A constant that owns nothing: tensor->data must live as long as the model. The struct is copied. */
 pith_value *pith_graph_add_const(pith_graph *graph, pith_str name, const pith_tensor *tensor);
-pith_value *pith_graph_add_i64s(pith_graph *graph, pith_str name, const int64_t *items, int64_t count); /* rank 1, copied */
-pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item);                           /* scalar */
+/* Of rank 1, copied; a scalar. */
+pith_value *pith_graph_add_i64s(pith_graph *graph, pith_str name, const int64_t *items, int64_t count);
+pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item);
 
 /* Inserts before `before` (NULL: at the end). inputs may hold NULLs; outputs are made new, unnamed, unless given.
  * op_type and domain must be literals or live as long as the model. */
 pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
-                               pith_value *const *inputs, int input_count, pith_value *const *outputs, int output_count);
+                               pith_value *const *inputs, int input_count, pith_value *const *outputs,
+                               int output_count);
 pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); /* keeps the user lists right */
 pith_status pith_node_set_input_count(pith_node *node, int count);             /* new ones are NULL */
 pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */
@@ -164,10 +166,10 @@ void pith_node_move_before(pith_node *node, pith_node *before);
 size_t pith_graph_sweep(pith_graph *graph);
 /* Sorts the nodes topologically, stable; a cycle is PITH_ERR_FORMAT naming a node on it. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
-/* Puts a copy of body's nodes in the place of node: inputs (body->input_count of them) and the node's captures stand for
- * the body's, the node's outputs are made by the copy. Attribute references are resolved from the node's attributes, then
- * from function's defaults (function may be NULL if body has none). The node is removed. An attribute without value, or
- * a missing input that is the body's output, is PITH_ERR_FORMAT. */
+/* Puts a copy of body's nodes in the place of node: inputs (body->input_count of them) and the node's captures stand
+ * for the body's, the node's outputs are made by the copy. Attribute references are resolved from the node's
+ * attributes, then from function's defaults (function may be NULL if body has none), and left out if neither has them.
+ * The node is removed. A missing input that is the body's output is PITH_ERR_FORMAT. */
 pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
                               const pith_function *function, pith_error *err);
 /* The invariants above. */

@@ -13,9 +13,13 @@ static bool owns(const pith_graph *graph, const pith_value *value) {
 
 static pith_status check_subgraph(const pith_node *node, const pith_graph *sub, pith_error *err) {
     if (sub->parent != node->graph) return fail_node(node, err, "a subgraph has another parent");
-    if (sub->capture_count != (size_t)node->capture_count) return fail_node(node, err, "captures of a subgraph do not fit");
+    if (sub->capture_count != (size_t)node->capture_count) {
+        return fail_node(node, err, "captures of a subgraph do not fit");
+    }
     for (size_t i = 0; i < sub->capture_count; i++)
-        if (!sub->captures[i] || sub->captures[i]->kind != PITH_VALUE_CAPTURE) return fail_node(node, err, "a capture is none");
+        if (!sub->captures[i] || sub->captures[i]->kind != PITH_VALUE_CAPTURE) {
+            return fail_node(node, err, "a capture is none");
+        }
     pith_status status = pith_graph_check(sub, err);
     char place[256];
     return status ? pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
@@ -42,7 +46,9 @@ static pith_status check_node(const pith_graph *graph, pith_node *node, uint32_t
         const pith_value *value = node->outputs[i];
         if (!value) continue;
         if (!owns(graph, value)) return fail_node(node, err, "an output is a value of another graph");
-        if (value->producer != node || value->kind != PITH_VALUE_NODE) return fail_node(node, err, "an output has another producer");
+        if (value->producer != node || value->kind != PITH_VALUE_NODE) {
+            return fail_node(node, err, "an output has another producer");
+        }
     }
     for (size_t i = 0; i < node->attr_count; i++)
         if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(check_subgraph(node, node->attrs[i].graph, err));
@@ -56,7 +62,10 @@ static pith_status check_value(const pith_graph *graph, const pith_value *value,
         pith_use use = value->users[i];
         good = use.node->graph == graph && use.input < use.node->input_count && use.node->inputs[use.input] == value;
     }
-    if (!good) return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': user list is wrong", PITH_STR_ARG(value->name));
+    if (!good) {
+        return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': user list is wrong",
+                         PITH_STR_ARG(value->name));
+    }
     if (value->kind == PITH_VALUE_CONST && !value->type.data) {
         return pith_fail(err, PITH_ERR_FORMAT, "constant '" PITH_STR_FMT "' has no data", PITH_STR_ARG(value->name));
     }
@@ -70,9 +79,12 @@ static pith_status check(const pith_graph *graph, uint32_t *uses, uint32_t *outp
     if (nodes != graph->node_count) return pith_fail(err, PITH_ERR_FORMAT, "the number of nodes is wrong");
     for (size_t i = 0; i < graph->output_count; i++) {
         const pith_value *value = graph->outputs[i];
-        if (!value || !owns(graph, value)) return pith_fail(err, PITH_ERR_FORMAT, "output %zu is a value of another graph", i);
+        if (!value || !owns(graph, value)) {
+            return pith_fail(err, PITH_ERR_FORMAT, "output %zu is a value of another graph", i);
+        }
         if (value->kind == PITH_VALUE_NODE && !value->producer) {
-            return pith_fail(err, PITH_ERR_FORMAT, "output '" PITH_STR_FMT "': no node makes it", PITH_STR_ARG(value->name));
+            return pith_fail(err, PITH_ERR_FORMAT, "output '" PITH_STR_FMT "': no node makes it",
+                             PITH_STR_ARG(value->name));
         }
         outputs[value->id]++;
     }
@@ -80,7 +92,8 @@ static pith_status check(const pith_graph *graph, uint32_t *uses, uint32_t *outp
         const pith_value *value = graph->values[i];
         PITH_TRY(check_value(graph, value, uses[i], err));
         if ((uint32_t)value->output_uses != outputs[i]) {
-            return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': output count is wrong", PITH_STR_ARG(value->name));
+            return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': output count is wrong",
+                             PITH_STR_ARG(value->name));
         }
     }
     return PITH_OK;

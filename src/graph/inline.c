@@ -7,7 +7,7 @@
 
 typedef struct cloner {
     pith_arena *arena;
-    const pith_node *call;           /* whose attributes stand behind references; NULL: there are none */
+    const pith_node *call; /* whose attributes stand behind references; NULL: there are none */
     const pith_function *function;
     pith_error *err;
 } cloner;
@@ -89,7 +89,8 @@ static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *fro
     return PITH_OK;
 }
 
-static pith_status clone_list(cloner *c, pith_value ***out, pith_value *const *from, size_t count, pith_value *const *map) {
+static pith_status clone_list(cloner *c, pith_value ***out, pith_value *const *from, size_t count,
+                              pith_value *const *map) {
     *out = pith_arena_array(c->arena, count, sizeof **out);
     if (!*out) return out_of_memory(c);
     for (size_t i = 0; i < count; i++) (*out)[i] = map[from[i]->id];

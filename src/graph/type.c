@@ -22,22 +22,23 @@ void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims) {
 static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
     const char *at = tensor->data;
     switch (tensor->dtype) {
-#define ITEM(number, type)                                    \
-    case number: {                                            \
-        type x;                                               \
-        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);      \
-        *item = (int64_t)x;                                   \
-        return true;                                          \
+#define ITEM(number, type)                                                                                             \
+    case number: {                                                                                                     \
+        type x;                                                                                                        \
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);                                                               \
+        *item = (int64_t)x;                                                                                            \
+        return true;                                                                                                   \
     }
-    ITEM(PITH_I64, int64_t) ITEM(PITH_I32, int32_t) ITEM(PITH_I16, int16_t) ITEM(PITH_I8, int8_t)
-    ITEM(PITH_U32, uint32_t) ITEM(PITH_U16, uint16_t) ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
+        ITEM(PITH_I64, int64_t)
+        ITEM(PITH_I32, int32_t) ITEM(PITH_I16, int16_t) ITEM(PITH_I8, int8_t) ITEM(PITH_U32, uint32_t)
+            ITEM(PITH_U16, uint16_t) ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
 #undef ITEM
-    case PITH_U64: {
-        uint64_t x;
-        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
-        *item = x > INT64_MAX ? INT64_MAX : (int64_t)x;
-        return true;
-    }
+                case PITH_U64 : {
+            uint64_t x;
+            memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
+            *item = x > INT64_MAX ? INT64_MAX : (int64_t)x;
+            return true;
+        }
     default: return false;
     }
 }

@@ -9,7 +9,9 @@
 const pith_op *pith_op_find(pith_str domain, pith_str name) {
     if (pith_str_is(domain, "ai.onnx")) domain = PITH_STR("");
     for (size_t i = 0; i < pith_op_table_count; i++) {
-        if (pith_str_is(name, pith_op_table[i]->name) && pith_str_is(domain, pith_op_table[i]->domain)) return pith_op_table[i];
+        if (pith_str_is(name, pith_op_table[i]->name) && pith_str_is(domain, pith_op_table[i]->domain)) {
+            return pith_op_table[i];
+        }
     }
     return NULL;
 }
@@ -27,10 +29,14 @@ static const char *shape_text(const pith_dims *dims, const pith_type *type, char
 
 /* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */
 static bool broadcast_dim(pith_dim a, pith_dim b, pith_dim *out) {
-    if (a == 1 || b == 1) *out = a == 1 ? b : a;
-    else if (pith_dim_known(a) && pith_dim_known(b)) *out = a;
-    else if (pith_dim_known(a) || pith_dim_known(b)) *out = pith_dim_known(a) ? a : b;
-    else *out = pith_dim_equal(a, b) ? a : PITH_DIM_UNKNOWN;
+    if (a == 1 || b == 1)
+        *out = a == 1 ? b : a;
+    else if (pith_dim_known(a) && pith_dim_known(b))
+        *out = a;
+    else if (pith_dim_known(a) || pith_dim_known(b))
+        *out = pith_dim_known(a) ? a : b;
+    else
+        *out = pith_dim_equal(a, b) ? a : PITH_DIM_UNKNOWN;
     return !(pith_dim_known(a) && pith_dim_known(b) && a != b && a != 1 && b != 1);
 }
 
@@ -67,7 +73,9 @@ pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const i
     if (rank > PITH_MAX_RANK) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
     if (dtype == PITH_SEQUENCE || dtype == PITH_NONE) {
         int64_t items = dtype == PITH_SEQUENCE ? dims[0] : 0;
-        if (items < 0 || (uint64_t)items > SIZE_MAX / sizeof(pith_tensor)) return pith_op_fail(r, "sequence is too long");
+        if (items < 0 || (uint64_t)items > SIZE_MAX / sizeof(pith_tensor)) {
+            return pith_op_fail(r, "sequence is too long");
+        }
         bytes = (size_t)items * sizeof(pith_tensor);
     } else if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) {
         char text[256];
@@ -81,7 +89,8 @@ pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const i
     return PITH_OK;
 }
 
-pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context, pith_error *err) {
+pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context,
+                             pith_error *err) {
     pith_tensor made = *from;
     made.data = alloc(context, from->bytes);
     if (!made.data) return pith_fail_memory(err, from->bytes);

@@ -19,8 +19,8 @@
 
 enum {
     PITH_OP_ELEMENTWISE = 1u << 0, /* each output element depends on the broadcast input elements at its place only */
-    PITH_OP_IN_PLACE = 1u << 1,    /* output 0 may share the buffer of an input of the same bytes that dies here: input 0
-                                      (or input 1 as well if ELEMENTWISE and of the output's own shape) */
+    PITH_OP_IN_PLACE = 1u << 1,    /* output 0 may share the buffer of an input of the same bytes that dies here: input
+                                      0 (or input 1 as well if ELEMENTWISE and of the output's own shape) */
     PITH_OP_VIEW = 1u << 2,        /* output 0 is input 0's bytes under another shape; run is NULL, nothing is copied */
     PITH_OP_LATE = 1u << 3,        /* output shapes depend on contents: infer leaves dims unknown, run allocates */
     PITH_OP_RANDOM = 1u << 4,      /* not a function of its inputs: never folded or shared */
@@ -73,7 +73,7 @@ typedef struct pith_run {
     const pith_node *node;
     const void *state;
     const pith_tensor *const *in; /* NULL for an absent optional */
-    pith_tensor *const *out;      /* shape and data are set; NULL if nobody wants the output; LATE: shape unset, data NULL */
+    pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants the output */
     int in_count, out_count;
     void *scratch;                /* 64-byte aligned, scratch() bytes */
     pith_exec *exec;
@@ -134,7 +134,8 @@ pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const i
 /* *to = *from with contents of its own, items of sequences and characters of strings included. alloc gives 64-byte
  * aligned memory or NULL. */
 typedef void *pith_alloc_fn(void *context, size_t bytes);
-pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context, pith_error *err);
+pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context,
+                             pith_error *err);
 /* The same in memory of the run. */
 pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from);
 /* Runs the parts on the run's threads; worker numbers are below r->exec->threads. */

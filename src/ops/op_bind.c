@@ -1,5 +1,5 @@
-/* op_bind.c - giving every node its operator: model-local functions are put in place, older opsets are brought up to the
- * newest form, and what this build does not have is listed, all of it in one message.
+/* op_bind.c - giving every node its operator: model-local functions are put in place, older opsets are brought up to
+ * the newest form, and what this build does not have is listed, all of it in one message.
  *
  * A walk is in node order; a node that was replaced is followed by what replaced it. Functions may call each other but
  * not themselves, and their expansion is bounded, since a few lines of them can stand for billions of nodes. */
@@ -23,7 +23,10 @@ typedef struct binder {
     const pith_graph *root;
     uint8_t *function_state;
     size_t inlined, unsupported, listed;
-    struct { const pith_node *node; size_t count; } list[MAX_LISTED];
+    struct {
+        const pith_node *node;
+        size_t count;
+    } list[MAX_LISTED];
     pith_error *err;
 } binder;
 
@@ -95,13 +98,15 @@ static pith_status inline_call(binder *b, pith_node *node, const pith_function *
     }
     b->inlined += f->body->node_count + 1;
     if (b->inlined > MAX_INLINED) {
-        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes", place, MAX_INLINED);
+        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes", place,
+                         MAX_INLINED);
     }
     pith_value **inputs = pith_arena_array(&b->scratch, wanted, sizeof *inputs);
     if (!inputs) return pith_fail_memory(b->err, wanted * sizeof *inputs);
     for (size_t i = 0; i < given; i++) inputs[i] = node->inputs[i];
     pith_status status = pith_graph_inline(node, f->body, inputs, f, b->err);
-    return status ? pith_fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name)) : PITH_OK;
+    if (!status) return PITH_OK;
+    return pith_fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name));
 }
 
 /* ---- operators ---- */
@@ -110,7 +115,8 @@ static void note_unsupported(binder *b, const pith_node *node) {
     b->unsupported++;
     for (size_t i = 0; i < b->listed; i++) {
         const pith_node *seen = b->list[i].node;
-        if (pith_str_eq(seen->op_type, node->op_type) && pith_str_eq(seen->domain, node->domain) && seen->opset == node->opset) {
+        if (pith_str_eq(seen->op_type, node->op_type) && pith_str_eq(seen->domain, node->domain) &&
+            seen->opset == node->opset) {
             b->list[i].count++;
             return;
         }
@@ -128,11 +134,13 @@ static pith_status fail_unsupported(const binder *b) {
         const pith_node *node = b->list[i].node;
         char place[200], count[32] = "";
         if (b->list[i].count > 1) snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)",
-                                 i ? ", " : "", PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
-                                 PITH_STR_ARG(node->op_type), node->opset, pith_node_place(node, place, sizeof place), count);
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)",
+            i ? ", " : "", PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
+            PITH_STR_ARG(node->op_type), node->opset, pith_node_place(node, place, sizeof place), count);
     }
-    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators this build does not know: %s", b->unsupported, text);
+    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators this build does not know: %s",
+                     b->unsupported, text);
 }
 
 /* Calls upgrade until the node is new enough or replaced by others. */
@@ -164,7 +172,8 @@ static pith_status bind_op(binder *b, pith_node *node) {
         if (!node->graph) return PITH_OK;
     }
     char place[256];
-    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: upgrading does not end", pith_node_place(node, place, sizeof place));
+    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: upgrading does not end",
+                     pith_node_place(node, place, sizeof place));
 }
 
 static pith_status bind_graph(binder *b, pith_graph *graph) {
@@ -223,9 +232,10 @@ pith_status pith_op_bind_node(pith_node *node, pith_error *err) {
     char place[256];
     node->op = pith_op_find(node->domain, node->op_type);
     if (!node->op) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT,
-                         pith_node_place(node, place, sizeof place),
-                         PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
+        return pith_fail(
+            err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT,
+            pith_node_place(node, place, sizeof place),
+            PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
     }
     return node->opset < node->op->since && node->op->upgrade ? upgrade(node, node->op, err) : PITH_OK;
 }

@@ -23,7 +23,9 @@ static pith_status infer(pith_infer *c) {
 
 static pith_status run(pith_run *r) {
     const pith_tensor *condition = r->in[0];
-    if (condition->dtype != PITH_BOOL || pith_tensor_count(condition) != 1) return pith_op_fail(r, "the condition is not one bool");
+    if (condition->dtype != PITH_BOOL || pith_tensor_count(condition) != 1) {
+        return pith_op_fail(r, "the condition is not one bool");
+    }
     size_t count = (size_t)r->out_count;
     pith_tensor *made = r->exec->alloc(r->exec, count * sizeof *made);
     if (!made) return pith_fail_memory(r->err, count * sizeof *made);
@@ -34,5 +36,12 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_If = { .domain = "", .name = "If", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = -1,
-                             .flags = PITH_OP_LATE, .infer = infer, .run = run };
+const pith_op pith_op_If = { .domain = "",
+                             .name = "If",
+                             .since = 1,
+                             .min_inputs = 1,
+                             .max_inputs = 1,
+                             .max_outputs = -1,
+                             .flags = PITH_OP_LATE,
+                             .infer = infer,
+                             .run = run };

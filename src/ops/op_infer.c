@@ -1,8 +1,9 @@
 /* op_infer.c - types through a whole graph, by each operator's own infer.
  *
- * Inputs decide over declared shapes: every size of a graph input becomes a symbol. dim_param gives its name; a declared
- * number becomes the symbol "number@axis", shared by all inputs that have the same number at the same axis (ids and mask
- * of a static export), but not among vectors, where equal lengths mean little; anything else is "input[axis]". */
+ * Inputs decide over declared shapes: every size of a graph input becomes a symbol. dim_param gives its name; a
+ * declared number becomes the symbol "number@axis", shared by all inputs that have the same number at the same axis
+ * (ids and mask of a static export), but not among vectors, where equal lengths mean little; anything else is
+ * "input[axis]". */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -29,7 +30,8 @@ static void type_text(const pith_dims *dims, const pith_type *type, char *buffer
     size_t used = (size_t)snprintf(buffer, size, "%s[", pith_dtype_name(type->dtype));
     for (int i = 0; i < type->rank && used < size; i++) {
         char dim[64];
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", pith_dim_text(dims, type->dims[i], dim, sizeof dim));
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "",
+                                 pith_dim_text(dims, type->dims[i], dim, sizeof dim));
     }
     if (used < size) snprintf(buffer + used, size - used, "]");
 }
@@ -37,12 +39,15 @@ static void type_text(const pith_dims *dims, const pith_type *type, char *buffer
 static pith_status check_output(const pith_infer *c, int index) {
     const pith_type *type = &c->out[index];
     if (type->rank > PITH_MAX_RANK) {
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d, at most %d is supported", index, type->rank, PITH_MAX_RANK);
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d, at most %d is supported", index,
+                         type->rank, PITH_MAX_RANK);
     }
     bool concrete = type->rank >= 0, negative = false;
     for (int i = 0; i < type->rank; i++) {
-        if (!pith_dim_known(type->dims[i])) concrete = false;
-        else if (type->dims[i] < 0) negative = true;
+        if (!pith_dim_known(type->dims[i]))
+            concrete = false;
+        else if (type->dims[i] < 0)
+            negative = true;
     }
     size_t bytes;
     char text[256];
@@ -73,7 +78,8 @@ pith_status pith_op_infer_node(pith_infer *c) {
 
 /* ---- declared shapes ---- */
 
-static pith_status input_symbol(pith_graph *graph, const pith_value *value, int axis, int rank, pith_dim *dim, pith_error *err) {
+static pith_status input_symbol(pith_graph *graph, const pith_value *value, int axis, int rank, pith_dim *dim,
+                                pith_error *err) {
     char text[256];
     if (pith_dim_known(*dim) && rank >= 2) {
         snprintf(text, sizeof text, "%" PRId64 "@%d", *dim, axis);
@@ -106,7 +112,10 @@ static bool contradicts(const pith_type *declared, const pith_type *found) {
     if (declared->rank < 0 || found->rank < 0) return false;
     if (declared->rank != found->rank) return true;
     for (int i = 0; i < found->rank; i++) {
-        if (pith_dim_known(declared->dims[i]) && pith_dim_known(found->dims[i]) && declared->dims[i] != found->dims[i]) return true;
+        if (pith_dim_known(declared->dims[i]) && pith_dim_known(found->dims[i]) &&
+            declared->dims[i] != found->dims[i]) {
+            return true;
+        }
     }
     return false;
 }
@@ -117,10 +126,12 @@ static pith_status check_hint(const pith_graph *graph, pith_value *value, bool s
     type_text(graph->dims, value->hint, declared, sizeof declared);
     type_text(graph->dims, &value->type, found, sizeof found);
     if (strict) {
-        return pith_fail(err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is declared as %s but is %s", PITH_STR_ARG(value->name), declared, found);
+        return pith_fail(err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is declared as %s but is %s",
+                         PITH_STR_ARG(value->name), declared, found);
     }
     value->warned = true;
-    pith_log_write(graph->log, PITH_LOG_WARNING, "'" PITH_STR_FMT "' is declared as %s but is %s; the declaration is ignored",
+    pith_log_write(graph->log, PITH_LOG_WARNING,
+                   "'" PITH_STR_FMT "' is declared as %s but is %s; the declaration is ignored",
                    PITH_STR_ARG(value->name), declared, found);
     return PITH_OK;
 }
@@ -138,8 +149,15 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
     pith_type *out = pith_arena_array(scratch, widest_out, sizeof *out);
     if (!in || !out) return pith_fail_memory(err, widest_in * sizeof *in + widest_out * sizeof *out);
     for (pith_node *node = graph->first; node; node = node->next) {
-        pith_infer c = { .node = node, .dims = graph->dims, .in = in, .out = out, .in_count = node->input_count,
-                         .out_count = node->output_count, .arena = graph->arena, .err = err, .strict = strict };
+        pith_infer c = { .node = node,
+                         .dims = graph->dims,
+                         .in = in,
+                         .out = out,
+                         .in_count = node->input_count,
+                         .out_count = node->output_count,
+                         .arena = graph->arena,
+                         .err = err,
+                         .strict = strict };
         for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
         PITH_TRY(pith_op_infer_node(&c));
         for (int i = 0; i < node->output_count; i++) {
@@ -180,8 +198,10 @@ pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith
         }
         for (size_t i = 0; i < graph->capture_count; i++) {
             const pith_type *outer = c->in[c->in_count - c->node->capture_count + (int)i];
-            if (outer) graph->captures[i]->type = *outer;
-            else pith_type_init(&graph->captures[i]->type);
+            if (outer)
+                graph->captures[i]->type = *outer;
+            else
+                pith_type_init(&graph->captures[i]->type);
         }
         pith_status status = infer_graph(graph, c->strict, c->err);
         if (status) return pith_fail_at(c->err, status, "%s: ", attribute);

@@ -16,7 +16,8 @@ static pith_status counts(const pith_node *node, int *carried, int *stacked, pit
     if (!body) return pith_fail(err, PITH_ERR_FORMAT, "attribute 'body' is missing");
     if (body->input_count != (size_t)*carried + OWN || body->output_count < (size_t)*carried + 1 ||
         (size_t)node->output_count > body->output_count - 1 || *stacked < 0) {
-        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, which does not fit", body->input_count, body->output_count);
+        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, which does not fit",
+                         body->input_count, body->output_count);
     }
     *stacked = (int)body->output_count - 1 - *carried;
     return PITH_OK;
@@ -33,7 +34,8 @@ static pith_status infer(pith_infer *c) {
     int carried, stacked;
     PITH_TRY(counts(c->node, &carried, &stacked, c->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
-    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in), *out = pith_arena_array(c->arena, out_count, sizeof *out);
+    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in);
+    pith_type *out = pith_arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
     pith_type_set(&in[0], PITH_I64, 0, NULL);
     pith_type_set(&in[1], PITH_BOOL, 0, NULL);
@@ -42,7 +44,8 @@ static pith_status infer(pith_infer *c) {
     for (int i = 0; i < carried && i < c->out_count; i++) {
         int before = in[OWN + i].dtype, after = out[1 + i].dtype;
         if (before && after && before != after && before < PITH_DTYPE_COUNT && after < PITH_DTYPE_COUNT) {
-            return pith_op_fail(c, "value %d begins as %s and goes on as %s", i, pith_dtype_name(before), pith_dtype_name(after));
+            return pith_op_fail(c, "value %d begins as %s and goes on as %s", i, pith_dtype_name(before),
+                                pith_dtype_name(after));
         }
         only_dtype(&c->out[i], &out[1 + i]);
         if (before != after) c->out[i].dtype = PITH_UNDEFINED;
@@ -67,7 +70,9 @@ static pith_status read_bool(pith_run *r, const pith_tensor *t, bool *value) {
 static pith_status read_limit(pith_run *r, int64_t *limit) {
     *limit = INT64_MAX;
     if (!r->in[0]) return PITH_OK;
-    if (r->in[0]->dtype != PITH_I64 || pith_tensor_count(r->in[0]) != 1) return pith_op_fail(r, "the trip count is not one int64");
+    if (r->in[0]->dtype != PITH_I64 || pith_tensor_count(r->in[0]) != 1) {
+        return pith_op_fail(r, "the trip count is not one int64");
+    }
     memcpy(limit, r->in[0]->data, sizeof *limit);
     return PITH_OK;
 }
@@ -76,7 +81,8 @@ static pith_status run(pith_run *r) {
     int carried, stacked;
     PITH_TRY(counts(r->node, &carried, &stacked, r->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
-    pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in), *out = r->exec->alloc(r->exec, out_count * sizeof *out);
+    pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in);
+    pith_tensor *out = r->exec->alloc(r->exec, out_count * sizeof *out);
     pith_stack *stacks = r->exec->alloc(r->exec, (size_t)stacked * sizeof *stacks);
     if (!in || !out || !stacks) return pith_fail_memory(r->err, (in_count + out_count) * sizeof *in);
     memset(stacks, 0, (size_t)stacked * sizeof *stacks);
@@ -87,7 +93,9 @@ static pith_status run(pith_run *r) {
     if (r->in[1]) PITH_TRY(read_bool(r, r->in[1], &going));
     in[0] = (pith_tensor){ .data = &iteration, .bytes = sizeof iteration, .dtype = PITH_I64 };
     in[1] = (pith_tensor){ .data = &condition, .bytes = sizeof condition, .dtype = PITH_BOOL };
-    for (int i = 0; i < carried; i++) in[OWN + i] = r->in[OWN + i] ? *r->in[OWN + i] : (pith_tensor){ .dtype = PITH_NONE };
+    for (int i = 0; i < carried; i++) {
+        in[OWN + i] = r->in[OWN + i] ? *r->in[OWN + i] : (pith_tensor){ .dtype = PITH_NONE };
+    }
     for (; going && iteration < limit; iteration++) {
         if (iteration == r->exec->loop_limit) {
             return pith_fail(r->err, PITH_ERR_RUN, "has not ended after %" PRId64 " iterations, the limit", iteration);
@@ -101,8 +109,10 @@ static pith_status run(pith_run *r) {
     /* What no iteration made is still the input, whose memory may be given to others after this step. */
     for (int i = 0; i < carried && i < r->out_count; i++) {
         if (!r->out[i]) continue;
-        if (iteration) *r->out[i] = in[OWN + i];
-        else PITH_TRY(pith_run_copy(r, r->out[i], &in[OWN + i]));
+        if (iteration)
+            *r->out[i] = in[OWN + i];
+        else
+            PITH_TRY(pith_run_copy(r, r->out[i], &in[OWN + i]));
     }
     const pith_graph *body = pith_node_graph(r->node, "body");
     for (int i = carried; i < r->out_count; i++) {
@@ -111,5 +121,12 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Loop = { .domain = "", .name = "Loop", .since = 1, .min_inputs = 0, .max_inputs = -1, .max_outputs = -1,
-                               .flags = PITH_OP_LATE, .infer = infer, .run = run };
+const pith_op pith_op_Loop = { .domain = "",
+                               .name = "Loop",
+                               .since = 1,
+                               .min_inputs = 0,
+                               .max_inputs = -1,
+                               .max_outputs = -1,
+                               .flags = PITH_OP_LATE,
+                               .infer = infer,
+                               .run = run };

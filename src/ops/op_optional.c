@@ -16,16 +16,30 @@ static pith_status run_optional(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Optional = { .domain = "", .name = "Optional", .since = 15, .min_inputs = 0, .max_inputs = 1,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_same, .run = run_optional };
+const pith_op pith_op_Optional = { .domain = "",
+                                   .name = "Optional",
+                                   .since = 15,
+                                   .min_inputs = 0,
+                                   .max_inputs = 1,
+                                   .max_outputs = 1,
+                                   .flags = PITH_OP_LATE,
+                                   .infer = infer_same,
+                                   .run = run_optional };
 
 static pith_status run_get(pith_run *r) {
     if (r->in[0]->dtype == PITH_NONE) return pith_fail(r->err, PITH_ERR_RUN, "the optional has no element");
     return r->out[0] ? pith_run_copy(r, r->out[0], r->in[0]) : PITH_OK;
 }
 
-const pith_op pith_op_OptionalGetElement = { .domain = "", .name = "OptionalGetElement", .since = 15, .min_inputs = 1,
-    .max_inputs = 1, .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_same, .run = run_get };
+const pith_op pith_op_OptionalGetElement = { .domain = "",
+                                             .name = "OptionalGetElement",
+                                             .since = 15,
+                                             .min_inputs = 1,
+                                             .max_inputs = 1,
+                                             .max_outputs = 1,
+                                             .flags = PITH_OP_LATE,
+                                             .infer = infer_same,
+                                             .run = run_get };
 
 static pith_status infer_has(pith_infer *c) {
     pith_type_set(&c->out[0], PITH_BOOL, 0, NULL);
@@ -37,5 +51,11 @@ static pith_status run_has(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_OptionalHasElement = { .domain = "", .name = "OptionalHasElement", .since = 15, .min_inputs = 0,
-    .max_inputs = 1, .max_outputs = 1, .infer = infer_has, .run = run_has };
+const pith_op pith_op_OptionalHasElement = { .domain = "",
+                                             .name = "OptionalHasElement",
+                                             .since = 15,
+                                             .min_inputs = 0,
+                                             .max_inputs = 1,
+                                             .max_outputs = 1,
+                                             .infer = infer_has,
+                                             .run = run_has };

@@ -19,16 +19,23 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
         if (pith_node_set_input(node, i - 1, node->inputs[i])) return pith_fail_memory(err, 0);
     size_t count;
     const int64_t *directions = pith_node_ints(node, "directions", &count);
-    if (directions && pith_node_set_ints(node, "scan_input_directions", directions, count)) return pith_fail_memory(err, 0);
+    if (directions && pith_node_set_ints(node, "scan_input_directions", directions, count)) {
+        return pith_fail_memory(err, 0);
+    }
     pith_node_unset(node, "directions");
-    if (pith_node_set_input_count(node, node->input_count - 1) || pith_node_set_int(node, "batched", 1)) return pith_fail_memory(err, 0);
+    if (pith_node_set_input_count(node, node->input_count - 1) || pith_node_set_int(node, "batched", 1)) {
+        return pith_fail_memory(err, 0);
+    }
     return PITH_OK;
 }
 
-static pith_status read_list(const pith_node *node, const char *name, int wanted, const int64_t **items, pith_error *err) {
+static pith_status read_list(const pith_node *node, const char *name, int wanted, const int64_t **items,
+                             pith_error *err) {
     size_t count;
     *items = pith_node_ints(node, name, &count);
-    if (*items && count != (size_t)wanted) return pith_fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count, wanted);
+    if (*items && count != (size_t)wanted) {
+        return pith_fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count, wanted);
+    }
     return PITH_OK;
 }
 
@@ -36,14 +43,16 @@ static pith_status read_layout(const pith_node *node, layout *l, pith_error *err
     const pith_graph *body = pith_node_graph(node, "body");
     int given = node->input_count - node->capture_count;
     int64_t scans = pith_node_int(node, "num_scan_inputs", -1);
-    if (!body || scans < 1 || scans > given) return pith_fail(err, PITH_ERR_FORMAT, "body or num_scan_inputs is missing or wrong");
+    if (!body || scans < 1 || scans > given) {
+        return pith_fail(err, PITH_ERR_FORMAT, "body or num_scan_inputs is missing or wrong");
+    }
     l->scans = (int)scans;
     l->states = given - l->scans;
     l->results = node->output_count - l->states;
     l->batched = pith_node_int(node, "batched", 0);
     if (body->input_count != (size_t)given || body->output_count != (size_t)node->output_count || l->results < 0) {
-        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d", body->input_count,
-                         body->output_count, given, node->output_count);
+        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d",
+                         body->input_count, body->output_count, given, node->output_count);
     }
     PITH_TRY(read_list(node, "scan_input_axes", l->scans, &l->in_axes, err));
     PITH_TRY(read_list(node, "scan_output_axes", l->results, &l->out_axes, err));
@@ -55,7 +64,8 @@ static pith_status infer(pith_infer *c) {
     layout l;
     PITH_TRY(read_layout(c->node, &l, c->err));
     size_t in_count = (size_t)(l.states + l.scans), out_count = (size_t)c->out_count;
-    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in), *out = pith_arena_array(c->arena, out_count, sizeof *out);
+    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in),
+              *out = pith_arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < in_count; i++) {
         pith_type_init(&in[i]);
@@ -66,7 +76,8 @@ static pith_status infer(pith_infer *c) {
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
         if (!out[i].dtype || !in[i].dtype || out[i].dtype == in[i].dtype) continue;
-        return pith_op_fail(c, "state %d begins as %s and goes on as %s", i, pith_dtype_name(in[i].dtype), pith_dtype_name(out[i].dtype));
+        return pith_op_fail(c, "state %d begins as %s and goes on as %s", i, pith_dtype_name(in[i].dtype),
+                            pith_dtype_name(out[i].dtype));
     }
     return PITH_OK;
 }
@@ -76,7 +87,7 @@ typedef struct scan {
     layout l;
     pith_tensor *in, *out; /* of the body */
     pith_stack *stacks;
-    void **buffers;        /* of slices */
+    void **buffers; /* of slices */
 } scan;
 
 /* From the states in s->in to those after the last slice; results are on the stacks. */
@@ -88,8 +99,12 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned) {
     if (l->scans > 64) return pith_op_fail(r, "has %d scanned inputs", l->scans);
     for (int i = 0; i < l->scans; i++) {
         PITH_TRY(pith_axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i], r->err));
-        if (pith_dtype_bits(scanned[i].dtype) < 8) return pith_op_fail(r, "%s cannot be scanned", pith_dtype_name(scanned[i].dtype));
-        if (length >= 0 && scanned[i].dims[axes[i]] != length) return pith_op_fail(r, "scanned inputs differ in length");
+        if (pith_dtype_bits(scanned[i].dtype) < 8) {
+            return pith_op_fail(r, "%s cannot be scanned", pith_dtype_name(scanned[i].dtype));
+        }
+        if (length >= 0 && scanned[i].dims[axes[i]] != length) {
+            return pith_op_fail(r, "scanned inputs differ in length");
+        }
         length = scanned[i].dims[axes[i]];
     }
     for (int64_t k = 0; k < length; k++) {
@@ -97,7 +112,8 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned) {
             int64_t at = l->in_backward && l->in_backward[i] ? length - 1 - k : k;
             PITH_TRY(pith_stack_slice(r, &s->in[l->states + i], &scanned[i], axes[i], at, &s->buffers[i]));
         }
-        PITH_TRY(r->exec->subgraph(r->exec, r, "body", s->in, (size_t)(l->states + l->scans), s->out, (size_t)(l->states + l->results)));
+        PITH_TRY(r->exec->subgraph(r->exec, r, "body", s->in, (size_t)(l->states + l->scans), s->out,
+                                   (size_t)(l->states + l->results)));
         for (int i = 0; i < l->states; i++) s->in[i] = s->out[i];
         for (int i = 0; i < l->results; i++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &s->out[l->states + i]));
     }
@@ -135,13 +151,17 @@ static pith_status run_batched(scan *s) {
     memset(whole, 0, (size_t)outputs * sizeof *whole);
     int64_t batch = -1;
     for (int i = 0; i < l->states + l->scans; i++) {
-        if (r->in[i]->rank < 1 || (batch >= 0 && r->in[i]->dims[0] != batch)) return pith_op_fail(r, "inputs differ in batch size");
+        if (r->in[i]->rank < 1 || (batch >= 0 && r->in[i]->dims[0] != batch)) {
+            return pith_op_fail(r, "inputs differ in batch size");
+        }
         batch = r->in[i]->dims[0];
     }
     for (int64_t b = 0; b < batch; b++) {
         void *unused = NULL;
         for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
-        for (int i = 0; i < l->scans; i++) PITH_TRY(pith_stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
+        for (int i = 0; i < l->scans; i++) {
+            PITH_TRY(pith_stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
+        }
         memset(s->stacks, 0, (size_t)l->results * sizeof *s->stacks);
         PITH_TRY(run_slices(s, scanned));
         for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_push(r, &whole[i], &s->in[i]));
@@ -171,5 +191,13 @@ static pith_status run(pith_run *r) {
     return s.l.batched ? run_batched(&s) : run_plain(&s);
 }
 
-const pith_op pith_op_Scan = { .domain = "", .name = "Scan", .since = 9, .min_inputs = 1, .max_inputs = -1, .max_outputs = -1,
-                               .flags = PITH_OP_LATE, .upgrade = upgrade, .infer = infer, .run = run };
+const pith_op pith_op_Scan = { .domain = "",
+                               .name = "Scan",
+                               .since = 9,
+                               .min_inputs = 1,
+                               .max_inputs = -1,
+                               .max_outputs = -1,
+                               .flags = PITH_OP_LATE,
+                               .upgrade = upgrade,
+                               .infer = infer,
+                               .run = run };

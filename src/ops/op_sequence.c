@@ -1,7 +1,7 @@
 /* op_sequence.c - sequences of tensors: made, taken apart, joined.
  *
- * A sequence is an array of tensors whose contents are never changed once made; so a new sequence may share the items of
- * an old one. Items made from tensors are copies, since a tensor's memory may be given to others. */
+ * A sequence is an array of tensors whose contents are never changed once made; so a new sequence may share the items
+ * of an old one. Items made from tensors are copies, since a tensor's memory may be given to others. */
 #include <inttypes.h>
 
 #include "base/dtype.h"
@@ -33,12 +33,16 @@ static pith_status run_position(pith_run *r, int input, int64_t fallback, int64_
     const pith_tensor *t = input < r->in_count ? r->in[input] : NULL;
     if (t) {
         if (pith_tensor_count(t) != 1) return pith_op_fail(r, "the position is not one number");
-        if (t->dtype == PITH_I32) *position = *(const int32_t *)t->data;
-        else if (t->dtype == PITH_I64) *position = *(const int64_t *)t->data;
-        else return pith_op_fail(r, "the position is %s", pith_dtype_name(t->dtype));
+        if (t->dtype == PITH_I32)
+            *position = *(const int32_t *)t->data;
+        else if (t->dtype == PITH_I64)
+            *position = *(const int64_t *)t->data;
+        else
+            return pith_op_fail(r, "the position is %s", pith_dtype_name(t->dtype));
     }
     if (*position < -count || *position >= count + end) {
-        return pith_fail(r->err, PITH_ERR_RUN, "position %" PRId64 " is outside of a sequence of %" PRId64, *position, count);
+        return pith_fail(r->err, PITH_ERR_RUN, "position %" PRId64 " is outside of a sequence of %" PRId64, *position,
+                         count);
     }
     if (*position < 0) *position += count;
     return PITH_OK;
@@ -63,18 +67,34 @@ static pith_status run_construct(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SequenceConstruct = { .domain = "", .name = "SequenceConstruct", .since = 11, .min_inputs = 1,
-    .max_inputs = -1, .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_construct, .run = run_construct };
+const pith_op pith_op_SequenceConstruct = { .domain = "",
+                                            .name = "SequenceConstruct",
+                                            .since = 11,
+                                            .min_inputs = 1,
+                                            .max_inputs = -1,
+                                            .max_outputs = 1,
+                                            .flags = PITH_OP_LATE,
+                                            .infer = infer_construct,
+                                            .run = run_construct };
 
 static pith_status infer_empty(pith_infer *c) {
     set_sequence(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_F32));
     return PITH_OK;
 }
 
-static pith_status run_empty(pith_run *r) { return r->out[0] ? pith_run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ 0 }) : PITH_OK; }
+static pith_status run_empty(pith_run *r) {
+    return r->out[0] ? pith_run_alloc(r, 0, PITH_SEQUENCE, 1, (int64_t[]){ 0 }) : PITH_OK;
+}
 
-const pith_op pith_op_SequenceEmpty = { .domain = "", .name = "SequenceEmpty", .since = 11, .min_inputs = 0, .max_inputs = 0,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_empty, .run = run_empty };
+const pith_op pith_op_SequenceEmpty = { .domain = "",
+                                        .name = "SequenceEmpty",
+                                        .since = 11,
+                                        .min_inputs = 0,
+                                        .max_inputs = 0,
+                                        .max_outputs = 1,
+                                        .flags = PITH_OP_LATE,
+                                        .infer = infer_empty,
+                                        .run = run_empty };
 
 /* ---- SequenceAt, SequenceLength ---- */
 
@@ -92,8 +112,15 @@ static pith_status run_at(pith_run *r) {
     return r->out[0] ? pith_run_copy(r, r->out[0], &items[at]) : PITH_OK;
 }
 
-const pith_op pith_op_SequenceAt = { .domain = "", .name = "SequenceAt", .since = 11, .min_inputs = 2, .max_inputs = 2,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_at, .run = run_at };
+const pith_op pith_op_SequenceAt = { .domain = "",
+                                     .name = "SequenceAt",
+                                     .since = 11,
+                                     .min_inputs = 2,
+                                     .max_inputs = 2,
+                                     .max_outputs = 1,
+                                     .flags = PITH_OP_LATE,
+                                     .infer = infer_at,
+                                     .run = run_at };
 
 static pith_status infer_length(pith_infer *c) {
     PITH_TRY(check_sequence(c, 0));
@@ -106,8 +133,14 @@ static pith_status run_length(pith_run *r) {
     return run_sequence(r, 0, &items, r->out[0]->data);
 }
 
-const pith_op pith_op_SequenceLength = { .domain = "", .name = "SequenceLength", .since = 11, .min_inputs = 1, .max_inputs = 1,
-    .max_outputs = 1, .infer = infer_length, .run = run_length };
+const pith_op pith_op_SequenceLength = { .domain = "",
+                                         .name = "SequenceLength",
+                                         .since = 11,
+                                         .min_inputs = 1,
+                                         .max_inputs = 1,
+                                         .max_outputs = 1,
+                                         .infer = infer_length,
+                                         .run = run_length };
 
 /* ---- SequenceInsert, SequenceErase ---- */
 
@@ -133,8 +166,15 @@ static pith_status run_insert(pith_run *r) {
     return pith_run_copy(r, &out[at], r->in[1]);
 }
 
-const pith_op pith_op_SequenceInsert = { .domain = "", .name = "SequenceInsert", .since = 11, .min_inputs = 2, .max_inputs = 3,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_insert, .run = run_insert };
+const pith_op pith_op_SequenceInsert = { .domain = "",
+                                         .name = "SequenceInsert",
+                                         .since = 11,
+                                         .min_inputs = 2,
+                                         .max_inputs = 3,
+                                         .max_outputs = 1,
+                                         .flags = PITH_OP_LATE,
+                                         .infer = infer_insert,
+                                         .run = run_insert };
 
 static pith_status run_erase(pith_run *r) {
     const pith_tensor *items;
@@ -148,15 +188,25 @@ static pith_status run_erase(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SequenceErase = { .domain = "", .name = "SequenceErase", .since = 11, .min_inputs = 1, .max_inputs = 2,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_insert, .run = run_erase };
+const pith_op pith_op_SequenceErase = { .domain = "",
+                                        .name = "SequenceErase",
+                                        .since = 11,
+                                        .min_inputs = 1,
+                                        .max_inputs = 2,
+                                        .max_outputs = 1,
+                                        .flags = PITH_OP_LATE,
+                                        .infer = infer_insert,
+                                        .run = run_erase };
 
 /* ---- ConcatFromSequence ---- */
 
 static pith_status check_joinable(pith_run *r, const pith_tensor *items, int64_t count, int axis, bool stack) {
     for (int64_t i = 0; i < count; i++) {
-        bool fits = items[i].dtype == items[0].dtype && items[i].rank == items[0].rank && pith_dtype_bits(items[i].dtype) >= 8;
-        for (int k = 0; fits && k < items[0].rank; k++) fits = items[i].dims[k] == items[0].dims[k] || (!stack && k == axis);
+        bool fits =
+            items[i].dtype == items[0].dtype && items[i].rank == items[0].rank && pith_dtype_bits(items[i].dtype) >= 8;
+        for (int k = 0; fits && k < items[0].rank; k++) {
+            fits = items[i].dims[k] == items[0].dims[k] || (!stack && k == axis);
+        }
         if (!fits) return pith_fail(r->err, PITH_ERR_RUN, "item %" PRId64 " does not fit the first", i);
     }
     return PITH_OK;
@@ -181,15 +231,23 @@ static pith_status run_join(pith_run *r) {
     for (int64_t i = 0; i < count && row; i++) {
         size_t bytes = items[i].bytes / (size_t)outer;
         for (int64_t o = 0; o < outer && bytes; o++) {
-            memcpy((char *)r->out[0]->data + (size_t)o * row + at, (const char *)items[i].data + (size_t)o * bytes, bytes);
+            memcpy((char *)r->out[0]->data + (size_t)o * row + at, (const char *)items[i].data + (size_t)o * bytes,
+                   bytes);
         }
         at += bytes;
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_ConcatFromSequence = { .domain = "", .name = "ConcatFromSequence", .since = 11, .min_inputs = 1,
-    .max_inputs = 1, .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_at, .run = run_join };
+const pith_op pith_op_ConcatFromSequence = { .domain = "",
+                                             .name = "ConcatFromSequence",
+                                             .since = 11,
+                                             .min_inputs = 1,
+                                             .max_inputs = 1,
+                                             .max_outputs = 1,
+                                             .flags = PITH_OP_LATE,
+                                             .infer = infer_at,
+                                             .run = run_join };
 
 /* ---- SplitToSequence ---- */
 
@@ -202,11 +260,14 @@ static pith_status infer_split(pith_infer *c) {
 static pith_status piece_length(pith_run *r, int64_t i, int64_t left, int64_t *length) {
     const pith_tensor *split = r->in_count > 1 ? r->in[1] : NULL;
     *length = 1;
-    if (split && split->dtype != PITH_I64 && split->dtype != PITH_I32) return pith_op_fail(r, "split is %s", pith_dtype_name(split->dtype));
+    if (split && split->dtype != PITH_I64 && split->dtype != PITH_I32) {
+        return pith_op_fail(r, "split is %s", pith_dtype_name(split->dtype));
+    }
     if (split) {
         int64_t place = split->rank ? i : 0;
         if (place >= pith_tensor_count(split)) return pith_op_fail(r, "split adds up to less than the axis");
-        *length = split->dtype == PITH_I64 ? ((const int64_t *)split->data)[place] : ((const int32_t *)split->data)[place];
+        *length =
+            split->dtype == PITH_I64 ? ((const int64_t *)split->data)[place] : ((const int32_t *)split->data)[place];
         if (*length < 0 || (split->rank == 0 && *length == 0)) return pith_op_fail(r, "split holds %" PRId64, *length);
         if (split->rank == 0 && *length > left) *length = left;
     }
@@ -220,11 +281,14 @@ static pith_status cut(pith_run *r, pith_tensor *item, const pith_tensor *x, int
     size_t bytes = unit * (size_t)length;
     bool keep = (r->in_count > 1 && r->in[1]) || pith_node_int(r->node, "keepdims", 1);
     *item = (pith_tensor){ .dtype = x->dtype, .rank = x->rank - !keep, .bytes = bytes * (size_t)outer };
-    for (int k = 0; k < item->rank; k++) item->dims[k] = keep ? (k == axis ? length : x->dims[k]) : x->dims[k + (k >= axis)];
+    for (int k = 0; k < item->rank; k++) {
+        item->dims[k] = keep ? (k == axis ? length : x->dims[k]) : x->dims[k + (k >= axis)];
+    }
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith_fail_memory(r->err, item->bytes);
     for (int64_t o = 0; o < outer && bytes; o++) {
-        memcpy((char *)item->data + (size_t)o * bytes, (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+        memcpy((char *)item->data + (size_t)o * bytes, (const char *)x->data + (size_t)o * row + (size_t)begin * unit,
+               bytes);
     }
     return PITH_OK;
 }
@@ -236,7 +300,9 @@ static pith_status run_split(pith_run *r) {
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     int64_t pieces = 0, length;
     bool listed = r->in_count > 1 && r->in[1] && r->in[1]->rank;
-    for (int64_t left = x->dims[axis]; left > 0; left -= length, pieces++) PITH_TRY(piece_length(r, pieces, left, &length));
+    for (int64_t left = x->dims[axis]; left > 0; left -= length, pieces++) {
+        PITH_TRY(piece_length(r, pieces, left, &length));
+    }
     if (listed && pieces != pith_tensor_count(r->in[1])) {
         while (pieces < pith_tensor_count(r->in[1])) PITH_TRY(piece_length(r, pieces++, 0, &length));
     }
@@ -251,5 +317,12 @@ static pith_status run_split(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SplitToSequence = { .domain = "", .name = "SplitToSequence", .since = 11, .min_inputs = 1, .max_inputs = 2,
-    .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_split, .run = run_split };
+const pith_op pith_op_SplitToSequence = { .domain = "",
+                                          .name = "SplitToSequence",
+                                          .since = 11,
+                                          .min_inputs = 1,
+                                          .max_inputs = 2,
+                                          .max_outputs = 1,
+                                          .flags = PITH_OP_LATE,
+                                          .infer = infer_split,
+                                          .run = run_split };

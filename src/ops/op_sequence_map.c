@@ -7,7 +7,8 @@
 
 static pith_status infer(pith_infer *c) {
     size_t in_count = (size_t)(c->in_count - c->node->capture_count), out_count = (size_t)c->out_count;
-    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in), *out = pith_arena_array(c->arena, out_count, sizeof *out);
+    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in),
+              *out = pith_arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < in_count; i++) {
         if (!c->in[i]) return pith_op_fail(c, "input %zu is missing", i);
@@ -26,7 +27,8 @@ static pith_status run(pith_run *r) {
     size_t in_count = (size_t)(r->in_count - r->node->capture_count), out_count = (size_t)r->out_count;
     if (r->in[0]->dtype != PITH_SEQUENCE) return pith_op_fail(r, "input 0 is no sequence");
     int64_t count = r->in[0]->dims[0];
-    pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in), *out = r->exec->alloc(r->exec, out_count * sizeof *out);
+    pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in),
+                *out = r->exec->alloc(r->exec, out_count * sizeof *out);
     if (!in || !out) return pith_fail_memory(r->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < out_count; i++)
         if (r->out[i]) PITH_TRY(pith_run_alloc(r, (int)i, PITH_SEQUENCE, 1, &count));
@@ -45,5 +47,12 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SequenceMap = { .domain = "", .name = "SequenceMap", .since = 17, .min_inputs = 1, .max_inputs = -1,
-    .max_outputs = -1, .flags = PITH_OP_LATE, .infer = infer, .run = run };
+const pith_op pith_op_SequenceMap = { .domain = "",
+                                      .name = "SequenceMap",
+                                      .since = 17,
+                                      .min_inputs = 1,
+                                      .max_inputs = -1,
+                                      .max_outputs = -1,
+                                      .flags = PITH_OP_LATE,
+                                      .infer = infer,
+                                      .run = run };

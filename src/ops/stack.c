@@ -6,14 +6,19 @@
 
 static pith_status check_item(pith_run *r, const pith_tensor *first, const pith_tensor *item) {
     if (item->dtype >= PITH_DTYPE_COUNT || pith_dtype_bits(item->dtype) < 8) {
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "results of type %s cannot be stacked", pith_dtype_name(item->dtype));
+        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "results of type %s cannot be stacked",
+                         pith_dtype_name(item->dtype));
     }
-    if (item->rank >= PITH_MAX_RANK) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "rank %d cannot be stacked", item->rank);
+    if (item->rank >= PITH_MAX_RANK) {
+        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "rank %d cannot be stacked", item->rank);
+    }
     bool same = first->dtype == item->dtype && first->rank == item->rank && first->bytes == item->bytes;
     for (int i = 0; same && i < item->rank; i++) same = first->dims[i] == item->dims[i];
     char a[256], b[256];
-    return same ? PITH_OK : pith_fail(r->err, PITH_ERR_RUN, "an iteration makes %s, the first one made %s",
-                                      pith_dims_text(item->dims, item->rank, a, sizeof a), pith_dims_text(first->dims, first->rank, b, sizeof b));
+    return same ? PITH_OK
+                : pith_fail(r->err, PITH_ERR_RUN, "an iteration makes %s, the first one made %s",
+                            pith_dims_text(item->dims, item->rank, a, sizeof a),
+                            pith_dims_text(first->dims, first->rank, b, sizeof b));
 }
 
 static pith_status reserve(pith_run *r, pith_stack *stack) {
@@ -52,7 +57,8 @@ static void item_from_type(pith_tensor *item, const pith_type *shape) {
     for (int i = 0; i < item->rank; i++) item->dims[i] = pith_dim_known(shape->dims[i]) ? shape->dims[i] : 0;
 }
 
-pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_t axis, bool reverse, const pith_type *shape) {
+pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_t axis, bool reverse,
+                              const pith_type *shape) {
     if (!r->out[output]) return PITH_OK;
     if (!stack->count) item_from_type(&stack->item, shape);
     const pith_tensor *item = &stack->item;
@@ -68,7 +74,9 @@ pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_
     for (int64_t i = 0; i < stack->count && inner; i++) {
         const char *from = stack->data + (size_t)i * item->bytes;
         int64_t place = reverse ? stack->count - 1 - i : i;
-        for (int64_t o = 0; o < outer; o++) memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner, inner);
+        for (int64_t o = 0; o < outer; o++) {
+            memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner, inner);
+        }
     }
     return PITH_OK;
 }

@@ -15,7 +15,8 @@ typedef struct pith_stack {
 pith_status pith_stack_push(pith_run *r, pith_stack *stack, const pith_tensor *item);
 /* The output: count items along the axis (negative: from the end of the output's rank). reverse: the last item first.
  * If there was none, shape gives what is known of an item's shape; unknown sizes are taken as 0. */
-pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_t axis, bool reverse, const pith_type *shape);
+pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_t axis, bool reverse,
+                              const pith_type *shape);
 /* Item i of count along the axis; data lies in x itself if the axis allows, else in *buffer, which is made if NULL. */
 pith_status pith_stack_slice(pith_run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t i, void **buffer);
 

@@ -84,8 +84,10 @@ static pith_status find_known(builder *b) {
     for (size_t i = 0; i < b->graph->value_count; i++) {
         const pith_value *value = b->graph->values[i];
         if (!b->needed[i]) continue;
-        if (value->type.data) PITH_TRY(add_constant(b, value));
-        else if (is_symbolic(value)) list[b->plan->symbolic_count++] = value;
+        if (value->type.data)
+            PITH_TRY(add_constant(b, value));
+        else if (is_symbolic(value))
+            list[b->plan->symbolic_count++] = value;
     }
     return PITH_OK;
 }
@@ -127,11 +129,19 @@ static pith_status prepare_step(builder *b, pith_step *step, bool *read_later) {
         in[i] = &types[i];
     }
     for (size_t i = 0; i < outs; i++) {
-        if (node->outputs[i]) types[ins + i] = node->outputs[i]->type;
-        else pith_type_init(&types[ins + i]);
+        if (node->outputs[i])
+            types[ins + i] = node->outputs[i]->type;
+        else
+            pith_type_init(&types[ins + i]);
     }
-    pith_prepare c = { .node = node, .in = in, .out = types + ins, .in_count = node->input_count,
-                       .out_count = node->output_count, .isa = b->plan->isa, .arena = b->arena, .err = b->err };
+    pith_prepare c = { .node = node,
+                       .in = in,
+                       .out = types + ins,
+                       .in_count = node->input_count,
+                       .out_count = node->output_count,
+                       .isa = b->plan->isa,
+                       .arena = b->arena,
+                       .err = b->err };
     size_t before = b->arena->total;
     status = step->backend->prepare(b->context, &c);
     b->plan->packed_bytes += b->arena->total - before;
@@ -148,8 +158,11 @@ static pith_status add_step(builder *b, const pith_node *node, bool *read_later)
     pith_plan *plan = b->plan;
     uint32_t index = (uint32_t)plan->step_count;
     pith_step *step = &plan->steps[plan->step_count++];
-    *step = (pith_step){ .node = node, .backend = plan->backend, .in = (const pith_value *const *)node->inputs,
-                         .out = (const pith_value *const *)node->outputs, .in_count = node->input_count,
+    *step = (pith_step){ .node = node,
+                         .backend = plan->backend,
+                         .in = (const pith_value *const *)node->inputs,
+                         .out = (const pith_value *const *)node->outputs,
+                         .in_count = node->input_count,
                          .out_count = node->output_count };
     char place[256];
     if (!step->backend->supports(b->context, node)) {

@@ -42,7 +42,8 @@ struct pith_plan {
     size_t symbolic_count;
     const pith_consumed *consumed;
     size_t consumed_count;
-    const uint32_t *last_use; /* by value id: index of the last step that reads it; step_count for outputs; UINT32_MAX never */
+    /* By value id: index of the last step that reads it; step_count for outputs; UINT32_MAX never. */
+    const uint32_t *last_use;
     pith_arena *arena;
     pith_isa isa;
     size_t packed_bytes;

@@ -71,8 +71,8 @@ static pith_graph *subgraph(fixture *f, pith_graph *parent) {
 }
 
 /* inputs end with the captures. */
-static pith_node *own(fixture *f, pith_graph *graph, const char *type, pith_value *const *inputs, int count, int captures, int outputs,
-                      pith_graph *a, const char *a_name, pith_graph *b, const char *b_name) {
+static pith_node *own(fixture *f, pith_graph *graph, const char *type, pith_value *const *inputs, int count,
+                      int captures, int outputs, pith_graph *a, const char *a_name, pith_graph *b, const char *b_name) {
     pith_node *node = pith_graph_add_node(graph, NULL, "", type, inputs, count, NULL, outputs);
     node->capture_count = captures;
     node->attrs = pith_arena_array(&f->arena, 2, sizeof *node->attrs);
@@ -92,10 +92,14 @@ static void build(fixture *f) {
 }
 
 static pith_tensor floats(float *data, int64_t count) {
-    return (pith_tensor){ .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_F32, .rank = 1, .dims = { count } };
+    return (pith_tensor){
+        .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_F32, .rank = 1, .dims = { count }
+    };
 }
 
-static pith_tensor scalar(int dtype, void *data, size_t bytes) { return (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype }; }
+static pith_tensor scalar(int dtype, void *data, size_t bytes) {
+    return (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype };
+}
 
 /* while (true) x = x + x; */
 static pith_node *endless_loop(fixture *f, pith_value *x) {
@@ -147,7 +151,8 @@ static void shapes_may_grow(void **state) {
     fixture *f = *state;
     pith_value *n = input(f->graph, "n", PITH_I64, 0), *x = input(f->graph, "x", PITH_F32, 1);
     pith_graph *body = subgraph(f, f->graph);
-    pith_value *i = input(body, "i", PITH_I64, 0), *going = input(body, "going", PITH_BOOL, 0), *v = input(body, "v", 0, -1);
+    pith_value *i = input(body, "i", PITH_I64, 0), *going = input(body, "going", PITH_BOOL, 0),
+               *v = input(body, "v", 0, -1);
     pith_value *joined = apply(body, "Concat", v, v);
     assert_int_equal(pith_node_set_int(joined->producer, "axis", 0), PITH_OK);
     output(body, apply(body, "Identity", going, NULL));
@@ -187,7 +192,8 @@ static void a_branch_may_give_back_what_it_captured(void **state) {
     pith_graph *yes = subgraph(f, f->graph), *no = subgraph(f, f->graph);
     output(yes, capture(yes, "doubled"));
     output(no, apply(no, "Neg", capture(no, "doubled"), NULL));
-    pith_node *node = own(f, f->graph, "If", (pith_value *[]){ c, doubled }, 2, 1, 1, yes, "then_branch", no, "else_branch");
+    pith_node *node =
+        own(f, f->graph, "If", (pith_value *[]){ c, doubled }, 2, 1, 1, yes, "then_branch", no, "else_branch");
     pith_value *other = x;
     for (int i = 0; i < 6; i++) other = apply(f->graph, "Mul", apply(f->graph, "Neg", other, NULL), x);
     output(f->graph, apply(f->graph, "Sub", node->outputs[0], other));
@@ -204,7 +210,8 @@ static void a_branch_may_give_back_what_it_captured(void **state) {
         }
     }
     uint8_t two[2] = { 1, 1 };
-    pith_tensor out[2], in[2] = { { .data = two, .bytes = 2, .dtype = PITH_BOOL, .rank = 1, .dims = { 2 } }, floats(data, 4) };
+    pith_tensor out[2],
+        in[2] = { { .data = two, .bytes = 2, .dtype = PITH_BOOL, .rank = 1, .dims = { 2 } }, floats(data, 4) };
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
 }
 
@@ -226,9 +233,12 @@ static void loops_in_loops(void **state) {
     }
     output(inner, apply(inner, "Add", v[1], captured[1]));
     pith_value *count = pith_graph_add_const(outer, PITH_STR("four"), &t4);
-    output(outer, own(f, outer, "Loop", (pith_value *[]){ count, NULL, v[0], captured[0] }, 4, 1, 1, inner, "body", NULL, NULL)->outputs[0]);
+    output(outer,
+           own(f, outer, "Loop", (pith_value *[]){ count, NULL, v[0], captured[0] }, 4, 1, 1, inner, "body", NULL, NULL)
+               ->outputs[0]);
     count = pith_graph_add_const(f->graph, PITH_STR("three"), &t3);
-    output(f->graph, own(f, f->graph, "Loop", (pith_value *[]){ count, NULL, x, x }, 4, 1, 1, outer, "body", NULL, NULL)->outputs[0]);
+    output(f->graph, own(f, f->graph, "Loop", (pith_value *[]){ count, NULL, x, x }, 4, 1, 1, outer, "body", NULL, NULL)
+                         ->outputs[0]);
     build(f);
     float data[2] = { 1, 10 };
     for (int round = 0; round < 3; round++) {
@@ -248,15 +258,21 @@ static void positions_outside_of_a_sequence(void **state) {
     for (int64_t i = -4; i < 4; i++) {
         pith_tensor out[1], in[2] = { floats(data, 2), scalar(PITH_I64, &i, sizeof i) };
         pith_status status = pith_executor_run(f->executor, out, in, 1, NULL, &f->err);
-        if (i >= -2 && i < 2) assert_int_equal(status, PITH_OK);
-        else assert_int_equal(status, PITH_ERR_RUN);
+        if (i >= -2 && i < 2)
+            assert_int_equal(status, PITH_OK);
+        else
+            assert_int_equal(status, PITH_ERR_RUN);
     }
     assert_string_equal(f->err.message, "node (SequenceAt): position 3 is outside of a sequence of 2");
 }
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(a_loop_without_end_is_stopped), TEST(a_loop_can_be_cancelled), TEST(shapes_may_grow),
-        TEST(a_branch_may_give_back_what_it_captured), TEST(loops_in_loops), TEST(positions_outside_of_a_sequence) };
+    const struct CMUnitTest tests[] = { TEST(a_loop_without_end_is_stopped),
+                                        TEST(a_loop_can_be_cancelled),
+                                        TEST(shapes_may_grow),
+                                        TEST(a_branch_may_give_back_what_it_captured),
+                                        TEST(loops_in_loops),
+                                        TEST(positions_outside_of_a_sequence) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

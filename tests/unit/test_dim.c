@@ -111,7 +111,8 @@ static void evaluation_agrees_with_arithmetic(void **state) {
             pith_dim found = eval(d, s, b);
             if (found != value) {
                 char text[256];
-                fail_msg("%s is %lld, not %lld", pith_dim_text(dims, d, text, sizeof text), (long long)found, (long long)value);
+                fail_msg("%s is %lld, not %lld", pith_dim_text(dims, d, text, sizeof text), (long long)found,
+                         (long long)value);
             }
         }
     }
@@ -158,7 +159,12 @@ static void text(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles), TEST(minima_and_maxima), TEST(unknown_equals_nothing),
-        TEST(evaluation_agrees_with_arithmetic), TEST(hostile_expressions_stay_small), TEST(symbols_and_solving), TEST(text) };
+    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles),
+                                        TEST(minima_and_maxima),
+                                        TEST(unknown_equals_nothing),
+                                        TEST(evaluation_agrees_with_arithmetic),
+                                        TEST(hostile_expressions_stay_small),
+                                        TEST(symbols_and_solving),
+                                        TEST(text) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,8 @@ static pith_status reverse_run(pith_run *r) {
 
 /* [a, b, …] as [a * b * …]. */
 static pith_status flatten_infer(pith_infer *c) {
-    pith_type_set(&c->out[0], c->in[0]->dtype, 1, (pith_dim[]){ pith_dim_product(c->dims, c->in[0]->dims, c->in[0]->rank) });
+    pith_type_set(&c->out[0], c->in[0]->dtype, 1,
+                  (pith_dim[]){ pith_dim_product(c->dims, c->in[0]->dims, c->in[0]->rank) });
     return PITH_OK;
 }
 
@@ -157,24 +158,57 @@ static pith_status repeat_run(pith_run *r) {
 
 static pith_status fail_run(pith_run *r) { return pith_fail(r->err, PITH_ERR_RUN, "is in a bad mood"); }
 
-static const pith_op op_add = { .name = "Add", .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, .infer = add_infer, .run = add_run };
-static const pith_op op_negate = { .name = "Negate", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, .infer = same_infer, .run = negate_run };
-static const pith_op op_reverse = { .name = "Reverse", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = same_infer, .scratch = reverse_scratch, .run = reverse_run };
-static const pith_op op_flatten = { .name = "Flatten", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_VIEW, .infer = flatten_infer };
-static const pith_op op_positive = { .name = "Positive", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_LATE, .infer = positive_infer, .run = positive_run };
-static const pith_op op_zeros = { .name = "Zeros", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = zeros_infer, .run = zeros_run };
-static const pith_op op_shape = { .name = "Shape", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_SHAPE_ONLY, .infer = shape_infer, .run = shape_run };
-static const pith_op op_repeat = { .name = "Repeat", .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .flags = PITH_OP_LATE, .infer = repeat_infer, .run = repeat_run };
-static const pith_op op_fail = { .name = "Fail", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = same_infer, .run = fail_run };
+static const pith_op op_add = { .name = "Add",
+                                .min_inputs = 2,
+                                .max_inputs = 2,
+                                .max_outputs = 1,
+                                .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
+                                .infer = add_infer,
+                                .run = add_run };
+static const pith_op op_negate = { .name = "Negate",
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .max_outputs = 1,
+                                   .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
+                                   .infer = same_infer,
+                                   .run = negate_run };
+static const pith_op op_reverse = { .name = "Reverse",
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .max_outputs = 1,
+                                    .infer = same_infer,
+                                    .scratch = reverse_scratch,
+                                    .run = reverse_run };
+static const pith_op op_flatten = {
+    .name = "Flatten", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .flags = PITH_OP_VIEW, .infer = flatten_infer
+};
+static const pith_op op_positive = { .name = "Positive",
+                                     .min_inputs = 1,
+                                     .max_inputs = 1,
+                                     .max_outputs = 1,
+                                     .flags = PITH_OP_LATE,
+                                     .infer = positive_infer,
+                                     .run = positive_run };
+static const pith_op op_zeros = {
+    .name = "Zeros", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .infer = zeros_infer, .run = zeros_run
+};
+static const pith_op op_shape = { .name = "Shape",
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_SHAPE_ONLY,
+                                  .infer = shape_infer,
+                                  .run = shape_run };
+static const pith_op op_repeat = { .name = "Repeat",
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .flags = PITH_OP_LATE,
+                                   .infer = repeat_infer,
+                                   .run = repeat_run };
+static const pith_op op_fail = {
+    .name = "Fail", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .infer = same_infer, .run = fail_run
+};
 
 /* ---- a graph under test ---- */
 
@@ -232,7 +266,9 @@ static pith_value *apply_in(pith_graph *graph, const pith_op *op, pith_value *a,
     return node->outputs[0];
 }
 
-static pith_value *apply(fixture *f, const pith_op *op, pith_value *a, pith_value *b) { return apply_in(f->graph, op, a, b); }
+static pith_value *apply(fixture *f, const pith_op *op, pith_value *a, pith_value *b) {
+    return apply_in(f->graph, op, a, b);
+}
 
 static void output(fixture *f, pith_value *value) {
     f->outputs[f->graph->output_count++] = value;
@@ -253,7 +289,9 @@ static pith_tensor floats(float *data, int rank, int64_t a, int64_t b) {
 }
 
 static pith_tensor ints(int64_t *data, int64_t count) {
-    return (pith_tensor){ .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_I64, .rank = 1, .dims = { count } };
+    return (pith_tensor){
+        .data = data, .bytes = (size_t)count * sizeof *data, .dtype = PITH_I64, .rank = 1, .dims = { count }
+    };
 }
 
 static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in) {
@@ -658,10 +696,22 @@ static void trace(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(steady_state_allocates_nothing), TEST(dead_values_give_their_memory),
-        TEST(views_keep_what_they_show), TEST(the_same_input_twice), TEST(late_shapes), TEST(shapes_from_contents),
-        TEST(shape_arithmetic_leaves_the_plan), TEST(inputs_that_contradict), TEST(declared_sizes_are_hints), TEST(memory_limit),
-        TEST(cancel_and_failure_leave_it_usable), TEST(inputs_may_lie_anywhere), TEST(constants_and_defaults), TEST(subgraphs),
-        TEST(every_allocation_may_fail), cmocka_unit_test(planning_may_run_out_of_memory), TEST(trace) };
+    const struct CMUnitTest tests[] = { TEST(steady_state_allocates_nothing),
+                                        TEST(dead_values_give_their_memory),
+                                        TEST(views_keep_what_they_show),
+                                        TEST(the_same_input_twice),
+                                        TEST(late_shapes),
+                                        TEST(shapes_from_contents),
+                                        TEST(shape_arithmetic_leaves_the_plan),
+                                        TEST(inputs_that_contradict),
+                                        TEST(declared_sizes_are_hints),
+                                        TEST(memory_limit),
+                                        TEST(cancel_and_failure_leave_it_usable),
+                                        TEST(inputs_may_lie_anywhere),
+                                        TEST(constants_and_defaults),
+                                        TEST(subgraphs),
+                                        TEST(every_allocation_may_fail),
+                                        cmocka_unit_test(planning_may_run_out_of_memory),
+                                        TEST(trace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

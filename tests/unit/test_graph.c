@@ -224,7 +224,8 @@ static pith_function make_function(fixture *f, const char *name, const char *typ
     node->attr_count = 1;
     output(body, node->outputs[0]);
     output(body, a); /* passes through */
-    return (pith_function){ .domain = PITH_STR("own"), .name = pith_str_of(name), .overload = PITH_STR(""), .body = body };
+    return (
+        pith_function){ .domain = PITH_STR("own"), .name = pith_str_of(name), .overload = PITH_STR(""), .body = body };
 }
 
 static pith_node *call(fixture *f, const char *name, pith_value *a, pith_value *b, int outputs) {
@@ -346,7 +347,9 @@ static pith_status grow_infer(pith_infer *c) {
     pith_type_set(&c->out[0], PITH_F32, 2, (pith_dim[]){ INT64_C(1) << 31, pith_node_int(c->node, "n", 0) });
     return PITH_OK;
 }
-static const pith_op op_grow = { .name = "Grow", .min_inputs = 1, .max_inputs = 2, .max_outputs = 2, .infer = grow_infer };
+static const pith_op op_grow = {
+    .name = "Grow", .min_inputs = 1, .max_inputs = 2, .max_outputs = 2, .infer = grow_infer
+};
 
 static pith_status infer_grow(fixture *f, pith_node *node, int64_t n) {
     assert_int_equal(pith_node_set_int(node, "n", n), PITH_OK);
@@ -392,7 +395,8 @@ static void declared_shapes_that_are_wrong(void **state) {
     pith_type_set(made->hint, PITH_F32, 2, (pith_dim[]){ 7, 4 });
     assert_int_equal(infer_grow(f, made->producer, 4), PITH_OK);
     assert_int_equal(infer_grow(f, made->producer, 4), PITH_OK);
-    assert_string_equal(text, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]; the declaration is ignored");
+    assert_string_equal(
+        text, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]; the declaration is ignored");
     made->warned = false;
     assert_int_equal(pith_ops_infer(f->graph, true, &f->err), PITH_ERR_FORMAT);
     assert_string_equal(f->err.message, "'made' is declared as float32[7, 4] but is float32[2147483648, 4]");
@@ -409,7 +413,8 @@ static void names_cannot_break_the_text(void **state) {
     output(f->graph, node->outputs[0]);
     char text[8192] = "";
     pith_graph_dump(f->graph, collect, text);
-    assert_string_equal(text, "in a\\x22\\x0A\\x5Cb float32[S\\x0A]\n%1 ?[...] = Neg(a\\x22\\x0A\\x5Cb) {axes=[1, -1]}\nout %1\n");
+    assert_string_equal(
+        text, "in a\\x22\\x0A\\x5Cb float32[S\\x0A]\n%1 ?[...] = Neg(a\\x22\\x0A\\x5Cb) {axes=[1, -1]}\nout %1\n");
     text[0] = 0;
     pith_graph_dump_dot(f->graph, collect, text);
     assert_non_null(strstr(text, "n0 [label=\"Neg\"];\n  v0 -> n0;\n"));
@@ -418,11 +423,21 @@ static void names_cannot_break_the_text(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(editing_keeps_the_invariants), TEST(sweep_takes_what_nobody_uses),
-        TEST(order_is_kept_where_it_can_be), TEST(long_chains_need_no_stack), TEST(two_producers_are_found), TEST(attributes),
-        TEST(elements_of_types), TEST(functions_are_put_in_place), TEST(a_missing_input_cannot_be_an_output),
-        TEST(functions_that_call_themselves), TEST(functions_that_explode), TEST(a_branch_is_put_in_place),
-        TEST(every_unknown_operator_is_listed), TEST(impossible_shapes_are_errors), TEST(declared_shapes_that_are_wrong),
-        TEST(names_cannot_break_the_text) };
+    const struct CMUnitTest tests[] = { TEST(editing_keeps_the_invariants),
+                                        TEST(sweep_takes_what_nobody_uses),
+                                        TEST(order_is_kept_where_it_can_be),
+                                        TEST(long_chains_need_no_stack),
+                                        TEST(two_producers_are_found),
+                                        TEST(attributes),
+                                        TEST(elements_of_types),
+                                        TEST(functions_are_put_in_place),
+                                        TEST(a_missing_input_cannot_be_an_output),
+                                        TEST(functions_that_call_themselves),
+                                        TEST(functions_that_explode),
+                                        TEST(a_branch_is_put_in_place),
+                                        TEST(every_unknown_operator_is_listed),
+                                        TEST(impossible_shapes_are_errors),
+                                        TEST(declared_shapes_that_are_wrong),
+                                        TEST(names_cannot_break_the_text) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

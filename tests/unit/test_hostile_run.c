@@ -1,5 +1,5 @@
-/* Every single-bit flip of small models with control flow and sequences, opened and run: an error or a result, bounded in
- * memory and time. The sanitizer runs of this test are what finds a read beyond an end. */
+/* Every single-bit flip of small models with control flow and sequences, opened and run: an error or a result, bounded
+ * in memory and time. The sanitizer runs of this test are what finds a read beyond an end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,17 +23,23 @@ typedef struct counts {
 static pith_tensor ones(int dtype, int rank, const int64_t *dims, void **memory) {
     pith_tensor t = { .dtype = dtype, .rank = rank < 0 ? 1 : rank };
     for (int i = 0; i < t.rank; i++) t.dims[i] = rank < 0 || dims[i] < 0 ? FREE_SIZE : dims[i];
-    if (!pith_dtype_bytes(dtype, pith_dims_count(t.dims, t.rank), &t.bytes) || t.bytes > 1 << 20) return (pith_tensor){ 0 };
+    if (!pith_dtype_bytes(dtype, pith_dims_count(t.dims, t.rank), &t.bytes) || t.bytes > 1 << 20) {
+        return (pith_tensor){ 0 };
+    }
     t.data = *memory = calloc(t.bytes + 1, 1);
     size_t size = (size_t)pith_dtype_bits(dtype) / 8;
     for (size_t i = 0; size && i < t.bytes / size; i++) {
         float one = 1;
         double two = 2;
         char *at = (char *)t.data + i * size;
-        if (dtype == PITH_F32) memcpy(at, &one, sizeof one);
-        else if (dtype == PITH_F64) memcpy(at, &two, sizeof two);
-        else if (dtype == PITH_STRING) memcpy(at, &(pith_str){ "a", 1 }, sizeof(pith_str));
-        else *at = 1;
+        if (dtype == PITH_F32)
+            memcpy(at, &one, sizeof one);
+        else if (dtype == PITH_F64)
+            memcpy(at, &two, sizeof two);
+        else if (dtype == PITH_STRING)
+            memcpy(at, &(pith_str){ "a", 1 }, sizeof(pith_str));
+        else
+            *at = 1;
     }
     return t;
 }
@@ -53,7 +59,9 @@ static void run_model(pith_model *model, counts *c) {
             in[i] = ones(sequence ? PITH_F32 : port.dtype, port.rank, port.dims, &memory[i]);
             if (!sequence) continue;
             for (int k = 0; k < ITEMS; k++) items[i][k] = in[i];
-            in[i] = (pith_tensor){ .data = items[i], .bytes = sizeof items[i], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { ITEMS } };
+            in[i] = (pith_tensor){
+                .data = items[i], .bytes = sizeof items[i], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { ITEMS }
+            };
         }
         for (int round = 0; round < 2; round++) {
             if (pith_session_run(session, out, names, in, inputs, NULL, &err)) {
@@ -115,10 +123,24 @@ static void flip_bits(const char *name, size_t step) {
 
 static void flipped_bits(void **state) {
     (void)state;
-    static const char *const names[] = { "concat_3d_axis_2", "expand_dim_changed", "if", "if_opt", "if_seq", "loop11", "loop13_seq",
-        "loop16_seq_none", "nonmaxsuppression_two_classes", "optional_get_element_optional_sequence", "reshape_negative_dim",
-        "scan9_sum", "scan_sum", "sequence_insert_at_back", "sequence_map_add_2_sequences", "sequence_map_extract_shapes",
-        "slice_default_steps", "split_to_sequence_1" };
+    static const char *const names[] = { "concat_3d_axis_2",
+                                         "expand_dim_changed",
+                                         "if",
+                                         "if_opt",
+                                         "if_seq",
+                                         "loop11",
+                                         "loop13_seq",
+                                         "loop16_seq_none",
+                                         "nonmaxsuppression_two_classes",
+                                         "optional_get_element_optional_sequence",
+                                         "reshape_negative_dim",
+                                         "scan9_sum",
+                                         "scan_sum",
+                                         "sequence_insert_at_back",
+                                         "sequence_map_add_2_sequences",
+                                         "sequence_map_extract_shapes",
+                                         "slice_default_steps",
+                                         "split_to_sequence_1" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) flip_bits(names[i], 1);
     flip_bits("range_float_type_positive_delta_expanded", 7);
     flip_bits("sequence_map_identity_1_sequence_1_tensor_expanded", 7);
