@@ -10,7 +10,7 @@
 PITH_INLINE void tile(const int rows, const int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
                       int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate) {
     vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-    const float *group[(PITH_TILE_ROWS + 2) / 3];
+    const float *group[(PITH_TILE_ROWS + 2) / 3] = { NULL };
     PITH_UNROLL
     for (int i = 0; i < rows; i++) {
         PITH_UNROLL
