@@ -1,6 +1,6 @@
 /* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that moment.
  *
- * The machine may be shared, so each timing of a kernel stands between two of a loop that only multiplies and adds in
+ * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a loop that only multiplies and adds in
  * registers (same level, same core), and what counts is the median of the ratios. GEMM and attention are given as a
  * fraction of that peak, the others also in GB/s (bytes read and written). Usage: bench_kernels [filter [level]] */
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *filter = "";
 
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -1,4 +1,4 @@
-"""Prints the coefficients of src/kernels/math.h: minimax fits, coefficients rounded to f32.
+"""Prints the coefficients of src/kernels/vmath.h: minimax fits, coefficients rounded to f32.
 
 Each fit equioscillates weight * (target - polynomial), the weight turning it into an error relative to the function
 that is computed. Needs mpmath."""
@@ -84,3 +84,8 @@ def erf_in_u(u):
     r = mp.sqrt(s)
     return mp.erf(r) / r if s > mpf("1e-12") else 2 / mp.sqrt(mp.pi) * (1 - s / 3)
 fit("erf: erf(r) / r in u = 2 r^2 / 3.92^2 - 1", erf_in_u, lambda u: 1 / erf_in_u(u), -1, 1, 15)
+def erf_rest(s):
+    r = mp.sqrt(s)
+    return mp.erf(r) / r - 1 if s > mpf("1e-12") else 2 / mp.sqrt(mp.pi) * (1 - s / 3) - 1
+fit("erf: erf(r) / r - 1 in s = r^2", erf_rest, lambda s: 1 / (1 + erf_rest(s)), 0, 1, 6)
+fit("erf: log(erfc(r)) in r, weight erfc", lambda r: mp.log(mp.erfc(r)), lambda r: mp.erfc(r) / mp.erf(r), 1, 4, 6)

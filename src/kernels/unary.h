@@ -1,7 +1,7 @@
 /* unary.h - y[i] = f(x[i]) over n floats; y may be x. One table row "<name>", f32 each.
  *
  * Largest error over all floats against a high-precision reference, in units in the last place of the true result:
- * see math.h (the shared definitions). relu(NaN) is NaN. */
+ * see vmath.h. relu(NaN) is NaN. */
 #ifndef PITH_KERNELS_UNARY_H
 #define PITH_KERNELS_UNARY_H
 

@@ -14,18 +14,14 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "kernel_families.h"
 #include "kernels/kernel.h"
 
-/* Levels that are built and usable here. */
-static inline int level_usable(int level) { return (int)(pith_cpu_get()->supported >> level & 1); }
-
-static inline uint32_t random_u32(void) {
-    static uint64_t state = 0x9E3779B97F4A7C15u;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32);
+/* Levels that are built, usable here and not above PITH_ISA. */
+static inline int level_usable(int level) {
+    const pith_cpu *cpu = pith_cpu_get();
+    return level <= (int)cpu->isa && cpu->supported >> level & 1;
 }
-static inline float random_float(void) { return (float)(int32_t)random_u32() * 0x1p-31f; }
-static inline int64_t random_below(int64_t n) { return (int64_t)(random_u32() % (uint32_t)n); }
 
 /* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly after the first. */
 typedef struct guarded { void *data, *map; size_t size; } guarded;

@@ -12,25 +12,6 @@
 
 enum { LONGEST = 1031 };
 
-static const char *const unary[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "neg", "reciprocal", "relu",
-                                     "sigmoid", "silu", "sin", "sqrt", "tanh" };
-static const char *const binary[] = { "add", "div", "max", "min", "mul", "sub" };
-static const char *const rows[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
-static const char *const columns[] = { "column_l1", "column_max", "column_mean", "column_min", "column_sum",
-                                       "column_sumsq" };
-static const char *const row_to_row[] = { "l2_normalize", "log_softmax", "softmax" };
-static const char *const norms[] = { "layer_norm", "rms_norm" };
-static const char *const elsewhere[] = { "attention", "gemm", "gemm_pack" }; /* programs of their own */
-
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-#define LISTED(list, family) listed(list, COUNT(list), family)
-static int listed(const char *const *list, size_t count, const char *family) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(list[i], family) == 0) return 1;
-    }
-    return 0;
-}
-
 /* 0 to 67, then a few around powers of two. */
 static int64_t next_length(int64_t n) {
     static const int64_t longer[] = { 127, 128, 129, 384, 511, LONGEST };
@@ -41,20 +22,9 @@ static int64_t next_length(int64_t n) {
     return -1;
 }
 
-/* Ordinary numbers; every eighth time any bits at all, so zeros, infinities, NaN and subnormals come too. */
-static void fill(float *x, int64_t n) {
-    static const float special[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-130f, 3e38f, -3e38f };
-    uint32_t kind = random_u32() % 8;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = random_u32();
-        x[i] = random_float() * 8.0f;
-        if (kind == 0) memcpy(&x[i], &bits, sizeof bits);
-        if (kind == 1 && bits % 4 == 0) x[i] = special[bits / 4 % COUNT(special)];
-    }
-}
 static guarded filled(int64_t n) {
     guarded g = guarded_floats(n);
-    fill(g.data, n);
+    fill_floats(g.data, n);
     return g;
 }
 

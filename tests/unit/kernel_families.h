@@ -1,0 +1,52 @@
+/* kernel_families.h - which signature each kernel family has, and numbers to feed it: the same on every machine. */
+#ifndef PITH_TESTS_KERNEL_FAMILIES_H
+#define PITH_TESTS_KERNEL_FAMILIES_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
+ * pith_layer_norm_f32_fn; the last have tests of their own. */
+static const char *const unary[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "neg", "reciprocal", "relu",
+                                     "sigmoid", "silu", "sin", "sqrt", "tanh" };
+static const char *const binary[] = { "add", "div", "max", "min", "mul", "sub" };
+static const char *const rows[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
+static const char *const columns[] = { "column_l1", "column_max", "column_mean", "column_min", "column_sum",
+                                       "column_sumsq" };
+static const char *const row_to_row[] = { "l2_normalize", "log_softmax", "softmax" };
+static const char *const norms[] = { "layer_norm", "rms_norm" };
+static const char *const elsewhere[] = { "attention", "gemm", "gemm_pack" };
+
+#define LISTED(list, family) listed(list, COUNT(list), family)
+static inline int listed(const char *const *list, size_t count, const char *family) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i], family) == 0) return 1;
+    }
+    return 0;
+}
+
+static inline uint32_t random_u32(void) {
+    static uint64_t state = 0x9E3779B97F4A7C15u;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 32);
+}
+static inline float random_float(void) { return (float)(int32_t)random_u32() * 0x1p-31f; }
+static inline int64_t random_below(int64_t n) { return (int64_t)(random_u32() % (uint32_t)n); }
+
+/* Ordinary numbers; now and then any bits at all, so zeros, infinities, NaN and subnormals come too. */
+static inline void fill_floats(float *x, int64_t n) {
+    static const float special[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-130f, 3e38f, -3e38f };
+    uint32_t kind = random_u32() % 8;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = random_u32();
+        x[i] = random_float() * 8.0f;
+        if (kind == 0) memcpy(&x[i], &bits, sizeof bits);
+        if (kind == 1 && bits % 4 == 0) x[i] = special[bits / 4 % COUNT(special)];
+    }
+}
+
+#endif

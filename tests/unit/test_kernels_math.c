@@ -1,0 +1,107 @@
+/* The largest error of the own math functions over all floats, in units in the last place of the true value (long
+ * double), held against what vmath.h states. A prime stride samples the bit patterns; PITH_TEST_LONG=1 takes them all. */
+#include "kernel_test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/unary.h"
+
+static long double gelu(long double x) { return x / 2 * erfcl(-x / sqrtl(2)); }
+static long double gelu_tanh(long double x) {
+    long double u = sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
+    return x / (1 + expl(-2 * u));
+}
+static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double silu(long double x) { return x * sigmoid(x); }
+
+static const struct {
+    const char *family;
+    long double (*f)(long double);
+    double ulp;      /* allowed */
+    double absolute; /* or, where not 0, this times max(|x|, 1) */
+    float limit;     /* tested for |x| up to here, infinity included if infinite */
+} functions[] = {
+    { "exp", expl, 1.0, 0, INFINITY },
+    { "log", logl, 1.0, 0, INFINITY },
+    { "erf", erfl, 1.5, 0, INFINITY },
+    { "tanh", tanhl, 1.5, 0, INFINITY },
+    { "sigmoid", sigmoid, 2.5, 0, INFINITY },
+    { "sin", sinl, 1.6, 0, INFINITY },
+    { "cos", cosl, 1.6, 0, INFINITY },
+    { "silu", silu, 3.5, 1e-43, 3e38f },
+    { "gelu", gelu, 2.0, 1.5e-7, 3e38f },
+    { "gelu_tanh", gelu_tanh, 2.0, 1.5e-7, 1e12f },
+};
+
+static double error_in_ulp(float y, long double exact) {
+    if (y != y || exact != exact) return (y != y) == (exact != exact) ? 0 : INFINITY;
+    if (isinf((float)exact) || isinf(y)) return (float)exact == y ? 0 : INFINITY;
+    int exponent = exact == 0 ? -126 : ilogbl(exact);
+    if (exponent < -126) exponent = -126;
+    return (double)(fabsl((long double)y - exact) / ldexpl(1, exponent - 23));
+}
+
+static void test_ulp(void **state) {
+    (void)state;
+    enum { BLOCK = 4096 };
+    const uint64_t stride = getenv("PITH_TEST_LONG") ? 1 : 8191;
+    static float x[BLOCK], y[BLOCK];
+    int failed = 0;
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+        pith_unary_f32_fn *fn = PITH_KERNEL_FIND(pith_unary_f32_fn, functions[f].family, PITH_F32, pith_cpu_get()->isa);
+        double worst = 0, worst_absolute = 0;
+        float at = 0;
+        for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
+            size_t n = 0;
+            for (; n < BLOCK && bits < (uint64_t)1 << 32; bits += stride) {
+                uint32_t low = (uint32_t)bits;
+                memcpy(&x[n], &low, sizeof low);
+                if (!(fabsf(x[n]) > functions[f].limit)) n++;
+            }
+            fn(x, y, n);
+            for (size_t i = 0; i < n; i++) {
+                long double exact = functions[f].f((long double)x[i]);
+                double e = error_in_ulp(y[i], exact);
+                if (e > functions[f].ulp && functions[f].absolute > 0) {
+                    e = (double)fabsl((long double)y[i] - exact) / fmax(fabs((double)x[i]), 1);
+                    worst_absolute = fmax(worst_absolute, e);
+                } else if (e > worst) {
+                    worst = e, at = x[i];
+                }
+            }
+        }
+        print_message("%-10s %.3f ulp at %a (allowed %.1f), %.3g * max(|x|, 1) elsewhere (allowed %g)\n", functions[f].family,
+                      worst, (double)at, functions[f].ulp, worst_absolute, functions[f].absolute);
+        failed |= worst > functions[f].ulp || worst_absolute > functions[f].absolute;
+    }
+    assert_false(failed);
+}
+
+/* Limits and signs as C's Annex F has them. */
+static void test_limits(void **state) {
+    (void)state;
+    static const struct { const char *family; float x, y; } cases[] = {
+        { "exp", INFINITY, INFINITY }, { "exp", -INFINITY, 0.0f }, { "exp", 0.0f, 1.0f }, { "exp", 89.0f, INFINITY },
+        { "exp", -104.0f, 0.0f }, { "log", 0.0f, -INFINITY }, { "log", -0.0f, -INFINITY }, { "log", -1.0f, NAN },
+        { "log", INFINITY, INFINITY }, { "log", 1.0f, 0.0f }, { "erf", -0.0f, -0.0f }, { "erf", INFINITY, 1.0f },
+        { "erf", -INFINITY, -1.0f }, { "tanh", -0.0f, -0.0f }, { "tanh", INFINITY, 1.0f }, { "tanh", -INFINITY, -1.0f },
+        { "sin", -0.0f, -0.0f }, { "sin", INFINITY, NAN }, { "cos", 0.0f, 1.0f }, { "cos", -INFINITY, NAN },
+        { "sigmoid", INFINITY, 1.0f }, { "sigmoid", -INFINITY, 0.0f }, { "sigmoid", 0.0f, 0.5f },
+        { "relu", NAN, NAN }, { "relu", -3.0f, 0.0f }, { "sqrt", -1.0f, NAN }, { "sqrt", -0.0f, -0.0f },
+        { "neg", 0.0f, -0.0f }, { "abs", -INFINITY, INFINITY }, { "reciprocal", -0.0f, -INFINITY },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            float y;
+            PITH_KERNEL_FIND(pith_unary_f32_fn, cases[i].family, PITH_F32, (pith_isa)level)(&cases[i].x, &y, 1);
+            if (!same_float(y, cases[i].y)) fail_msg("%s(%g) is %g", cases[i].family, (double)cases[i].x, (double)y);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_ulp), cmocka_unit_test(test_limits) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
