@@ -37,17 +37,17 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
     pith_kernel_fn *f = row->fn[level];
     int64_t n = round < 20 ? round : N - round;
     memset(out, 0, sizeof out);
-    if (LISTED(unary, row->family)) {
+    if (LISTED(unary_families, row->family)) {
         ((pith_unary_f32_fn *)f)(x, out, (size_t)n);
-    } else if (LISTED(binary, row->family)) {
+    } else if (LISTED(binary_families, row->family)) {
         ((pith_binary_fn *)f)(out, x, y, n, round % 2, round / 2 % 2);
-    } else if (LISTED(rows, row->family)) {
+    } else if (LISTED(rows_families, row->family)) {
         ((pith_reduce_rows_fn *)f)(x, out, 2, n);
-    } else if (LISTED(columns, row->family)) {
+    } else if (LISTED(columns_families, row->family)) {
         ((pith_reduce_columns_fn *)f)(x, out, 3, n / 3, n / 3);
-    } else if (LISTED(row_to_row, row->family)) {
+    } else if (LISTED(row_to_row_families, row->family)) {
         ((pith_row_f32_fn *)f)(x, out, 2, n);
-    } else if (LISTED(norms, row->family)) {
+    } else if (LISTED(norms_families, row->family)) {
         pith_layer_norm a = { .x = x, .residual = y, .gamma = z, .beta = y, .y = out, .rows = 2, .n = n, .epsilon = 1e-5f };
         ((pith_layer_norm_f32_fn *)f)(&a);
     } else if (strcmp(row->family, "gemm_pack") == 0) {

@@ -11,15 +11,15 @@
 
 /* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
  * pith_layer_norm_f32_fn; the last have tests of their own. */
-static const char *const unary[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "neg", "reciprocal", "relu",
-                                     "sigmoid", "silu", "sin", "sqrt", "tanh" };
-static const char *const binary[] = { "add", "div", "max", "min", "mul", "sub" };
-static const char *const rows[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
-static const char *const columns[] = { "column_l1", "column_max", "column_mean", "column_min", "column_sum",
-                                       "column_sumsq" };
-static const char *const row_to_row[] = { "l2_normalize", "log_softmax", "softmax" };
-static const char *const norms[] = { "layer_norm", "rms_norm" };
-static const char *const elsewhere[] = { "attention", "gemm", "gemm_pack" };
+static const char *const unary_families[] = { "abs", "cos", "erf", "exp", "gelu", "gelu_tanh", "log", "neg", "reciprocal",
+                                              "relu", "sigmoid", "silu", "sin", "sqrt", "tanh" };
+static const char *const binary_families[] = { "add", "div", "max", "min", "mul", "sub" };
+static const char *const rows_families[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
+static const char *const columns_families[] = { "column_l1", "column_max", "column_mean", "column_min", "column_sum",
+                                                "column_sumsq" };
+static const char *const row_to_row_families[] = { "l2_normalize", "log_softmax", "softmax" };
+static const char *const norms_families[] = { "layer_norm", "rms_norm" };
+static const char *const elsewhere_families[] = { "attention", "gemm", "gemm_pack" };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)
 static inline int listed(const char *const *list, size_t count, const char *family) {

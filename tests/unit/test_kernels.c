@@ -121,14 +121,14 @@ static void test_every_row(void **state) {
     (void)state;
     for (size_t i = 0; i < pith_kernel_table_count; i++) {
         const pith_kernel_row *row = &pith_kernel_table[i];
-        if (one_function(row) || LISTED(elsewhere, row->family)) continue;
+        if (one_function(row) || LISTED(elsewhere_families, row->family)) continue;
         for (int64_t n = 0; n >= 0; n = next_length(n)) {
-            if (LISTED(unary, row->family)) check_unary(row, n);
-            else if (LISTED(binary, row->family)) check_binary(row, n);
-            else if (LISTED(rows, row->family)) check_rows(row, n);
-            else if (LISTED(columns, row->family)) check_columns(row, n);
-            else if (LISTED(row_to_row, row->family)) check_row_to_row(row, n);
-            else if (LISTED(norms, row->family)) check_norm(row, n);
+            if (LISTED(unary_families, row->family)) check_unary(row, n);
+            else if (LISTED(binary_families, row->family)) check_binary(row, n);
+            else if (LISTED(rows_families, row->family)) check_rows(row, n);
+            else if (LISTED(columns_families, row->family)) check_columns(row, n);
+            else if (LISTED(row_to_row_families, row->family)) check_row_to_row(row, n);
+            else if (LISTED(norms_families, row->family)) check_norm(row, n);
             else fail_msg("no test knows the signature of kernel %s", row->family);
         }
     }
@@ -164,12 +164,12 @@ static void test_reductions_in_double(void **state) {
         top = fmax(top, (double)x[i]);
         bottom = fmin(bottom, (double)x[i]);
     }
-    const double expected[COUNT(rows)] = { l1, top, sum / N, bottom, sum, squares };
+    const double expected[COUNT(rows_families)] = { l1, top, sum / N, bottom, sum, squares };
     /* Each addition rounds by at most half a unit of a partial sum: (steps of a chain + tree) * 2^-24 * sum of |x|. */
-    for (size_t f = 0; f < COUNT(rows); f++) {
-        PITH_KERNEL_FIND(pith_reduce_rows_fn, rows[f], PITH_F32, pith_cpu_get()->isa)(x, &y, 1, N);
+    for (size_t f = 0; f < COUNT(rows_families); f++) {
+        PITH_KERNEL_FIND(pith_reduce_rows_fn, rows_families[f], PITH_F32, pith_cpu_get()->isa)(x, &y, 1, N);
         assert_float_equal(y, expected[f], (N / 16 + 6) * 0x1p-24 * l1);
-        PITH_KERNEL_FIND(pith_reduce_columns_fn, columns[f], PITH_F32, pith_cpu_get()->isa)(x, &y, N, 1, 1);
+        PITH_KERNEL_FIND(pith_reduce_columns_fn, columns_families[f], PITH_F32, pith_cpu_get()->isa)(x, &y, N, 1, 1);
         assert_float_equal(y, expected[f], (N + 1) * 0x1p-24 * l1);
     }
     free(x);
