@@ -93,6 +93,7 @@ typedef struct probe {
     uint32_t pattern;        /* chooses the mask */
     const pith_dim *symbols; /* sizes by symbol */
     pith_tensor result;
+    bool out_of_memory;
 } probe;
 
 /* Is key k of sequence b kept in this pattern? Pattern 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
@@ -115,19 +116,20 @@ static void store(pith_tensor *t, int64_t i, int64_t x) {
     }
 }
 
-static pith_tensor *new_tensor(const probe *p, int dtype, int rank, const int64_t *dims) {
+static pith_tensor *new_tensor(probe *p, int dtype, int rank, const int64_t *dims) {
+    size_t bytes;
+    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) return NULL;
     pith_tensor *t = pith_arena_array(p->arena, 1, sizeof *t);
-    if (!t) return NULL;
-    t->dtype = dtype;
-    t->rank = rank;
+    void *data = pith_arena_alloc64(p->arena, bytes);
+    p->out_of_memory |= !t || !data;
+    if (p->out_of_memory) return NULL;
+    *t = (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
-    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &t->bytes)) return NULL;
-    t->data = pith_arena_alloc64(p->arena, t->bytes);
-    return t->data ? t : NULL;
+    return t;
 }
 
 /* A leaf as a tensor; NULL if it cannot be made. */
-static const pith_tensor *leaf(const probe *p, const pith_value *v) {
+static const pith_tensor *leaf(probe *p, const pith_value *v) {
     if (v->type.data) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
@@ -152,6 +154,7 @@ static const pith_tensor *leaf(const probe *p, const pith_value *v) {
 static bool compute(probe *p) {
     const cone *c = p->c;
     const pith_tensor **tensors = pith_arena_array(p->arena, c->graph->value_count, sizeof *tensors);
+    p->out_of_memory = !tensors;
     if (!tensors) return false;
     for (const pith_node *node = c->graph->first; node; node = node->next) {
         bool wanted = false;
@@ -159,7 +162,8 @@ static bool compute(probe *p) {
         if (!wanted) continue;
         const pith_tensor **in = pith_arena_array(p->arena, (size_t)node->input_count, sizeof *in);
         pith_tensor *out = pith_arena_array(p->arena, (size_t)node->output_count, sizeof *out);
-        if (!in || !out) return false;
+        p->out_of_memory = !in || !out;
+        if (p->out_of_memory) return false;
         for (int i = 0; i < node->input_count; i++) {
             const pith_value *v = node->inputs[i];
             if (!v) continue;
@@ -167,7 +171,9 @@ static bool compute(probe *p) {
             in[i] = tensors[v->id];
             if (!in[i]) return false;
         }
-        if (pith_eval_node(out, node, in, PROBE_BYTES_MAX, p->arena, NULL)) return false;
+        pith_status status = pith_eval_node(out, node, in, PROBE_BYTES_MAX, p->arena, NULL);
+        p->out_of_memory = status == PITH_ERR_MEMORY;
+        if (status) return false;
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;
             tensors[node->outputs[i]->id] = &out[i];
@@ -252,23 +258,25 @@ static bool bind_symbols(const cone *c, pith_dim *symbols, int64_t batch, int64_
     return k >= 0;
 }
 
-/* Computes the value for a number of masks and compares; false: it means something else. */
-static bool test_meaning(const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena) {
+/* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
+static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols, bool read) {
+    if (!bind_symbols(p->c, symbols, p->batch, p->keys) || !compute(p) || !shape_fits(p, form)) return false;
+    if (read) read_window(p, form, m);
+    return agrees(p, form, m);
+}
+
+/* Computes the value for a number of masks and compares; *yes: it means *m. */
+static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena, pith_error *err) {
     enum { PATTERNS = 8, KEYS = 5, BATCH = 3 };
     pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
-    if (!symbols) return false;
-    if (c->positional) {
-        int64_t keys = 2 * c->largest + 3 < 2 * KEYS ? 2 * KEYS : 2 * c->largest + 3;
-        probe p = { .c = c, .arena = arena, .batch = 1, .keys = keys, .symbols = symbols };
-        if (c->largest > WINDOW_MAX || !bind_symbols(c, symbols, 1, keys) || !compute(&p) || !shape_fits(&p, form)) return false;
-        read_window(&p, form, m);
-        if (!agrees(&p, form, m)) return false;
-    }
-    for (uint32_t pattern = 0; pattern < (c->input ? PATTERNS : 1); pattern++) {
-        probe p = { .c = c, .arena = arena, .batch = BATCH, .keys = KEYS, .pattern = pattern, .symbols = symbols };
-        if (!bind_symbols(c, symbols, BATCH, KEYS) || !compute(&p) || !shape_fits(&p, form) || !agrees(&p, form, m)) return false;
-    }
-    return true;
+    if (!symbols) return pith_fail_memory(err, 0);
+    probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
+    if (2 * c->largest + 3 > p.keys) p.keys = 2 * c->largest + 3;
+    *yes = !c->positional || (c->largest <= WINDOW_MAX && test_once(&p, form, m, symbols, true));
+    p.batch = BATCH;
+    p.keys = KEYS;
+    for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++) *yes = test_once(&p, form, m, symbols, false);
+    return p.out_of_memory ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
 pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const char **why, const pith_value *v,
@@ -283,13 +291,14 @@ pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const cha
     }
     *mask = (pith_mask){ .window_left = -1, .window_right = -1, .finite = true };
     *kind = PITH_MASK_NO;
-    bool depends = false;
+    bool depends = false, yes = false;
+    pith_status status = PITH_OK;
     if (collect(&c, (pith_value *)v, &depends, 0)) {
         mask->key_mask = c.input;
-        if (v->kind == PITH_VALUE_NODE && !known(v) && test_meaning(&c, form, mask, &scratch)) *kind = PITH_MASK_YES;
-        else if (!depends) *kind = PITH_MASK_CONSTANT;
+        if (v->kind == PITH_VALUE_NODE && !known(v)) status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
+        *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
     }
     *why = c.why;
     pith_arena_free(&scratch);
-    return PITH_OK;
+    return status;
 }
