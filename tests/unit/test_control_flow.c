@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "exec/session.h"
+#include "opt/pass.h"
 
 typedef struct fixture {
     pith_arena arena;
@@ -266,13 +267,43 @@ static void positions_outside_of_a_sequence(void **state) {
     assert_string_equal(f->err.message, "node (SequenceAt): position 3 is outside of a sequence of 2");
 }
 
+/* if true: { if false: x else: -x } else: x */
+static void a_known_branch_replaces_its_if(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f->graph, "x", PITH_F32, 1);
+    uint8_t truth[2] = { 0, 1 };
+    pith_tensor t[2] = { scalar(PITH_BOOL, &truth[0], 1), scalar(PITH_BOOL, &truth[1], 1) };
+    pith_graph *yes = subgraph(f, f->graph), *no = subgraph(f, f->graph), *inner[2];
+    pith_value *seen[2] = { capture(yes, "x"), capture(no, "x") };
+    output(no, seen[1]);
+    for (int i = 0; i < 2; i++) {
+        inner[i] = subgraph(f, yes);
+        pith_value *v = capture(inner[i], "x");
+        output(inner[i], i ? apply(inner[i], "Neg", v, NULL) : v);
+    }
+    pith_value *inputs[2] = { pith_graph_add_const(yes, PITH_STR("false"), &t[0]), seen[0] };
+    output(yes, own(f, yes, "If", inputs, 2, 1, 1, inner[0], "then_branch", inner[1], "else_branch")->outputs[0]);
+    inputs[0] = pith_graph_add_const(f->graph, PITH_STR("true"), &t[1]);
+    inputs[1] = x;
+    output(f->graph, own(f, f->graph, "If", inputs, 2, 1, 1, yes, "then_branch", no, "else_branch")->outputs[0]);
+    f->graph->outputs[0]->name = PITH_STR("y");
+    assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
+    assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
+    pith_opt o = { .graph = f->graph, .level = 1, .err = &f->err };
+    assert_int_equal(pith_opt_run(&o, NULL), PITH_OK);
+    assert_int_equal(f->graph->node_count, 1);
+    assert_true(pith_str_is(f->graph->first->op_type, "Neg"));
+    assert_ptr_equal(f->graph->first->inputs[0], x);
+    assert_true(pith_str_is(f->graph->outputs[0]->name, "y"));
+    assert_int_equal(pith_graph_check(f->graph, &f->err), PITH_OK);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(a_loop_without_end_is_stopped),
-                                        TEST(a_loop_can_be_cancelled),
-                                        TEST(shapes_may_grow),
-                                        TEST(a_branch_may_give_back_what_it_captured),
-                                        TEST(loops_in_loops),
-                                        TEST(positions_outside_of_a_sequence) };
+    const struct CMUnitTest tests[] = {
+        TEST(a_loop_without_end_is_stopped),           TEST(a_loop_can_be_cancelled),        TEST(shapes_may_grow),
+        TEST(a_branch_may_give_back_what_it_captured), TEST(a_known_branch_replaces_its_if), TEST(loops_in_loops),
+        TEST(positions_outside_of_a_sequence)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
