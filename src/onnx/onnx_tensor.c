@@ -136,20 +136,35 @@ static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith_onn
     return PITH_OK;
 }
 
-/* Opens the file a tensor names. Symbolic links are followed only within the folder. */
+/* Whether the file lies in the folder or below it; both are real paths. */
+static bool lies_in(const char *file, const char *folder, size_t folder_length) {
+    if (folder_length && folder[folder_length - 1] == '/') folder_length--;
+    return strncmp(file, folder, folder_length) == 0 && file[folder_length] == '/';
+}
+
+/* The model's folder, or where the model file really is if that is a symbolic link: a download cache keeps a folder of
+ * links to files that lie side by side elsewhere. */
+static bool is_allowed(const pith_onnx_source *source, const char *file) {
+    char real[PATH_MAX];
+    if (realpath(source->external_dir, real) && lies_in(file, real, strlen(real))) return true;
+    for (size_t i = 0; i < source->files->count; i++) {
+        if (!realpath(source->files->items[i].path, real)) continue;
+        if (lies_in(file, real, (size_t)(strrchr(real, '/') + 1 - real))) return true;
+    }
+    return false;
+}
+
 static pith_status open_external(pith_onnx_source *source, pith_str location) {
-    char root[PATH_MAX], real[PATH_MAX];
+    char real[PATH_MAX];
     pith_str path;
     if (!source->external_dir) return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "external data is not allowed here");
     PITH_TRY(pith_path_join(&path, source->arena, source->external_dir, location, source->err));
     if (!realpath(path.data, real))
         return pith_fail(source->err, PITH_ERR_NOT_FOUND, "external data file \"%s\" is missing", path.data);
-    size_t length = realpath(source->external_dir, root) ? strlen(root) : 0;
-    if (length == 1)
-        length = 0; /* "/" */
-    else if (!length || strncmp(real, root, length) || real[length] != '/')
+    if (!is_allowed(source, real)) {
         return pith_fail(source->err, PITH_ERR_FORMAT, "external data file \"%s\" lies outside the model's folder",
                          path.data);
+    }
     PITH_TRY(pith_files_open(&source->external_data, source->files, real, source->err));
     source->external_location = location;
     return PITH_OK;

@@ -406,6 +406,33 @@ static void external_data(void **state) {
     unlink(outside);
 }
 
+/* A download cache: a folder of links into a folder of files. */
+static void external_data_behind_links(void **state) {
+    (void)state;
+    static const float data[] = { 6, 7 };
+    char path[300], folder[256];
+    message graph = external("data", NULL, NULL), m = model(&graph, 8);
+    static const char *const folders[] = { "blobs", "snapshot" };
+    for (int i = 0; i < 2; i++) {
+        snprintf(folder, sizeof folder, "%s/%s", dir, folders[i]);
+        assert_int_equal(mkdir(folder, 0777), 0);
+    }
+    put_file("blobs/one", m.data, m.size);
+    put_file("blobs/two", data, sizeof data);
+    snprintf(path, sizeof path, "%s/data", folder);
+    assert_int_equal(symlink("../blobs/two", path), 0);
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    assert_int_equal(symlink("../blobs/one", path), 0);
+    pith_files own = { .arena = &arena };
+    pith_str bytes = { m.data, m.size };
+    pith_graph *g;
+    assert_int_equal(pith_onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith_files_open(&bytes, &own, path, &err), PITH_OK);
+    assert_int_equal(pith_onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_OK);
+    assert_true(*(const float *)find(g, "w")->type.data->data == 6);
+    pith_files_close(&own);
+}
+
 /* ---- graphs ---- */
 
 static void names_and_types(void **state) {
@@ -690,6 +717,7 @@ int main(void) {
         cmocka_unit_test(sequences_and_optionals),
         cmocka_unit_test(tensors_that_lie),
         cmocka_unit_test(external_data),
+        cmocka_unit_test(external_data_behind_links),
         cmocka_unit_test(names_and_types),
         cmocka_unit_test(initializers_listed_as_inputs),
         cmocka_unit_test(attributes),
