@@ -1,10 +1,10 @@
-/* gemm_tile.h - the register tile all f32 products are made of, for the kernels of one level. */
+/* gemm_tile.h - what the products of one level share: the f32 register tile, and activations. */
 #ifndef PITH_KERNELS_GEMM_TILE_H
 #define PITH_KERNELS_GEMM_TILE_H
 
 #include <stdint.h>
 
-#include "kernels/kernel.h"
+#include "kernels/gemm.h"
 
 /* The largest tile of a level: rows of a, panels of 16 columns of b. Chosen so that the accumulators, the row of b and
  * one broadcast fit the registers: 14 * 2 + 2 + 1 of 32, 6 * 1 * 2 + 2 + 1 of 16, 5 * 1 * 4 + 4 + 5 of 32. */
@@ -22,5 +22,9 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 typedef void pith_gemm_tile_fn(int rows, int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
                                int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
+
+/* The activation of n floats, in place. */
+typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
+PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)
 
 #endif

@@ -14,15 +14,18 @@
  * passes over c, larger more misses in a. */
 enum { BLOCK_K = 384, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
-static pith_unary_f32_fn *const activations[] = {
-    [PITH_ACT_NONE] = NULL,
-    [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
-    [PITH_ACT_GELU_TANH] = PITH_K(gelu_tanh_f32),
-    [PITH_ACT_RELU] = PITH_K(relu_f32),
-    [PITH_ACT_TANH] = PITH_K(tanh_f32),
-    [PITH_ACT_SIGMOID] = PITH_K(sigmoid_f32),
-    [PITH_ACT_SILU] = PITH_K(silu_f32),
-};
+void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
+    static pith_unary_f32_fn *const activations[] = {
+        [PITH_ACT_NONE] = NULL,
+        [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
+        [PITH_ACT_GELU_TANH] = PITH_K(gelu_tanh_f32),
+        [PITH_ACT_RELU] = PITH_K(relu_f32),
+        [PITH_ACT_TANH] = PITH_K(tanh_f32),
+        [PITH_ACT_SIGMOID] = PITH_K(sigmoid_f32),
+        [PITH_ACT_SILU] = PITH_K(silu_f32),
+    };
+    if (activations[activation]) activations[activation](x, x, n);
+}
 
 PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t stride, int64_t width) {
     for (int64_t j = 0; j < width; j += 16) {
@@ -69,7 +72,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
         return;
     }
     if (g->bias) add_bias(t, g->bias + j, rows, stride, width);
-    if (g->activation != PITH_ACT_NONE) activations[g->activation](t, t, (size_t)(rows * stride));
+    PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
     store_tile(g, t, stride, i, rows, j, width, g->residual);
 }
 

@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm_int8.h"
 #include "kernels/norm.h"
 #include "kernels/reduce.h"
 #include "kernels/unary.h"
@@ -15,11 +15,15 @@
 enum { N = 4099, M = 23, D = 40 };
 
 #define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
-static const pith_kernel_row table[] = {
+const pith_kernel_row pith_kernel_table[] = {
 #define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#define PLAIN(family, suffix) /* plain C has no levels */
 #include "select/kernels.def"
 #undef KERNEL
+#undef PLAIN
 };
+const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
+
 
 static float x[N * 2], y[N * 2], z[N * 2], packed[N * 4], out[N * 2];
 
@@ -30,6 +34,22 @@ static uint64_t digest(uint64_t h, const float *v, size_t n) {
         h = (h ^ bits) * 0x100000001B3u;
     }
     return h;
+}
+
+/* Quantised rows of x times y, by the 8-bit kernels. */
+static void run_int8(int level, int round) {
+    enum { K = 37 };
+    static uint8_t q[M * K];
+    static int8_t b[K * M];
+    static float scale[M];
+    static int32_t zero[M], b_packed[(K + 8) * (M + 16)];
+    pith_isa isa = (pith_isa)level;
+    PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, isa)(y, q, scale, zero, M, K);
+    for (int i = 0; i < K * M; i++) b[i] = (int8_t)(z[i] * 127.0f);
+    PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(b_packed, b, M, 1, K, M, 0, M);
+    pith_gemm_int8 g = { .a = q, .b = b_packed, .out = out, .a_scale = scale, .a_zero = zero, .b_scale = x + 50, .bias = z,
+                         .m = M, .n = M, .k = K, .lda = K, .ldc = M, .a_signed = round % 2 };
+    pith_gemm_i8_find(isa)(&g, 0, M, 0, M);
 }
 
 /* 0 for a family whose signature is not known here. */
@@ -50,14 +70,16 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
     } else if (LISTED(norms_families, row->family)) {
         pith_layer_norm a = { .x = x, .residual = y, .gamma = z, .beta = y, .y = out, .rows = 2, .n = n, .epsilon = 1e-5f };
         ((pith_layer_norm_f32_fn *)f)(&a);
+    } else if (row->dtype == PITH_I8 || row->dtype == PITH_U8) {
+        run_int8(level, round);
     } else if (strcmp(row->family, "gemm_pack") == 0) {
         ((pith_gemm_pack_f32_fn *)f)(out, x, round % 2 ? 1 : M, round % 2 ? D : 1, D, M, 0, M);
     } else if (strcmp(row->family, "gemm") == 0) {
         pith_gemm g = { .a = y, .b = packed, .c = out, .bias = z, .residual = round % 3 ? z : NULL, .m = 1 + round, .n = M,
                         .k = D, .lda = D, .ldc = M, .ldr = M, .activation = (pith_activation)(round % 7) };
         pith_kernel_row pack = *row;
-        for (size_t i = 0; i < COUNT(table); i++) {
-            if (strcmp(table[i].family, "gemm_pack") == 0) pack = table[i];
+        for (size_t i = 0; i < COUNT(pith_kernel_table); i++) {
+            if (strcmp(pith_kernel_table[i].family, "gemm_pack") == 0 && pith_kernel_table[i].dtype == PITH_F32) pack = pith_kernel_table[i];
         }
         ((pith_gemm_pack_f32_fn *)pack.fn[level])(packed, z, M, 1, D, M, 0, M);
         ((pith_gemm_f32_fn *)f)(&g, 0, g.m, 0, g.n);
@@ -79,19 +101,19 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
 int main(void) {
     const pith_cpu *cpu = pith_cpu_get();
     int different = 0;
-    for (size_t i = 0; i < COUNT(table); i++) {
+    for (size_t i = 0; i < COUNT(pith_kernel_table); i++) {
         uint64_t sums[PITH_ISA_COUNT] = { 0 };
         for (int round = 0; round < 40; round++) {
             fill_floats(x, COUNT(x));
             for (size_t j = 0; j < COUNT(y); j++) y[j] = random_float() * 8.0f, z[j] = random_float();
             for (int level = 0; level < PITH_ISA_COUNT; level++) {
-                if (cpu->supported >> level & 1) sums[level] = sums[level] * 31 + run(&table[i], level, round);
+                if (cpu->supported >> level & 1) sums[level] = sums[level] * 31 + run(&pith_kernel_table[i], level, round);
             }
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!(cpu->supported >> level & 1)) continue;
             different |= sums[level] != sums[PITH_ISA_scalar];
-            if (sums[level]) printf("%s %s %016llx\n", table[i].family, pith_isa_name((pith_isa)level),
+            if (sums[level]) printf("%s %s %016llx\n", pith_kernel_table[i].family, pith_isa_name((pith_isa)level),
                                     (unsigned long long)sums[level]);
         }
     }

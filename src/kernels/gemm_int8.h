@@ -1,0 +1,53 @@
+/* gemm_int8.h - products of 8-bit matrices with exact 32-bit sums: a (u8 or i8) times b (i8).
+ *
+ * The sum of every element is exact modulo 2^32 (k up to 66,000 cannot overflow), so levels and blockings agree by
+ * themselves. With c the sums are the result. With out they become
+ *   out[i, j] = activation((float)(sum - a_zero[i] * column_sum[j]) * (a_scale[i] * b_scale[j]) + bias[j]).
+ *
+ * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64 belongs to
+ * column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is the same for every
+ * level. */
+#ifndef PITH_KERNELS_GEMM_INT8_H
+#define PITH_KERNELS_GEMM_INT8_H
+
+#include <stdint.h>
+
+#include "kernels/gemm.h"
+
+typedef struct pith_gemm_int8 {
+    const void *a;  /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
+    const void *b;  /* packed, 4-byte aligned */
+    int32_t *c;     /* [m, n], row stride ldc; or NULL */
+    float *out;     /* [m, n], row stride ldc; used if c is NULL */
+    const float *a_scale;  /* [m] */
+    const int32_t *a_zero; /* [m] or NULL: 0 */
+    const float *b_scale;  /* [n] */
+    const float *bias;     /* [n] or NULL */
+    int64_t m, n, k, lda, ldc;
+    int32_t a_signed;
+    int32_t narrow; /* 1: every |b| <= 64, which AVX2 without VNNI multiplies at twice the speed */
+    pith_activation activation;
+} pith_gemm_int8;
+
+/* Bytes a packed [k, n] matrix takes; -1 on overflow. */
+int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n);
+
+/* Packs columns [n0, n1) (n0 a multiple of 16) of b, whose element (k, n) is b[k * row_stride + n * column_stride]. */
+typedef void pith_gemm_pack_i8_fn(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,
+                                  int64_t n, int64_t n0, int64_t n1);
+PITH_KERNEL_DECLARE(gemm_pack_i8, pith_gemm_pack_i8_fn) /* family "gemm_pack" */
+
+/* Rows [m0, m1), columns [n0, n1) with n0 a multiple of 16, as pith_gemm_f32_fn. */
+typedef void pith_gemm_i8_fn(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+PITH_KERNEL_DECLARE(gemm_i8, pith_gemm_i8_fn)      /* family "gemm" */
+PITH_KERNEL_DECLARE(gemm_vnni_i8, pith_gemm_i8_fn) /* family "gemm_vnni": needs AVX512_VNNI or AVX_VNNI on its level */
+
+/* The faster row this processor can run at the level. */
+pith_gemm_i8_fn *pith_gemm_i8_find(pith_isa isa);
+
+/* Rows of f32 to u8 with a scale and a zero point each, so that 0 is exact: q = clamp(round(x / scale) + zero, 0, 255),
+ * scale = (max(row, 0) - min(row, 0)) / 255, or 1 if that is 0. Rounds to nearest, ties to even. */
+typedef void pith_quantize_rows_fn(const float *x, uint8_t *q, float *scale, int32_t *zero, int64_t rows, int64_t n);
+PITH_KERNEL_DECLARE(quantize_rows_u8, pith_quantize_rows_fn) /* family "quantize_rows" */
+
+#endif
