@@ -41,8 +41,9 @@ MAP1(map_relu, f64, double, double, u < 0 ? 0.0 : u)
 SIGNED(map_relu, u < 0 ? 0 : u)
 FLOATS(map_leaky_relu, u < 0 ? u * (float)p[0] : u, u < 0 ? u * p[0] : u)
 FLOATS(map_thresholded_relu, u > (float)p[0] ? u : 0.0f, u > p[0] ? u : 0.0)
-FLOATS(map_hard_sigmoid, fmaxf(0.0f, fminf(1.0f, (float)p[0] * u + (float)p[1])), fmax(0.0, fmin(1.0, p[0] * u + p[1])))
-FLOATS(map_hard_swish, u * fmaxf(0.0f, fminf(1.0f, u / 6.0f + 0.5f)), u * fmax(0.0, fmin(1.0, u / 6.0 + 0.5)))
+#define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v)) /* NaN stays */
+FLOATS(map_hard_sigmoid, UNIT((float)p[0] * u + (float)p[1]), UNIT(p[0] * u + p[1]))
+FLOATS(map_hard_swish, u * UNIT(u / 6.0f + 0.5f), u * UNIT(u / 6.0 + 0.5))
 FLOATS(map_softsign, u / (1.0f + fabsf(u)), u / (1.0 + fabs(u)))
 /* p: lambd, bias. */
 FLOATS(map_shrink, u < -(float)p[0] ? u + (float)p[1] : u > (float)p[0] ? u - (float)p[1] : 0.0f,

@@ -17,11 +17,10 @@ typedef struct box {
 /* start and end clamped into an axis of n as the standard says; everything known. */
 static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith_dim *first, pith_dim *size) {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-    start = start < 0 ? (start < -n ? -1 : start + n) : start;
-    end = end < 0 ? (end < -n ? -1 : end + n) : end;
-    if (start < 0) start = step > 0 ? 0 : -1;
-    start = start < low ? low : start > high ? high : start;
-    end = end < low ? low : end > high ? high : end;
+    start = start < -n ? 0 : start < 0 ? start + n : start;
+    end = end < -n ? low : end < 0 ? end + n : end;
+    start = start > high ? high : start;
+    end = end > high ? high : end;
     int64_t distance = step > 0 ? end - start : start - end;
     uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     *first = start;
@@ -33,13 +32,15 @@ static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith_dim 
 static pith_dim symbolic_size(pith_dims *dims, pith_dim n, pith_dim start, pith_dim end, pith_dim step) {
     if (!pith_dim_known(step) || start == PITH_DIM_UNKNOWN || end == PITH_DIM_UNKNOWN) return PITH_DIM_UNKNOWN;
     if (step == -1 && pith_dim_known(start) && start == -1 && pith_dim_known(end) && end < -INT32_MAX) return n;
-    if (step <= 0) return PITH_DIM_UNKNOWN;
+    bool far = (pith_dim_known(end) && end <= -INT32_MAX) || (pith_dim_known(start) && (start <= -INT32_MAX || start >= INT32_MAX));
+    if (step <= 0 || far) return PITH_DIM_UNKNOWN;
     bool whole = pith_dim_known(end) && end >= INT32_MAX;
     if (pith_dim_known(start) && start < 0) start = pith_dim_apply(dims, PITH_DIM_ADD, n, start);
     if (whole) end = n;
     else if (pith_dim_known(end) && end < 0) end = pith_dim_apply(dims, PITH_DIM_ADD, n, end);
     else if (pith_dim_known(end)) end = pith_dim_apply(dims, PITH_DIM_MIN, n, end);
     pith_dim size = pith_dim_apply(dims, PITH_DIM_SUB, end, start);
+    if (pith_dim_known(size) && size < 0) size = 0;
     return step == 1 ? size : pith_dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
