@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: all help setup model run test test-long lint fmt asan ubsan tsan valgrind fuzz bench size install clean
+.PHONY: all help setup model run test test-long lint docs fmt asan ubsan tsan valgrind fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -71,6 +71,10 @@ bench: all model                ## Pith beside its peers, interleaved
 
 size: all                       ## bytes of the library and the command
 	@tools/size.sh build
+
+docs: build-test/build.ninja    ## make docs/operators.md from the tables
+	@cmake --build build-test -j $(JOBS) --target operators
+	@build-test/tests/operators >docs/operators.md
 
 lint:                           ## layers, lists, names, formatting
 	@$(PYTHON) tools/lint.py
