@@ -210,11 +210,65 @@ static void every_allocation_fails(void **state) {
     }
 }
 
+/* Opens an ONNX file from memory and, if it asks for nothing but the ids and mask of a small encoder, runs it. */
+static pith_status open_memory_and_run(const char *data, size_t size, const pith_allocator *allocator, bool *ran) {
+    static int64_t ids[2][3] = { { 1, 2, 3 }, { 4, 5, 6 } }, mask[2][3] = { { 1, 1, 1 }, { 1, 1, 0 } };
+    static const char *const names[] = { "ids", "mask" };
+    pith_tensor inputs[2], output[4];
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_run_options run = PITH_RUN_OPTIONS_INIT;
+    pith_model *model = NULL;
+    pith_session *session = NULL;
+    options.allocator = allocator;
+    options.memory_limit = 1 << 24;
+    run.threads = 1;
+    for (int i = 0; i < 2; i++)
+        inputs[i] = (pith_tensor){
+            .data = i ? mask : ids, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 3 }
+        };
+    pith_status status = pith_model_open_memory(&model, data, size, &options, &err);
+    if (!status && pith_model_output_count(model) <= 4) {
+        status = pith_session_create(&session, model, &err);
+        if (!status) status = pith_session_run(session, output, names, inputs, 2, &run, &err);
+        *ran = !status;
+    }
+    if (status && !err.message[0]) fail_msg("status %d without message", status);
+    pith_session_destroy(session);
+    pith_model_close(model);
+    return status;
+}
+
+/* The whole way from bytes to results, one bit wrong at a time. */
+static void models_with_flipped_bits(void **state) {
+    (void)state;
+    size_t size;
+    uint32_t random = 3;
+    int ran_count = 0, refused = 0;
+    char *data = slurp(PITH_SOURCE_DIR "/tests/fuzz/corpus/onnx/encoder.onnx", &size);
+    counter c = { .fail_at = -1, .limit = (size_t)1 << 26 };
+    const pith_allocator allocator = { count_alloc, count_free, &c };
+    bool ran = false;
+    assert_int_equal(open_memory_and_run(data, size, &allocator, &ran), PITH_OK);
+    assert_true(ran);
+    for (int i = 0; i < FLIPS; i++) {
+        size_t bit = (size_t)random_number(&random) % (size * 8);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        ran = false;
+        refused += open_memory_and_run(data, size, &allocator, &ran) != PITH_OK;
+        ran_count += ran;
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        assert_int_equal(c.out, 0);
+    }
+    assert_true(ran_count > FLIPS / 10 && refused > FLIPS / 10);
+    free(data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(onnx_cut_at_every_byte),        cmocka_unit_test(onnx_with_flipped_bits),
         cmocka_unit_test(onnx_out_of_memory_everywhere), cmocka_unit_test(safetensors_damaged),
-        cmocka_unit_test(every_allocation_fails),
+        cmocka_unit_test(every_allocation_fails),        cmocka_unit_test(models_with_flipped_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
