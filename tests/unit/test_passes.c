@@ -1,0 +1,294 @@
+/* Passes on small graphs built here: what must be recognised in every spelling, and what only looks like it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "opt/mask.h"
+#include "opt/match.h"
+#include "opt/pass.h"
+
+typedef struct bench {
+    pith_arena arena;
+    pith_graph *graph;
+    pith_report report;
+    pith_error err;
+    pith_opt opt;
+} bench;
+
+static bench *make_bench(void) {
+    bench *b = calloc(1, sizeof *b);
+    pith_arena_init(&b->arena, &pith_allocator_default);
+    assert_int_equal(pith_graph_create(&b->graph, &b->arena, NULL, &b->err), PITH_OK);
+    b->report.arena = &b->arena;
+    b->graph->inputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->inputs);
+    b->graph->outputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->outputs);
+    b->opt = (pith_opt){ .graph = b->graph, .level = 3, .allocator = &pith_allocator_default, .report = &b->report, .err = &b->err };
+    return b;
+}
+
+static void drop_bench(bench *b) {
+    pith_arena_free(&b->arena);
+    free(b);
+}
+
+static pith_value *input(bench *b, const char *name, int dtype, int rank, const pith_dim *dims) {
+    pith_value *v = pith_graph_add_value(b->graph, pith_str_of(name), PITH_VALUE_INPUT);
+    v->hint = pith_arena_array(&b->arena, 1, sizeof *v->hint);
+    pith_type_init(v->hint);
+    pith_type_set(v->hint, dtype, rank, dims);
+    b->graph->inputs[b->graph->input_count++] = v;
+    return v;
+}
+
+static pith_value *token_input(bench *b, const char *name, int dtype) {
+    pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
+    return input(b, name, dtype, 2, dims);
+}
+
+static pith_value *op(bench *b, const char *op_type, pith_value *x, pith_value *y, pith_value *z) {
+    pith_value *inputs[] = { x, y, z };
+    pith_node *node = pith_graph_add_node(b->graph, NULL, "", op_type, inputs, z ? 3 : y ? 2 : 1, NULL, 1);
+    node->name = pith_str_of(op_type);
+    assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
+    return node->outputs[0];
+}
+
+static pith_value *with_int(pith_value *v, const char *name, int64_t value) {
+    assert_int_equal(pith_node_set_int(v->producer, name, value), PITH_OK);
+    return v;
+}
+
+static pith_value *number(bench *b, float x) { return pith_graph_add_f32(b->graph, PITH_STR(""), x); }
+static pith_value *ints(bench *b, int64_t a) { return pith_graph_add_i64s(b->graph, PITH_STR(""), &a, 1); }
+
+static void output(bench *b, pith_value *v) {
+    v->output_uses++;
+    b->graph->outputs[b->graph->output_count++] = v;
+}
+
+static void infer(bench *b) {
+    if (pith_ops_infer(b->graph, false, &b->err)) fail_msg("%s", b->err.message);
+}
+
+static void optimise(bench *b) {
+    infer(b);
+    if (pith_opt_run(&b->opt, NULL)) fail_msg("%s", b->err.message);
+    if (pith_graph_check(b->graph, &b->err)) fail_msg("%s", b->err.message);
+}
+
+static int count(const bench *b, const char *op_type) {
+    int n = 0;
+    for (const pith_node *node = b->graph->first; node; node = node->next) n += pith_str_is(node->op_type, op_type);
+    return n;
+}
+
+/* ---- GELU ---- */
+
+/* x * 0.5 * (1 + erf(x / sqrt 2)) in one of several orders; half: the factor that ought to be 0.5. */
+static void build_gelu(bench *b, int order, float half, float root) {
+    pith_value *x = token_input(b, "x", PITH_F32), *h = number(b, half), *one = number(b, 1.0f);
+    pith_value *argument = order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL) : op(b, "Div", x, number(b, root), NULL);
+    pith_value *erf = op(b, "Erf", argument, NULL, NULL);
+    pith_value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
+    switch (order >> 2) {
+    case 0: output(b, op(b, "Mul", op(b, "Mul", x, sum, NULL), h, NULL)); break;
+    case 1: output(b, op(b, "Mul", x, op(b, "Mul", h, sum, NULL), NULL)); break;
+    case 2: output(b, op(b, "Mul", op(b, "Mul", h, x, NULL), sum, NULL)); break;
+    default: output(b, op(b, "Mul", sum, op(b, "Mul", x, h, NULL), NULL)); break;
+    }
+}
+
+static void test_gelu_in_every_order(void **state) {
+    (void)state;
+    for (int order = 0; order < 16; order++) {
+        bench *b = make_bench();
+        build_gelu(b, order, 0.5f, 1.41421356f);
+        optimise(b);
+        assert_int_equal(count(b, "Gelu"), 1);
+        assert_int_equal(b->graph->node_count, 1);
+        drop_bench(b);
+    }
+}
+
+static void test_what_is_not_gelu_stays(void **state) {
+    (void)state;
+    static const float wrong[][2] = { { 0.6f, 1.41421356f }, { 0.5f, 1.5f } };
+    for (int i = 0; i < 2; i++) {
+        bench *b = make_bench();
+        build_gelu(b, 0, wrong[i][0], wrong[i][1]);
+        optimise(b);
+        assert_int_equal(count(b, "Gelu"), 0);
+        assert_int_equal(b->report.count, 1);
+        assert_false(b->report.lines[0].done);
+        assert_string_equal(b->report.lines[0].what, "gelu");
+        drop_bench(b);
+    }
+}
+
+/* x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the cube as a power or as products. */
+static void test_gelu_tanh(void **state) {
+    (void)state;
+    for (int form = 0; form < 3; form++) {
+        bench *b = make_bench();
+        pith_value *x = token_input(b, "x", PITH_F32), *cube, *inner;
+        if (form == 0) cube = op(b, "Pow", x, number(b, 3.0f), NULL);
+        else cube = op(b, "Mul", x, op(b, "Mul", x, x, NULL), NULL);
+        if (form < 2) inner = op(b, "Add", x, op(b, "Mul", number(b, 0.044715f), cube, NULL), NULL);
+        else inner = op(b, "Mul", x, op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL),
+                                        NULL), NULL);
+        pith_value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
+        output(b, op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL), op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
+        optimise(b);
+        assert_int_equal(count(b, "Gelu"), 1);
+        assert_true(pith_str_is(pith_node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
+        drop_bench(b);
+    }
+}
+
+/* ---- masks ---- */
+
+static pith_mask_kind recognize(bench *b, pith_value *v, pith_mask_form form, pith_mask *mask) {
+    pith_mask_kind kind;
+    const char *why;
+    output(b, v);
+    infer(b);
+    assert_int_equal(pith_mask_recognize(&kind, mask, &why, v, form, &b->opt), PITH_OK);
+    return kind;
+}
+
+static pith_value *four_axes(bench *b, pith_value *mask) {
+    return op(b, "Unsqueeze", op(b, "Unsqueeze", mask, ints(b, 1), NULL), ints(b, 2), NULL);
+}
+
+static pith_value *as_float(bench *b, pith_value *v) { return with_int(op(b, "Cast", v, NULL, NULL), "to", PITH_F32); }
+
+static void test_added_mask(void **state) {
+    (void)state;
+    static const float fills[] = { -1e4f, -1e9f, -3.4028235e38f };
+    pith_mask m;
+    for (int i = 0; i < 3; i++) {
+        bench *b = make_bench();
+        pith_value *mask = token_input(b, "attention_mask", PITH_I64);
+        pith_value *inverted = op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
+        assert_int_equal(recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m), PITH_MASK_YES);
+        assert_ptr_equal(m.key_mask, mask);
+        assert_true(m.finite && m.window_left == -1 && m.window_right == -1);
+        drop_bench(b);
+    }
+}
+
+static void test_chosen_mask_with_infinity(void **state) {
+    (void)state;
+    pith_mask m;
+    bench *b = make_bench();
+    pith_value *mask = token_input(b, "attention_mask", PITH_BOOL);
+    pith_value *added = op(b, "Where", four_axes(b, mask), number(b, 0.0f), number(b, -INFINITY));
+    assert_int_equal(recognize(b, added, PITH_MASK_ADDED, &m), PITH_MASK_YES);
+    assert_false(m.finite);
+    drop_bench(b);
+    b = make_bench();
+    mask = token_input(b, "attention_mask", PITH_BOOL);
+    assert_int_equal(recognize(b, op(b, "Not", four_axes(b, mask), NULL, NULL), PITH_MASK_SKIPS, &m), PITH_MASK_YES);
+    assert_ptr_equal(m.key_mask, mask);
+    drop_bench(b);
+}
+
+/* Things that depend on the mask, but do not skip padded keys. */
+static void test_what_is_not_a_mask(void **state) {
+    (void)state;
+    pith_mask m;
+    for (int form = 0; form < 4; form++) {
+        bench *b = make_bench();
+        pith_value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
+        if (form == 0) v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
+        else if (form == 1) v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL); /* too weak */
+        else if (form == 2) v = op(b, "ReduceMax", mask, ints(b, 3), NULL); /* one key decides for all */
+        else v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL), number(b, -1e9f), NULL);
+        assert_int_equal(recognize(b, v, PITH_MASK_ADDED, &m), PITH_MASK_NO);
+        drop_bench(b);
+    }
+}
+
+/* k - q of all pairs, from the length of the mask. */
+static pith_value *distances(bench *b, pith_value *mask) {
+    static int64_t zero = 0, one = 1;
+    const pith_tensor zero_tensor = { .data = &zero, .bytes = sizeof zero, .dtype = PITH_I64 };
+    const pith_tensor one_tensor = { .data = &one, .bytes = sizeof one, .dtype = PITH_I64 };
+    pith_value *z = pith_graph_add_const(b->graph, PITH_STR(""), &zero_tensor), *o = pith_graph_add_const(b->graph, PITH_STR(""), &one_tensor);
+    pith_value *length = op(b, "Gather", op(b, "Shape", mask, NULL, NULL), o, NULL);
+    pith_value *range = op(b, "Range", z, length, o);
+    return op(b, "Sub", op(b, "Unsqueeze", range, ints(b, 0), NULL), op(b, "Unsqueeze", range, ints(b, 1), NULL), NULL);
+}
+
+static void test_causal_and_windows(void **state) {
+    (void)state;
+    static const struct { int64_t left, right; } windows[] = { { -1, 0 }, { 3, 3 }, { 0, -1 }, { 40, 2 } };
+    pith_mask m;
+    for (int i = 0; i < 4; i++) {
+        for (int with_mask = 0; with_mask < 2; with_mask++) {
+            bench *b = make_bench();
+            pith_value *mask = token_input(b, "attention_mask", PITH_BOOL), *k_minus_q = distances(b, mask);
+            pith_value *keep = NULL;
+            if (windows[i].right >= 0) keep = op(b, "LessOrEqual", k_minus_q, ints(b, windows[i].right), NULL);
+            if (windows[i].left >= 0) {
+                pith_value *left = op(b, "GreaterOrEqual", k_minus_q, ints(b, -windows[i].left), NULL);
+                keep = keep ? op(b, "And", keep, left, NULL) : left;
+            }
+            if (with_mask) keep = op(b, "And", four_axes(b, mask), keep, NULL);
+            assert_int_equal(recognize(b, keep, PITH_MASK_KEEPS, &m), PITH_MASK_YES);
+            assert_ptr_equal(m.key_mask, with_mask ? mask : NULL);
+            assert_int_equal(m.window_left, windows[i].left);
+            assert_int_equal(m.window_right, windows[i].right);
+            drop_bench(b);
+        }
+    }
+}
+
+/* ---- ragged ---- */
+
+/* ids looked up, and then something along the sequence. */
+static pith_value *embedded(bench *b) {
+    static float table[10 * 4];
+    const pith_tensor t = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 10, 4 } };
+    return op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &t), token_input(b, "input_ids", PITH_I64), NULL);
+}
+
+static void check_reason(bench *b, const char *node, const char *why) {
+    pith_graph *ragged;
+    pith_str reason = { "", 0 };
+    optimise(b);
+    assert_int_equal(pith_opt_ragged(&ragged, &reason, &b->opt), PITH_OK);
+    assert_null(ragged);
+    if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
+}
+
+static void test_ragged_names_the_node(void **state) {
+    (void)state;
+    bench *b = make_bench();
+    pith_value *x = embedded(b);
+    output(b, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
+    check_reason(b, "'Sub'", "values of a text meet values of its tokens");
+    drop_bench(b);
+    b = make_bench();
+    output(b, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
+    check_reason(b, "'Softmax'", "last axis");
+    drop_bench(b);
+    b = make_bench();
+    output(b, op(b, "ReduceSum", embedded(b), ints(b, 0), NULL));
+    check_reason(b, "'ReduceSum'", "batch");
+    drop_bench(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gelu_in_every_order),       cmocka_unit_test(test_what_is_not_gelu_stays),
+        cmocka_unit_test(test_gelu_tanh),                 cmocka_unit_test(test_added_mask),
+        cmocka_unit_test(test_chosen_mask_with_infinity), cmocka_unit_test(test_what_is_not_a_mask),
+        cmocka_unit_test(test_causal_and_windows),        cmocka_unit_test(test_ragged_names_the_node),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
