@@ -1,7 +1,7 @@
 /* op_ms_transformer.c - the fused transformer operators of the domain com.microsoft.
  *
- * They are written by other engines' optimisers and mean nothing that plain operators do not, so upgrade writes them out
- * at load and the passes meet them in the one form that every exporter's network takes. None of them is left to be
+ * They are written by other engines' optimisers and mean nothing that plain operators do not, so upgrade writes them
+ * out at load and the passes meet them in the one form that every exporter's network takes. None of them is left to be
  * inferred or run. Source: ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 
@@ -13,7 +13,8 @@
 static pith_value *input(const pith_node *node, int i) { return i < node->input_count ? node->inputs[i] : NULL; }
 
 static bool wanted(const pith_node *node, int i) {
-    return i < node->output_count && node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses);
+    return i < node->output_count && node->outputs[i] &&
+           (node->outputs[i]->user_count || node->outputs[i]->output_uses);
 }
 
 /* A node before `at`; NULL inputs at the end are left out. Returns its output, or NULL if memory is out. */
@@ -62,7 +63,8 @@ static pith_status refuse(const pith_node *node, int input_index, pith_error *er
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "input %d is not supported", input_index);
 }
 
-static pith_value *norm(pith_node *at, const char *op_type, pith_value *x, pith_value *gamma, pith_value *beta, float epsilon) {
+static pith_value *norm(pith_node *at, const char *op_type, pith_value *x, pith_value *gamma, pith_value *beta,
+                        float epsilon) {
     pith_value *y = x ? add(at, "", op_type, (pith_value *[]){ x, gamma, beta }, 3) : NULL;
     return y && !pith_node_set_float(y->producer, "epsilon", epsilon) ? y : NULL;
 }
@@ -119,10 +121,12 @@ static pith_value *count_ones(pith_node *at, pith_value *mask) {
 static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
     enum { IDS, TYPES, WORD, POSITION, TYPE, GAMMA, BETA, MASK, POSITION_IDS };
     PITH_TRY(require(node, 1u << IDS | 1u << WORD | 1u << POSITION | 1u << GAMMA | 1u << BETA, err));
-    if (wanted(node, 1) && !input(node, MASK)) return pith_fail(err, PITH_ERR_UNSUPPORTED, "it counts a mask that is absent");
+    if (wanted(node, 1) && !input(node, MASK))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "it counts a mask that is absent");
     pith_value *ids = node->inputs[IDS], *types = input(node, TYPES), *position_ids = input(node, POSITION_IDS);
     if (!position_ids) position_ids = positions(node, ids);
-    pith_value *sum = add2(node, "Add", gather(node, node->inputs[WORD], ids), gather(node, node->inputs[POSITION], position_ids));
+    pith_value *sum =
+        add2(node, "Add", gather(node, node->inputs[WORD], ids), gather(node, node->inputs[POSITION], position_ids));
     if (types && input(node, TYPE)) sum = add2(node, "Add", sum, gather(node, node->inputs[TYPE], types));
     pith_value *y = norm(node, "LayerNormalization", sum, node->inputs[GAMMA], node->inputs[BETA],
                          pith_node_float(node, "epsilon", 1e-12f));

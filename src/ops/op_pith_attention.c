@@ -38,11 +38,13 @@ static pith_status check_extras(const pith_infer *c) {
     const pith_type *bias = input(c, BIAS), *mask = input(c, KEY_MASK), *offsets = input(c, OFFSETS);
     if (bias && bias->dtype != PITH_F32) return pith_op_fail(c, "bias must be float32");
     if (bias && (bias->rank == 0 || bias->rank > 4)) return pith_op_fail(c, "bias has rank %d", bias->rank);
-    if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 && mask->dtype != PITH_BOOL) {
+    if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 &&
+        mask->dtype != PITH_BOOL) {
         return pith_op_fail(c, "key_mask has an unsupported dtype");
     }
     if (mask && (mask->rank == 0 || mask->rank > 2)) return pith_op_fail(c, "key_mask has rank %d", mask->rank);
-    if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1)) return pith_op_fail(c, "offsets must be an int64 vector");
+    if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
+        return pith_op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
 }
 
@@ -54,8 +56,9 @@ static pith_status infer(pith_infer *c) {
     size[1] = size[0];
     size_t columns_count;
     const int64_t *columns = pith_node_ints(c->node, "columns", &columns_count);
-    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT || size[0] > LIMIT ||
-        size[2] > LIMIT) return pith_op_fail(c, "impossible numbers of heads or sizes");
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT ||
+        size[0] > LIMIT || size[2] > LIMIT)
+        return pith_op_fail(c, "impossible numbers of heads or sizes");
     for (size_t i = 0; i < columns_count; i++) {
         if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith_op_fail(c, "columns[%zu] is impossible", i);
     }
@@ -71,7 +74,8 @@ static pith_status infer(pith_infer *c) {
         if (head_major && !ragged) {
             const pith_dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads, PITH_DIM_UNKNOWN, size[i] };
             for (int d = 1; d < 4; d += 2) {
-                if (pith_dim_known(t->dims[d]) && t->dims[d] != need[d]) return pith_op_fail(c, "%s has other heads", names[i]);
+                if (pith_dim_known(t->dims[d]) && t->dims[d] != need[d])
+                    return pith_op_fail(c, "%s has other heads", names[i]);
             }
             if (t->rank != 4) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
             continue;
@@ -148,7 +152,8 @@ static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64
     const attention *s = w->s;
     const pith_tensor *t = w->r->in[i];
     int64_t size = i == V ? s->v_size : s->size;
-    if (w->offsets) return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + s->columns[i] + head * size;
+    if (w->offsets)
+        return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + s->columns[i] + head * size;
     if (s->head_major >> i & 1) {
         return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size;
     }
@@ -187,7 +192,8 @@ static void part(void *context, size_t index, int worker) {
     int64_t out_row = (w->offsets ? w->offsets[b] : b * w->queries) + first;
     a.o = (float *)w->r->out[0]->data + out_row * a.o_stride + head * s->v_size;
     if (w->bias) {
-        a.bias = (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] + first * w->bias_stride[2];
+        a.bias =
+            (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] + first * w->bias_stride[2];
         a.bias_stride = w->bias_stride[2];
     }
     if (w->mask) {
@@ -216,7 +222,9 @@ static pith_status fill_mask(uint8_t *mask, const pith_run *r, const pith_tensor
         return pith_op_fail(r, "the key mask does not have the shape of the keys");
     }
     for (int64_t b = 0; b < batch; b++) {
-        int64_t kept = !lengths ? 0 : t->dtype == PITH_I64 ? ((const int64_t *)t->data)[b] : ((const int32_t *)t->data)[b];
+        int64_t kept = !lengths               ? 0
+                       : t->dtype == PITH_I64 ? ((const int64_t *)t->data)[b]
+                                              : ((const int32_t *)t->data)[b];
         for (int64_t j = 0; j < keys; j++) mask[b * keys + j] = lengths ? j < kept : is_set(t, b * keys + j);
     }
     return PITH_OK;
@@ -241,7 +249,8 @@ static pith_status check_offsets(const pith_run *r, const int64_t *offsets, int6
     for (int64_t b = 0; b < texts; b++) {
         if (offsets[b] > offsets[b + 1]) return pith_op_fail(r, "offsets descend");
     }
-    if (texts < 0 || offsets[0] != 0 || offsets[texts] != tokens) return pith_op_fail(r, "offsets do not cover the tokens");
+    if (texts < 0 || offsets[0] != 0 || offsets[texts] != tokens)
+        return pith_op_fail(r, "offsets do not cover the tokens");
     return PITH_OK;
 }
 

@@ -17,12 +17,15 @@ typedef struct embed_norm {
 
 static pith_status infer(pith_infer *c) {
     int tables = (c->in_count - 2) / 2;
-    if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX) return pith_op_fail(c, "tables and ids do not come in one to three pairs");
+    if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX)
+        return pith_op_fail(c, "tables and ids do not come in one to three pairs");
     pith_type shape;
     for (int i = 0; i < tables; i++) {
         const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
-        if (!table || table->rank != 2 || table->dtype != PITH_F32) return pith_op_fail(c, "table %d is no float32 matrix", i);
-        if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32)) return pith_op_fail(c, "ids %d are no integers", i);
+        if (!table || table->rank != 2 || table->dtype != PITH_F32)
+            return pith_op_fail(c, "table %d is no float32 matrix", i);
+        if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32))
+            return pith_op_fail(c, "ids %d are no integers", i);
         if (!pith_dim_equal(table->dims[1], c->in[2]->dims[1])) return pith_op_fail(c, "tables differ in width");
         pith_type sum = *ids;
         if (i > 0) PITH_TRY(pith_infer_broadcast(c, &shape, ids, &sum));
@@ -35,7 +38,8 @@ static pith_status infer(pith_infer *c) {
     if (shape.rank == PITH_MAX_RANK) return pith_op_fail(c, "ids have too many axes");
     shape.dims[shape.rank] = c->in[2]->dims[1];
     for (int i = 0; i < 2; i++) {
-        if (c->in[i] && (c->in[i]->dtype != PITH_F32 || c->in[i]->rank != 1 || c->in[i]->dims[0] != c->in[2]->dims[1])) {
+        if (c->in[i] &&
+            (c->in[i]->dtype != PITH_F32 || c->in[i]->rank != 1 || c->in[i]->dims[0] != c->in[2]->dims[1])) {
             return pith_op_fail(c, "gamma or beta does not have the tables' width");
         }
     }

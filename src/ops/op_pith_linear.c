@@ -38,8 +38,8 @@ static pith_status infer(pith_infer *c) {
         bool transposed = is_transposed(c->node, i / 2);
         pith_dim k = w->dims[transposed];
         if (x->rank > 0 && pith_dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
-            return pith_op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1], i / 2,
-                                (long long)k);
+            return pith_op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1],
+                                i / 2, (long long)k);
         }
         n = pith_dim_apply(c->dims, PITH_DIM_ADD, n, w->dims[!transposed]);
     }
@@ -107,8 +107,10 @@ static pith_status prepare(pith_prepare *c) {
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
-        if (c->in[i]->dims[is_transposed(c->node, i / 2)] != s->k) return pith_op_fail(c, "weight %d differs in rows", i / 2);
-        if (bias && pith_type_count(bias) != columns_of(c, i)) return pith_op_fail(c, "bias %d does not fit its weight", i / 2);
+        if (c->in[i]->dims[is_transposed(c->node, i / 2)] != s->k)
+            return pith_op_fail(c, "weight %d differs in rows", i / 2);
+        if (bias && pith_type_count(bias) != columns_of(c, i))
+            return pith_op_fail(c, "bias %d does not fit its weight", i / 2);
         if (s->n % PITH_GEMM_PANEL) return pith_op_fail(c, "weight %d begins inside a panel", i / 2);
         s->n += columns_of(c, i);
         has_bias |= bias != NULL;

@@ -23,7 +23,8 @@ static pith_status check_offsets(const pith_run *r, const pith_tensor *offsets, 
     for (int64_t t = 0; t < texts; t++) {
         if (at[t] > at[t + 1]) return pith_op_fail(r, "offsets descend");
     }
-    if (texts < 0 || at[0] != 0 || (tokens >= 0 && at[texts] != tokens)) return pith_op_fail(r, "offsets do not cover the tokens");
+    if (texts < 0 || at[0] != 0 || (tokens >= 0 && at[texts] != tokens))
+        return pith_op_fail(r, "offsets do not cover the tokens");
     return PITH_OK;
 }
 
@@ -57,7 +58,8 @@ static pith_status segment_prepare(pith_prepare *c) {
     char family[32];
     snprintf(family, sizeof family, "column_" PITH_STR_FMT, PITH_STR_ARG(how));
     s->reduce = PITH_KERNEL_FIND(pith_reduce_columns_fn, family, dtype, c->isa);
-    if (!s->reduce) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith_dtype_name(dtype));
+    if (!s->reduce)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith_dtype_name(dtype));
     return PITH_OK;
 }
 
@@ -119,7 +121,8 @@ const pith_op pith_op_Segment_pith = {
 static pith_status scan_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
-    if (x->rank == 0 || (x->dtype != PITH_I64 && x->dtype != PITH_I32)) return pith_op_fail(c, "x must hold integers by token");
+    if (x->rank == 0 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
+        return pith_op_fail(c, "x must hold integers by token");
     pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
@@ -137,7 +140,8 @@ static pith_status scan_run(pith_run *r) {
             for (int64_t step = 0; step < at[t + 1] - at[t]; step++) {
                 int64_t i = (reverse ? at[t + 1] - 1 - step : at[t] + step) * n + j;
                 bool wide = x->dtype == PITH_I64;
-                uint64_t item = wide ? (uint64_t)((const int64_t *)x->data)[i] : (uint64_t)((const int32_t *)x->data)[i];
+                uint64_t item =
+                    wide ? (uint64_t)((const int64_t *)x->data)[i] : (uint64_t)((const int32_t *)x->data)[i];
                 uint64_t out = exclusive ? sum : sum + item;
                 sum += item;
                 if (wide) ((int64_t *)r->out[0]->data)[i] = (int64_t)out;

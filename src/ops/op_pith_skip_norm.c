@@ -25,7 +25,8 @@ static pith_status infer(pith_infer *c) {
     pith_dim n = shape.rank > 0 ? shape.dims[shape.rank - 1] : PITH_DIM_UNKNOWN;
     for (int d = 0; d < shape.rank; d++) {
         bool differ = x->rank != shape.rank || c->in[1]->rank != shape.rank;
-        if (differ || (pith_dim_known(x->dims[d]) && pith_dim_known(c->in[1]->dims[d]) && x->dims[d] != c->in[1]->dims[d])) {
+        if (differ ||
+            (pith_dim_known(x->dims[d]) && pith_dim_known(c->in[1]->dims[d]) && x->dims[d] != c->in[1]->dims[d])) {
             return pith_op_fail(c, "x and residual differ in shape");
         }
     }

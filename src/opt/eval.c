@@ -19,8 +19,8 @@ static pith_status exec_subgraph(pith_exec *exec, const pith_run *run, const cha
 }
 
 /* Gives the outputs their shape and memory; those whose shape depends on contents are left to run. */
-static pith_status make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes, pith_arena *arena,
-                                pith_error *err) {
+static pith_status make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes,
+                                pith_arena *arena, pith_error *err) {
     size_t total = 0;
     for (int i = 0; i < count; i++) {
         out[i] = (pith_tensor){ .dtype = types[i].dtype, .rank = types[i].rank };

@@ -41,7 +41,8 @@ static void note_constant(cone *c, const pith_value *v) {
     if (pith_type_count(&v->type) > PITH_ELEMS_MAX) c->positional = true;
     if (!pith_dtype_is_int(v->type.dtype)) return;
     for (int64_t i = 0; i < pith_type_count(&v->type) && pith_type_elem(&v->type, i, &d); i++) {
-        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX && (d < 0 ? -d : d) > c->largest) c->largest = d < 0 ? -d : d;
+        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX && (d < 0 ? -d : d) > c->largest)
+            c->largest = d < 0 ? -d : d;
     }
 }
 
@@ -96,7 +97,7 @@ typedef struct probe {
     bool out_of_memory;
 } probe;
 
-/* Is key k of sequence b kept in this pattern? Pattern 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
+/* Is key k of sequence b kept in this pattern? 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
 static bool kept(const probe *p, int64_t b, int64_t k) {
     switch (p->pattern) {
     case 0: return true;
@@ -247,8 +248,9 @@ static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
 /* Sizes of the symbols in the shape of the mask (or of the value): batch and keys. */
 static bool bind_symbols(const cone *c, pith_dim *symbols, int64_t batch, int64_t keys) {
     const pith_type *type = c->input ? &c->input->type : &c->value->type;
-    if (c->input && (type->rank != 2 || (type->dtype != PITH_I64 && type->dtype != PITH_I32 && type->dtype != PITH_BOOL &&
-                                         type->dtype != PITH_F32))) return false;
+    if (c->input && (type->rank != 2 || (type->dtype != PITH_I64 && type->dtype != PITH_I32 &&
+                                         type->dtype != PITH_BOOL && type->dtype != PITH_F32)))
+        return false;
     for (size_t i = 0; i < pith_dims_symbol_count(c->graph->dims); i++) symbols[i] = PITH_DIM_UNKNOWN;
     if (type->rank < 1) return false;
     int32_t b = pith_dim_symbol_index(c->graph->dims, type->dims[0]);
@@ -266,7 +268,8 @@ static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *sym
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
-static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena, pith_error *err) {
+static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena,
+                                pith_error *err) {
     enum { PATTERNS = 8, KEYS = 5, BATCH = 3 };
     pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith_fail_memory(err, 0);

@@ -1,9 +1,9 @@
 /* mask.h - what a value that is added to attention scores, or chooses among them, means.
  *
- * Exporters spell "skip padded keys", "no key after the query" and "keys in a window" in dozens of ways. The question is
- * answered in two steps: the value's dependencies show that its elements are only moved and mapped one by one from the
- * attention mask and from positions; then it is computed for small masks, and every element must be what the meaning
- * says. A value that passes is replaced by that meaning; one that does not stays what it is, a bias. */
+ * Exporters spell "skip padded keys", "no key after the query" and "keys in a window" in dozens of ways. The question
+ * is answered in two steps: the value's dependencies show that its elements are only moved and mapped one by one from
+ * the attention mask and from positions; then it is computed for small masks, and every element must be what the
+ * meaning says. A value that passes is replaced by that meaning; one that does not stays what it is, a bias. */
 #ifndef PITH_OPT_MASK_H
 #define PITH_OPT_MASK_H
 

@@ -17,7 +17,8 @@ bool pith_match_is(const pith_node *node, const char *op_type) { return is(node,
 bool pith_match_is_own(const pith_node *node, const char *op_type) { return is(node, "pith", op_type); }
 
 bool pith_match_live(const pith_node *node) {
-    return node->output_count > 0 && node->outputs[0] && (node->outputs[0]->user_count > 0 || node->outputs[0]->output_uses > 0);
+    return node->output_count > 0 && node->outputs[0] &&
+           (node->outputs[0]->user_count > 0 || node->outputs[0]->output_uses > 0);
 }
 
 pith_node *pith_match_maker(const pith_value *v, const char *op_type) {

@@ -45,7 +45,9 @@ typedef struct known_masks {
 
 /* ---- operands ---- */
 
-static const pith_view_atom *next_atom(const pith_view *view, int *i) { return *i < view->count ? &view->atoms[(*i)++] : NULL; }
+static const pith_view_atom *next_atom(const pith_view *view, int *i) {
+    return *i < view->count ? &view->atoms[(*i)++] : NULL;
+}
 
 /* The view is [batch, heads, sequence, size] (k transposed: [batch, heads, size, sequence]) of rows in root. */
 static bool read_operand(const pith_view *view, const pith_value *root, bool transposed, int64_t heads, operand *r) {
@@ -62,7 +64,8 @@ static bool read_operand(const pith_view *view, const pith_value *root, bool tra
     }
     /* heads [, repeats], then sequence and size in either order */
     if (rest_count < 2) return false;
-    const pith_view_atom *sequence = rest[rest_count - (transposed ? 1 : 2)], *size = rest[rest_count - (transposed ? 2 : 1)];
+    const pith_view_atom *sequence = rest[rest_count - (transposed ? 1 : 2)],
+                         *size = rest[rest_count - (transposed ? 2 : 1)];
     if (sequence->axis != sequence_axis || !pith_dim_equal(sequence->size, type->dims[sequence_axis])) return false;
     if (size->axis < rows_axis || size->stride != 1 || !pith_dim_known(size->size)) return false;
     r->size = size->size;
@@ -136,13 +139,15 @@ static bool trace_operand(attention *m, operand *r, pith_value *v, bool transpos
 
 /* ---- terms ---- */
 
-static pith_status recognize(attention *m, const pith_value *v, pith_mask_form form, pith_mask_kind *kind, pith_mask *mask) {
+static pith_status recognize(attention *m, const pith_value *v, pith_mask_form form, pith_mask_kind *kind,
+                             pith_mask *mask) {
     known_masks *known = m->known;
     int i = 0;
     while (i < known->count && (known->items[i].v != v || known->items[i].form != form)) i++;
     if (i == known->count) {
         if (i == (int)(sizeof known->items / sizeof known->items[0])) known->count = i = 0;
-        PITH_TRY(pith_mask_recognize(&known->items[i].kind, &known->items[i].mask, &known->items[i].why, v, form, m->o));
+        PITH_TRY(
+            pith_mask_recognize(&known->items[i].kind, &known->items[i].mask, &known->items[i].why, v, form, m->o));
         known->items[i].v = v;
         known->items[i].form = form;
         known->count = i + 1;
@@ -153,7 +158,8 @@ static pith_status recognize(attention *m, const pith_value *v, pith_mask_form f
     return PITH_OK;
 }
 
-static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form form, bool finite, pith_mask_kind *kind) {
+static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form form, bool finite,
+                             pith_mask_kind *kind) {
     pith_mask mask;
     PITH_TRY(recognize(m, v, form, kind, &mask));
     if (*kind != PITH_MASK_YES) return PITH_OK;
@@ -163,8 +169,10 @@ static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form f
         return PITH_OK;
     }
     if (mask.key_mask) m->key_mask = mask.key_mask;
-    if (mask.window_left >= 0 && (m->window_left < 0 || mask.window_left < m->window_left)) m->window_left = mask.window_left;
-    if (mask.window_right >= 0 && (m->window_right < 0 || mask.window_right < m->window_right)) m->window_right = mask.window_right;
+    if (mask.window_left >= 0 && (m->window_left < 0 || mask.window_left < m->window_left))
+        m->window_left = mask.window_left;
+    if (mask.window_right >= 0 && (m->window_right < 0 || mask.window_right < m->window_right))
+        m->window_right = mask.window_right;
     m->finite = m->finite && (form == PITH_MASK_ADDED ? mask.finite : finite);
     m->masked = true;
     return PITH_OK;
@@ -175,7 +183,8 @@ static pith_value *unexpanded(pith_value *v) {
     pith_node *expand = pith_match_maker(v, "Expand");
     if (!expand || expand->inputs[0]->type.rank < 1) return v;
     const pith_type *from = &expand->inputs[0]->type;
-    return pith_dim_equal(from->dims[from->rank - 1], v->type.dims[v->type.rank - 1]) ? unexpanded(expand->inputs[0]) : v;
+    return pith_dim_equal(from->dims[from->rank - 1], v->type.dims[v->type.rank - 1]) ? unexpanded(expand->inputs[0])
+                                                                                      : v;
 }
 
 static pith_status add_bias(attention *m, pith_value *v, pith_node *before) {
@@ -203,7 +212,8 @@ static pith_status take_term(attention *m, pith_value *v, pith_node *before, int
         return take_term(m, add->inputs[1], before, depth + 1);
     }
     if (kind == PITH_MASK_NO) {
-        pith_report_add(m->o->report, false, "mask", "'" PITH_STR_FMT "' stays an added bias: %s", PITH_STR_ARG(v->name), m->why);
+        pith_report_add(m->o->report, false, "mask", "'" PITH_STR_FMT "' stays an added bias: %s",
+                        PITH_STR_ARG(v->name), m->why);
     }
     return add_bias(m, v, before);
 }
@@ -228,7 +238,8 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
             int scores = 0;
             for (int i = 0; i < 2; i++) {
                 const pith_value *down = add->inputs[i];
-                while (pith_match_maker(down, "Mul") || pith_match_maker(down, "Div") || pith_match_maker(down, "Add")) {
+                while (pith_match_maker(down, "Mul") || pith_match_maker(down, "Div") ||
+                       pith_match_maker(down, "Add")) {
                     const pith_node *n = down->producer;
                     down = pith_match_const(n->inputs[0]) ? n->inputs[1] : n->inputs[0];
                 }
@@ -383,7 +394,8 @@ static pith_status split_heads(attention *m, pith_node *made, pith_node *before,
     int64_t shape[] = { 0, 0, m->heads, m->in[V].size }, perm[] = { 0, 2, 1, 3 };
     pith_value *inputs[] = { made->outputs[0], pith_graph_add_i64s(graph, PITH_STR(""), shape, 4) };
     pith_node *reshape = inputs[1] ? pith_graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
-    pith_node *transpose = reshape ? pith_graph_add_node(graph, before, "", "Transpose", reshape->outputs, 1, NULL, 1) : NULL;
+    pith_node *transpose =
+        reshape ? pith_graph_add_node(graph, before, "", "Transpose", reshape->outputs, 1, NULL, 1) : NULL;
     if (!transpose || pith_node_set_ints(transpose, "perm", perm, 4)) return pith_fail_memory(m->o->err, 0);
     PITH_TRY(pith_op_bind_node(reshape, m->o->err));
     *split = transpose->outputs[0];
@@ -438,9 +450,13 @@ static pith_status run(pith_opt *o, size_t *changes) {
             continue;
         }
         PITH_TRY(fuse(&m));
-        pith_report_add(o->report, true, "attention", "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'", (long long)m.heads,
-                        (long long)m.in[Q].size, m.key_mask ? "key mask" : "no mask", m.bias ? ", bias" : "",
-                        m.window_right == 0 ? ", causal" : m.window_left >= 0 ? ", window" : "", PITH_STR_ARG(node->name));
+        pith_report_add(o->report, true, "attention", "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'",
+                        (long long)m.heads, (long long)m.in[Q].size, m.key_mask ? "key mask" : "no mask",
+                        m.bias ? ", bias" : "",
+                        m.window_right == 0  ? ", causal"
+                        : m.window_left >= 0 ? ", window"
+                                             : "",
+                        PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -1,6 +1,6 @@
-/* pass_clean.c - nodes that do nothing go away: Identity, Cast to the same dtype, Dropout in inference, Reshape, Expand,
- * Transpose or Slice whose output is its input, Concat of one. Shapes are compared symbolically, so that a shape
- * computed at run time counts as the same if it must be. */
+/* pass_clean.c - nodes that do nothing go away: Identity, Cast to the same dtype, Dropout in inference, Reshape,
+ * Expand, Transpose or Slice whose output is its input, Concat of one. Shapes are compared symbolically, so that a
+ * shape computed at run time counts as the same if it must be. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
@@ -50,9 +50,11 @@ static bool always(const pith_node *node) {
 
 static bool one_input(const pith_node *node) { return node->input_count == 1; }
 
-static const struct { const char *op_type; bool (*does_nothing)(const pith_node *node); } idle[] = {
-    { "Cast", cast }, { "Concat", one_input }, { "Dropout", dropout }, { "Expand", same_type }, { "Flatten", same_type },
-    { "Identity", always }, { "Reshape", same_type }, { "Slice", slice }, { "Transpose", transpose },
+static const struct { const char *op_type; bool (*does_nothing)(const pith_node *node);
+} idle[] = {
+    { "Cast", cast },         { "Concat", one_input },  { "Dropout", dropout },
+    { "Expand", same_type },  { "Flatten", same_type }, { "Identity", always },
+    { "Reshape", same_type }, { "Slice", slice },       { "Transpose", transpose },
 };
 
 static pith_status run(pith_opt *o, size_t *changes) {

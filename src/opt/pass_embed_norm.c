@@ -47,7 +47,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         leaves l = { .count = 0 };
         if (!collect(&l, x, 0)) {
             if (l.why) {
-                pith_report_add(o->report, false, "embed_norm", "before '" PITH_STR_FMT "' %s", PITH_STR_ARG(node->name), l.why);
+                pith_report_add(o->report, false, "embed_norm", "before '" PITH_STR_FMT "' %s",
+                                PITH_STR_ARG(node->name), l.why);
             }
             continue;
         }
@@ -60,7 +61,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         PITH_TRY(pith_match_put(&made, node->outputs[0], node, "pith", "EmbedNorm", inputs, 2 + 2 * l.count, o->err));
         if (pith_node_set_float(made, "epsilon", pith_node_float(node, "epsilon", 1e-5f)) ||
             pith_node_set_int(made, "rms", rms)) return pith_fail_memory(o->err, 0);
-        pith_report_add(o->report, true, "embed_norm", "%d tables and norm '" PITH_STR_FMT "'", l.count, PITH_STR_ARG(node->name));
+        pith_report_add(o->report, true, "embed_norm", "%d tables and norm '" PITH_STR_FMT "'", l.count,
+                        PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -2,9 +2,9 @@
  *
  * Two kinds of knowledge: nodes all of whose inputs are constants, which are run here, once, by their own operator; and
  * integers that shape inference already followed to plain numbers (the 16 in Shape → Slice → Cast → Sqrt).
- * A large result trades mapped, shared weights for private memory, so it must not be much larger than what it is made of,
- * and a Cast or Transpose of a weight is left alone where a product reads it: pith.Linear looks through those. A node
- * that fails here is left for the run to report. */
+ * A large result trades mapped, shared weights for private memory, so it must not be much larger than what it is made
+ * of, and a Cast or Transpose of a weight is left alone where a product reads it: pith.Linear looks through those. A
+ * node that fails here is left for the run to report. */
 #include "base/dtype.h"
 #include "opt/eval.h"
 #include "opt/match.h"
@@ -37,14 +37,16 @@ static bool feeds_product(const pith_value *v) {
     for (size_t i = 0; i < v->user_count; i++) {
         const pith_node *user = v->users[i].node;
         if (v->users[i].input == 1 && (pith_match_is(user, "MatMul") || pith_match_is(user, "Gemm"))) return true;
-        if ((pith_match_is(user, "Cast") || pith_match_is(user, "Transpose")) && feeds_product(user->outputs[0])) return true;
+        if ((pith_match_is(user, "Cast") || pith_match_is(user, "Transpose")) && feeds_product(user->outputs[0]))
+            return true;
     }
     return false;
 }
 
 static size_t bytes_max(const pith_opt *o, const pith_node *node) {
     size_t in = 0;
-    if (o->level > 1 && (pith_match_is(node, "Cast") || pith_match_is(node, "Transpose")) && feeds_product(node->outputs[0])) {
+    if (o->level > 1 && (pith_match_is(node, "Cast") || pith_match_is(node, "Transpose")) &&
+        feeds_product(node->outputs[0])) {
         return SMALL_BYTES;
     }
     for (int i = 0; i < node->input_count; i++) {

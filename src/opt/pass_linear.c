@@ -41,7 +41,8 @@ static bool match_product(pith_node *node, dense *m) {
     } else {
         return false;
     }
-    m->weight = pith_match_f32(m->x) && pith_match_f32(node->inputs[1]) ? weight_of(node->inputs[1], &m->transposed) : NULL;
+    m->weight =
+        pith_match_f32(m->x) && pith_match_f32(node->inputs[1]) ? weight_of(node->inputs[1], &m->transposed) : NULL;
     if (!m->weight) return false;
     m->last = node;
     return !m->bias || pith_match_vector(m->bias, m->weight->type.dims[!m->transposed]);
@@ -100,7 +101,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         pith_value *inputs[] = { m.x, m.weight, m.bias };
         pith_node *made;
         PITH_TRY(pith_match_put(&made, m.last->outputs[0], m.last, "pith", "Linear", inputs, m.bias ? 3 : 2, o->err));
-        if (pith_node_set_int(made, "activation", m.activation) || pith_node_set_int(made, "transposed", m.transposed)) {
+        if (pith_node_set_int(made, "activation", m.activation) ||
+            pith_node_set_int(made, "transposed", m.transposed)) {
             return pith_fail_memory(o->err, 0);
         }
         made->name = node->name;

@@ -1,5 +1,5 @@
-/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights side by side: its input
- * is read once, and query, key and value rows lie in one row. Columns must begin at a GEMM panel. */
+/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights side by side: its
+ * input is read once, and query, key and value rows lie in one row. Columns must begin at a GEMM panel. */
 #include "kernels/gemm.h"
 #include "opt/match.h"
 #include "opt/pass.h"
@@ -38,14 +38,16 @@ static pith_status run(pith_opt *o, size_t *changes) {
         if (!fits) continue;
         inputs[0] = part[0]->inputs[0];
         pith_node *made = pith_graph_add_node(o->graph, part[0], "pith", "Linear", inputs, 7, NULL, 1);
-        if (!made || pith_node_set_int(made, "transposed", transposed) || pith_node_set_int(made, "activation", PITH_ACT_NONE) ||
-            pith_node_set_ints(node, "columns", begin, 3)) return pith_fail_memory(o->err, 0);
+        if (!made || pith_node_set_int(made, "transposed", transposed) ||
+            pith_node_set_int(made, "activation", PITH_ACT_NONE) || pith_node_set_ints(node, "columns", begin, 3))
+            return pith_fail_memory(o->err, 0);
         made->name = part[0]->name;
         PITH_TRY(pith_op_bind_node(made, o->err));
         for (int i = 0; i < 3; i++) {
             if (pith_node_set_input(node, i, made->outputs[0])) return pith_fail_memory(o->err, 0);
         }
-        pith_report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear", PITH_STR_ARG(node->name));
+        pith_report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
+                        PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -52,7 +52,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
             continue;
         }
         if (!readers_follow(add->outputs[0], node)) {
-            pith_report_add(o->report, false, "skip_norm", "the sum before '" PITH_STR_FMT "' is read before it is normalised",
+            pith_report_add(o->report, false, "skip_norm",
+                            "the sum before '" PITH_STR_FMT "' is read before it is normalised",
                             PITH_STR_ARG(node->name));
             continue;
         }

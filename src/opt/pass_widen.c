@@ -1,9 +1,9 @@
 /* pass_widen.c - what is stored in f16 or bf16 is computed in f32.
  *
- * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow type
- * and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow output.
- * Weights stay as they are stored: pith.Linear reads them through the cast. Results are nearer to the exact ones than the
- * file's own arithmetic; levels below 3 keep that. */
+ * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow
+ * type and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow
+ * output. Weights stay as they are stored: pith.Linear reads them through the cast. Results are nearer to the exact
+ * ones than the file's own arithmetic; levels below 3 keep that. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
@@ -12,10 +12,47 @@ static bool is_narrow(const pith_value *v) { return v && (v->type.dtype == PITH_
 /* Operators that mean the same in every float type and give floats of their operands' type, or none. */
 static bool widens(const pith_node *node) {
     static const char *const names[] = {
-        "Abs", "Add", "Clip", "Concat", "Cos", "Div", "Erf", "Exp", "Expand", "Flatten", "Gather", "Gelu", "Gemm", "IsNaN",
-        "LayerNormalization", "Log", "MatMul", "Max", "Min", "Mul", "Neg", "Pow", "RMSNormalization", "Reciprocal",
-        "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Sigmoid", "Sin", "Slice", "Softmax", "Split", "Sqrt",
-        "Squeeze", "Sub", "Tanh", "Transpose", "Unsqueeze", "Where",
+        "Abs",
+        "Add",
+        "Clip",
+        "Concat",
+        "Cos",
+        "Div",
+        "Erf",
+        "Exp",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "Gelu",
+        "Gemm",
+        "IsNaN",
+        "LayerNormalization",
+        "Log",
+        "MatMul",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Pow",
+        "RMSNormalization",
+        "Reciprocal",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceSum",
+        "Relu",
+        "Reshape",
+        "Sigmoid",
+        "Sin",
+        "Slice",
+        "Softmax",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tanh",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
     };
     if (node->capture_count) return false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -39,8 +76,8 @@ static pith_status cast(pith_value **out, pith_opt *o, pith_node *before, pith_v
 }
 
 static pith_status widen(pith_opt *o, pith_node *node) {
-    pith_node *made = pith_graph_add_node(o->graph, node, node->op->domain, node->op->name, node->inputs, node->input_count,
-                                          NULL, node->output_count);
+    pith_node *made = pith_graph_add_node(o->graph, node, node->op->domain, node->op->name, node->inputs,
+                                          node->input_count, NULL, node->output_count);
     if (!made) return pith_fail_memory(o->err, 0);
     made->attrs = node->attrs;
     made->attr_count = node->attr_count;
@@ -88,7 +125,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         PITH_TRY(pith_match_replace(node->outputs[0], x, o->err));
         ++*changes;
     }
-    if (widened) pith_report_add(o->report, true, "widen", "%zu operators on float16 or bfloat16 compute in float32", widened);
+    if (widened)
+        pith_report_add(o->report, true, "widen", "%zu operators on float16 or bfloat16 compute in float32", widened);
     *changes += widened;
     return PITH_OK;
 }

@@ -1,7 +1,7 @@
 /* ragged.c - the ragged form of a text encoder: see pass.h for what comes out and ragged.h for how values are seen.
  *
- * The nodes are taken in order; each is translated by the rule of its operator (ragged_rules.c). What comes out is cleaned
- * by the level 1 passes. */
+ * The nodes are taken in order; each is translated by the rule of its operator (ragged_rules.c). What comes out is
+ * cleaned by the level 1 passes. */
 #include "opt/ragged.h"
 
 #include <stdio.h>
@@ -36,7 +36,8 @@ pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type
     return form;
 }
 
-pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs, int count) {
+pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs,
+                            int count) {
     for (int i = 0; i < count; i++) {
         if (!inputs[i] && r->status) return NULL;
     }
@@ -47,7 +48,8 @@ pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_t
 }
 
 pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count) {
-    pith_node *node = pith_graph_add_node(r->to, NULL, like->op->domain, like->op->name, inputs, count, NULL, like->output_count);
+    pith_node *node =
+        pith_graph_add_node(r->to, NULL, like->op->domain, like->op->name, inputs, count, NULL, like->output_count);
     pith_attr *attrs = node ? pith_arena_array(r->to->arena, like->attr_count, sizeof *attrs) : NULL;
     if (!attrs) {
         out_of_memory(r);
@@ -99,7 +101,8 @@ pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (missing(r, v)) return NULL;
     if (r->forms[v->id].kind == PITH_RAGGED_CONST) return r->values[v->id];
-    r->why = r->forms[v->id].kind == PITH_RAGGED_SIZE ? "a size of the batch is used as a number" : "a parameter is computed";
+    r->why = r->forms[v->id].kind == PITH_RAGGED_SIZE ? "a size of the batch is used as a number"
+                                                      : "a parameter is computed";
     return NULL;
 }
 
@@ -264,7 +267,9 @@ static pith_value *ones(pith_ragged *r, int dtype) {
     return cast ? cast->outputs[0] : NULL;
 }
 
-static bool is_mask(const pith_value *v) { return pith_str_is(v->name, "attention_mask") || pith_str_is(v->name, "input_mask"); }
+static bool is_mask(const pith_value *v) {
+    return pith_str_is(v->name, "attention_mask") || pith_str_is(v->name, "input_mask");
+}
 
 static bool make_inputs(pith_ragged *r) {
     const pith_graph *from = r->from;
@@ -286,7 +291,8 @@ static bool make_inputs(pith_ragged *r) {
     r->offsets = r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
     for (size_t i = 0; r->offsets && i < from->input_count; i++) {
         pith_value *v = from->inputs[i];
-        if (!r->values[v->id] && !pith_ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions)) return false;
+        if (!r->values[v->id] && !pith_ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
+            return false;
     }
     return r->offsets != NULL;
 }
@@ -376,7 +382,8 @@ static bool build(pith_ragged *r) {
 
 static pith_status explain(pith_str *reason, const pith_ragged *r) {
     char place[256];
-    *reason = r->culprit ? pith_arena_printf(r->from->arena, "%s: %s", pith_node_place(r->culprit, place, sizeof place), r->why)
+    *reason = r->culprit ? pith_arena_printf(r->from->arena, "%s: %s", pith_node_place(r->culprit, place, sizeof place),
+                                             r->why)
                          : pith_arena_printf(r->from->arena, "%s", r->why);
     return reason->data ? PITH_OK : pith_fail_memory(r->err, 0);
 }

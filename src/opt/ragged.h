@@ -2,8 +2,8 @@
  *
  * Every value of the padded graph has a form, read from its symbolic shape, and a place in the new graph:
  *   CONST   neither batch nor sequence in its shape: as it is
- *   TOKEN   [batch, …, sequence, …] or, by position, [1, …, sequence, …]: [tokens, rest], the rest being its other axes in
- *           their order (without a batch axis). A value by position is computed for each token from pith.positions
+ *   TOKEN   [batch, …, sequence, …] or, by position, [1, …, sequence, …]: [tokens, rest], the rest being its other axes
+ *           in their order (without a batch axis). A value by position is computed by token from pith.positions
  *   TEXT    [batch, …]: [texts, …]
  *   PAIR    two sequence axes and no batch, a bias of attention: computed only there, for the longest text
  *   SIZE    integers that follow from shapes: nothing, readers look at the shapes themselves
@@ -49,7 +49,8 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node);
 /* The form of this shape; kind NONE if it has other symbols or batch elsewhere. */
 pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type);
 /* Appends a node; NULL with r->status if memory is out. */
-pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs, int count);
+pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs,
+                            int count);
 /* Appends a node like `like`, with other inputs; NULL with r->status if memory is out. */
 pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count);
 /* Says that v of the old graph is `value`. Returns value != NULL. */

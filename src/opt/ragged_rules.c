@@ -1,7 +1,8 @@
 /* ragged_rules.c - how each operator works on packed tokens: see ragged.h.
  *
- * Most are row-wise and stay what they are, with axes counted anew. What works along the sequence axis becomes a segment
- * step over pith.offsets; what takes positions takes pith.positions. Everything else is not known to work row by row. */
+ * Most are row-wise and stay what they are, with axes counted anew. What works along the sequence axis becomes a
+ * segment step over pith.offsets; what takes positions takes pith.positions. Everything else is not known to work row
+ * by row. */
 #include "opt/match.h"
 #include "opt/ragged.h"
 #include "opt/view.h"
@@ -45,7 +46,8 @@ static bool map(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *inputs[16];
     if (node->input_count > 16) return fail(r, "it has too many inputs");
-    if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT) return fail(r, "its result has sizes of no known kind");
+    if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
+        return fail(r, "its result has sizes of no known kind");
     for (int i = 0; i < node->input_count; i++) {
         inputs[i] = node->inputs[i] ? pith_ragged_operand(r, node->inputs[i], &form, out->type.rank) : NULL;
         if (node->inputs[i] && !inputs[i]) return false;
@@ -95,10 +97,13 @@ static bool skip_norm(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = pith_ragged_form_of(r, &node->outputs[0]->type);
     for (int i = 0; i < node->input_count; i++) {
         const pith_value *v = node->inputs[i];
-        inputs[i] = !v ? NULL : i < 2 ? pith_ragged_operand(r, v, &form, node->outputs[0]->type.rank) : pith_ragged_const(r, v);
+        inputs[i] = !v      ? NULL
+                    : i < 2 ? pith_ragged_operand(r, v, &form, node->outputs[0]->type.rank)
+                            : pith_ragged_const(r, v);
         if (v && !inputs[i]) return false;
     }
-    if (form.kind != PITH_RAGGED_TOKEN || form.sequence == node->outputs[0]->type.rank - 1) return fail(r, "it is not over tokens");
+    if (form.kind != PITH_RAGGED_TOKEN || form.sequence == node->outputs[0]->type.rank - 1)
+        return fail(r, "it is not over tokens");
     pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++) {
         if (node->outputs[i] && !pith_ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
@@ -145,7 +150,8 @@ static bool attention(pith_ragged *r, const pith_node *node) {
     if (mask && !is_padding_mask(r, mask)) return fail(r, "its key mask is not the padding mask");
     inputs[OFFSETS] = r->offsets;
     pith_node *clone = pith_ragged_clone(r, node, inputs, INPUTS);
-    return clone && stored(r, pith_node_set_int(clone, "head_major", 0)) && pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
+    return clone && stored(r, pith_node_set_int(clone, "head_major", 0)) &&
+           pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
 }
 
 /* ---- moving elements ---- */
@@ -172,7 +178,8 @@ static bool keeps_order(const pith_node *node, const pith_ragged_form *in, const
         bool batch = in->batch && a->axis == 0, sequence = a->axis == in->sequence;
         if (batch != (out->batch && a->of == 0) || sequence != (a->of == out->sequence)) return false;
         if (batch || sequence) continue;
-        if (a->axis < 0 || (last && (a->axis < last->axis || (a->axis == last->axis && a->stride > last->stride)))) return false;
+        if (a->axis < 0 || (last && (a->axis < last->axis || (a->axis == last->axis && a->stride > last->stride))))
+            return false;
         last = a;
     }
     return true;
@@ -183,8 +190,9 @@ static bool reshape(pith_ragged *r, const pith_node *node) {
     pith_ragged_form in = r->forms[x->id], form = pith_ragged_form_of(r, &out->type);
     pith_value *value = pith_ragged_operand(r, x, &in, x->type.rank);
     if (!value) return false;
-    if (form.kind != in.kind || (in.kind != PITH_RAGGED_TOKEN && in.kind != PITH_RAGGED_TEXT) || form.batch != in.batch ||
-        !keeps_order(node, &in, &form)) return fail(r, "it mixes batch or sequence with other axes");
+    if (form.kind != in.kind || (in.kind != PITH_RAGGED_TOKEN && in.kind != PITH_RAGGED_TEXT) ||
+        form.batch != in.batch || !keeps_order(node, &in, &form))
+        return fail(r, "it mixes batch or sequence with other axes");
     return reshape_rest(r, out, value, &form);
 }
 
@@ -195,7 +203,8 @@ static bool transpose(pith_ragged *r, const pith_node *node) {
     size_t count;
     const int64_t *given = pith_node_ints(node, "perm", &count);
     if (!value) return false;
-    if (form.kind != in.kind || in.kind != PITH_RAGGED_TOKEN || form.batch != in.batch) return fail(r, "it moves the batch");
+    if (form.kind != in.kind || in.kind != PITH_RAGGED_TOKEN || form.batch != in.batch)
+        return fail(r, "it moves the batch");
     int64_t perm[PITH_MAX_RANK] = { 0 };
     int rank = 1;
     bool identity = true;
@@ -208,7 +217,8 @@ static bool transpose(pith_ragged *r, const pith_node *node) {
     }
     if (identity) return pith_ragged_set(r, out, value);
     pith_node *made = pith_ragged_emit(r, "", "Transpose", &value, 1);
-    return made && stored(r, pith_node_set_ints(made, "perm", perm, (size_t)rank)) && pith_ragged_set(r, out, made->outputs[0]);
+    return made && stored(r, pith_node_set_ints(made, "perm", perm, (size_t)rank)) &&
+           pith_ragged_set(r, out, made->outputs[0]);
 }
 
 static bool expand(pith_ragged *r, const pith_node *node) {
@@ -221,7 +231,8 @@ static bool expand(pith_ragged *r, const pith_node *node) {
     pith_ragged_kind kind = kind_of(r, x);
     if ((kind != PITH_RAGGED_TOKEN && kind != PITH_RAGGED_TEXT && kind != PITH_RAGGED_CONST) ||
         (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN)) return fail(r, "it repeats along the batch");
-    pith_ragged_form in = kind == PITH_RAGGED_CONST ? (pith_ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
+    pith_ragged_form in =
+        kind == PITH_RAGGED_CONST ? (pith_ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
     if (!rest_dims(&in, &x->type, have, &have_count) || !rest_dims(&form, &out->type, want, &want_count)) {
         return fail(r, "a size is not a number");
     }
@@ -233,7 +244,8 @@ static bool expand(pith_ragged *r, const pith_node *node) {
     if (same) return pith_ragged_set(r, out, value);
     pith_value *front = kind == PITH_RAGGED_TEXT ? value : r->ids;
     pith_node *shape = pith_ragged_emit(r, "", "Shape", &front, 1);
-    if (!shape || !stored(r, pith_node_set_int(shape, "start", 0)) || !stored(r, pith_node_set_int(shape, "end", 1))) return false;
+    if (!shape || !stored(r, pith_node_set_int(shape, "start", 0)) || !stored(r, pith_node_set_int(shape, "end", 1)))
+        return false;
     pith_value *parts[] = { shape->outputs[0], pith_ragged_ints(r, want, want_count) };
     pith_node *concat = parts[1] ? pith_ragged_emit(r, "", "Concat", parts, 2) : NULL;
     if (!concat || !stored(r, pith_node_set_int(concat, "axis", 0))) return false;
@@ -335,7 +347,8 @@ static bool cumsum(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
     if (!inputs[0]) return false;
     if (axis < 0) axis += x->type.rank;
-    if (form.kind != PITH_RAGGED_TOKEN || axis != form.sequence || (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32)) {
+    if (form.kind != PITH_RAGGED_TOKEN || axis != form.sequence ||
+        (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32)) {
         return fail(r, "it is no running sum of integers along the sequence");
     }
     pith_node *made = pith_ragged_emit(r, "pith", "SegmentScan", inputs, 2);
@@ -367,8 +380,10 @@ static bool slice(pith_ragged *r, const pith_node *node) {
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;
     if (!pith_match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n)) return fail(r, "its start is computed");
     for (int64_t i = 0; i < n; i++) axes[i] = i, steps[i] = 1;
-    if (pith_match_input(node, 3) && (!pith_match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n)) return fail(r, "its axes are computed");
-    if (pith_match_input(node, 4) && (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n)) return fail(r, "its steps are computed");
+    if (pith_match_input(node, 3) && (!pith_match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
+        return fail(r, "its axes are computed");
+    if (pith_match_input(node, 4) && (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
+        return fail(r, "its steps are computed");
     pith_ragged_form form = r->forms[x->id], result = pith_ragged_form_of(r, &out->type);
     if (n < 1) return fail(r, "it has no axes");
     int64_t axis = axes[0] < 0 ? axes[0] + x->type.rank : axes[0];
@@ -399,7 +414,8 @@ static bool range(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->outputs[0];
     pith_dim limit;
     if (!pith_match_scalar_near(node->inputs[0], 0.0, 0.0) || !pith_match_scalar_near(node->inputs[2], 1.0, 0.0) ||
-        !pith_type_elem(&node->inputs[1]->type, 0, &limit) || !pith_dim_equal(limit, r->sequence) || out->type.dtype != PITH_I64) {
+        !pith_type_elem(&node->inputs[1]->type, 0, &limit) || !pith_dim_equal(limit, r->sequence) ||
+        out->type.dtype != PITH_I64) {
         return fail(r, "it is not the range of positions");
     }
     if (pith_ragged_form_of(r, &out->type).kind == PITH_RAGGED_TOKEN) return pith_ragged_set(r, out, r->positions);
@@ -418,8 +434,9 @@ static const pith_value *squeezed(const pith_value *v) {
 static bool is_batch_range(const pith_ragged *r, const pith_value *v) {
     pith_node *node = pith_match_maker(squeezed(v), "Range");
     pith_dim limit;
-    return node && pith_match_scalar_near(node->inputs[0], 0.0, 0.0) && pith_match_scalar_near(node->inputs[2], 1.0, 0.0) &&
-           pith_type_elem(&node->inputs[1]->type, 0, &limit) && pith_dim_equal(limit, r->batch);
+    return node && pith_match_scalar_near(node->inputs[0], 0.0, 0.0) &&
+           pith_match_scalar_near(node->inputs[2], 1.0, 0.0) && pith_type_elem(&node->inputs[1]->type, 0, &limit) &&
+           pith_dim_equal(limit, r->batch);
 }
 
 /* batch range * sequence: the row at which each text begins in [batch * sequence, …]. */
@@ -451,8 +468,8 @@ static bool take_token(pith_ragged *r, const pith_value *x, const pith_value *in
 /* x[b, index[b]], the indices side by side. */
 static bool gather_nd(pith_ragged *r, const pith_node *node) {
     pith_node *concat = pith_match_maker(node->inputs[1], "Concat");
-    if (pith_node_int(node, "batch_dims", 0) == 0 && concat && concat->input_count == 2 && node->inputs[1]->type.rank == 2 &&
-        is_batch_range(r, concat->inputs[0])) {
+    if (pith_node_int(node, "batch_dims", 0) == 0 && concat && concat->input_count == 2 &&
+        node->inputs[1]->type.rank == 2 && is_batch_range(r, concat->inputs[0])) {
         return take_token(r, node->inputs[0], squeezed(concat->inputs[1]), node->outputs[0]);
     }
     return fail(r, "it does not take one token of each text");
@@ -491,7 +508,8 @@ static bool gather(pith_ragged *r, const pith_node *node) {
         return clone && pith_ragged_set(r, out, clone->outputs[0]);
     }
     if (form.kind == PITH_RAGGED_TOKEN && axis == form.sequence) {
-        if (!pith_match_ints(ids, &index, 1, &count) || count != 1 || ids->type.rank > 1 || (index != 0 && index != -1)) {
+        if (!pith_match_ints(ids, &index, 1, &count) || count != 1 || ids->type.rank > 1 ||
+            (index != 0 && index != -1)) {
             return fail(r, "it takes tokens other than the first or the last");
         }
         return segment(r, x, out, index ? "last" : "first", ids->type.rank == 1);
@@ -507,20 +525,45 @@ static bool gather(pith_ragged *r, const pith_node *node) {
 /* ---- the table ---- */
 
 pith_ragged_rule *pith_ragged_find(const pith_node *node) {
-    static const struct { const char *domain, *op_type; pith_ragged_rule *rule; } rules[] = {
-        { "", "Cast", map }, { "", "Concat", concat }, { "", "CumSum", cumsum }, { "", "Expand", expand },
-        { "", "Flatten", reshape }, { "", "Gather", gather }, { "", "GatherND", gather_nd }, { "", "Gemm", gemm }, { "", "LayerNormalization", rows_last_axis },
-        { "", "LogSoftmax", rows_last_axis }, { "", "MatMul", product }, { "", "RMSNormalization", rows_last_axis },
-        { "", "Range", range }, { "", "ReduceL1", reduce }, { "", "ReduceL2", reduce }, { "", "ReduceMax", reduce },
-        { "", "ReduceMean", reduce }, { "", "ReduceMin", reduce }, { "", "ReduceSum", reduce },
-        { "", "ReduceSumSquare", reduce }, { "", "Reshape", reshape }, { "", "Slice", slice },
-        { "", "Softmax", rows_last_axis }, { "", "Split", split }, { "", "Squeeze", reshape }, { "", "Transpose", transpose },
-        { "", "Unsqueeze", reshape }, { "", "Where", map }, { "com.microsoft", "MatMulNBits", rows },
-        { "pith", "Attention", attention }, { "pith", "EmbedNorm", embed_norm }, { "pith", "Linear", rows },
+    static const struct { const char *domain, *op_type; pith_ragged_rule *rule;
+    } rules[] = {
+        { "", "Cast", map },
+        { "", "Concat", concat },
+        { "", "CumSum", cumsum },
+        { "", "Expand", expand },
+        { "", "Flatten", reshape },
+        { "", "Gather", gather },
+        { "", "GatherND", gather_nd },
+        { "", "Gemm", gemm },
+        { "", "LayerNormalization", rows_last_axis },
+        { "", "LogSoftmax", rows_last_axis },
+        { "", "MatMul", product },
+        { "", "RMSNormalization", rows_last_axis },
+        { "", "Range", range },
+        { "", "ReduceL1", reduce },
+        { "", "ReduceL2", reduce },
+        { "", "ReduceMax", reduce },
+        { "", "ReduceMean", reduce },
+        { "", "ReduceMin", reduce },
+        { "", "ReduceSum", reduce },
+        { "", "ReduceSumSquare", reduce },
+        { "", "Reshape", reshape },
+        { "", "Slice", slice },
+        { "", "Softmax", rows_last_axis },
+        { "", "Split", split },
+        { "", "Squeeze", reshape },
+        { "", "Transpose", transpose },
+        { "", "Unsqueeze", reshape },
+        { "", "Where", map },
+        { "com.microsoft", "MatMulNBits", rows },
+        { "pith", "Attention", attention },
+        { "pith", "EmbedNorm", embed_norm },
+        { "pith", "Linear", rows },
         { "pith", "SkipNorm", skip_norm },
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (pith_str_is(node->domain, rules[i].domain) && pith_str_is(node->op_type, rules[i].op_type)) return rules[i].rule;
+        if (pith_str_is(node->domain, rules[i].domain) && pith_str_is(node->op_type, rules[i].op_type))
+            return rules[i].rule;
     }
     return node->op->flags & PITH_OP_ELEMENTWISE && node->output_count == 1 ? map : NULL;
 }

@@ -84,7 +84,8 @@ static bool expand(pith_view *v, const pith_type *out) {
             r.atoms[r.count] = v->atoms[i];
             r.atoms[r.count++].of = axis;
         }
-        if (!present && out->dims[axis] != 1 && !push(&r, (pith_view_atom){ out->dims[axis], 0, -1, axis })) return false;
+        if (!present && out->dims[axis] != 1 && !push(&r, (pith_view_atom){ out->dims[axis], 0, -1, axis }))
+            return false;
     }
     *v = r;
     return true;
@@ -116,8 +117,10 @@ static bool slice(pith_view *v, const pith_node *node, const pith_value *output)
     const pith_type *in = &node->inputs[0]->type;
     if (!pith_match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n)) return false;
     for (int64_t i = 0; i < n; i++) axes[i] = i, steps[i] = 1;
-    if (pith_match_input(node, 3) && (!pith_match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n)) return false;
-    if (pith_match_input(node, 4) && (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n)) return false;
+    if (pith_match_input(node, 3) && (!pith_match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
+        return false;
+    if (pith_match_input(node, 4) && (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
+        return false;
     for (int64_t i = 0; i < n; i++) {
         int axis = (int)(axes[i] < 0 ? axes[i] + in->rank : axes[i]);
         if (steps[i] != 1 || axis < 0 || axis >= in->rank) return false;

@@ -1,9 +1,9 @@
 /* view.h - which element of a root tensor stands where in a view of it.
  *
  * Reshape, Transpose, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split and Gather by one index only move elements.
- * A view is the list of its axes, each made of atoms: a root axis (or a part of it) with a size and a stride in elements
- * of that axis. [B, S, 32] seen as [B, 2, S, 16] is (B) (axis 2, size 2, stride 16) (S) (axis 2, size 16, stride 1).
- * So every spelling of "split into heads", 3-D or 4-D, with or without shape arithmetic, reads the same. */
+ * A view is the list of its axes, each made of atoms: a root axis (or a part of it) with a size and a stride in
+ * elements of that axis. [B, S, 32] seen as [B, 2, S, 16] is (B) (axis 2, size 2, stride 16) (S) (axis 2, size 16,
+ * stride 1). So every spelling of "split into heads", 3-D or 4-D, with or without shape arithmetic, reads the same. */
 #ifndef PITH_OPT_VIEW_H
 #define PITH_OPT_VIEW_H
 

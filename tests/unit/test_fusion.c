@@ -52,7 +52,9 @@ static net *open_net(const char *name, int level) {
     must(pith_onnx_read(&n->graph, bytes, n->dir, &n->files, &n->arena, NULL, &err), &err, path);
     must(pith_ops_bind(n->graph, &err), &err, path);
     must(pith_ops_infer(n->graph, false, &err), &err, path);
-    pith_opt o = { .graph = n->graph, .level = level, .allocator = &pith_allocator_default, .report = &n->report, .err = &err };
+    pith_opt o = {
+        .graph = n->graph, .level = level, .allocator = &pith_allocator_default, .report = &n->report, .err = &err
+    };
     if (level) must(pith_opt_run(&o, NULL), &err, path);
     must(pith_graph_check(n->graph, &err), &err, path);
     if (level == 3) must(pith_opt_ragged(&n->ragged, &n->reason, &o), &err, path);
@@ -74,7 +76,8 @@ static void close_net(net *n) {
 
 #define LAYER " Linear Attention Linear SkipNorm Linear Linear SkipNorm"
 #define ENCODER "EmbedNorm" LAYER LAYER
-#define MPNET_RAGGED "SegmentScan EmbedNorm Linear Longest Attention Linear SkipNorm Linear Linear SkipNorm" LAYER " Segment Linear"
+#define MPNET_RAGGED                                                                                                   \
+    "SegmentScan EmbedNorm Linear Longest Attention Linear SkipNorm Linear Linear SkipNorm" LAYER " Segment Linear"
 #define MODERNBERT "EmbedNorm" LAYER LAYER LAYER
 #define QWEN_LAYER " Linear Linear Linear Attention Linear SkipNorm Linear Linear Linear SkipNorm"
 #define QWEN "Linear Linear Linear Attention Linear SkipNorm Linear Linear Linear SkipNorm" QWEN_LAYER
@@ -120,7 +123,8 @@ static const char *fused_steps(const pith_graph *graph, char *text, size_t size)
     text[0] = 0;
     for (const pith_node *n = graph->first; n; n = n->next) {
         if (!pith_str_is(n->domain, "pith") || used >= size) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? " " : "", PITH_STR_ARG(n->op_type));
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? " " : "", PITH_STR_ARG(n->op_type));
     }
     return text;
 }
@@ -135,7 +139,8 @@ static void test_same_steps(void **state) {
         if (!n->ragged) fail_msg("%s: padded: " PITH_STR_FMT, n->dir, PITH_STR_ARG(n->reason));
         assert_string_equal(fused_steps(n->ragged, text, sizeof text), networks[i].ragged);
         for (size_t line = 0; line < n->report.count; line++) {
-            if (!n->report.lines[line].done) fail_msg("%s: " PITH_STR_FMT, n->dir, PITH_STR_ARG(n->report.lines[line].text));
+            if (!n->report.lines[line].done)
+                fail_msg("%s: " PITH_STR_FMT, n->dir, PITH_STR_ARG(n->report.lines[line].text));
         }
         close_net(n);
     }
@@ -171,8 +176,8 @@ static void check_outputs(net *n, int level) {
                 float a = ((const float *)out[i].data)[k], b = ((const float *)want.data)[k];
                 float tolerance = is_half(n) ? 1e-2f : 1e-5f;
                 if (!(fabsf(a - b) <= tolerance + (is_half(n) ? 0.02f : 1e-4f) * fabsf(b))) {
-                    fail_msg("%s, level %d, set %d, output %zu[%lld]: %g, stored %g", n->dir, level, set, i, (long long)k,
-                             (double)a, (double)b);
+                    fail_msg("%s, level %d, set %d, output %zu[%lld]: %g, stored %g", n->dir, level, set, i,
+                             (long long)k, (double)a, (double)b);
                 }
             }
         }
@@ -231,7 +236,10 @@ static void run_ragged(net *n, const chunk *c, int threads, result *results) {
         const pith_value *v = n->ragged->inputs[i];
         bool is_offsets = is_named(v, "pith.offsets");
         in[i] = (pith_tensor){ .dtype = PITH_I64, .rank = 1, .dims = { is_offsets ? c->count + 1 : tokens } };
-        in[i].data = is_offsets ? offsets : is_named(v, "pith.positions") ? positions : is_named(v, "input_ids") ? ids : types;
+        in[i].data = is_offsets                      ? offsets
+                     : is_named(v, "pith.positions") ? positions
+                     : is_named(v, "input_ids")      ? ids
+                                                     : types;
         in[i].bytes = (size_t)in[i].dims[0] * sizeof(int64_t);
     }
     must(pith_executor_run(n->ragged_run, out, in, threads, NULL, &err), &err, n->dir);
@@ -280,7 +288,8 @@ static void run_padded(net *n, const chunk *c, bool left, int extra, int64_t pad
     }
 }
 
-static void same(const net *n, const result *want, const result *got, const chunk *c, bool tokens_only, const char *how) {
+static void same(const net *n, const result *want, const result *got, const chunk *c, bool tokens_only,
+                 const char *how) {
     for (int i = 0; i < c->count; i++) {
         int t = c->text[i];
         for (size_t o = 0; o < n->graph->output_count; o++) {
@@ -289,8 +298,8 @@ static void same(const net *n, const result *want, const result *got, const chun
             if (memcmp(got[t].rows[o], want[t].rows[o], want[t].count[o] * sizeof(float)) == 0) continue;
             for (size_t k = 0; k < want[t].count[o]; k++) {
                 if (memcmp(&got[t].rows[o][k], &want[t].rows[o][k], sizeof(float)) == 0) continue;
-                fail_msg("%s: text %d (%d tokens), output %zu[%zu], %s: %.9g, alone %.9g", n->dir, t, lengths[t], o, k, how,
-                         (double)got[t].rows[o][k], (double)want[t].rows[o][k]);
+                fail_msg("%s: text %d (%d tokens), output %zu[%zu], %s: %.9g, alone %.9g", n->dir, t, lengths[t], o, k,
+                         how, (double)got[t].rows[o][k], (double)want[t].rows[o][k]);
             }
         }
     }
@@ -304,7 +313,8 @@ static void run_alone(net *n, result *results) {
 static void test_same_bits(void **state) {
     (void)state;
     static result alone[TEXTS], got[TEXTS];
-    static const chunk all = { 7, { 0, 1, 2, 3, 4, 5, 6 } }, shuffled = { 7, { 4, 2, 6, 0, 3, 5, 1 } }, two = { 2, { 5, 2 } };
+    static const chunk all = { 7, { 0, 1, 2, 3, 4, 5, 6 } }, shuffled = { 7, { 4, 2, 6, 0, 3, 5, 1 } },
+                       two = { 2, { 5, 2 } };
     for (int i = 0; i < NETWORKS; i++) {
         net *n = open_net(networks[i].name, 3);
         bool counts_pads = strncmp(networks[i].name, "roberta", 7) == 0 || strncmp(networks[i].name, "mpnet", 5) == 0;
@@ -346,7 +356,8 @@ static uint64_t hash_all(void) {
         for (int t = 0; t < TEXTS; t++) {
             for (size_t o = 0; o < n->graph->output_count; o++) {
                 const unsigned char *bytes = (const unsigned char *)alone[t].rows[o];
-                for (size_t k = 0; k < alone[t].count[o] * sizeof(float); k++) hash = (hash ^ bytes[k]) * 1099511628211u;
+                for (size_t k = 0; k < alone[t].count[o] * sizeof(float); k++)
+                    hash = (hash ^ bytes[k]) * 1099511628211u;
             }
         }
         close_net(n);

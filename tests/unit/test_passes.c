@@ -26,7 +26,9 @@ static bench *make_bench(void) {
     b->report.arena = &b->arena;
     b->graph->inputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->inputs);
     b->graph->outputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->outputs);
-    b->opt = (pith_opt){ .graph = b->graph, .level = 3, .allocator = &pith_allocator_default, .report = &b->report, .err = &b->err };
+    b->opt = (pith_opt){
+        .graph = b->graph, .level = 3, .allocator = &pith_allocator_default, .report = &b->report, .err = &b->err
+    };
     return b;
 }
 
@@ -45,7 +47,8 @@ static pith_value *input(bench *b, const char *name, int dtype, int rank, const 
 }
 
 static pith_value *token_input(bench *b, const char *name, int dtype) {
-    pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
+    pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")),
+                        pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
     return input(b, name, dtype, 2, dims);
 }
 
@@ -91,7 +94,8 @@ static int count(const bench *b, const char *op_type) {
 /* x * 0.5 * (1 + erf(x / sqrt 2)) in one of several orders; half: the factor that ought to be 0.5. */
 static void build_gelu(bench *b, int order, float half, float root) {
     pith_value *x = token_input(b, "x", PITH_F32), *h = number(b, half), *one = number(b, 1.0f);
-    pith_value *argument = order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL) : op(b, "Div", x, number(b, root), NULL);
+    pith_value *argument =
+        order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL) : op(b, "Div", x, number(b, root), NULL);
     pith_value *erf = op(b, "Erf", argument, NULL, NULL);
     pith_value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
     switch (order >> 2) {
@@ -138,10 +142,14 @@ static void test_gelu_tanh(void **state) {
         if (form == 0) cube = op(b, "Pow", x, number(b, 3.0f), NULL);
         else cube = op(b, "Mul", x, op(b, "Mul", x, x, NULL), NULL);
         if (form < 2) inner = op(b, "Add", x, op(b, "Mul", number(b, 0.044715f), cube, NULL), NULL);
-        else inner = op(b, "Mul", x, op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL),
-                                        NULL), NULL);
+        else
+            inner = op(
+                b, "Mul", x,
+                op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL), NULL),
+                NULL);
         pith_value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
-        output(b, op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL), op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
+        output(b,
+               op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL), op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
         optimise(b);
         assert_int_equal(count(b, "Gelu"), 1);
         assert_true(pith_str_is(pith_node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
@@ -174,7 +182,8 @@ static void test_added_mask(void **state) {
         bench *b = make_bench();
         pith_value *mask = token_input(b, "attention_mask", PITH_I64);
         pith_value *inverted = op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
-        assert_int_equal(recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m), PITH_MASK_YES);
+        assert_int_equal(recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m),
+                         PITH_MASK_YES);
         assert_ptr_equal(m.key_mask, mask);
         assert_true(m.finite && m.window_left == -1 && m.window_right == -1);
         drop_bench(b);
@@ -205,9 +214,12 @@ static void test_what_is_not_a_mask(void **state) {
         bench *b = make_bench();
         pith_value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
         if (form == 0) v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
-        else if (form == 1) v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL); /* too weak */
+        else if (form == 1)
+            v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL); /* too weak */
         else if (form == 2) v = op(b, "ReduceMax", mask, ints(b, 3), NULL); /* one key decides for all */
-        else v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL), number(b, -1e9f), NULL);
+        else
+            v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL),
+                   number(b, -1e9f), NULL);
         assert_int_equal(recognize(b, v, PITH_MASK_ADDED, &m), PITH_MASK_NO);
         drop_bench(b);
     }
@@ -218,7 +230,8 @@ static pith_value *distances(bench *b, pith_value *mask) {
     static int64_t zero = 0, one = 1;
     const pith_tensor zero_tensor = { .data = &zero, .bytes = sizeof zero, .dtype = PITH_I64 };
     const pith_tensor one_tensor = { .data = &one, .bytes = sizeof one, .dtype = PITH_I64 };
-    pith_value *z = pith_graph_add_const(b->graph, PITH_STR(""), &zero_tensor), *o = pith_graph_add_const(b->graph, PITH_STR(""), &one_tensor);
+    pith_value *z = pith_graph_add_const(b->graph, PITH_STR(""), &zero_tensor),
+               *o = pith_graph_add_const(b->graph, PITH_STR(""), &one_tensor);
     pith_value *length = op(b, "Gather", op(b, "Shape", mask, NULL, NULL), o, NULL);
     pith_value *range = op(b, "Range", z, length, o);
     return op(b, "Sub", op(b, "Unsqueeze", range, ints(b, 0), NULL), op(b, "Unsqueeze", range, ints(b, 1), NULL), NULL);
@@ -254,7 +267,8 @@ static void test_causal_and_windows(void **state) {
 static pith_value *embedded(bench *b) {
     static float table[10 * 4];
     const pith_tensor t = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 10, 4 } };
-    return op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &t), token_input(b, "input_ids", PITH_I64), NULL);
+    return op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &t), token_input(b, "input_ids", PITH_I64),
+              NULL);
 }
 
 static void check_reason(bench *b, const char *node, const char *why) {
