@@ -441,6 +441,7 @@ static void put_special(pith_tokens *tokens, int32_t id, int32_t type_id) {
 
 static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, size_t end, int32_t type_id) {
     size_t at = tokens->count, n = end - begin;
+    if (n == 0) return;
     memcpy(tokens->ids + at, call->ids + begin, n * sizeof *call->ids);
     memcpy(tokens->begin + at, call->begin + begin, n * sizeof *call->begin);
     memcpy(tokens->end + at, call->end + begin, n * sizeof *call->end);
