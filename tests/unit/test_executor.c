@@ -694,6 +694,68 @@ static void trace(void **state) {
     assert_string_equal(text, "NegateReverse");
 }
 
+/* ---- random graphs ---- */
+
+enum { NODES = 40, ROWS = 3, COLUMNS = 4, COUNT = ROWS * COLUMNS };
+
+/* What a value must be; values of one class have one shape, known or not. */
+typedef struct known {
+    pith_value *value;
+    int class, count;
+    float data[COUNT];
+} known;
+
+static uint32_t next_random(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+
+/* One node more, computed here as well, every value in memory of its own. */
+static void grow(fixture *f, known *all, int made, uint32_t *seed) {
+    known *to = &all[made];
+    const known *a = &all[next_random(seed) % (uint32_t)made], *b = &all[next_random(seed) % (uint32_t)made];
+    const pith_op *op = (const pith_op *[]){
+        &op_negate, &op_reverse, &op_flatten, &op_add, &op_add, &op_positive
+    }[next_random(seed) % 6];
+    if (op == &op_add && a->class != b->class) b = a;
+    to->class = op == &op_flatten && a->class == 0 ? 1 : op == &op_positive ? 2 + made : a->class;
+    to->count = 0;
+    for (int i = 0; i < a->count; i++) {
+        if (op == &op_positive && !(a->data[i] > 0)) continue;
+        to->data[to->count++] = op == &op_negate    ? -a->data[i]
+                                : op == &op_reverse ? a->data[a->count - 1 - i]
+                                : op == &op_add     ? a->data[i] + b->data[i]
+                                                    : a->data[i];
+    }
+    to->value = apply(f, op, a->value, op == &op_add ? b->value : NULL);
+}
+
+static void check_random(uint32_t seed) {
+    fixture *f;
+    known all[NODES + 1] = { 0 };
+    pith_tensor out[4], in;
+    setup((void **)&f);
+    all[0].value = input(f, "x", PITH_F32, "AB");
+    all[0].count = COUNT;
+    for (int i = 0; i < COUNT; i++) all[0].data[i] = (float)(i * 7 % 5) - 2;
+    in = floats(all[0].data, 2, ROWS, COLUMNS);
+    for (int i = 1; i <= NODES; i++) grow(f, all, i, &seed);
+    const known *wanted[4] = { &all[NODES], &all[next_random(&seed) % NODES], &all[next_random(&seed) % NODES],
+                               &all[NODES / 2] };
+    for (int i = 0; i < 4; i++) output(f, wanted[i]->value);
+    if (build(f)) fail_msg("%s", f->err.message);
+    for (int round = 0; round < 2; round++) {
+        run_ok(f, out, &in);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(pith_tensor_count(&out[i]), wanted[i]->count);
+            for (int k = 0; k < wanted[i]->count; k++) assert_true(((float *)out[i].data)[k] == wanted[i]->data[k]);
+        }
+    }
+    teardown((void **)&f);
+}
+
+static void random_graphs(void **state) {
+    (void)state;
+    for (uint32_t seed = 1; seed <= 1000; seed++) check_random(seed);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = { TEST(steady_state_allocates_nothing),
@@ -712,6 +774,7 @@ int main(void) {
                                         TEST(subgraphs),
                                         TEST(every_allocation_may_fail),
                                         cmocka_unit_test(planning_may_run_out_of_memory),
+                                        cmocka_unit_test(random_graphs),
                                         TEST(trace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
