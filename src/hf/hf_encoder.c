@@ -352,7 +352,7 @@ static pith_status check_config(const pith_hf_config *c, const pith_hf_family *f
         { "num_attention_heads", c->heads, c->hidden_size },
         { "intermediate_size", c->intermediate_size, 1 << 24 },
         { "vocab_size", c->vocab_size, INT32_MAX },
-        { "max_position_embeddings", c->positions, 1 << 24 },
+        { "max_position_embeddings", c->positions, 1 << 20 },
         { "type_vocab_size", f->has_types ? c->types : 1, 1 << 20 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

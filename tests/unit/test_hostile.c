@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/hf.h"
 #include "hf/safetensors.h"
@@ -161,6 +162,43 @@ static void safetensors_damaged(void **state) {
     free(data);
 }
 
+/* config.json with one bit wrong beside good weights: built or refused by name. */
+static void config_with_flipped_bits(void **state) {
+    (void)state;
+    char dir[] = "/tmp/pith-hostile-XXXXXX", path[64], command[96];
+    size_t size;
+    int built = 0, refused = 0;
+    char *data = slurp(PITH_TEST_DATA "/hf/mpnet/config.json", &size);
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    assert_int_equal(symlink(PITH_TEST_DATA "/hf/mpnet/model.safetensors", path), 0);
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(data, 1, size, f), size);
+        fclose(f);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        pith_arena arena;
+        pith_error err = PITH_ERROR_INIT;
+        pith_graph *graph;
+        pith_arena_init(&arena, NULL);
+        arena.limit = (size_t)64 << 20;
+        pith_files files = { .arena = &arena };
+        pith_status status = pith_hf_build(&graph, dir, &files, &arena, NULL, &err);
+        if (!status && pith_graph_check(graph, &err)) fail_msg("%s", err.message);
+        if (status) assert_true(err.code == status && err.message[0]);
+        *(status ? &refused : &built) += 1;
+        pith_files_close(&files);
+        pith_arena_free(&arena);
+    }
+    assert_true(built > 100 && refused > 100);
+    free(data);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 /* Opens a directory and runs it once on a few tokens. */
 static pith_status open_and_run(const char *path, const pith_allocator *allocator) {
     static int64_t ids[2][5] = { { 5, 6, 7, 8, 9 }, { 5, 6, 7, 1, 1 } },
@@ -268,7 +306,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(onnx_cut_at_every_byte),        cmocka_unit_test(onnx_with_flipped_bits),
         cmocka_unit_test(onnx_out_of_memory_everywhere), cmocka_unit_test(safetensors_damaged),
-        cmocka_unit_test(every_allocation_fails),        cmocka_unit_test(models_with_flipped_bits),
+        cmocka_unit_test(config_with_flipped_bits),      cmocka_unit_test(every_allocation_fails),
+        cmocka_unit_test(models_with_flipped_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
