@@ -2,6 +2,7 @@
  *
  * Each is written out at load as what it means: DequantizeLinear, the plain operator, QuantizeLinear. None of them is left
  * to be inferred or run. Source: ONNX Runtime's ContribOperators.md. */
+#include "kernels/convert.h"
 #include "ops/op.h"
 
 /* No opset of the domain is new enough: these are always written out. */
@@ -146,12 +147,38 @@ static pith_status upgrade_gemm(pith_node *node, pith_error *err) {
     return input(node, 7) ? become_quantized(node, y, 7, err) : become(node, y, err);
 }
 
+/* Constant weights [rows, columns] as real numbers, scaled as a whole or by columns; Attention wants to see them. */
+static pith_status real_weights(pith_node *node, pith_value **weights, pith_error *err) {
+    const pith_value *w = input(node, 1), *scale = input(node, 4), *zero = input(node, 7);
+    const pith_tensor *t = w->type.data, *s = scale->type.data, *z = zero ? zero->type.data : NULL;
+    int64_t columns = t && t->rank == 2 ? t->dims[1] : 0, scales = s ? pith_tensor_count(s) : 0;
+    bool known = t && s && (!zero || z) && columns > 0 && (scales == 1 || scales == columns) &&
+                 (!z || pith_tensor_count(z) == 1 || pith_tensor_count(z) == columns) && pith_convert_known(t->dtype, PITH_F32) &&
+                 pith_convert_known(s->dtype, PITH_F32) && (!z || pith_convert_known(z->dtype, PITH_F32));
+    if (!known) return pith_fail(err, PITH_ERR_UNSUPPORTED, "weights and their scales must be constants");
+    pith_tensor out = *t;
+    int64_t n = pith_tensor_count(t);
+    out.dtype = PITH_F32;
+    if (!pith_dtype_bytes(PITH_F32, n, &out.bytes)) return pith_fail_memory(err, SIZE_MAX);
+    float *y = out.data = pith_arena_alloc64(node->graph->arena, out.bytes), scale_item, zero_item = 0;
+    if (!y) return pith_fail_memory(err, out.bytes);
+    pith_convert(y, PITH_F32, 0, t->data, t->dtype, 0, n, true);
+    for (int64_t i = 0; i < n; i++) {
+        pith_convert(&scale_item, PITH_F32, 0, s->data, s->dtype, scales == 1 ? 0 : i % columns, 1, true);
+        if (z) pith_convert(&zero_item, PITH_F32, 0, z->data, z->dtype, pith_tensor_count(z) == 1 ? 0 : i % columns, 1, true);
+        y[i] = (y[i] - zero_item) * scale_item;
+    }
+    *weights = pith_graph_add_const(node->graph, PITH_STR(""), &out);
+    return *weights ? PITH_OK : pith_fail_memory(err, sizeof out);
+}
+
 static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL };
     PITH_TRY(require(node, 0x1B, err));
     pith_value *x = real(node, input(node, 0), input(node, 3), input(node, 6));
-    pith_value *weights = real(node, input(node, 1), input(node, 4), input(node, 7));
-    pith_value *y = weights ? add(node, "com.microsoft", "Attention",
+    pith_value *weights = NULL;
+    PITH_TRY(real_weights(node, &weights, err));
+    pith_value *y = x ? add(node, "com.microsoft", "Attention",
                                   (pith_value *[]){ x, weights, input(node, 2), input(node, 5), input(node, 8) }, 5) : NULL;
     if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
     y->producer->opset = node->opset; /* itself one that is written out */
