@@ -42,6 +42,9 @@ def layers():
                 fault(path, number, f"{parts[0]}/{parts[1]} may not include {m.group(1)}/")
 
 
+DTYPES = "- f32 u8 i8 u16 i16 i32 i64 string bool f16 f64 u32 u64 - - bf16".split()
+
+
 def lists():
     """Every list in select/ is sorted but passes.def and isas.def, whose order has meaning."""
     for path in tracked("src/select/*.def"):
@@ -53,6 +56,9 @@ def lists():
             if not m:
                 continue
             key = re.sub(r"\W+", " ", m.group(0)).strip()
+            if path.name == "kernels.def":  # KERNEL(family, suffix) and PLAIN(family, suffix), by family, then dtype number
+                family, suffix = m.group(1).split(", ")
+                key = f"{family} {DTYPES.index(suffix):02}"
             if key < previous:
                 fault(path, number, f"'{m.group(1)}' is out of order")
             previous = key

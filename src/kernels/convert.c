@@ -19,31 +19,31 @@ static uint64_t to_u64(double x) {
     return x >= 9223372036854775808.0 && x < 18446744073709551616.0 ? (uint64_t)x : (uint64_t)to_i64(x);
 }
 
-#define ROW(name, T, FROM_F, FROM_I)                                                                          \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                           \
-        const T *p = (const T *)x + first;                                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = (double)p[i];                                                  \
-    }                                                                                                         \
-    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                          \
-        const T *p = (const T *)x + first;                                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = (int64_t)p[i];                                                 \
-    }                                                                                                         \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {           \
-        T *p = (T *)y + first;                                                                                \
-        (void)saturate;                                                                                       \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                  \
-    }                                                                                                         \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                         \
-        T *p = (T *)y + first;                                                                                \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                  \
+#define ROW(name, T, FROM_F, FROM_I)                                                                                   \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
+        const T *p = (const T *)x + first;                                                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = (double)p[i];                                                           \
+    }                                                                                                                  \
+    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                                   \
+        const T *p = (const T *)x + first;                                                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = (int64_t)p[i];                                                          \
+    }                                                                                                                  \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
+        T *p = (T *)y + first;                                                                                         \
+        (void)saturate;                                                                                                \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                           \
+    }                                                                                                                  \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
+        T *p = (T *)y + first;                                                                                         \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                           \
     }
 #define CAST_F32(v) (float)(v)
 #define CAST_F64(v) (double)(v)
-#define NARROW_U8(v) (uint8_t)to_i32(v)
-#define NARROW_I8(v) (int8_t)to_i32(v)
-#define NARROW_U16(v) (uint16_t)to_i32(v)
-#define NARROW_I16(v) (int16_t)to_i32(v)
-#define NARROW_U32(v) (uint32_t)to_i64(v)
+#define NARROW_U8(v) (uint8_t) to_i32(v)
+#define NARROW_I8(v) (int8_t) to_i32(v)
+#define NARROW_U16(v) (uint16_t) to_i32(v)
+#define NARROW_I16(v) (int16_t) to_i32(v)
+#define NARROW_U32(v) (uint32_t) to_i64(v)
 #define KEEP_U8(v) (uint8_t)(v)
 #define KEEP_I8(v) (int8_t)(v)
 #define KEEP_U16(v) (uint16_t)(v)
@@ -64,19 +64,19 @@ ROW(i64, int64_t, to_i64, KEEP_I64)
 ROW(bool, uint8_t, NOT_ZERO, NOT_ZERO)
 
 /* Floats: no load_i, an integer never comes from one but through double. */
-#define FLOAT_ROW(name, T, TO_F, FROM_F, FROM_I)                                                              \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                           \
-        const T *p = (const T *)x + first;                                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = TO_F(p[i]);                                                    \
-    }                                                                                                         \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {           \
-        T *p = (T *)y + first;                                                                                \
-        (void)saturate;                                                                                       \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                  \
-    }                                                                                                         \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                         \
-        T *p = (T *)y + first;                                                                                \
-        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                  \
+#define FLOAT_ROW(name, T, TO_F, FROM_F, FROM_I)                                                                       \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
+        const T *p = (const T *)x + first;                                                                             \
+        for (int64_t i = 0; i < n; i++) y[i] = TO_F(p[i]);                                                             \
+    }                                                                                                                  \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
+        T *p = (T *)y + first;                                                                                         \
+        (void)saturate;                                                                                                \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_F(x[i]);                                                           \
+    }                                                                                                                  \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
+        T *p = (T *)y + first;                                                                                         \
+        for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                                           \
     }
 
 /* To odd: a double rounded so that a second rounding to fewer bits is still right. */
@@ -98,18 +98,18 @@ FLOAT_ROW(f64, double, CAST_F64, CAST_F64, CAST_F64)
 FLOAT_ROW(f16, uint16_t, pith_f32_of_f16, pith_f16_of_f64, F16_OF_INT)
 FLOAT_ROW(bf16, uint16_t, pith_f32_of_bf16, bf16_of, BF16_OF_INT)
 
-#define F8_ROW(name, DTYPE)                                                                                   \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                           \
-        const uint8_t *p = (const uint8_t *)x + first;                                                        \
-        for (int64_t i = 0; i < n; i++) y[i] = pith_f32_of_f8(p[i], DTYPE);                                   \
-    }                                                                                                         \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {           \
-        uint8_t *p = (uint8_t *)y + first;                                                                    \
-        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);           \
-    }                                                                                                         \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                         \
-        uint8_t *p = (uint8_t *)y + first;                                                                    \
-        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);       \
+#define F8_ROW(name, DTYPE)                                                                                            \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
+        const uint8_t *p = (const uint8_t *)x + first;                                                                 \
+        for (int64_t i = 0; i < n; i++) y[i] = pith_f32_of_f8(p[i], DTYPE);                                            \
+    }                                                                                                                  \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
+        uint8_t *p = (uint8_t *)y + first;                                                                             \
+        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);                    \
+    }                                                                                                                  \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
+        uint8_t *p = (uint8_t *)y + first;                                                                             \
+        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);                \
     }
 F8_ROW(e4m3fn, PITH_F8E4M3FN)
 F8_ROW(e4m3fnuz, PITH_F8E4M3FNUZ)
@@ -134,15 +134,16 @@ uint8_t pith_convert_e8m0(float x, int mode, bool saturate) {
     memcpy(&bits, &x, sizeof bits);
     uint32_t exponent = bits >> 23 & 255, fraction = bits & 0x7FFFFF;
     if (exponent == 255) return isinf(x) && saturate ? 254 : 255;
-    bool up = mode == 1 ? fraction != 0 && (exponent > 0 || fraction > 0x400000)
-            : mode == 0 ? (fraction & 0x400000) && ((fraction & 0x3FFFFF) || exponent > 0 || fraction > 0x400000)
-            : false;
+    bool up = mode == 1   ? fraction != 0 && (exponent > 0 || fraction > 0x400000)
+              : mode == 0 ? (fraction & 0x400000) && ((fraction & 0x3FFFFF) || exponent > 0 || fraction > 0x400000)
+                          : false;
     if (!up) return (uint8_t)exponent;
     return exponent == 254 ? (saturate ? 254 : 255) : (uint8_t)(exponent + 1);
 }
 
 /* Packed types: `bits` wide, low bits first. */
-#define PACKED(x, i, bits) ((unsigned)((const uint8_t *)(x))[(i) * (bits) / 8] >> ((i) * (bits) % 8) & ((1u << (bits)) - 1))
+#define PACKED(x, i, bits)                                                                                             \
+    ((unsigned)((const uint8_t *)(x))[(i) * (bits) / 8] >> ((i) * (bits) % 8) & ((1u << (bits)) - 1))
 static void put(void *y, int64_t i, int bits, unsigned v) {
     uint8_t *p = (uint8_t *)y + i * bits / 8;
     int shift = (int)(i * bits % 8);
@@ -151,19 +152,19 @@ static void put(void *y, int64_t i, int bits, unsigned v) {
 }
 static int64_t extend(unsigned v, int bits) { return (int64_t)(v ^ (1u << (bits - 1))) - (int64_t)(1u << (bits - 1)); }
 #define PLAIN_BITS(v, bits) (int64_t)(v)
-#define PACKED_ROW(name, BITS, VALUE)                                                                         \
-    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                           \
-        for (int64_t i = 0; i < n; i++) y[i] = (double)VALUE(PACKED(x, first + i, BITS), BITS);               \
-    }                                                                                                         \
-    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                          \
-        for (int64_t i = 0; i < n; i++) y[i] = VALUE(PACKED(x, first + i, BITS), BITS);                       \
-    }                                                                                                         \
-    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {           \
-        (void)saturate;                                                                                       \
-        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)to_i32(x[i]));                      \
-    }                                                                                                         \
-    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                         \
-        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)x[i]);                              \
+#define PACKED_ROW(name, BITS, VALUE)                                                                                  \
+    static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
+        for (int64_t i = 0; i < n; i++) y[i] = (double)VALUE(PACKED(x, first + i, BITS), BITS);                        \
+    }                                                                                                                  \
+    static void load_i_##name(int64_t *y, const void *x, int64_t first, int64_t n) {                                   \
+        for (int64_t i = 0; i < n; i++) y[i] = VALUE(PACKED(x, first + i, BITS), BITS);                                \
+    }                                                                                                                  \
+    static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
+        (void)saturate;                                                                                                \
+        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)to_i32(x[i]));                               \
+    }                                                                                                                  \
+    static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
+        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)x[i]);                                       \
     }
 PACKED_ROW(u4, 4, PLAIN_BITS)
 PACKED_ROW(i4, 4, extend)
@@ -186,24 +187,42 @@ typedef struct row {
     void (*store_f)(void *y, int64_t first, const double *x, int64_t n, bool saturate);
     void (*store_i)(void *y, int64_t first, const int64_t *x, int64_t n);
 } row;
-#define INT_FNS(name) { load_f_##name, load_i_##name, store_f_##name, store_i_##name }
-#define FLOAT_FNS(name) { load_f_##name, NULL, store_f_##name, store_i_##name }
+#define INT_FNS(name)                                                                                                  \
+    { load_f_##name, load_i_##name, store_f_##name, store_i_##name }
+#define FLOAT_FNS(name)                                                                                                \
+    { load_f_##name, NULL, store_f_##name, store_i_##name }
 static const row rows[PITH_DTYPE_COUNT] = {
-    [PITH_F32] = FLOAT_FNS(f32), [PITH_U8] = INT_FNS(u8), [PITH_I8] = INT_FNS(i8), [PITH_U16] = INT_FNS(u16),
-    [PITH_I16] = INT_FNS(i16), [PITH_I32] = INT_FNS(i32), [PITH_I64] = INT_FNS(i64), [PITH_BOOL] = INT_FNS(bool),
-    [PITH_F16] = FLOAT_FNS(f16), [PITH_F64] = FLOAT_FNS(f64), [PITH_U32] = INT_FNS(u32), [PITH_U64] = INT_FNS(u64),
-    [PITH_BF16] = FLOAT_FNS(bf16), [PITH_F8E4M3FN] = FLOAT_FNS(e4m3fn), [PITH_F8E4M3FNUZ] = FLOAT_FNS(e4m3fnuz),
-    [PITH_F8E5M2] = FLOAT_FNS(e5m2), [PITH_F8E5M2FNUZ] = FLOAT_FNS(e5m2fnuz), [PITH_U4] = INT_FNS(u4),
-    [PITH_I4] = INT_FNS(i4), [PITH_F4E2M1] = FLOAT_FNS(e2m1), [PITH_F8E8M0] = FLOAT_FNS(e8m0),
-    [PITH_U2] = INT_FNS(u2), [PITH_I2] = INT_FNS(i2),
+    [PITH_F32] = FLOAT_FNS(f32),
+    [PITH_U8] = INT_FNS(u8),
+    [PITH_I8] = INT_FNS(i8),
+    [PITH_U16] = INT_FNS(u16),
+    [PITH_I16] = INT_FNS(i16),
+    [PITH_I32] = INT_FNS(i32),
+    [PITH_I64] = INT_FNS(i64),
+    [PITH_BOOL] = INT_FNS(bool),
+    [PITH_F16] = FLOAT_FNS(f16),
+    [PITH_F64] = FLOAT_FNS(f64),
+    [PITH_U32] = INT_FNS(u32),
+    [PITH_U64] = INT_FNS(u64),
+    [PITH_BF16] = FLOAT_FNS(bf16),
+    [PITH_F8E4M3FN] = FLOAT_FNS(e4m3fn),
+    [PITH_F8E4M3FNUZ] = FLOAT_FNS(e4m3fnuz),
+    [PITH_F8E5M2] = FLOAT_FNS(e5m2),
+    [PITH_F8E5M2FNUZ] = FLOAT_FNS(e5m2fnuz),
+    [PITH_U4] = INT_FNS(u4),
+    [PITH_I4] = INT_FNS(i4),
+    [PITH_F4E2M1] = FLOAT_FNS(e2m1),
+    [PITH_F8E8M0] = FLOAT_FNS(e8m0),
+    [PITH_U2] = INT_FNS(u2),
+    [PITH_I2] = INT_FNS(i2),
 };
 
 /* The pairs with a loop of their own. */
-#define DIRECT(name, FROM, TO, EXPR)                                                                          \
-    static void name(void *y, const void *x, int64_t n) {                                                     \
-        const FROM *p = x;                                                                                    \
-        TO *q = y;                                                                                            \
-        for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                              \
+#define DIRECT(name, FROM, TO, EXPR)                                                                                   \
+    static void name(void *y, const void *x, int64_t n) {                                                              \
+        const FROM *p = x;                                                                                             \
+        TO *q = y;                                                                                                     \
+        for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
     }
 #define SAME(v) (v)
 DIRECT(f16_f32, uint16_t, float, pith_f32_of_f16)
@@ -226,11 +245,11 @@ static const struct {
     int from, to;
     void (*run)(void *y, const void *x, int64_t n);
 } pairs[] = {
-    { PITH_F16, PITH_F32, f16_f32 }, { PITH_F32, PITH_F16, f32_f16 }, { PITH_BF16, PITH_F32, bf16_f32 },
+    { PITH_F16, PITH_F32, f16_f32 },   { PITH_F32, PITH_F16, f32_f16 }, { PITH_BF16, PITH_F32, bf16_f32 },
     { PITH_F32, PITH_BF16, f32_bf16 }, { PITH_F32, PITH_F64, f32_f64 }, { PITH_F64, PITH_F32, f64_f32 },
-    { PITH_I64, PITH_F32, i64_f32 }, { PITH_I32, PITH_F32, i32_f32 }, { PITH_U8, PITH_F32, u8_f32 },
-    { PITH_BOOL, PITH_F32, u8_f32 }, { PITH_I8, PITH_F32, i8_f32 }, { PITH_I32, PITH_I64, i32_i64 },
-    { PITH_I64, PITH_I32, i64_i32 }, { PITH_BOOL, PITH_I64, u8_i64 }, { PITH_F32, PITH_BOOL, f32_bool },
+    { PITH_I64, PITH_F32, i64_f32 },   { PITH_I32, PITH_F32, i32_f32 }, { PITH_U8, PITH_F32, u8_f32 },
+    { PITH_BOOL, PITH_F32, u8_f32 },   { PITH_I8, PITH_F32, i8_f32 },   { PITH_I32, PITH_I64, i32_i64 },
+    { PITH_I64, PITH_I32, i64_i32 },   { PITH_BOOL, PITH_I64, u8_i64 }, { PITH_F32, PITH_BOOL, f32_bool },
     { PITH_I64, PITH_BOOL, i64_bool },
 };
 
@@ -252,7 +271,10 @@ void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int
         return;
     }
     const row *in = &rows[from], *out = &rows[to];
-    union { double f[BLOCK]; int64_t i[BLOCK]; } block;
+    union {
+        double f[BLOCK];
+        int64_t i[BLOCK];
+    } block;
     bool exact = in->load_i && (out->load_i || from != PITH_U64);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;

@@ -1,28 +1,30 @@
-/* map1.c - unary elementwise loops of all types, see map.h. p[0], p[1] are the operator's parameters in the order its
+/* map1.c - unary elementwise loops of all types, see maps.h. p[0], p[1] are the operator's parameters in the order its
  * row in op_unary.c names them. What unary.h has in f32 is not repeated here. Source of the formulas: the ONNX operator
  * pages. */
 #include <math.h>
 
-#include "kernels/map.h"
+#include "kernels/maps.h"
 
-#define MAP1(family, suffix, T, O, EXPR)                                                                      \
-    pith_map_fn pith_k_##family##_##suffix;                                                                   \
-    void pith_k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {                     \
-        const T *q = x;                                                                                       \
-        O *r = y;                                                                                             \
-        (void)p;                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            T u = q[i];                                                                                       \
-            r[i] = (O)(EXPR);                                                                                 \
-        }                                                                                                     \
+#define MAP1(family, suffix, T, O, EXPR)                                                                               \
+    pith_map_fn pith_k_##family##_##suffix;                                                                            \
+    void pith_k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {                              \
+        const T *q = x;                                                                                                \
+        O *r = y;                                                                                                      \
+        (void)p;                                                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            T u = q[i];                                                                                                \
+            r[i] = (O)(EXPR);                                                                                          \
+        }                                                                                                              \
     }
 #define FLOATS(family, EXPR32, EXPR64) MAP1(family, f32, float, float, EXPR32) MAP1(family, f64, double, double, EXPR64)
-#define SIGNED(family, EXPR)                                                                                  \
-    MAP1(family, i8, int8_t, int8_t, EXPR) MAP1(family, i16, int16_t, int16_t, EXPR)                          \
-    MAP1(family, i32, int32_t, int32_t, EXPR) MAP1(family, i64, int64_t, int64_t, EXPR)
-#define UNSIGNED(family, EXPR)                                                                                \
-    MAP1(family, u8, uint8_t, uint8_t, EXPR) MAP1(family, u16, uint16_t, uint16_t, EXPR)                      \
-    MAP1(family, u32, uint32_t, uint32_t, EXPR) MAP1(family, u64, uint64_t, uint64_t, EXPR)
+#define SIGNED(family, EXPR)                                                                                           \
+    MAP1(family, i8, int8_t, int8_t, EXPR)                                                                             \
+    MAP1(family, i16, int16_t, int16_t, EXPR) MAP1(family, i32, int32_t, int32_t, EXPR)                                \
+        MAP1(family, i64, int64_t, int64_t, EXPR)
+#define UNSIGNED(family, EXPR)                                                                                         \
+    MAP1(family, u8, uint8_t, uint8_t, EXPR)                                                                           \
+    MAP1(family, u16, uint16_t, uint16_t, EXPR) MAP1(family, u32, uint32_t, uint32_t, EXPR)                            \
+        MAP1(family, u64, uint64_t, uint64_t, EXPR)
 
 MAP1(map_abs, f64, double, double, fabs(u))
 SIGNED(map_abs, u < 0 ? 0 - (uint64_t)u : (uint64_t)u)
@@ -43,12 +45,12 @@ FLOATS(map_leaky_relu, u < 0 ? u * (float)p[0] : u, u < 0 ? u * p[0] : u)
 FLOATS(map_thresholded_relu, u > (float)p[0] ? u : 0.0f, u > p[0] ? u : 0.0)
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v)) /* NaN stays */
 FLOATS(map_hard_sigmoid, UNIT((float)p[0] * u + (float)p[1]), UNIT(p[0] * u + p[1]))
-FLOATS(map_hard_swish, u * UNIT(u / 6.0f + 0.5f), u * UNIT(u / 6.0 + 0.5))
+FLOATS(map_hard_swish, u *UNIT(u / 6.0f + 0.5f), u *UNIT(u / 6.0 + 0.5))
 FLOATS(map_softsign, u / (1.0f + fabsf(u)), u / (1.0 + fabs(u)))
 /* p: lambd, bias. */
-FLOATS(map_shrink, u < -(float)p[0] ? u + (float)p[1] : u > (float)p[0] ? u - (float)p[1] : 0.0f,
-       u < -p[0] ? u + p[1] : u > p[0] ? u - p[1] : 0.0)
-SIGNED(map_shrink, u < -p[0] ? u + p[1] : u > p[0] ? u - p[1] : 0)
+FLOATS(map_shrink, u<-(float)p[0] ? u + (float)p[1] : u>(float) p[0] ? u - (float)p[1] : 0.0f,
+       u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0.0)
+SIGNED(map_shrink, u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0)
 UNSIGNED(map_shrink, u > p[0] ? u - p[1] : u < -p[0] ? u + p[1] : 0)
 
 #define DOUBLE(family, EXPR) MAP1(family, f64, double, double, EXPR)
@@ -69,7 +71,7 @@ DOUBLE(map_tan, tan(u))
 DOUBLE(map_tanh, tanh(u))
 DOUBLE(map_sigmoid, 1.0 / (1.0 + exp(-u)))
 DOUBLE(map_softplus, u > 0 ? u + log1p(exp(-u)) : log1p(exp(u)))
-DOUBLE(map_mish, u * tanh(u > 0 ? u + log1p(exp(-u)) : log1p(exp(u))))
+DOUBLE(map_mish, u *tanh(u > 0 ? u + log1p(exp(-u)) : log1p(exp(u))))
 DOUBLE(map_elu, u < 0 ? p[0] * expm1(u) : u)
 DOUBLE(map_celu, u < 0 ? p[0] * expm1(u / p[0]) : u)
 /* p: alpha, gamma. */

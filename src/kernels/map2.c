@@ -1,45 +1,49 @@
-/* map2.c - binary elementwise loops of all types, see map.h. A line per family and type; the lines of kernels.def name
+/* map2.c - binary elementwise loops of all types, see maps.h. A line per family and type; the lines of kernels.def name
  * the same. What binary.h has in f32 is not repeated here. */
 #include <math.h>
 
 #include "base/str.h"
-#include "kernels/map.h"
+#include "kernels/maps.h"
 
-#define MAP2(family, suffix, T, O, EXPR)                                                                      \
-    pith_map2_fn pith_k_##family##_##suffix;                                                                  \
-    void pith_k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as, int bs) {       \
-        const T *p = a, *q = b;                                                                               \
-        O *r = y;                                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                     \
-            T u = p[i * as], v = q[i * bs];                                                                   \
-            r[i] = (O)(EXPR);                                                                                 \
-        }                                                                                                     \
+#define MAP2(family, suffix, T, O, EXPR)                                                                               \
+    pith_map2_fn pith_k_##family##_##suffix;                                                                           \
+    void pith_k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as, int bs) {                \
+        const T *p = a, *q = b;                                                                                        \
+        O *r = y;                                                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            T u = p[i * as], v = q[i * bs];                                                                            \
+            r[i] = (O)(EXPR);                                                                                          \
+        }                                                                                                              \
     }
 
-#define ALL_INTS(X, family)                                                                                   \
-    X(family, u8, uint8_t, uint8_t) X(family, i8, int8_t, uint8_t) X(family, u16, uint16_t, uint16_t)         \
-    X(family, i16, int16_t, uint16_t) X(family, u32, uint32_t, uint32_t) X(family, i32, int32_t, uint32_t)    \
-    X(family, u64, uint64_t, uint64_t) X(family, i64, int64_t, uint64_t)
+#define ALL_INTS(X, family)                                                                                            \
+    X(family, u8, uint8_t, uint8_t)                                                                                    \
+    X(family, i8, int8_t, uint8_t) X(family, u16, uint16_t, uint16_t) X(family, i16, int16_t, uint16_t)                \
+        X(family, u32, uint32_t, uint32_t) X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t)        \
+            X(family, i64, int64_t, uint64_t)
 
 /* Sums and products wrap: they are made in 64 unsigned bits. */
 #define ADD(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u + (uint64_t)v)
 #define SUB(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u - (uint64_t)v)
-#define MUL(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u * (uint64_t)v)
+#define MUL(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u *(uint64_t)v)
 ALL_INTS(ADD, map_add)
 ALL_INTS(SUB, map_sub)
 ALL_INTS(MUL, map_mul)
 MAP2(map_add, f64, double, double, u + v)
 MAP2(map_sub, f64, double, double, u - v)
-MAP2(map_mul, f64, double, double, u * v)
+MAP2(map_mul, f64, double, double, u *v)
 MAP2(map_div, f64, double, double, u / v)
 
 #define IS_MINUS_ONE(T, v) ((T)-1 < (T)1 && (v) == (T)-1)
-#define DIV(family, suffix, T, U) MAP2(family, suffix, T, T, v == 0 ? 0 : IS_MINUS_ONE(T, v) ? (T)(0 - (uint64_t)u) : u / v)
+#define DIV(family, suffix, T, U)                                                                                      \
+    MAP2(family, suffix, T, T, v == 0 ? 0 : IS_MINUS_ONE(T, v) ? (T)(0 - (uint64_t)u) : u / v)
 /* C's remainder, and the one with the divisor's sign. */
 #define FMOD(family, suffix, T, U) MAP2(family, suffix, T, T, v == 0 || IS_MINUS_ONE(T, v) ? 0 : u % v)
-#define MOD(family, suffix, T, U)                                                                             \
-    MAP2(family, suffix, T, T,                                                                                \
-         v == 0 || IS_MINUS_ONE(T, v) ? 0 : u % v != 0 && ((u % v < (T)1) != (v < (T)1)) ? u % v + v : u % v)
+#define MOD(family, suffix, T, U)                                                                                      \
+    MAP2(family, suffix, T, T,                                                                                         \
+         v == 0 || IS_MINUS_ONE(T, v)                   ? 0                                                            \
+         : u % v != 0 && ((u % v < (T)1) != (v < (T)1)) ? u % v + v                                                    \
+                                                        : u % v)
 ALL_INTS(DIV, map_div)
 ALL_INTS(FMOD, map_fmod)
 ALL_INTS(MOD, map_mod)
@@ -98,9 +102,9 @@ MAP2(map_or, bool, uint8_t, uint8_t, (u != 0) | (v != 0))
 MAP2(map_xor, bool, uint8_t, uint8_t, (u != 0) ^ (v != 0))
 
 /* Bit patterns have no sign: one loop per width, named after the unsigned type. */
-#define WIDTHS(X, family)                                                                                     \
+#define WIDTHS(X, family)                                                                                              \
     X(family, u8, uint8_t, 8) X(family, u16, uint16_t, 16) X(family, u32, uint32_t, 32) X(family, u64, uint64_t, 64)
-#define BIT_AND(family, suffix, T, bits) MAP2(family, suffix, T, T, u & v)
+#define BIT_AND(family, suffix, T, bits) MAP2(family, suffix, T, T, u &v)
 #define BIT_OR(family, suffix, T, bits) MAP2(family, suffix, T, T, u | v)
 #define BIT_XOR(family, suffix, T, bits) MAP2(family, suffix, T, T, u ^ v)
 #define SHIFT_LEFT(family, suffix, T, bits) MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u << v)

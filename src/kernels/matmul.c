@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-#define MATMUL(suffix, T, A)                                                                                  \
-    pith_matmul_fn pith_k_matmul_##suffix;                                                                    \
-    void pith_k_matmul_##suffix(const pith_matmul *p, int64_t m0, int64_t m1) {                               \
-        const T *a = p->a, *b = p->b;                                                                         \
-        for (int64_t i = m0; i < m1; i++) {                                                                   \
-            T *c = (T *)p->c + i * p->n;                                                                      \
-            memset(c, 0, (size_t)p->n * sizeof(T));                                                           \
-            for (int64_t k = 0; k < p->k; k++) {                                                              \
-                A v = (A)a[i * p->a_row + k * p->a_column];                                                   \
-                const T *row = b + k * p->b_row;                                                              \
-                for (int64_t j = 0; j < p->n; j++) c[j] = (T)((A)c[j] + v * (A)row[j * p->b_column]);         \
-            }                                                                                                 \
-        }                                                                                                     \
+#define MATMUL(suffix, T, A)                                                                                           \
+    pith_matmul_fn pith_k_matmul_##suffix;                                                                             \
+    void pith_k_matmul_##suffix(const pith_matmul *p, int64_t m0, int64_t m1) {                                        \
+        const T *a = p->a, *b = p->b;                                                                                  \
+        for (int64_t i = m0; i < m1; i++) {                                                                            \
+            T *c = (T *)p->c + i * p->n;                                                                               \
+            memset(c, 0, (size_t)p->n * sizeof(T));                                                                    \
+            for (int64_t k = 0; k < p->k; k++) {                                                                       \
+                A v = (A)a[i * p->a_row + k * p->a_column];                                                            \
+                const T *row = b + k * p->b_row;                                                                       \
+                for (int64_t j = 0; j < p->n; j++) c[j] = (T)((A)c[j] + v * (A)row[j * p->b_column]);                  \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 MATMUL(f64, double, double)
 MATMUL(i32, int32_t, uint32_t)

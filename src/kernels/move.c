@@ -4,13 +4,15 @@
 
 #include <string.h>
 
-typedef struct wide { uint64_t a, b; } wide;
+typedef struct wide {
+    uint64_t a, b;
+} wide;
 
-#define ROW(T)                                                                                                \
-    do {                                                                                                      \
-        T *p = to;                                                                                            \
-        const T *q = from;                                                                                    \
-        for (int64_t i = 0; i < n; i++) p[i * ts] = q[i * fs];                                                \
+#define ROW(T)                                                                                                         \
+    do {                                                                                                               \
+        T *p = to;                                                                                                     \
+        const T *q = from;                                                                                             \
+        for (int64_t i = 0; i < n; i++) p[i * ts] = q[i * fs];                                                         \
     } while (0)
 
 static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t size) {

@@ -16,31 +16,31 @@ static int compare_strings(pith_str a, pith_str b) {
 #define STRING_BEFORE(a, b) (compare_strings(a, b) < 0)
 #define STRING_AFTER(a, b) (compare_strings(a, b) > 0)
 
-#define SORT(suffix, T, BEFORE, AFTER)                                                                        \
-    pith_sort_fn pith_k_sort_##suffix;                                                                        \
-    void pith_k_sort_##suffix(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,   \
-                              bool descending) {                                                              \
-        const T *p = x;                                                                                       \
-        int64_t *from = indices, *to = scratch;                                                               \
-        for (int64_t i = 0; i < n; i++) from[i] = i;                                                          \
-        for (int64_t width = 1; width < n; width *= 2) {                                                      \
-            for (int64_t begin = 0; begin < n; begin += 2 * width) {                                          \
-                int64_t middle = begin + width < n ? begin + width : n;                                       \
-                int64_t end = middle + width < n ? middle + width : n, a = begin, b = middle;                 \
-                for (int64_t k = begin; k < end; k++) {                                                       \
-                    bool second = a == middle;                                                                \
-                    if (!second && b < end) {                                                                 \
-                        T left = p[from[a] * stride], right = p[from[b] * stride];                            \
-                        second = descending ? AFTER(right, left) : BEFORE(right, left);                       \
-                    }                                                                                         \
-                    to[k] = from[second ? b++ : a++];                                                         \
-                }                                                                                             \
-            }                                                                                                 \
-            int64_t *swap = from;                                                                             \
-            from = to;                                                                                        \
-            to = swap;                                                                                        \
-        }                                                                                                     \
-        if (from != indices && n > 0) memcpy(indices, from, (size_t)n * sizeof *indices);                     \
+#define SORT(suffix, T, BEFORE, AFTER)                                                                                 \
+    pith_sort_fn pith_k_sort_##suffix;                                                                                 \
+    void pith_k_sort_##suffix(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,            \
+                              bool descending) {                                                                       \
+        const T *p = x;                                                                                                \
+        int64_t *from = indices, *to = scratch;                                                                        \
+        for (int64_t i = 0; i < n; i++) from[i] = i;                                                                   \
+        for (int64_t width = 1; width < n; width *= 2) {                                                               \
+            for (int64_t begin = 0; begin < n; begin += 2 * width) {                                                   \
+                int64_t middle = begin + width < n ? begin + width : n;                                                \
+                int64_t end = middle + width < n ? middle + width : n, a = begin, b = middle;                          \
+                for (int64_t k = begin; k < end; k++) {                                                                \
+                    bool second = a == middle;                                                                         \
+                    if (!second && b < end) {                                                                          \
+                        T left = p[from[a] * stride], right = p[from[b] * stride];                                     \
+                        second = descending ? AFTER(right, left) : BEFORE(right, left);                                \
+                    }                                                                                                  \
+                    to[k] = from[second ? b++ : a++];                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            int64_t *swap = from;                                                                                      \
+            from = to;                                                                                                 \
+            to = swap;                                                                                                 \
+        }                                                                                                              \
+        if (from != indices && n > 0) memcpy(indices, from, (size_t)n * sizeof *indices);                              \
     }
 SORT(f32, float, NUMBER_BEFORE, NUMBER_AFTER)
 SORT(f64, double, NUMBER_BEFORE, NUMBER_AFTER)

@@ -6,7 +6,9 @@
 
 #include "kernels/kernel.h"
 
-/* Sorts indices[n] so that x[indices[0] * stride] … ascend (descend), equal elements by ascending index. scratch: n indices. */
-typedef void pith_sort_fn(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride, bool descending);
+/* Sorts indices[n] so that x[indices[0] * stride] … ascend (descend), equal elements by ascending index. scratch: n
+ * indices. */
+typedef void pith_sort_fn(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,
+                          bool descending);
 
 #endif

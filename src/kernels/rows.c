@@ -33,13 +33,13 @@ void pith_k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n)
     }
 }
 
-#define HARDMAX(suffix, T)                                                                                    \
-    void pith_k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                                 \
-        for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                                  \
-            int64_t best = 0;                                                                                 \
-            for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;                                 \
-            for (int64_t i = 0; i < n; i++) y[i] = i == best;                                                 \
-        }                                                                                                     \
+#define HARDMAX(suffix, T)                                                                                             \
+    void pith_k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                                          \
+        for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                                           \
+            int64_t best = 0;                                                                                          \
+            for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;                                          \
+            for (int64_t i = 0; i < n; i++) y[i] = i == best;                                                          \
+        }                                                                                                              \
     }
 HARDMAX(f32, float)
 HARDMAX(f64, double)

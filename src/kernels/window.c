@@ -17,11 +17,12 @@ static void split_index(int64_t index, const int64_t *sizes, int rank, int64_t *
     }
 }
 
-#define COPY_STRIDED(T)                                                                                       \
+#define COPY_STRIDED(T)                                                                                                \
     for (int64_t i = first; i < last; i++) ((T *)to)[i] = ((const T *)row)[at + i * stride]
 
 /* n windows of one row, beginning with output place o; row NULL: all padding. */
-static void columns_row(char *to, const char *row, int64_t o, int64_t n, int64_t stride, int64_t offset, int64_t in, size_t size) {
+static void columns_row(char *to, const char *row, int64_t o, int64_t n, int64_t stride, int64_t offset, int64_t in,
+                        size_t size) {
     int64_t at = o * stride + offset; /* place of the first */
     int64_t first = at >= 0 ? 0 : (-at + stride - 1) / stride, last = at >= in ? 0 : (in - 1 - at) / stride + 1;
     if (!row || last < 0) first = last = 0;
@@ -29,9 +30,12 @@ static void columns_row(char *to, const char *row, int64_t o, int64_t n, int64_t
     if (last > n) last = n;
     if (last < first) last = first;
     memset(to, 0, (size_t)first * size);
-    if (last > first && stride == 1) memcpy(to + (size_t)first * size, row + (size_t)(at + first) * size, (size_t)(last - first) * size);
-    else if (size == 4) COPY_STRIDED(uint32_t);
-    else COPY_STRIDED(uint64_t);
+    if (last > first && stride == 1)
+        memcpy(to + (size_t)first * size, row + (size_t)(at + first) * size, (size_t)(last - first) * size);
+    else if (size == 4)
+        COPY_STRIDED(uint32_t);
+    else
+        COPY_STRIDED(uint64_t);
     memset(to + (size_t)last * size, 0, (size_t)(n - last) * size);
 }
 
@@ -54,8 +58,8 @@ void pith_window_columns(void *columns, const void *x, const pith_window *w, int
                     inside &= at >= 0 && at < w->in[d];
                     row = row * w->in[d] + at;
                 }
-                columns_row(to, inside ? channel + (size_t)(row * w->in[last]) * size : NULL, o[last], n, w->stride[last],
-                            tap[last] * w->dilation[last] - w->begin[last], w->in[last], size);
+                columns_row(to, inside ? channel + (size_t)(row * w->in[last]) * size : NULL, o[last], n,
+                            w->stride[last], tap[last] * w->dilation[last] - w->begin[last], w->in[last], size);
                 to += (size_t)n * size;
                 i += n;
                 o[last] += n;
@@ -68,37 +72,38 @@ void pith_window_columns(void *columns, const void *x, const pith_window *w, int
     }
 }
 
-#define WINDOW_ADD(suffix, T)                                                                                 \
-    pith_window_add_fn pith_k_window_add_##suffix;                                                            \
-    void pith_k_window_add_##suffix(void *y, const void *columns, const pith_window *w, int64_t channels) {   \
-        int64_t plane = pith_window_count(w->in, w->rank), kernel = pith_window_count(w->kernel, w->rank);    \
-        int64_t windows = pith_window_count(w->out, w->rank);                                                 \
-        const T *from = columns;                                                                              \
-        for (int64_t c = 0; c < channels; c++) {                                                              \
-            T *channel = (T *)y + c * plane;                                                                  \
-            for (int64_t k = 0; k < kernel; k++) {                                                            \
-                int64_t tap[PITH_WINDOW_RANK], o[PITH_WINDOW_RANK] = { 0 };                                   \
-                split_index(k, w->kernel, w->rank, tap);                                                      \
-                for (int64_t i = 0; i < windows; i++) {                                                       \
-                    int64_t to = 0;                                                                           \
-                    bool inside = true;                                                                       \
-                    for (int d = 0; d < w->rank; d++) {                                                       \
-                        int64_t at = o[d] * w->stride[d] - w->begin[d] + tap[d] * w->dilation[d];             \
-                        inside &= at >= 0 && at < w->in[d];                                                   \
-                        to = to * w->in[d] + at;                                                              \
-                    }                                                                                         \
-                    if (inside) channel[to] += *from;                                                         \
-                    from++;                                                                                   \
-                    for (int d = w->rank - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                   \
-                }                                                                                             \
-            }                                                                                                 \
-        }                                                                                                     \
+#define WINDOW_ADD(suffix, T)                                                                                          \
+    pith_window_add_fn pith_k_window_add_##suffix;                                                                     \
+    void pith_k_window_add_##suffix(void *y, const void *columns, const pith_window *w, int64_t channels) {            \
+        int64_t plane = pith_window_count(w->in, w->rank), kernel = pith_window_count(w->kernel, w->rank);             \
+        int64_t windows = pith_window_count(w->out, w->rank);                                                          \
+        const T *from = columns;                                                                                       \
+        for (int64_t c = 0; c < channels; c++) {                                                                       \
+            T *channel = (T *)y + c * plane;                                                                           \
+            for (int64_t k = 0; k < kernel; k++) {                                                                     \
+                int64_t tap[PITH_WINDOW_RANK], o[PITH_WINDOW_RANK] = { 0 };                                            \
+                split_index(k, w->kernel, w->rank, tap);                                                               \
+                for (int64_t i = 0; i < windows; i++) {                                                                \
+                    int64_t to = 0;                                                                                    \
+                    bool inside = true;                                                                                \
+                    for (int d = 0; d < w->rank; d++) {                                                                \
+                        int64_t at = o[d] * w->stride[d] - w->begin[d] + tap[d] * w->dilation[d];                      \
+                        inside &= at >= 0 && at < w->in[d];                                                            \
+                        to = to * w->in[d] + at;                                                                       \
+                    }                                                                                                  \
+                    if (inside) channel[to] += *from;                                                                  \
+                    from++;                                                                                            \
+                    for (int d = w->rank - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                            \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 WINDOW_ADD(f32, float)
 WINDOW_ADD(f64, double)
 
 /* Taps [first, last) of an axis that fall inside [low, high). */
-static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int64_t high, int64_t *first, int64_t *last) {
+static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int64_t high, int64_t *first,
+                        int64_t *last) {
     int64_t at = o * w->stride[d] - w->begin[d], step = w->dilation[d];
     *first = at >= low ? 0 : (low - at + step - 1) / step;
     *last = at >= high ? 0 : (high - 1 - at) / step + 1;
@@ -106,42 +111,42 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
     if (*last < *first) *last = *first;
 }
 
-#define POOL(name, suffix, T, A, BEGIN, STEP, END)                                                            \
-    pith_pool_fn pith_k_pool_##name##_##suffix;                                                               \
-    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) { \
-        const T *from = x;                                                                                    \
-        int64_t o[PITH_WINDOW_RANK] = { 0 }, windows = pith_window_count(w->out, w->rank);                    \
-        (void)p;                                                                                              \
-        for (int64_t i = 0; i < windows; i++) {                                                               \
-            int64_t first[PITH_WINDOW_RANK], last[PITH_WINDOW_RANK], tap[PITH_WINDOW_RANK], best = -1;        \
-            int64_t inside = 1, padded = 1;                                                                   \
-            for (int d = 0; d < w->rank; d++) {                                                               \
-                taps_inside(w, d, o[d], -w->begin[d], w->in[d] + w->end[d], &first[d], &last[d]);             \
-                padded *= last[d] - first[d];                                                                 \
-                taps_inside(w, d, o[d], 0, w->in[d], &first[d], &last[d]);                                    \
-                inside *= last[d] - first[d];                                                                 \
-                tap[d] = first[d];                                                                            \
-            }                                                                                                 \
-            A a = BEGIN;                                                                                      \
-            for (int64_t n = 0; n < inside; n++) {                                                            \
-                int64_t at = 0;                                                                               \
-                for (int d = 0; d < w->rank; d++) {                                                           \
-                    at = at * w->in[d] + o[d] * w->stride[d] - w->begin[d] + tap[d] * w->dilation[d];         \
-                }                                                                                             \
-                T v = from[at];                                                                               \
-                STEP;                                                                                         \
-                for (int d = w->rank - 1; d >= 0 && ++tap[d] == last[d]; d--) tap[d] = first[d];              \
-            }                                                                                                 \
-            (void)padded;                                                                                     \
-            ((T *)y)[i] = (T)(END);                                                                           \
-            if (indices) indices[i] = best;                                                                   \
-            for (int d = w->rank - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                           \
-        }                                                                                                     \
+#define POOL(name, suffix, T, A, BEGIN, STEP, END)                                                                     \
+    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
+    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+        const T *from = x;                                                                                             \
+        int64_t o[PITH_WINDOW_RANK] = { 0 }, windows = pith_window_count(w->out, w->rank);                             \
+        (void)p;                                                                                                       \
+        for (int64_t i = 0; i < windows; i++) {                                                                        \
+            int64_t first[PITH_WINDOW_RANK], last[PITH_WINDOW_RANK], tap[PITH_WINDOW_RANK], best = -1;                 \
+            int64_t inside = 1, padded = 1;                                                                            \
+            for (int d = 0; d < w->rank; d++) {                                                                        \
+                taps_inside(w, d, o[d], -w->begin[d], w->in[d] + w->end[d], &first[d], &last[d]);                      \
+                padded *= last[d] - first[d];                                                                          \
+                taps_inside(w, d, o[d], 0, w->in[d], &first[d], &last[d]);                                             \
+                inside *= last[d] - first[d];                                                                          \
+                tap[d] = first[d];                                                                                     \
+            }                                                                                                          \
+            A a = BEGIN;                                                                                               \
+            for (int64_t n = 0; n < inside; n++) {                                                                     \
+                int64_t at = 0;                                                                                        \
+                for (int d = 0; d < w->rank; d++) {                                                                    \
+                    at = at * w->in[d] + o[d] * w->stride[d] - w->begin[d] + tap[d] * w->dilation[d];                  \
+                }                                                                                                      \
+                T v = from[at];                                                                                        \
+                STEP;                                                                                                  \
+                for (int d = w->rank - 1; d >= 0 && ++tap[d] == last[d]; d--) tap[d] = first[d];                       \
+            }                                                                                                          \
+            (void)padded;                                                                                              \
+            ((T *)y)[i] = (T)(END);                                                                                    \
+            if (indices) indices[i] = best;                                                                            \
+            for (int d = w->rank - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                                    \
+        }                                                                                                              \
     }
-#define LARGEST                                                                                               \
-    if (best < 0 || v > a || (v != v && a == a)) {                                                            \
-        a = v;                                                                                                \
-        best = at;                                                                                            \
+#define LARGEST                                                                                                        \
+    if (best < 0 || v > a || (v != v && a == a)) {                                                                     \
+        a = v;                                                                                                         \
+        best = at;                                                                                                     \
     }
 POOL(max, f32, float, float, -INFINITY, LARGEST, a)
 POOL(max, f64, double, double, -INFINITY, LARGEST, a)

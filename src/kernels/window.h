@@ -20,16 +20,17 @@ typedef struct pith_window {
 /* Number of places of a list of sizes. */
 int64_t pith_window_count(const int64_t *sizes, int rank);
 
-/* columns[(c * kernel + k) * (o1 - o0) + o - o0] = x[c][place of k in window o], zero in the padding, for windows [o0, o1)
- * and all kernel places of `channels` channels. x's channels are dense. Elements of `size` (4 or 8) bytes, zero is all
- * zero bits. */
+/* columns[(c * kernel + k) * (o1 - o0) + o - o0] = x[c][place of k in window o], zero in the padding, for windows [o0,
+ * o1) and all kernel places of `channels` channels. x's channels are dense. Elements of `size` (4 or 8) bytes, zero is
+ * all zero bits. */
 void pith_window_columns(void *columns, const void *x, const pith_window *w, int64_t channels, int64_t o0, int64_t o1,
                          size_t size);
 /* The reverse, added: y[c][place of k in window i] += columns[(c * kernel + k) * windows + i] over all windows. */
-typedef void pith_window_add_fn(void *y, const void *columns, const pith_window *w, int64_t channels); /* "window_add" */
+typedef void pith_window_add_fn(void *y, const void *columns, const pith_window *w,
+                                int64_t channels); /* "window_add" */
 
-/* One channel: y[o] = f over window o. Families "pool_max" (indices: the place in x of the largest, or NULL), "pool_mean"
- * (divided by the places inside, or also those in the stated padding if p is 1), "pool_lp" (the p-norm). */
+/* One channel: y[o] = f over window o. Families "pool_max" (indices: the place in x of the largest, or NULL),
+ * "pool_mean" (divided by the places inside, or also those in the stated padding if p is 1), "pool_lp" (the p-norm). */
 typedef void pith_pool_fn(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p);
 
 #endif

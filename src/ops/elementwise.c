@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/convert.h"
-#include "kernels/map.h"
+#include "kernels/maps.h"
 #include "kernels/unary.h"
 
 enum { BLOCK = 256, GRAIN = 16384 };
@@ -102,9 +102,7 @@ static void run_part(void *context, size_t part, int worker) {
         for (int i = inner; i > 0 && index[i] == j->dims[i]; i--) {
             index[i] = 0;
             index[i - 1]++;
-            for (int k = 0; k < j->e->count; k++) {
-                at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i];
-            }
+            for (int k = 0; k < j->e->count; k++) { at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i]; }
         }
     }
 }
@@ -142,13 +140,20 @@ pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, 
 static void map1_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
     const pith_map_state *s = context;
     (void)strides;
-    if (s->direct) ((pith_unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
-    else ((pith_map_fn *)s->fn)(y, x[0], n, s->p);
+    if (s->direct)
+        ((pith_unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
+    else
+        ((pith_map_fn *)s->fn)(y, x[0], n, s->p);
 }
 
 void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
-    pith_elementwise e = { .count = 1, .in = { x }, .out = out, .compute = { state->compute },
-                           .result = state->result, .loop = map1_loop, .context = state };
+    pith_elementwise e = { .count = 1,
+                           .in = { x },
+                           .out = out,
+                           .compute = { state->compute },
+                           .result = state->result,
+                           .loop = map1_loop,
+                           .context = state };
     pith_elementwise_run(r, &e);
 }
 
@@ -164,7 +169,12 @@ static void map2_loop(const void *context, void *y, const void *const *x, const 
 
 void pith_map2_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
                      const pith_tensor *b) {
-    pith_elementwise e = { .count = 2, .in = { a, b }, .out = out, .compute = { state->compute, state->compute },
-                           .result = state->result, .loop = map2_loop, .context = state };
+    pith_elementwise e = { .count = 2,
+                           .in = { a, b },
+                           .out = out,
+                           .compute = { state->compute, state->compute },
+                           .result = state->result,
+                           .loop = map2_loop,
+                           .context = state };
     pith_elementwise_run(r, &e);
 }

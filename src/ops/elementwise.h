@@ -1,8 +1,8 @@
 /* elementwise.h - y = f(inputs), place by place, with NumPy broadcasting, over any mix of dtypes.
  *
  * The driver merges dimensions that lie alike in all operands, so that the inner loop is as long as it can be, converts
- * operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work among threads.
- * Results do not depend on the split. */
+ * operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work among
+ * threads. Results do not depend on the split. */
 #ifndef PITH_OPS_ELEMENTWISE_H
 #define PITH_OPS_ELEMENTWISE_H
 
@@ -11,11 +11,11 @@
 #define PITH_ELEMENTWISE_MAX 4
 
 typedef struct pith_elementwise {
-    int count;                                       /* operands */
-    const pith_tensor *in[PITH_ELEMENTWISE_MAX];     /* each broadcasts to out */
+    int count;                                   /* operands */
+    const pith_tensor *in[PITH_ELEMENTWISE_MAX]; /* each broadcasts to out */
     pith_tensor *out;
-    int compute[PITH_ELEMENTWISE_MAX];               /* dtype the loop wants of an operand */
-    int result;                                      /* dtype the loop writes */
+    int compute[PITH_ELEMENTWISE_MAX]; /* dtype the loop wants of an operand */
+    int result;                        /* dtype the loop writes */
     /* y[i] = f(x[0][i * strides[0]], …), strides 0 or 1. */
     void (*loop)(const void *context, void *y, const void *const *x, const int *strides, int64_t n);
     const void *context;
@@ -26,11 +26,11 @@ void pith_elementwise_run(pith_run *r, const pith_elementwise *e);
 /* The dtype that values of dtype are computed in: f32 for f16 and bf16, else dtype itself. */
 int pith_compute_dtype(int dtype);
 
-/* An operator that is one loop of map.h (or unary.h, binary.h) over one or two inputs. */
+/* An operator that is one loop of maps.h (or unary.h, binary.h) over one or two inputs. */
 typedef struct pith_map_state {
     pith_kernel_fn *fn;
-    int compute, result;   /* dtypes of the loop; of its output */
-    bool direct;           /* fn is of unary.h or binary.h */
+    int compute, result; /* dtypes of the loop; of its output */
+    bool direct;         /* fn is of unary.h or binary.h */
     double p[2];
 } pith_map_state;
 

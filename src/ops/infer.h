@@ -36,8 +36,8 @@ void pith_infer_keep_elems(pith_infer *c);
 /* Contents of output 0, element by element of the broadcast inputs, if all are known and few. */
 typedef pith_dim pith_elem_fn(pith_dims *dims, const pith_dim *operands, int count);
 pith_status pith_infer_elems(pith_infer *c, pith_elem_fn *fn);
-/* Room for contents of output 0, to be filled by the caller; NULL if they are too many, the output's shape is not known or
- * its dtype is not an integer or bool. *count elements. */
+/* Room for contents of output 0, to be filled by the caller; NULL if they are too many, the output's shape is not known
+ * or its dtype is not an integer or bool. *count elements. */
 pith_dim *pith_infer_new_elems(pith_infer *c, int64_t *count);
 
 /* Fails unless the elements of input 0 can be moved, that is, are not packed. */

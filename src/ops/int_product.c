@@ -7,8 +7,8 @@
 static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
 /* Row block kb of b - zero as f32 [length, n] into to. */
-static void unpack_block(float *to, const pith_tensor *b, int64_t first, const pith_tensor *zero, int64_t k0, int64_t length,
-                         int64_t n) {
+static void unpack_block(float *to, const pith_tensor *b, int64_t first, const pith_tensor *zero, int64_t k0,
+                         int64_t length, int64_t n) {
     bool per_column = zero && pith_tensor_count(zero) == n && n > 1;
     float one = 0;
     if (zero && !per_column) pith_convert(&one, PITH_F32, 0, zero->data, zero->dtype, 0, 1, true);
@@ -33,7 +33,8 @@ pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b
     if (!t->data || !t->data->data || t->rank != 2 || (zero && !c->in[b_zero]->data)) return PITH_OK;
     int64_t k = t->dims[0], n = t->dims[1], blocks = (k + PITH_INT_BLOCK - 1) / PITH_INT_BLOCK;
     int64_t size = pith_gemm_f32_packed_size(PITH_INT_BLOCK, n), total;
-    if (size < 0 || pith_mul_overflows(size, blocks, &total) || pith_mul_overflows(total, (int64_t)sizeof(float), &total)) {
+    if (size < 0 || pith_mul_overflows(size, blocks, &total) ||
+        pith_mul_overflows(total, (int64_t)sizeof(float), &total)) {
         return pith_fail_memory(c->err, SIZE_MAX);
     }
     float *packed = pith_arena_alloc64(c->arena, (size_t)total);
@@ -83,8 +84,18 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
     for (int64_t k0 = 0; k0 < k; k0 += PITH_INT_BLOCK) {
         int64_t length = k - k0 < PITH_INT_BLOCK ? k - k0 : PITH_INT_BLOCK;
         pith_product block = p->product;
-        pith_product_job j = { .p = &block, .a = left + k0, .b = right, .c = sum, .count = 1, .m = m, .n = n, .k = length,
-                               .a_row = k, .a_column = 1, .b_row = n, .b_column = 1 };
+        pith_product_job j = { .p = &block,
+                               .a = left + k0,
+                               .b = right,
+                               .c = sum,
+                               .count = 1,
+                               .m = m,
+                               .n = n,
+                               .k = length,
+                               .a_row = k,
+                               .a_column = 1,
+                               .b_row = n,
+                               .b_column = 1 };
         if (p->packed) {
             block.packed = p->packed + k0 / PITH_INT_BLOCK * size;
             block.matrices = 1;

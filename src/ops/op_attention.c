@@ -1,8 +1,8 @@
 /* op_attention.c - Attention of ai.onnx, to the letter: softmax(scale * q k^T (softcap) + mask) v per batch and head.
  *
- * This is the form that gives everything the standard names: masks of any broadcast shape, caches of keys and values, scores
- * as an output. What encoders use of it becomes pith.Attention, which needs no matrix of scores. Inputs are [batch, heads,
- * sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. */
+ * This is the form that gives everything the standard names: masks of any broadcast shape, caches of keys and values,
+ * scores as an output. What encoders use of it becomes pith.Attention, which needs no matrix of scores. Inputs are
+ * [batch, heads, sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. */
 #include <math.h>
 #include <string.h>
 
@@ -34,10 +34,12 @@ static pith_status shape_of(pith_infer *c, int input, const char *attribute, sha
         return PITH_OK;
     }
     int64_t heads = pith_node_int(c->node, attribute, 0);
-    if (t->rank != 3 || heads < 1) return pith_op_fail(c, "input %d has rank %d; %s is %lld", input, t->rank, attribute, (long long)heads);
+    if (t->rank != 3 || heads < 1)
+        return pith_op_fail(c, "input %d has rank %d; %s is %lld", input, t->rank, attribute, (long long)heads);
     *s = (shape){ t->dims[0], heads, t->dims[1], pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, t->dims[2], heads) };
     if (pith_dim_known(t->dims[2]) && t->dims[2] % heads) {
-        return pith_op_fail(c, "input %d has rows of %lld for %lld heads", input, (long long)t->dims[2], (long long)heads);
+        return pith_op_fail(c, "input %d has rows of %lld for %lld heads", input, (long long)t->dims[2],
+                            (long long)heads);
     }
     return PITH_OK;
 }
@@ -51,7 +53,8 @@ static pith_status infer(pith_infer *c) {
     PITH_TRY(shape_of(c, K, "kv_num_heads", &k));
     PITH_TRY(shape_of(c, V, "kv_num_heads", &v));
     if (differ(q.batch, k.batch) || differ(q.batch, v.batch) || differ(k.heads, v.heads) || differ(k.rows, v.rows) ||
-        differ(q.size, k.size) || (pith_dim_known(q.heads) && pith_dim_known(k.heads) && (k.heads < 1 || q.heads % k.heads))) {
+        differ(q.size, k.size) ||
+        (pith_dim_known(q.heads) && pith_dim_known(k.heads) && (k.heads < 1 || q.heads % k.heads))) {
         return pith_op_fail(c, "shapes of query, key and value do not fit");
     }
     pith_dim past = 0;
@@ -59,11 +62,15 @@ static pith_status infer(pith_infer *c) {
         const pith_type *t = c->in[i];
         if (!t) continue;
         if (t->rank >= 0 && t->rank != 4) return pith_op_fail(c, "input %d has rank %d, expected 4", i, t->rank);
-        if (!pith_has_input(c, PAST_K) || !pith_has_input(c, PAST_V)) return pith_op_fail(c, "one of past_key and past_value is missing");
-        if (t->rank < 0) past = PITH_DIM_UNKNOWN;
-        else if (differ(t->dims[0], q.batch) || differ(t->dims[1], k.heads) || differ(t->dims[3], i == PAST_K ? k.size : v.size) ||
-                 (i == PAST_V && differ(t->dims[2], past))) return pith_op_fail(c, "input %d does not fit", i);
-        else past = t->dims[2];
+        if (!pith_has_input(c, PAST_K) || !pith_has_input(c, PAST_V))
+            return pith_op_fail(c, "one of past_key and past_value is missing");
+        if (t->rank < 0)
+            past = PITH_DIM_UNKNOWN;
+        else if (differ(t->dims[0], q.batch) || differ(t->dims[1], k.heads) ||
+                 differ(t->dims[3], i == PAST_K ? k.size : v.size) || (i == PAST_V && differ(t->dims[2], past)))
+            return pith_op_fail(c, "input %d does not fit", i);
+        else
+            past = t->dims[2];
     }
     pith_dim total = pith_dim_apply(c->dims, PITH_DIM_ADD, past, k.rows);
     if (pith_has_input(c, MASK) && c->in[MASK]->rank >= 0) {
@@ -85,8 +92,11 @@ static pith_status infer(pith_infer *c) {
         }
     }
     int dtype = c->in[Q]->dtype, rank = c->in[Q]->rank;
-    if (rank == 3) pith_infer_set(c, 0, dtype, 3, (pith_dim[]){ q.batch, q.rows, pith_dim_apply(c->dims, PITH_DIM_MUL, q.heads, v.size) });
-    else pith_infer_set(c, 0, dtype, rank, (pith_dim[]){ q.batch, q.heads, q.rows, v.size });
+    if (rank == 3)
+        pith_infer_set(c, 0, dtype, 3,
+                       (pith_dim[]){ q.batch, q.rows, pith_dim_apply(c->dims, PITH_DIM_MUL, q.heads, v.size) });
+    else
+        pith_infer_set(c, 0, dtype, rank, (pith_dim[]){ q.batch, q.heads, q.rows, v.size });
     pith_infer_set(c, 1, dtype, 4, (pith_dim[]){ q.batch, k.heads, total, k.size });
     pith_infer_set(c, 2, c->in[V]->dtype, 4, (pith_dim[]){ q.batch, k.heads, total, v.size });
     pith_infer_set(c, 3, dtype, 4, (pith_dim[]){ q.batch, q.heads, q.rows, total });
@@ -111,7 +121,8 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 typedef struct sizes {
-    int64_t batch, heads, kv_heads, rows, keys, past, d, dv, q_at[3], k_at[3], v_at[3]; /* strides of batch, head, row */
+    int64_t batch, heads, kv_heads, rows, keys, past, d, dv, q_at[3], k_at[3],
+        v_at[3]; /* strides of batch, head, row */
 } sizes;
 
 static void strides_of(int64_t at[3], int rank, int64_t heads, int64_t rows, int64_t size) {
@@ -139,9 +150,11 @@ static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
 /* Floats one worker needs: keys packed, values packed, scores. -1 on overflow. */
 static int64_t worker_floats(const sizes *z) {
-    int64_t keys = pith_gemm_f32_packed_size(z->d, z->keys), values = pith_gemm_f32_packed_size(z->keys, z->dv), scores, sum;
-    if (keys < 0 || values < 0 || pith_mul_overflows(z->rows, z->keys, &scores) || pith_add_overflows(keys, values, &sum) ||
-        pith_add_overflows(sum, scores, &sum) || sum > INT64_MAX / 8) return -1;
+    int64_t keys = pith_gemm_f32_packed_size(z->d, z->keys), values = pith_gemm_f32_packed_size(z->keys, z->dv), scores,
+            sum;
+    if (keys < 0 || values < 0 || pith_mul_overflows(z->rows, z->keys, &scores) ||
+        pith_add_overflows(keys, values, &sum) || pith_add_overflows(sum, scores, &sum) || sum > INT64_MAX / 8)
+        return -1;
     return round16(keys) + round16(values) + round16(scores);
 }
 
@@ -152,8 +165,8 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     int64_t one = worker_floats(&z), cache;
     (void)state_;
     if (one < 0 || pith_mul_overflows((size_t)one * sizeof(float), (size_t)threads, bytes) ||
-        pith_mul_overflows(z.batch * z.kv_heads, z.keys, &cache) || pith_mul_overflows(cache, (z.d + z.dv) * 4, &cache) ||
-        pith_add_overflows(*bytes, (size_t)cache + 256, bytes)) {
+        pith_mul_overflows(z.batch * z.kv_heads, z.keys, &cache) ||
+        pith_mul_overflows(cache, (z.d + z.dv) * 4, &cache) || pith_add_overflows(*bytes, (size_t)cache + 256, bytes)) {
         return pith_fail_memory(c->err, SIZE_MAX);
     }
     return pith_widen_scratch(c, 0, bytes);
@@ -179,9 +192,12 @@ static void add_mask(const job *j, float *row, int64_t b, int64_t h, int64_t i) 
         int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2];
         for (int64_t n = 0; n < keys; n++) {
             int64_t own = at + n * j->mask_at[3];
-            if (n >= j->mask_keys) row[n] = -INFINITY;
-            else if (m->dtype == PITH_BOOL) row[n] = ((const uint8_t *)m->data)[own] ? row[n] : -INFINITY;
-            else row[n] += ((const float *)m->data)[own];
+            if (n >= j->mask_keys)
+                row[n] = -INFINITY;
+            else if (m->dtype == PITH_BOOL)
+                row[n] = ((const uint8_t *)m->data)[own] ? row[n] : -INFINITY;
+            else
+                row[n] += ((const float *)m->data)[own];
         }
     }
     for (int64_t n = j->causal ? j->z.past + i + 1 : keys; n < keys; n++) row[n] = -INFINITY;
@@ -196,12 +212,19 @@ static void run_head(void *context, size_t part, int worker) {
     const state *s = j->r->state;
     const sizes *z = &j->z;
     int64_t b = (int64_t)part / z->heads, h = (int64_t)part % z->heads, kv = h / (z->heads / z->kv_heads);
-    float *keys = j->workers + worker * j->worker_size, *values = keys + round16(pith_gemm_f32_packed_size(z->d, z->keys));
+    float *keys = j->workers + worker * j->worker_size,
+          *values = keys + round16(pith_gemm_f32_packed_size(z->d, z->keys));
     float *scores = values + round16(pith_gemm_f32_packed_size(z->keys, z->dv));
     s->product.pack(keys, j->k + b * z->k_at[0] + kv * z->k_at[1], 1, z->k_at[2], z->d, z->keys, 0, z->keys);
     s->product.pack(values, j->v + b * z->v_at[0] + kv * z->v_at[1], z->v_at[2], 1, z->keys, z->dv, 0, z->dv);
-    pith_gemm qk = { .a = j->q + b * z->q_at[0] + h * z->q_at[1], .b = keys, .c = scores, .m = z->rows, .n = z->keys, .k = z->d,
-                     .lda = z->q_at[2], .ldc = z->keys };
+    pith_gemm qk = { .a = j->q + b * z->q_at[0] + h * z->q_at[1],
+                     .b = keys,
+                     .c = scores,
+                     .m = z->rows,
+                     .n = z->keys,
+                     .k = z->d,
+                     .lda = z->q_at[2],
+                     .ldc = z->keys };
     s->product.gemm(&qk, 0, z->rows, 0, z->keys);
     float *out = j->scores_out ? j->scores_out + (b * z->heads + h) * z->rows * z->keys : NULL;
     for (int64_t i = 0; i < z->rows; i++) {
@@ -219,17 +242,25 @@ static void run_head(void *context, size_t part, int worker) {
         s->softmax(row, row, 1, z->keys);
         if (out && j->mode == 3) memcpy(out + i * z->keys, row, bytes);
     }
-    pith_gemm pv = { .a = scores, .b = values, .c = j->y + b * j->y_at[0] + h * j->y_at[1], .m = z->rows, .n = z->dv,
-                     .k = z->keys, .lda = z->keys, .ldc = j->y_at[2] };
+    pith_gemm pv = { .a = scores,
+                     .b = values,
+                     .c = j->y + b * j->y_at[0] + h * j->y_at[1],
+                     .m = z->rows,
+                     .n = z->dv,
+                     .k = z->keys,
+                     .lda = z->keys,
+                     .ldc = j->y_at[2] };
     s->product.gemm(&pv, 0, z->rows, 0, z->dv);
 }
 
 /* Old and new keys (values) as [batch, heads, keys, size] in to. */
-static void join(float *to, const pith_tensor *past, const float *x, const int64_t at[3], const sizes *z, int64_t size) {
+static void join(float *to, const pith_tensor *past, const float *x, const int64_t at[3], const sizes *z,
+                 int64_t size) {
     for (int64_t i = 0; i < z->batch * z->kv_heads; i++) {
         int64_t b = i / z->kv_heads, h = i % z->kv_heads;
         float *own = to + i * z->keys * size;
-        if (z->past > 0 && size > 0) memcpy(own, (const float *)past->data + i * z->past * size, (size_t)(z->past * size) * sizeof *own);
+        if (z->past > 0 && size > 0)
+            memcpy(own, (const float *)past->data + i * z->past * size, (size_t)(z->past * size) * sizeof *own);
         for (int64_t k = 0; k < z->keys - z->past && size; k++) {
             memcpy(own + (z->past + k) * size, x + b * at[0] + h * at[1] + k * at[2], (size_t)size * sizeof *own);
         }
@@ -237,7 +268,8 @@ static void join(float *to, const pith_tensor *past, const float *x, const int64
 }
 
 static pith_status run_plain(pith_run *r) {
-    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
+    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],
+                      *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
     job j = { .r = r, .q = q->data, .k = k->data, .v = v->data, .y = r->out[0] ? r->out[0]->data : NULL };
     j.z = sizes_of(q->dims, k->dims, v->dims, q->rank, k->rank, v->rank, r->node, past ? past->dims[2] : 0);
     j.scale = pith_node_float(r->node, "scale", 0.0f);
@@ -283,6 +315,14 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-const pith_op pith_op_Attention = { .domain = "", .name = "Attention", .since = 23, .min_inputs = 3, .max_inputs = 7,
-                                    .max_outputs = 4, .infer = infer, .prepare = prepare, .scratch = scratch, .run = run,
+const pith_op pith_op_Attention = { .domain = "",
+                                    .name = "Attention",
+                                    .since = 23,
+                                    .min_inputs = 3,
+                                    .max_inputs = 7,
+                                    .max_outputs = 4,
+                                    .infer = infer,
+                                    .prepare = prepare,
+                                    .scratch = scratch,
+                                    .run = run,
                                     .note = "computed in float32; float64 is not supported" };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/convert.h"
-#include "kernels/map.h"
+#include "kernels/maps.h"
 #include "ops/elementwise.h"
 
 typedef struct row {
@@ -13,11 +13,11 @@ typedef struct row {
     pith_elem_fn *elem; /* contents of shape arithmetic; NULL: not followed */
 } row;
 
-#define ELEM(name, op)                                                                                        \
-    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                     \
-        pith_dim r = x[0];                                                                                    \
-        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                \
-        return r;                                                                                             \
+#define ELEM(name, op)                                                                                                 \
+    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                              \
+        pith_dim r = x[0];                                                                                             \
+        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                         \
+        return r;                                                                                                      \
     }
 ELEM(elem_add, PITH_DIM_ADD)
 ELEM(elem_sub, PITH_DIM_SUB)
@@ -54,11 +54,11 @@ static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
     return PITH_DIM_UNKNOWN;
 }
 
-#define COMPARE(name, op)                                                                                     \
-    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                     \
-        (void)dims;                                                                                           \
-        (void)count;                                                                                          \
-        return pith_dim_known(x[0]) && pith_dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                \
+#define COMPARE(name, op)                                                                                              \
+    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                              \
+        (void)dims;                                                                                                    \
+        (void)count;                                                                                                   \
+        return pith_dim_known(x[0]) && pith_dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                         \
     }
 COMPARE(elem_less, <)
 COMPARE(elem_less_equal, <=)
@@ -137,17 +137,17 @@ static pith_status prepare_family(pith_prepare *c, const char *family, int dtype
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
-    return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, 0);
-}
+static pith_status prepare(pith_prepare *c) { return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, 0); }
 
 static pith_status prepare_test(pith_prepare *c) {
     return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
 }
 
 static pith_status prepare_as_unsigned(pith_prepare *c, const char *family) {
-    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = { [PITH_U8] = PITH_U8, [PITH_I8] = PITH_U8, [PITH_U16] = PITH_U16,
-        [PITH_I16] = PITH_U16, [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64 };
+    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
+        [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
+        [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
+    };
     int dtype = c->in[0]->dtype;
     if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
     PITH_TRY(prepare_family(c, family, unsigned_of[dtype], dtype));
@@ -241,16 +241,28 @@ static pith_status run_many(pith_run *r) {
     }
     if (!pith_str_is(r->node->op_type, "Mean")) return PITH_OK;
     double count = r->in_count;
-    pith_elementwise e = { .count = 1, .in = { out }, .out = out, .compute = { PITH_F64 }, .result = PITH_F64,
-                           .loop = scale_loop, .context = &count };
+    pith_elementwise e = { .count = 1,
+                           .in = { out },
+                           .out = out,
+                           .compute = { PITH_F64 },
+                           .result = PITH_F64,
+                           .loop = scale_loop,
+                           .context = &count };
     pith_elementwise_run(r, &e);
     return PITH_OK;
 }
 
-#define BINARY(symbol, since_, flags_, infer_, prepare_, run_)                                                \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = 2,       \
-                                       .max_inputs = 2, .max_outputs = 1, .flags = flags_, .infer = infer_,   \
-                                       .prepare = prepare_, .run = run_ };
+#define BINARY(symbol, since_, flags_, infer_, prepare_, run_)                                                         \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = since_,                                                                \
+                                       .min_inputs = 2,                                                                \
+                                       .max_inputs = 2,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .flags = flags_,                                                                \
+                                       .infer = infer_,                                                                \
+                                       .prepare = prepare_,                                                            \
+                                       .run = run_ };
 #define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
 BINARY(Add, 1, MAP_FLAGS, infer, prepare, run)
 BINARY(And, 1, MAP_FLAGS, infer, prepare, run)
@@ -272,10 +284,17 @@ BINARY(PRelu, 1, MAP_FLAGS, infer, prepare, run)
 BINARY(Sub, 1, MAP_FLAGS, infer, prepare, run)
 BINARY(Xor, 1, MAP_FLAGS, infer, prepare, run)
 
-#define MANY(symbol)                                                                                          \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = 1, .min_inputs = 1,            \
-                                       .max_inputs = -1, .max_outputs = 1, .flags = PITH_OP_ELEMENTWISE,      \
-                                       .infer = infer_many, .prepare = prepare, .run = run_many };
+#define MANY(symbol)                                                                                                   \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = 1,                                                                     \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = -1,                                                               \
+                                       .max_outputs = 1,                                                               \
+                                       .flags = PITH_OP_ELEMENTWISE,                                                   \
+                                       .infer = infer_many,                                                            \
+                                       .prepare = prepare,                                                             \
+                                       .run = run_many };
 MANY(Max)
 MANY(Mean)
 MANY(Min)

@@ -1,7 +1,7 @@
 /* op_cast.c - Cast, CastLike and BitCast: one element type into another.
  *
- * Numbers go through kernels/convert.h. Texts of numbers are read by strtod and written with the fewest digits that read
- * back as the same value; their bytes belong to the run. */
+ * Numbers go through kernels/convert.h. Texts of numbers are read by strtod and written with the fewest digits that
+ * read back as the same value; their bytes belong to the run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +112,14 @@ static pith_status run(pith_run *r) {
     if (x->dtype == PITH_STRING) return from_string(r, x, y, total);
     if (y->dtype == PITH_STRING) return to_string(r, x, y, total);
     pith_str mode = pith_node_str(r->node, "round_mode", "up");
-    job j = { x, y, pith_node_int(r->node, "saturate", 1) != 0,
-              pith_str_is(mode, "nearest") ? 0 : pith_str_is(mode, "down") ? 2 : 1, total, 0 };
+    job j = { x,
+              y,
+              pith_node_int(r->node, "saturate", 1) != 0,
+              pith_str_is(mode, "nearest") ? 0
+              : pith_str_is(mode, "down")  ? 2
+                                           : 1,
+              total,
+              0 };
     j.per_part = (pith_run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed parts begin at a byte */
     pith_run_parallel(r, run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
     return PITH_OK;
@@ -138,10 +144,13 @@ static pith_status infer_to(pith_infer *c, int to) {
 static pith_status upgrade(pith_node *node, pith_error *err) {
     const pith_attr *to = pith_node_attr(node, "to");
     if (!to || to->kind != PITH_ATTR_STRING) return PITH_OK;
-    static const struct { const char *name; int dtype; } names[] = {
-        { "FLOAT", PITH_F32 }, { "UINT8", PITH_U8 }, { "INT8", PITH_I8 }, { "UINT16", PITH_U16 },
-        { "INT16", PITH_I16 }, { "INT32", PITH_I32 }, { "INT64", PITH_I64 }, { "STRING", PITH_STRING },
-        { "BOOL", PITH_BOOL }, { "FLOAT16", PITH_F16 }, { "DOUBLE", PITH_F64 }, { "UINT32", PITH_U32 },
+    static const struct {
+        const char *name;
+        int dtype;
+    } names[] = {
+        { "FLOAT", PITH_F32 },  { "UINT8", PITH_U8 },    { "INT8", PITH_I8 },    { "UINT16", PITH_U16 },
+        { "INT16", PITH_I16 },  { "INT32", PITH_I32 },   { "INT64", PITH_I64 },  { "STRING", PITH_STRING },
+        { "BOOL", PITH_BOOL },  { "FLOAT16", PITH_F16 }, { "DOUBLE", PITH_F64 }, { "UINT32", PITH_U32 },
         { "UINT64", PITH_U64 },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -168,11 +177,26 @@ static pith_status prepare(pith_prepare *c) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Cast = { .domain = "", .name = "Cast", .since = 6, .min_inputs = 1, .max_inputs = 1,
-                               .max_outputs = 1, .flags = PITH_OP_ELEMENTWISE, .upgrade = upgrade, .infer = infer_cast,
-                               .prepare = prepare, .run = run };
-const pith_op pith_op_CastLike = { .domain = "", .name = "CastLike", .since = 15, .min_inputs = 2, .max_inputs = 2,
-                                   .max_outputs = 1, .infer = infer_like, .prepare = prepare, .run = run };
+const pith_op pith_op_Cast = { .domain = "",
+                               .name = "Cast",
+                               .since = 6,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .max_outputs = 1,
+                               .flags = PITH_OP_ELEMENTWISE,
+                               .upgrade = upgrade,
+                               .infer = infer_cast,
+                               .prepare = prepare,
+                               .run = run };
+const pith_op pith_op_CastLike = { .domain = "",
+                                   .name = "CastLike",
+                                   .since = 15,
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .infer = infer_like,
+                                   .prepare = prepare,
+                                   .run = run };
 
 /* ---- BitCast: the same bytes ---- */
 
@@ -192,5 +216,12 @@ static pith_status run_bits(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_BitCast = { .domain = "", .name = "BitCast", .since = 26, .min_inputs = 1, .max_inputs = 1,
-                                  .max_outputs = 1, .flags = PITH_OP_IN_PLACE, .infer = infer_bits, .run = run_bits };
+const pith_op pith_op_BitCast = { .domain = "",
+                                  .name = "BitCast",
+                                  .since = 26,
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_IN_PLACE,
+                                  .infer = infer_bits,
+                                  .run = run_bits };

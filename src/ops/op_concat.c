@@ -13,7 +13,8 @@ static pith_status infer_concat(pith_infer *c) {
     pith_type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
         if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
-        if (c->in[i]->rank < 0 || out.rank < 0) out.rank = -1;
+        if (c->in[i]->rank < 0 || out.rank < 0)
+            out.rank = -1;
         else if (c->in[i]->rank != out.rank) {
             return pith_op_fail(c, "input %d has rank %d, the first has %d", i, c->in[i]->rank, out.rank);
         }
@@ -27,11 +28,13 @@ static pith_status infer_concat(pith_infer *c) {
     for (int i = 1; i < c->in_count; i++) {
         for (int k = 0; k < out.rank; k++) {
             pith_dim d = c->in[i]->dims[k];
-            if (k == axis) out.dims[k] = pith_dim_apply(c->dims, PITH_DIM_ADD, out.dims[k], d);
+            if (k == axis)
+                out.dims[k] = pith_dim_apply(c->dims, PITH_DIM_ADD, out.dims[k], d);
             else if (pith_dim_known(d) && pith_dim_known(out.dims[k]) && d != out.dims[k]) {
                 return pith_op_fail(c, "input %d has size %lld at axis %d, the first has %lld", i, (long long)d, k,
                                     (long long)out.dims[k]);
-            } else if (pith_dim_known(d) || out.dims[k] == PITH_DIM_UNKNOWN) out.dims[k] = d;
+            } else if (pith_dim_known(d) || out.dims[k] == PITH_DIM_UNKNOWN)
+                out.dims[k] = d;
         }
     }
     pith_infer_set(c, 0, out.dtype, out.rank, out.dims);
@@ -66,16 +69,24 @@ static pith_status run_concat(pith_run *r) {
         rows_of(r->in[i], axis, &rows, &x_bytes);
         if (x_bytes == 0) continue;
         for (int64_t k = 0; k < rows; k++) {
-            memcpy((char *)y->data + (size_t)k * y_bytes + at, (const char *)r->in[i]->data + (size_t)k * x_bytes, x_bytes);
+            memcpy((char *)y->data + (size_t)k * y_bytes + at, (const char *)r->in[i]->data + (size_t)k * x_bytes,
+                   x_bytes);
         }
         at += x_bytes;
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_Concat = { .domain = "", .name = "Concat", .since = 4, .min_inputs = 1, .max_inputs = -1,
-                                 .max_outputs = 1, .upgrade = upgrade_concat, .infer = infer_concat,
-                                 .prepare = pith_prepare_movable, .run = run_concat };
+const pith_op pith_op_Concat = { .domain = "",
+                                 .name = "Concat",
+                                 .since = 4,
+                                 .min_inputs = 1,
+                                 .max_inputs = -1,
+                                 .max_outputs = 1,
+                                 .upgrade = upgrade_concat,
+                                 .infer = infer_concat,
+                                 .prepare = pith_prepare_movable,
+                                 .run = run_concat };
 
 /* ---- Split ---- */
 
@@ -107,7 +118,8 @@ static pith_status infer_split(pith_infer *c) {
             size = pith_dim_apply(c->dims, PITH_DIM_SUB, total, pith_dim_apply(c->dims, PITH_DIM_MUL, each, parts - 1));
         }
         if (!named && !pith_dim_known(total)) size = each;
-        if (pith_dim_known(size) && size < 0) return pith_op_fail(c, "output %d would have size %lld", i, (long long)size);
+        if (pith_dim_known(size) && size < 0)
+            return pith_op_fail(c, "output %d would have size %lld", i, (long long)size);
         sum = pith_dim_apply(c->dims, PITH_DIM_ADD, sum, size);
         pith_dim dims[PITH_MAX_RANK];
         for (int k = 0; k < x->rank; k++) dims[k] = k == axis ? size : x->dims[k];
@@ -131,16 +143,26 @@ static pith_status run_split(pith_run *r) {
     PITH_TRY(pith_run_numbers(r, 1, &sizes));
     int64_t parts = pith_node_int(r->node, "num_outputs", r->out_count), each = (x->dims[axis] + parts - 1) / parts;
     for (int i = 0; i < r->out_count; i++) {
-        int64_t size = pith_has_input(r, 1) ? sizes.items[i] : i < parts - 1 ? each : x->dims[axis] - each * (parts - 1);
+        int64_t size = pith_has_input(r, 1) ? sizes.items[i]
+                       : i < parts - 1      ? each
+                                            : x->dims[axis] - each * (parts - 1);
         size_t bytes = (size_t)size * unit;
         for (int64_t k = 0; r->out[i] && bytes && k < rows; k++) {
-            memcpy((char *)r->out[i]->data + (size_t)k * bytes, (const char *)x->data + (size_t)k * x_bytes + at, bytes);
+            memcpy((char *)r->out[i]->data + (size_t)k * bytes, (const char *)x->data + (size_t)k * x_bytes + at,
+                   bytes);
         }
         at += bytes;
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_Split = { .domain = "", .name = "Split", .since = 18, .min_inputs = 1, .max_inputs = 2,
-                                .max_outputs = -1, .upgrade = upgrade_split, .infer = infer_split,
-                                .prepare = pith_prepare_movable, .run = run_split };
+const pith_op pith_op_Split = { .domain = "",
+                                .name = "Split",
+                                .since = 18,
+                                .min_inputs = 1,
+                                .max_inputs = 2,
+                                .max_outputs = -1,
+                                .upgrade = upgrade_split,
+                                .infer = infer_split,
+                                .prepare = pith_prepare_movable,
+                                .run = run_split };

@@ -15,12 +15,30 @@ static pith_status constant_value(const pith_node *node, pith_tensor *t, pith_er
         *t = (pith_tensor){ .rank = list, .dims = { (int64_t)a->count } };
         switch (a->kind) {
         case PITH_ATTR_TENSOR: *t = *a->tensor; return PITH_OK;
-        case PITH_ATTR_FLOAT: t->dtype = PITH_F32; t->data = (void *)&a->f; break;
-        case PITH_ATTR_INT: t->dtype = PITH_I64; t->data = (void *)&a->i; break;
-        case PITH_ATTR_STRING: t->dtype = PITH_STRING; t->data = (void *)&a->s; break;
-        case PITH_ATTR_FLOATS: t->dtype = PITH_F32; t->data = (void *)a->floats; break;
-        case PITH_ATTR_INTS: t->dtype = PITH_I64; t->data = (void *)a->ints; break;
-        case PITH_ATTR_STRINGS: t->dtype = PITH_STRING; t->data = (void *)a->strings; break;
+        case PITH_ATTR_FLOAT:
+            t->dtype = PITH_F32;
+            t->data = (void *)&a->f;
+            break;
+        case PITH_ATTR_INT:
+            t->dtype = PITH_I64;
+            t->data = (void *)&a->i;
+            break;
+        case PITH_ATTR_STRING:
+            t->dtype = PITH_STRING;
+            t->data = (void *)&a->s;
+            break;
+        case PITH_ATTR_FLOATS:
+            t->dtype = PITH_F32;
+            t->data = (void *)a->floats;
+            break;
+        case PITH_ATTR_INTS:
+            t->dtype = PITH_I64;
+            t->data = (void *)a->ints;
+            break;
+        case PITH_ATTR_STRINGS:
+            t->dtype = PITH_STRING;
+            t->data = (void *)a->strings;
+            break;
         default: continue;
         }
         t->bytes = pith_element_size(t->dtype) * (list ? a->count : 1);
@@ -44,8 +62,14 @@ static pith_status run_constant(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Constant = { .domain = "", .name = "Constant", .since = 1, .min_inputs = 0, .max_inputs = 0,
-                                   .max_outputs = 1, .infer = infer_constant, .run = run_constant };
+const pith_op pith_op_Constant = { .domain = "",
+                                   .name = "Constant",
+                                   .since = 1,
+                                   .min_inputs = 0,
+                                   .max_inputs = 0,
+                                   .max_outputs = 1,
+                                   .infer = infer_constant,
+                                   .run = run_constant };
 
 /* ---- ConstantOfShape ---- */
 
@@ -89,8 +113,13 @@ static pith_status run_of_shape(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ConstantOfShape = { .domain = "", .name = "ConstantOfShape", .since = 9, .min_inputs = 1,
-                                          .max_inputs = 1, .max_outputs = 1, .infer = infer_of_shape,
+const pith_op pith_op_ConstantOfShape = { .domain = "",
+                                          .name = "ConstantOfShape",
+                                          .since = 9,
+                                          .min_inputs = 1,
+                                          .max_inputs = 1,
+                                          .max_outputs = 1,
+                                          .infer = infer_of_shape,
                                           .run = run_of_shape };
 
 /* ---- EyeLike ---- */
@@ -117,8 +146,15 @@ static pith_status run_eye(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_EyeLike = { .domain = "", .name = "EyeLike", .since = 9, .min_inputs = 1, .max_inputs = 1,
-                                  .max_outputs = 1, .flags = PITH_OP_SHAPE_ONLY, .infer = infer_eye, .run = run_eye };
+const pith_op pith_op_EyeLike = { .domain = "",
+                                  .name = "EyeLike",
+                                  .since = 9,
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_SHAPE_ONLY,
+                                  .infer = infer_eye,
+                                  .run = run_eye };
 
 /* ---- Range ---- */
 
@@ -127,7 +163,8 @@ static pith_status infer_range(pith_infer *c) {
     int dtype = c->in[0]->dtype;
     pith_dim n = PITH_DIM_UNKNOWN, start, limit, delta;
     double first, last, step;
-    bool numbers = pith_infer_number(c, 0, &start) && pith_infer_number(c, 1, &limit) && pith_infer_number(c, 2, &delta);
+    bool numbers =
+        pith_infer_number(c, 0, &start) && pith_infer_number(c, 1, &limit) && pith_infer_number(c, 2, &delta);
     if (pith_infer_scalar(c, 0, &first) && pith_infer_scalar(c, 1, &last) && pith_infer_scalar(c, 2, &step)) {
         if (step == 0) return pith_op_fail(c, "delta is 0");
         double count = ceil((last - first) / step);
@@ -176,5 +213,12 @@ static pith_status prepare_range(pith_prepare *c) {
     return pith_convert_known(dtype, PITH_F64) ? PITH_OK : pith_fail_dtype(c->err, dtype);
 }
 
-const pith_op pith_op_Range = { .domain = "", .name = "Range", .since = 11, .min_inputs = 3, .max_inputs = 3,
-                                .max_outputs = 1, .infer = infer_range, .prepare = prepare_range, .run = run_range };
+const pith_op pith_op_Range = { .domain = "",
+                                .name = "Range",
+                                .since = 11,
+                                .min_inputs = 3,
+                                .max_inputs = 3,
+                                .max_outputs = 1,
+                                .infer = infer_range,
+                                .prepare = prepare_range,
+                                .run = run_range };

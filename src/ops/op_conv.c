@@ -1,9 +1,9 @@
 /* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv: weights times windows.
  *
- * The windows of a tile of outputs are laid out as columns [channels * kernel, tile], so that a convolution is a product with
- * the weights [maps, channels * kernel]: sums go in the order channel, kernel row, column. Tiles are shared among threads.
- * A transposed convolution is the product with the transposed weights, whose columns are added back in place.
- * f32 goes through the GEMM; 8-bit integers are exact in f64, as is f64 itself. */
+ * The windows of a tile of outputs are laid out as columns [channels * kernel, tile], so that a convolution is a
+ * product with the weights [maps, channels * kernel]: sums go in the order channel, kernel row, column. Tiles are
+ * shared among threads. A transposed convolution is the product with the transposed weights, whose columns are added
+ * back in place. f32 goes through the GEMM; 8-bit integers are exact in f64, as is f64 itself. */
 #include <math.h>
 #include <string.h>
 
@@ -54,13 +54,15 @@ typedef struct sizes {
 } sizes;
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
-static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node, const pith_dim *in,
-                                     pith_error *err) {
+static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node,
+                                     const pith_dim *in, pith_error *err) {
     size_t extra_count, shape_count;
-    const int64_t *extra = pith_node_ints(node, "output_padding", &extra_count), *shape = pith_node_ints(node, "output_shape", &shape_count);
+    const int64_t *extra = pith_node_ints(node, "output_padding", &extra_count),
+                  *shape = pith_node_ints(node, "output_shape", &shape_count);
     pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
     bool lower = pith_str_is(mode, "SAME_LOWER"), same = lower || pith_str_is(mode, "SAME_UPPER");
-    if ((extra && extra_count != (size_t)w->rank) || (shape && shape_count != (size_t)w->rank && shape_count != (size_t)w->rank + 2)) {
+    if ((extra && extra_count != (size_t)w->rank) ||
+        (shape && shape_count != (size_t)w->rank && shape_count != (size_t)w->rank + 2)) {
         return pith_fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape does not have %d numbers", w->rank);
     }
     if (shape) shape += shape_count - (size_t)w->rank;
@@ -80,7 +82,8 @@ static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *d
         } else {
             out[i] = pith_dim_apply(dims, PITH_DIM_SUB, full, w->begin[i] + w->end[i]);
         }
-        if (pith_dim_known(out[i]) && out[i] < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
+        if (pith_dim_known(out[i]) && out[i] < 0)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
     }
     return PITH_OK;
 }
@@ -99,16 +102,19 @@ static pith_status infer(pith_infer *c) {
         pith_infer_set(c, 0, dtype, x->rank >= 0 ? -1 : x->rank, NULL);
         return PITH_OK;
     }
-    if (x->rank < 3 || x->rank != w->rank) return pith_op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
+    if (x->rank < 3 || x->rank != w->rank)
+        return pith_op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
     pith_dim dims[PITH_MAX_RANK], wide = pith_dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
     dims[0] = x->dims[0];
     dims[1] = transposed ? wide : w->dims[0];
     if (differ(x->dims[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
-        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them", (long long)x->dims[1], (long long)groups);
+        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them",
+                            (long long)x->dims[1], (long long)groups);
     }
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
         int64_t own = pith_type_count(c->in[l->bias]);
-        if (own >= 0 && differ(own, dims[1])) return pith_op_fail(c, "bias has %lld elements for %lld maps", (long long)own, (long long)dims[1]);
+        if (own >= 0 && differ(own, dims[1]))
+            return pith_op_fail(c, "bias has %lld elements for %lld maps", (long long)own, (long long)dims[1]);
     }
     for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
     bool known = true;
@@ -116,8 +122,10 @@ static pith_status infer(pith_infer *c) {
     if (known) {
         pith_window window;
         PITH_TRY(pith_windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
-        if (transposed) PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, x->dims + 2, c->err));
-        else PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, c->err));
+        if (transposed)
+            PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, x->dims + 2, c->err));
+        else
+            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, c->err));
     }
     pith_infer_set(c, 0, dtype, x->rank, dims);
     return PITH_OK;
@@ -130,7 +138,8 @@ static pith_status prepare(pith_prepare *c) {
     s->transposed = pith_str_is(c->node->op_type, "ConvTranspose");
     int dtype = c->in[s->inputs->x]->dtype, w_dtype = c->in[s->inputs->w]->dtype;
     bool f32 = pith_compute_dtype(dtype) == PITH_F32;
-    if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64) return pith_fail_dtype(c->err, dtype);
+    if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64)
+        return pith_fail_dtype(c->err, dtype);
     if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
     pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
     if (f32) {
@@ -171,7 +180,8 @@ static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_
 
 static bool add_bytes(size_t *bytes, int64_t elements, size_t size) {
     size_t own;
-    return elements >= 0 && !pith_mul_overflows((size_t)elements, size, &own) && !pith_add_overflows(*bytes, own + 64, bytes);
+    return elements >= 0 && !pith_mul_overflows((size_t)elements, size, &own) &&
+           !pith_add_overflows(*bytes, own + 64, bytes);
 }
 
 static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
@@ -187,7 +197,8 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     for (int i = 0; fits && i < 3; i++) fits = add_bytes(&part, places[i], s->size);
     fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
-        fits = fits && add_bytes(bytes, pith_type_count(x), 8) && add_bytes(bytes, pith_type_count(w), 8) && add_bytes(bytes, pith_type_count(y), 8);
+        fits = fits && add_bytes(bytes, pith_type_count(x), 8) && add_bytes(bytes, pith_type_count(w), 8) &&
+               add_bytes(bytes, pith_type_count(y), 8);
     }
     return fits ? pith_widen_scratch(c, 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
 }
@@ -211,15 +222,30 @@ static void product(const job *j, const char *a, const char *b, char *packed, ch
     const state *s = j->s;
     if (s->gemm) {
         s->pack((float *)(void *)packed, (const float *)(const void *)b, n, 1, k, n, 0, n);
-        pith_gemm g = { .a = (const float *)(const void *)a, .b = (const float *)(void *)packed, .c = (float *)(void *)to, .m = m,
-                        .n = n, .k = k, .lda = k, .ldc = stride };
+        pith_gemm g = { .a = (const float *)(const void *)a,
+                        .b = (const float *)(void *)packed,
+                        .c = (float *)(void *)to,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .lda = k,
+                        .ldc = stride };
         s->gemm(&g, 0, m, 0, n);
         return;
     }
-    pith_matmul p = { .a = a, .b = b, .c = stride == n ? to : dense, .n = n, .k = k, .a_row = k, .a_column = 1, .b_row = n, .b_column = 1 };
+    pith_matmul p = { .a = a,
+                      .b = b,
+                      .c = stride == n ? to : dense,
+                      .n = n,
+                      .k = k,
+                      .a_row = k,
+                      .a_column = 1,
+                      .b_row = n,
+                      .b_column = 1 };
     s->matmul(&p, 0, m);
     for (int64_t i = 0; stride != n && i < m; i++) {
-        memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double), (size_t)n * sizeof(double));
+        memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double),
+               (size_t)n * sizeof(double));
     }
 }
 
@@ -227,12 +253,15 @@ static void run_tile(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
     size_t size = j->s->size;
-    int64_t tile = (int64_t)part % j->tiles, group = (int64_t)part / j->tiles % z->groups, batch = (int64_t)part / j->tiles / z->groups;
+    int64_t tile = (int64_t)part % j->tiles, group = (int64_t)part / j->tiles % z->groups,
+            batch = (int64_t)part / j->tiles / z->groups;
     int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows, rows = z->channels * j->kernel;
-    char *columns = j->workers + (size_t)worker * j->worker_bytes, *packed = columns + round64((size_t)j->places[0] * size);
+    char *columns = j->workers + (size_t)worker * j->worker_bytes,
+         *packed = columns + round64((size_t)j->places[0] * size);
     char *dense = packed + round64((size_t)j->places[1] * size);
     int64_t image = batch * z->groups + group;
-    pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1, size);
+    pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
+                        size);
     product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
             j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
 }
@@ -242,7 +271,8 @@ static void run_transposed(void *context, size_t part, int worker) {
     const sizes *z = &j->z;
     size_t size = j->s->size;
     int64_t group = (int64_t)part % z->groups, rows = z->maps * j->kernel;
-    char *columns = j->workers + (size_t)worker * j->worker_bytes, *packed = columns + round64((size_t)j->places[0] * size);
+    char *columns = j->workers + (size_t)worker * j->worker_bytes,
+         *packed = columns + round64((size_t)j->places[0] * size);
     char *turned = packed + round64((size_t)j->places[1] * size);
     const char *weights = j->weights + (size_t)(group * z->channels * rows) * size;
     for (int64_t i = 0; i < rows; i++) {
@@ -250,8 +280,8 @@ static void run_transposed(void *context, size_t part, int worker) {
             memcpy(turned + (size_t)(i * z->channels + k) * size, weights + (size_t)(k * rows + i) * size, size);
         }
     }
-    product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows, j->windows, z->channels,
-            j->windows, NULL);
+    product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows,
+            j->windows, z->channels, j->windows, NULL);
     char *y = j->y + (size_t)((int64_t)part * z->maps * j->plane) * size;
     memset(y, 0, (size_t)(z->maps * j->plane) * size);
     j->s->add(y, columns, &j->w, z->maps);
@@ -284,7 +314,8 @@ static void finish_integers(const pith_run *r, const layout *l, const double *su
         double v = sums[i];
         if (l->y_scale >= 0) {
             if (pith_has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
-            float scaled = (float)v * (number(r, l->x_scale, 0) * number(r, l->w_scale, map) / number(r, l->y_scale, 0));
+            float scaled =
+                (float)v * (number(r, l->x_scale, 0) * number(r, l->w_scale, map) / number(r, l->y_scale, 0));
             v = rint((double)scaled) + (double)number(r, l->y_zero, 0);
             v = v < low ? low : v > high ? high : v;
         }
@@ -339,27 +370,39 @@ static pith_status run_plain(pith_run *r) {
         sums = (double *)(void *)rest;
         rest += round64((size_t)pith_tensor_count(y) * sizeof(double));
         widen_integers(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
-        widen_integers(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL, pith_tensor_count(w) / w->dims[0]);
+        widen_integers(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
+                       pith_tensor_count(w) / w->dims[0]);
         j.x = (const char *)wide_x;
         j.weights = (const char *)wide_w;
         j.y = (char *)sums;
     }
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
-    if (s->transposed) pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
-    else pith_run_parallel(r, run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
+    if (s->transposed)
+        pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
+    else
+        pith_run_parallel(r, run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
-    if (sums) finish_integers(r, l, sums, maps, plane);
-    else if (pith_has_input(r, l->bias)) add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
+    if (sums)
+        finish_integers(r, l, sums, maps, plane);
+    else if (pith_has_input(r, l->bias))
+        add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
     return PITH_OK;
 }
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define CONV(symbol, since_, min, max)                                                                        \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = min,     \
-                                       .max_inputs = max, .max_outputs = 1, .infer = infer, .prepare = prepare, \
-                                       .scratch = scratch, .run = run };
+#define CONV(symbol, since_, min, max)                                                                                 \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = since_,                                                                \
+                                       .min_inputs = min,                                                              \
+                                       .max_inputs = max,                                                              \
+                                       .max_outputs = 1,                                                               \
+                                       .infer = infer,                                                                 \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
 CONV(Conv, 1, 2, 3)
 CONV(ConvInteger, 10, 2, 4)
 CONV(ConvTranspose, 1, 2, 3)

@@ -1,4 +1,5 @@
-/* op_depth.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move between two 6-d layouts. */
+/* op_depth.c - DepthToSpace and SpaceToDepth: channels into blocks of pixels and back, a move between two 6-d layouts.
+ */
 #include "kernels/move.h"
 #include "ops/infer.h"
 
@@ -12,7 +13,8 @@ static pith_status check(pith_infer *c, int64_t *block) {
 
 static pith_status divisible(pith_infer *c, int axis, int64_t by) {
     pith_dim d = c->in[0]->dims[axis];
-    if (pith_dim_known(d) && d % by) return pith_op_fail(c, "axis %d of size %lld does not divide by %lld", axis, (long long)d, (long long)by);
+    if (pith_dim_known(d) && d % by)
+        return pith_op_fail(c, "axis %d of size %lld does not divide by %lld", axis, (long long)d, (long long)by);
     return PITH_OK;
 }
 
@@ -23,7 +25,9 @@ static pith_status infer_space(pith_infer *c) {
     PITH_TRY(check(c, &b));
     if (x->rank == 4) PITH_TRY(divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
-        dims[i] = i == 0 ? x->dims[0] : pith_dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL, x->dims[i], i == 1 ? b * b : b);
+        dims[i] = i == 0 ? x->dims[0]
+                         : pith_dim_apply(c->dims, i == 1 ? PITH_DIM_FLOOR_DIV : PITH_DIM_MUL, x->dims[i],
+                                          i == 1 ? b * b : b);
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -36,7 +40,9 @@ static pith_status infer_depth(pith_infer *c) {
     PITH_TRY(check(c, &b));
     for (int i = 0; i < x->rank; i++) {
         if (i > 1) PITH_TRY(divisible(c, i, b));
-        dims[i] = i == 0 ? x->dims[0] : pith_dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV, x->dims[i], i == 1 ? b * b : b);
+        dims[i] = i == 0 ? x->dims[0]
+                         : pith_dim_apply(c->dims, i == 1 ? PITH_DIM_MUL : PITH_DIM_FLOOR_DIV, x->dims[i],
+                                          i == 1 ? b * b : b);
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -59,8 +65,10 @@ static void move(pith_run *r, const int64_t in[6], const int order[6]) {
 static pith_status run_space(pith_run *r) {
     const int64_t *d = r->in[0]->dims, b = pith_node_int(r->node, "blocksize", 1);
     bool crd = pith_str_is(pith_node_str(r->node, "mode", "DCR"), "CRD");
-    if (crd) move(r, (int64_t[]){ d[0], d[1] / (b * b), b, b, d[2], d[3] }, (int[]){ 0, 1, 4, 2, 5, 3 });
-    else move(r, (int64_t[]){ d[0], b, b, d[1] / (b * b), d[2], d[3] }, (int[]){ 0, 3, 4, 1, 5, 2 });
+    if (crd)
+        move(r, (int64_t[]){ d[0], d[1] / (b * b), b, b, d[2], d[3] }, (int[]){ 0, 1, 4, 2, 5, 3 });
+    else
+        move(r, (int64_t[]){ d[0], b, b, d[1] / (b * b), d[2], d[3] }, (int[]){ 0, 3, 4, 1, 5, 2 });
     return PITH_OK;
 }
 
@@ -70,9 +78,21 @@ static pith_status run_depth(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_DepthToSpace = { .domain = "", .name = "DepthToSpace", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                       .max_outputs = 1, .infer = infer_space, .prepare = pith_prepare_movable,
+const pith_op pith_op_DepthToSpace = { .domain = "",
+                                       .name = "DepthToSpace",
+                                       .since = 1,
+                                       .min_inputs = 1,
+                                       .max_inputs = 1,
+                                       .max_outputs = 1,
+                                       .infer = infer_space,
+                                       .prepare = pith_prepare_movable,
                                        .run = run_space };
-const pith_op pith_op_SpaceToDepth = { .domain = "", .name = "SpaceToDepth", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                       .max_outputs = 1, .infer = infer_depth, .prepare = pith_prepare_movable,
+const pith_op pith_op_SpaceToDepth = { .domain = "",
+                                       .name = "SpaceToDepth",
+                                       .since = 1,
+                                       .min_inputs = 1,
+                                       .max_inputs = 1,
+                                       .max_outputs = 1,
+                                       .infer = infer_depth,
+                                       .prepare = pith_prepare_movable,
                                        .run = run_depth };

@@ -1,5 +1,5 @@
-/* op_dropout.c - Dropout: the input as it is, unless training_mode is set; then elements are dropped by a generator that
- * begins with the seed, so that a run is repeatable. */
+/* op_dropout.c - Dropout: the input as it is, unless training_mode is set; then elements are dropped by a generator
+ * that begins with the seed, so that a run is repeatable. */
 #include <string.h>
 
 #include "kernels/convert.h"
@@ -49,5 +49,13 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Dropout = { .domain = "", .name = "Dropout", .since = 12, .min_inputs = 1, .max_inputs = 3,
-                                  .max_outputs = 2, .upgrade = upgrade, .infer = infer, .prepare = prepare, .run = run };
+const pith_op pith_op_Dropout = { .domain = "",
+                                  .name = "Dropout",
+                                  .since = 12,
+                                  .min_inputs = 1,
+                                  .max_inputs = 3,
+                                  .max_outputs = 2,
+                                  .upgrade = upgrade,
+                                  .infer = infer,
+                                  .prepare = prepare,
+                                  .run = run };

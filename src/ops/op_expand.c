@@ -33,12 +33,19 @@ static pith_status run_expand(pith_run *r) {
     pith_strides(own, x->dims, x->rank);
     pith_strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i + shift] = x->dims[i] == 1 ? 0 : own[i];
-    if (pith_tensor_count(y)) pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
+    if (pith_tensor_count(y))
+        pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
     return PITH_OK;
 }
 
-const pith_op pith_op_Expand = { .domain = "", .name = "Expand", .since = 8, .min_inputs = 2, .max_inputs = 2,
-                                 .max_outputs = 1, .infer = infer_expand, .prepare = pith_prepare_movable,
+const pith_op pith_op_Expand = { .domain = "",
+                                 .name = "Expand",
+                                 .since = 8,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .max_outputs = 1,
+                                 .infer = infer_expand,
+                                 .prepare = pith_prepare_movable,
                                  .run = run_expand };
 
 /* ---- Tile ---- */
@@ -93,6 +100,13 @@ static pith_status run_tile(pith_run *r) {
     }
 }
 
-const pith_op pith_op_Tile = { .domain = "", .name = "Tile", .since = 6, .min_inputs = 2, .max_inputs = 2,
-                               .max_outputs = 1, .upgrade = upgrade_tile, .infer = infer_tile,
-                               .prepare = pith_prepare_movable, .run = run_tile };
+const pith_op pith_op_Tile = { .domain = "",
+                               .name = "Tile",
+                               .since = 6,
+                               .min_inputs = 2,
+                               .max_inputs = 2,
+                               .max_outputs = 1,
+                               .upgrade = upgrade_tile,
+                               .infer = infer_tile,
+                               .prepare = pith_prepare_movable,
+                               .run = run_tile };

@@ -17,7 +17,8 @@ static pith_status check_index_dtype(pith_infer *c, int input) {
 }
 
 static pith_status fail_index(pith_run *r, int64_t index, int64_t size) {
-    return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)index, (long long)size);
+    return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)index,
+                     (long long)size);
 }
 
 /* ---- Gather ---- */
@@ -34,8 +35,9 @@ static pith_status infer_gather(pith_infer *c) {
     if (rank > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
     pith_dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
-        dims[i] = i < axis ? x->dims[i]
-                : i < axis + indices->rank ? indices->dims[i - axis] : x->dims[i - indices->rank + 1];
+        dims[i] = i < axis                   ? x->dims[i]
+                  : i < axis + indices->rank ? indices->dims[i - axis]
+                                             : x->dims[i - indices->rank + 1];
     }
     pith_infer_set(c, 0, x->dtype, rank, dims);
     int64_t count;
@@ -75,8 +77,12 @@ static pith_status run_gather(pith_run *r) {
     pith_tensor *y = r->out[0];
     int axis;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    gather_job j = { .indices = r->in[1], .x = x->data, .y = y->data, .n = x->dims[axis],
-                     .count = pith_tensor_count(r->in[1]), .bytes = pith_element_size(x->dtype) };
+    gather_job j = { .indices = r->in[1],
+                     .x = x->data,
+                     .y = y->data,
+                     .n = x->dims[axis],
+                     .count = pith_tensor_count(r->in[1]),
+                     .bytes = pith_element_size(x->dtype) };
     if (!pith_tensor_count(y)) return PITH_OK;
     for (int64_t i = 0; i < j.count; i++) {
         int64_t at = index_at(j.indices, i);
@@ -90,8 +96,14 @@ static pith_status run_gather(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Gather = { .domain = "", .name = "Gather", .since = 1, .min_inputs = 2, .max_inputs = 2,
-                                 .max_outputs = 1, .infer = infer_gather, .prepare = pith_prepare_movable,
+const pith_op pith_op_Gather = { .domain = "",
+                                 .name = "Gather",
+                                 .since = 1,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .max_outputs = 1,
+                                 .infer = infer_gather,
+                                 .prepare = pith_prepare_movable,
                                  .run = run_gather };
 
 /* ---- GatherElements ---- */
@@ -107,7 +119,8 @@ static pith_status infer_elements(pith_infer *c) {
         for (int i = 0; i < c->in[0]->rank; i++) {
             pith_dim own = c->in[1]->dims[i], of = c->in[0]->dims[i];
             if (i != axis && pith_dim_known(own) && pith_dim_known(of) && own > of) {
-                return pith_op_fail(c, "indices have size %lld at axis %d, data %lld", (long long)own, i, (long long)of);
+                return pith_op_fail(c, "indices have size %lld at axis %d, data %lld", (long long)own, i,
+                                    (long long)of);
             }
         }
     }
@@ -126,16 +139,23 @@ static pith_status run_elements(pith_run *r) {
     for (int64_t i = 0; i < total; i++) {
         int64_t at = index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis]) return fail_index(r, at, x->dims[axis]);
-        for (int k = 0; k < x->rank; k++) from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
+        for (int k = 0; k < x->rank; k++)
+            from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
         memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size, size);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == y->dims[k]; k--) place[k] = 0;
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_GatherElements = { .domain = "", .name = "GatherElements", .since = 11, .min_inputs = 2,
-                                         .max_inputs = 2, .max_outputs = 1, .infer = infer_elements,
-                                         .prepare = pith_prepare_movable, .run = run_elements };
+const pith_op pith_op_GatherElements = { .domain = "",
+                                         .name = "GatherElements",
+                                         .since = 11,
+                                         .min_inputs = 2,
+                                         .max_inputs = 2,
+                                         .max_outputs = 1,
+                                         .infer = infer_elements,
+                                         .prepare = pith_prepare_movable,
+                                         .run = run_elements };
 
 /* ---- GatherND ---- */
 
@@ -192,6 +212,12 @@ static pith_status run_nd(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_GatherND = { .domain = "", .name = "GatherND", .since = 11, .min_inputs = 2, .max_inputs = 2,
-                                   .max_outputs = 1, .infer = infer_nd, .prepare = pith_prepare_movable,
+const pith_op pith_op_GatherND = { .domain = "",
+                                   .name = "GatherND",
+                                   .since = 11,
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .infer = infer_nd,
+                                   .prepare = pith_prepare_movable,
                                    .run = run_nd };

@@ -1,5 +1,5 @@
-/* op_gemm.c - Gemm: y = alpha * a' * b' + beta * c. With alpha and beta 1 and c a row, c is the product's bias; else c is
- * added by a loop of its own after the product. */
+/* op_gemm.c - Gemm: y = alpha * a' * b' + beta * c. With alpha and beta 1 and c a row, c is the product's bias; else c
+ * is added by a loop of its own after the product. */
 #include "base/checked.h"
 #include "ops/elementwise.h"
 #include "ops/product.h"
@@ -19,7 +19,8 @@ static pith_status infer(pith_infer *c) {
     if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2)) {
         return pith_op_fail(c, "operands have ranks %d and %d, expected 2", a->rank, b->rank);
     }
-    pith_dim dims[2] = { a->rank == 2 ? a->dims[ta] : PITH_DIM_UNKNOWN, b->rank == 2 ? b->dims[1 - tb] : PITH_DIM_UNKNOWN };
+    pith_dim dims[2] = { a->rank == 2 ? a->dims[ta] : PITH_DIM_UNKNOWN,
+                         b->rank == 2 ? b->dims[1 - tb] : PITH_DIM_UNKNOWN };
     pith_dim k = a->rank == 2 ? a->dims[1 - ta] : PITH_DIM_UNKNOWN, k2 = b->rank == 2 ? b->dims[tb] : PITH_DIM_UNKNOWN;
     if (pith_dim_known(k) && pith_dim_known(k2) && k != k2) {
         return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
@@ -55,23 +56,26 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     const state *s = state_;
     size_t moved = 0;
     const pith_type *b = c->in[1];
-    bool fits = pith_product_scratch(&s->product, 1, b->dims[!s->transpose_b], b->dims[s->transpose_b], threads, bytes) &&
-                (!s->transpose_a || pith_dtype_bytes(PITH_F64, pith_type_count(c->in[0]), &moved)) &&
-                !pith_add_overflows(*bytes, moved + 128, bytes);
+    bool fits =
+        pith_product_scratch(&s->product, 1, b->dims[!s->transpose_b], b->dims[s->transpose_b], threads, bytes) &&
+        (!s->transpose_a || pith_dtype_bytes(PITH_F64, pith_type_count(c->in[0]), &moved)) &&
+        !pith_add_overflows(*bytes, moved + 128, bytes);
     return fits ? pith_widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
 }
 
 /* y = alpha * y + beta * c */
-#define BLEND(T)                                                                                              \
-    do {                                                                                                      \
-        const T *p = x[0], *q = x[1];                                                                         \
-        T *r = y, alpha = (T)s->alpha, beta = (T)s->beta;                                                     \
-        for (int64_t i = 0; i < n; i++) r[i] = alpha * p[i * strides[0]] + beta * q[i * strides[1]];          \
+#define BLEND(T)                                                                                                       \
+    do {                                                                                                               \
+        const T *p = x[0], *q = x[1];                                                                                  \
+        T *r = y, alpha = (T)s->alpha, beta = (T)s->beta;                                                              \
+        for (int64_t i = 0; i < n; i++) r[i] = alpha * p[i * strides[0]] + beta * q[i * strides[1]];                   \
     } while (0)
 static void blend_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
     const state *s = context;
-    if (s->compute == PITH_F32) BLEND(float);
-    else BLEND(double);
+    if (s->compute == PITH_F32)
+        BLEND(float);
+    else
+        BLEND(double);
 }
 
 static pith_status run_plain(pith_run *r) {
@@ -83,8 +87,18 @@ static pith_status run_plain(pith_run *r) {
     bool row = c && s->alpha == 1 && s->beta == 1 && s->compute == PITH_F32 && pith_tensor_count(c) == n &&
                c->rank > 0 && c->dims[c->rank - 1] == n;
     if (!pith_tensor_count(y)) return PITH_OK;
-    pith_product_job j = { .p = &s->product, .a = a->data, .b = b->data, .c = y->data, .bias = row ? c->data : NULL,
-                           .count = 1, .m = m, .n = n, .k = k, .a_row = k, .a_column = 1, .b_row = s->transpose_b ? 1 : n,
+    pith_product_job j = { .p = &s->product,
+                           .a = a->data,
+                           .b = b->data,
+                           .c = y->data,
+                           .bias = row ? c->data : NULL,
+                           .count = 1,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .a_row = k,
+                           .a_column = 1,
+                           .b_row = s->transpose_b ? 1 : n,
                            .b_column = s->transpose_b ? k : 1 };
     if (s->transpose_a) {
         int64_t dims[2] = { m, k }, from[2] = { 1, m }, to[2] = { k, 1 };
@@ -97,8 +111,13 @@ static pith_status run_plain(pith_run *r) {
     float zero32 = 0;
     double zero64 = 0;
     pith_tensor zero = { .data = s->compute == PITH_F32 ? (void *)&zero32 : &zero64, .dtype = s->compute };
-    pith_elementwise e = { .count = 2, .in = { y, c ? c : &zero }, .out = y, .compute = { y->dtype, s->compute },
-                           .result = y->dtype, .loop = blend_loop, .context = s };
+    pith_elementwise e = { .count = 2,
+                           .in = { y, c ? c : &zero },
+                           .out = y,
+                           .compute = { y->dtype, s->compute },
+                           .result = y->dtype,
+                           .loop = blend_loop,
+                           .context = s };
     if (s->compute != PITH_F32) e.compute[0] = e.compute[1] = e.result = PITH_F64;
     pith_elementwise_run(r, &e);
     return PITH_OK;
@@ -109,5 +128,13 @@ static pith_status run(pith_run *r) {
     return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
 }
 
-const pith_op pith_op_Gemm = { .domain = "", .name = "Gemm", .since = 1, .min_inputs = 2, .max_inputs = 3,
-                               .max_outputs = 1, .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+const pith_op pith_op_Gemm = { .domain = "",
+                               .name = "Gemm",
+                               .since = 1,
+                               .min_inputs = 2,
+                               .max_inputs = 3,
+                               .max_outputs = 1,
+                               .infer = infer,
+                               .prepare = prepare,
+                               .scratch = scratch,
+                               .run = run };

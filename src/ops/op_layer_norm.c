@@ -1,5 +1,5 @@
-/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to mean 0 (or not) and variance 1.
- * com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. */
+/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to mean 0 (or not) and
+ * variance 1. com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. */
 #include "kernels/norm.h"
 #include "kernels/rows.h"
 #include "ops/elementwise.h"
@@ -16,9 +16,11 @@ static pith_status infer(pith_infer *c) {
     int axis = 0;
     if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
     pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
-    pith_dim dims[PITH_MAX_RANK], n = x->rank >= 0 ? pith_dim_product(c->dims, x->dims + axis, x->rank - axis) : PITH_DIM_UNKNOWN;
+    pith_dim dims[PITH_MAX_RANK],
+        n = x->rank >= 0 ? pith_dim_product(c->dims, x->dims + axis, x->rank - axis) : PITH_DIM_UNKNOWN;
     for (int i = 0; i < x->rank; i++) dims[i] = i < axis ? x->dims[i] : 1;
-    for (int i = 1; i < c->out_count; i++) pith_infer_set(c, i, x->dtype == PITH_F64 ? PITH_F64 : PITH_F32, x->rank, dims);
+    for (int i = 1; i < c->out_count; i++)
+        pith_infer_set(c, i, x->dtype == PITH_F64 ? PITH_F64 : PITH_F32, x->rank, dims);
     for (int i = 1; i < c->in_count; i++) {
         int64_t own = c->in[i] ? pith_type_count(c->in[i]) : -1;
         if (own >= 0 && pith_dim_known(n) && own != n) {
@@ -66,13 +68,26 @@ static void run_part(void *context, size_t part, int worker) {
     const pith_tensor *mean = layer && r->out_count > 1 ? r->out[1] : NULL;
     const pith_tensor *inv = r->out_count > 1 + layer ? r->out[1 + layer] : NULL;
     if (s->compute == PITH_F32) {
-        pith_layer_norm a = { .x = at(r->in[0], first * j->n), .gamma = at(gamma, 0), .beta = at(beta, 0),
-                              .y = at(r->out[0], first * j->n), .mean_out = at(mean, first), .inv_out = at(inv, first),
-                              .rows = rows, .n = j->n, .epsilon = s->epsilon };
+        pith_layer_norm a = { .x = at(r->in[0], first * j->n),
+                              .gamma = at(gamma, 0),
+                              .beta = at(beta, 0),
+                              .y = at(r->out[0], first * j->n),
+                              .mean_out = at(mean, first),
+                              .inv_out = at(inv, first),
+                              .rows = rows,
+                              .n = j->n,
+                              .epsilon = s->epsilon };
         ((pith_layer_norm_f32_fn *)s->fn)(&a);
     } else {
-        pith_norm_f64 a = { at(r->in[0], first * j->n), at(gamma, 0), at(beta, 0), at(r->out[0], first * j->n),
-                            at(mean, first), at(inv, first), rows, j->n, (double)s->epsilon };
+        pith_norm_f64 a = { at(r->in[0], first * j->n),
+                            at(gamma, 0),
+                            at(beta, 0),
+                            at(r->out[0], first * j->n),
+                            at(mean, first),
+                            at(inv, first),
+                            rows,
+                            j->n,
+                            (double)s->epsilon };
         ((pith_norm_f64_fn *)s->fn)(&a);
     }
 }
@@ -90,13 +105,36 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-const pith_op pith_op_LayerNormalization = { .domain = "", .name = "LayerNormalization", .since = 17, .min_inputs = 2,
-                                             .max_inputs = 3, .max_outputs = 3, .flags = PITH_OP_LAST_AXIS,
-                                             .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
-const pith_op pith_op_RMSNormalization = { .domain = "", .name = "RMSNormalization", .since = 23, .min_inputs = 2,
-                                           .max_inputs = 2, .max_outputs = 1, .flags = PITH_OP_LAST_AXIS,
-                                           .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
-const pith_op pith_op_SimplifiedLayerNormalization = { .domain = "", .name = "SimplifiedLayerNormalization", .since = 1,
-                                                       .min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
-                                                       .flags = PITH_OP_LAST_AXIS, .infer = infer, .prepare = prepare,
-                                                       .scratch = scratch, .run = run };
+const pith_op pith_op_LayerNormalization = { .domain = "",
+                                             .name = "LayerNormalization",
+                                             .since = 17,
+                                             .min_inputs = 2,
+                                             .max_inputs = 3,
+                                             .max_outputs = 3,
+                                             .flags = PITH_OP_LAST_AXIS,
+                                             .infer = infer,
+                                             .prepare = prepare,
+                                             .scratch = scratch,
+                                             .run = run };
+const pith_op pith_op_RMSNormalization = { .domain = "",
+                                           .name = "RMSNormalization",
+                                           .since = 23,
+                                           .min_inputs = 2,
+                                           .max_inputs = 2,
+                                           .max_outputs = 1,
+                                           .flags = PITH_OP_LAST_AXIS,
+                                           .infer = infer,
+                                           .prepare = prepare,
+                                           .scratch = scratch,
+                                           .run = run };
+const pith_op pith_op_SimplifiedLayerNormalization = { .domain = "",
+                                                       .name = "SimplifiedLayerNormalization",
+                                                       .since = 1,
+                                                       .min_inputs = 2,
+                                                       .max_inputs = 2,
+                                                       .max_outputs = 2,
+                                                       .flags = PITH_OP_LAST_AXIS,
+                                                       .infer = infer,
+                                                       .prepare = prepare,
+                                                       .scratch = scratch,
+                                                       .run = run };

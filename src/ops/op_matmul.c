@@ -1,7 +1,7 @@
 /* op_matmul.c - MatMul, and com.microsoft FusedMatMul, which may transpose either side and scale the result.
  *
- * Operands are [batch…, m, k] and [batch…, k, n] with NumPy's rules: batches broadcast, a vector is a row on the left and a
- * column on the right and leaves no axis in the result. */
+ * Operands are [batch…, m, k] and [batch…, k, n] with NumPy's rules: batches broadcast, a vector is a row on the left
+ * and a column on the right and leaves no axis in the result. */
 #include "base/checked.h"
 #include "ops/elementwise.h"
 #include "ops/product.h"
@@ -128,9 +128,20 @@ static pith_status run_plain(pith_run *r) {
         dense_a &= at[0] == i * m * k;
         one_b &= at[1] == 0;
     }
-    pith_product_job j = { .p = &s->product, .a = r->in[0]->data, .b = r->in[1]->data, .c = y->data, .count = count, .m = m,
-                           .n = n, .k = k, .a_row = k, .a_column = 1, .b_row = n, .b_column = 1,
-                           .a_at = dense_a ? NULL : a_at, .b_at = one_b ? NULL : b_at };
+    pith_product_job j = { .p = &s->product,
+                           .a = r->in[0]->data,
+                           .b = r->in[1]->data,
+                           .c = y->data,
+                           .count = count,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .a_row = k,
+                           .a_column = 1,
+                           .b_row = n,
+                           .b_column = 1,
+                           .a_at = dense_a ? NULL : a_at,
+                           .b_at = one_b ? NULL : b_at };
     if (s->transpose_b) {
         j.b_row = 1;
         j.b_column = k;
@@ -155,8 +166,16 @@ static pith_status run(pith_run *r) {
     return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
 }
 
-const pith_op pith_op_MatMul = { .domain = "", .name = "MatMul", .since = 1, .min_inputs = 2, .max_inputs = 2,
-                                 .max_outputs = 1, .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+const pith_op pith_op_MatMul = { .domain = "",
+                                 .name = "MatMul",
+                                 .since = 1,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .max_outputs = 1,
+                                 .infer = infer,
+                                 .prepare = prepare,
+                                 .scratch = scratch,
+                                 .run = run };
 
 static pith_status prepare_fused(pith_prepare *c) {
     if (c->in[0]->dtype != PITH_F32 && c->in[0]->dtype != PITH_F16 && c->in[0]->dtype != PITH_BF16) {
@@ -165,7 +184,14 @@ static pith_status prepare_fused(pith_prepare *c) {
     return prepare(c);
 }
 
-const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft", .name = "FusedMatMul", .since = 1, .min_inputs = 2,
-                                         .max_inputs = 2, .max_outputs = 1, .infer = infer, .prepare = prepare_fused,
-                                         .scratch = scratch, .run = run,
+const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
+                                         .name = "FusedMatMul",
+                                         .since = 1,
+                                         .min_inputs = 2,
+                                         .max_inputs = 2,
+                                         .max_outputs = 1,
+                                         .infer = infer,
+                                         .prepare = prepare_fused,
+                                         .scratch = scratch,
+                                         .run = run,
                                          .note = "transBatchA and transBatchB are not supported" };

@@ -1,6 +1,6 @@
 /* op_matmul_integer.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
- * DynamicQuantizeMatMul and MatMulIntegerToFloat. The sums are exact (see int_product.h); what differs is what the inputs are
- * called and what is done with the sums. */
+ * DynamicQuantizeMatMul and MatMulIntegerToFloat. The sums are exact (see int_product.h); what differs is what the
+ * inputs are called and what is done with the sums. */
 #include <math.h>
 #include <string.h>
 
@@ -79,7 +79,8 @@ typedef struct sizes {
 
 /* A right side without batches takes all rows of the left one at once. */
 static sizes sizes_of(const int64_t *a, int a_rank, const int64_t *b, int b_rank) {
-    sizes s = { 1, a_rank > 1 ? a[a_rank - 2] : 1, b_rank > 1 ? b[b_rank - 1] : 1, a[a_rank - 1], a_rank > b_rank ? a_rank : b_rank };
+    sizes s = { 1, a_rank > 1 ? a[a_rank - 2] : 1, b_rank > 1 ? b[b_rank - 1] : 1, a[a_rank - 1],
+                a_rank > b_rank ? a_rank : b_rank };
     for (int i = 3; i <= s.rank; i++) {
         int64_t da = i <= a_rank ? a[a_rank - i] : 1, db = i <= b_rank ? b[b_rank - i] : 1;
         s.count *= da == 1 ? db : da;
@@ -127,7 +128,8 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
 }
 
 /* The sums, scaled, with bias or rounded to the output's type. */
-static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n, float a_scale) {
+static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
+                   float a_scale) {
     pith_tensor *y = r->out[0];
     int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
     bool integer = l->y_scale >= 0;
@@ -186,7 +188,8 @@ static pith_status run(pith_run *r) {
             }
             place /= size;
         }
-        pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n, z.k);
+        pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
+                             z.k);
     }
     if (y->dtype != PITH_I32) {
         int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
@@ -195,10 +198,17 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define PRODUCT(symbol, domain_, name_, since_, min, max)                                                     \
-    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = min,  \
-                                       .max_inputs = max, .max_outputs = 1, .infer = infer,                   \
-                                       .prepare = prepare, .scratch = scratch, .run = run };
+#define PRODUCT(symbol, domain_, name_, since_, min, max)                                                              \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = name_,                                                                  \
+                                       .since = since_,                                                                \
+                                       .min_inputs = min,                                                              \
+                                       .max_inputs = max,                                                              \
+                                       .max_outputs = 1,                                                               \
+                                       .infer = infer,                                                                 \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
 PRODUCT(MatMulInteger, "", "MatMulInteger", 10, 2, 4)
 PRODUCT(QLinearMatMul, "", "QLinearMatMul", 10, 8, 8)
 PRODUCT(DynamicQuantizeMatMul_ms, "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)

@@ -1,7 +1,8 @@
 /* op_matmul_nbits.c - com.microsoft MatMulNBits: a product with weights of 2, 4 or 8 bits in blocks along k.
  *
- * b is [n, blocks, bytes of a block], low bits first; scales [n * blocks]; zero points packed like b, or of the scales' type,
- * or absent (the middle of the range). Constant weights become packed f32 once; the products are those of MatMul. */
+ * b is [n, blocks, bytes of a block], low bits first; scales [n * blocks]; zero points packed like b, or of the scales'
+ * type, or absent (the middle of the range). Constant weights become packed f32 once; the products are those of MatMul.
+ */
 #include "base/checked.h"
 #include "kernels/convert.h"
 #include "ops/product.h"
@@ -34,10 +35,12 @@ static pith_status infer(pith_infer *c) {
 static pith_status unpack(float *to, pith_prepare *c, int64_t n, int64_t k) {
     int64_t bits = pith_node_int(c->node, "bits", 4), block = pith_node_int(c->node, "block_size", 32);
     if ((bits != 2 && bits != 4 && bits != 8) || block < 16 || block > 1 << 20) {
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported", (long long)bits, (long long)block);
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported", (long long)bits,
+                         (long long)block);
     }
     int64_t blocks = (k + block - 1) / block, zero_row = (blocks * bits + 7) / 8, bytes = block * bits / 8;
-    const pith_tensor *b = c->in[B]->data, *scales = c->in[SCALES]->data, *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS]->data : NULL;
+    const pith_tensor *b = c->in[B]->data, *scales = c->in[SCALES]->data,
+                      *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS]->data : NULL;
     bool packed_zeros = zeros && zeros->dtype == PITH_U8;
     if (b->dtype != PITH_U8 || pith_tensor_count(b) != n * blocks * bytes || pith_tensor_count(scales) != n * blocks ||
         !pith_convert_known(scales->dtype, PITH_F32) ||
@@ -52,8 +55,10 @@ static pith_status unpack(float *to, pith_prepare *c, int64_t n, int64_t k) {
             int64_t at = i / block, bit = i % block * bits;
             float scale, zero = (float)(1 << (bits - 1));
             pith_convert(&scale, PITH_F32, 0, scales->data, scales->dtype, j * blocks + at, 1, true);
-            if (packed_zeros) zero = (float)(((const uint8_t *)zeros->data)[j * zero_row + at * bits / 8] >> (at * bits % 8) & mask);
-            else if (zeros) pith_convert(&zero, PITH_F32, 0, zeros->data, zeros->dtype, j * blocks + at, 1, true);
+            if (packed_zeros)
+                zero = (float)(((const uint8_t *)zeros->data)[j * zero_row + at * bits / 8] >> (at * bits % 8) & mask);
+            else if (zeros)
+                pith_convert(&zero, PITH_F32, 0, zeros->data, zeros->dtype, j * blocks + at, 1, true);
             unsigned q = w[(j * blocks + at) * bytes + bit / 8] >> (bit % 8) & mask;
             to[j * k + i] = ((float)q - zero) * scale;
         }
@@ -68,7 +73,8 @@ static pith_status prepare(pith_prepare *c) {
     s->k = pith_node_int(c->node, "K", 0);
     int dtype = c->in[A]->dtype;
     if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith_fail_dtype(c->err, dtype);
-    if (!c->in[B]->data || !c->in[SCALES]->data || (pith_has_input(c, ZEROS) && !c->in[ZEROS]->data) || pith_has_input(c, GROUPS)) {
+    if (!c->in[B]->data || !c->in[SCALES]->data || (pith_has_input(c, ZEROS) && !c->in[ZEROS]->data) ||
+        pith_has_input(c, GROUPS)) {
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "weights must be constants, without a group index");
     }
     int64_t count;
@@ -105,16 +111,30 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
 static pith_status run_plain(pith_run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
-    pith_product_job j = { .p = &s->product, .a = r->in[A]->data, .c = y->data,
-                           .bias = pith_has_input(r, BIAS) ? r->in[BIAS]->data : NULL, .count = 1,
-                           .m = pith_tensor_count(y) / s->n, .n = s->n, .k = s->k, .a_row = s->k, .a_column = 1 };
+    pith_product_job j = { .p = &s->product,
+                           .a = r->in[A]->data,
+                           .c = y->data,
+                           .bias = pith_has_input(r, BIAS) ? r->in[BIAS]->data : NULL,
+                           .count = 1,
+                           .m = pith_tensor_count(y) / s->n,
+                           .n = s->n,
+                           .k = s->k,
+                           .a_row = s->k,
+                           .a_column = 1 };
     pith_product_run(r, r->scratch, &j);
     return PITH_OK;
 }
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, SKIPPED, run_plain); }
 
-const pith_op pith_op_MatMulNBits_ms = { .domain = "com.microsoft", .name = "MatMulNBits", .since = 1, .min_inputs = 3,
-                                         .max_inputs = 6, .max_outputs = 1, .infer = infer, .prepare = prepare,
-                                         .scratch = scratch, .run = run,
+const pith_op pith_op_MatMulNBits_ms = { .domain = "com.microsoft",
+                                         .name = "MatMulNBits",
+                                         .since = 1,
+                                         .min_inputs = 3,
+                                         .max_inputs = 6,
+                                         .max_outputs = 1,
+                                         .infer = infer,
+                                         .prepare = prepare,
+                                         .scratch = scratch,
+                                         .run = run,
                                          .note = "constant weights of 2, 4 or 8 bits; no group index" };

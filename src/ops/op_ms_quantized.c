@@ -1,7 +1,8 @@
-/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, and its convolutions and products with an activation.
+/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, and its convolutions and products with an
+ * activation.
  *
- * Each is written out at load as what it means: DequantizeLinear, the plain operator, QuantizeLinear. None of them is left
- * to be inferred or run. Source: ONNX Runtime's ContribOperators.md. */
+ * Each is written out at load as what it means: DequantizeLinear, the plain operator, QuantizeLinear. None of them is
+ * left to be inferred or run. Source: ONNX Runtime's ContribOperators.md. */
 #include "kernels/convert.h"
 #include "ops/op.h"
 
@@ -10,8 +11,8 @@
 
 static pith_value *input(const pith_node *node, int i) { return i < node->input_count ? node->inputs[i] : NULL; }
 
-/* A node before `at`; NULL inputs at the end are left out. Returns its output, or NULL if memory is out or the first input
- * is NULL, so that calls may be nested. */
+/* A node before `at`; NULL inputs at the end are left out. Returns its output, or NULL if memory is out or the first
+ * input is NULL, so that calls may be nested. */
 static pith_value *add(pith_node *at, const char *domain, const char *op_type, pith_value *const *inputs, int count) {
     if (!inputs[0]) return NULL;
     while (count > 0 && !inputs[count - 1]) count--;
@@ -35,7 +36,9 @@ static pith_value *real(pith_node *at, pith_value *x, pith_value *scale, pith_va
 /* Real values of inputs i, i + 1, i + 2. */
 static pith_value *real_at(pith_node *at, int i) { return real(at, input(at, i), input(at, i + 1), input(at, i + 2)); }
 
-static bool set_int(pith_value *v, const char *name, int64_t item) { return !v || pith_node_set_int(v->producer, name, item) != PITH_OK; }
+static bool set_int(pith_value *v, const char *name, int64_t item) {
+    return !v || pith_node_set_int(v->producer, name, item) != PITH_OK;
+}
 
 /* The attributes of `from` that are named, on v's producer; true if memory is out. */
 static bool copy_attributes(pith_value *v, const pith_node *from, const char *const *names) {
@@ -44,10 +47,14 @@ static bool copy_attributes(pith_value *v, const pith_node *from, const char *co
         const pith_attr *a = pith_node_attr(from, *names);
         pith_status status = PITH_OK;
         if (!a) continue;
-        if (a->kind == PITH_ATTR_INT) status = pith_node_set_int(v->producer, *names, a->i);
-        else if (a->kind == PITH_ATTR_FLOAT) status = pith_node_set_float(v->producer, *names, a->f);
-        else if (a->kind == PITH_ATTR_STRING) status = pith_node_set_str(v->producer, *names, a->s);
-        else if (a->kind == PITH_ATTR_INTS) status = pith_node_set_ints(v->producer, *names, a->ints, a->count);
+        if (a->kind == PITH_ATTR_INT)
+            status = pith_node_set_int(v->producer, *names, a->i);
+        else if (a->kind == PITH_ATTR_FLOAT)
+            status = pith_node_set_float(v->producer, *names, a->f);
+        else if (a->kind == PITH_ATTR_STRING)
+            status = pith_node_set_str(v->producer, *names, a->s);
+        else if (a->kind == PITH_ATTR_INTS)
+            status = pith_node_set_ints(v->producer, *names, a->ints, a->count);
         if (status) return true;
     }
     return false;
@@ -66,7 +73,8 @@ static pith_status become(pith_node *node, pith_value *v, pith_error *err) {
 
 /* The real result v, quantised with the scale and zero point at input i on. */
 static pith_status become_quantized(pith_node *node, pith_value *v, int i, pith_error *err) {
-    return become(node, add(node, "", "QuantizeLinear", (pith_value *[]){ v, input(node, i), input(node, i + 1) }, 3), err);
+    return become(node, add(node, "", "QuantizeLinear", (pith_value *[]){ v, input(node, i), input(node, i + 1) }, 3),
+                  err);
 }
 
 /* upgrade comes before any check of counts: the inputs in the bit set `needed` and output 0 must be there. */
@@ -86,15 +94,22 @@ static pith_status upgrade_two(pith_node *node, pith_error *err) { /* QLinearAdd
 
 /* One input: x, scale, zero, then the result's scale and zero point. */
 static pith_status upgrade_one(pith_node *node, pith_error *err) {
-    static const char *const kept[] = { "alpha", "axis", "kernel_shape", "strides", "pads", "auto_pad", "ceil_mode",
-                                        "count_include_pad", "axes", "keepdims", NULL };
-    static const struct { const char *name, *plain; } names[] = {
-        { "QLinearSigmoid", "Sigmoid" }, { "QLinearLeakyRelu", "LeakyRelu" }, { "QLinearSoftmax", "Softmax" },
-        { "QLinearAveragePool", "AveragePool" }, { "QLinearGlobalAveragePool", "GlobalAveragePool" },
+    static const char *const kept[] = { "alpha",    "axis",      "kernel_shape",      "strides", "pads",
+                                        "auto_pad", "ceil_mode", "count_include_pad", "axes",    "keepdims",
+                                        NULL };
+    static const struct {
+        const char *name, *plain;
+    } names[] = {
+        { "QLinearSigmoid", "Sigmoid" },
+        { "QLinearLeakyRelu", "LeakyRelu" },
+        { "QLinearSoftmax", "Softmax" },
+        { "QLinearAveragePool", "AveragePool" },
+        { "QLinearGlobalAveragePool", "GlobalAveragePool" },
         { "QLinearReduceMean", "ReduceMean" },
     };
     PITH_TRY(require(node, 0xB, err));
-    if (pith_node_int(node, "channels_last", 0)) return pith_fail(err, PITH_ERR_UNSUPPORTED, "channels_last is not supported");
+    if (pith_node_int(node, "channels_last", 0))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "channels_last is not supported");
     const char *plain = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith_str_is(node->op_type, names[i].name)) plain = names[i].plain;
@@ -119,7 +134,8 @@ static pith_status upgrade_concat(pith_node *node, pith_error *err) {
     pith_value **items = pith_arena_array(node->graph->arena, (size_t)count, sizeof *items);
     if (!items) return pith_fail_memory(err, (size_t)count * sizeof *items);
     for (int i = 0; i < count; i++) {
-        if (!input(node, 2 + 3 * i) || !input(node, 3 + 3 * i)) return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", 2 + 3 * i);
+        if (!input(node, 2 + 3 * i) || !input(node, 3 + 3 * i))
+            return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", 2 + 3 * i);
         items[i] = real_at(node, 2 + 3 * i);
         if (!items[i]) return pith_fail_memory(err, 0);
     }
@@ -153,8 +169,9 @@ static pith_status real_weights(pith_node *node, pith_value **weights, pith_erro
     const pith_tensor *t = w->type.data, *s = scale->type.data, *z = zero ? zero->type.data : NULL;
     int64_t columns = t && t->rank == 2 ? t->dims[1] : 0, scales = s ? pith_tensor_count(s) : 0;
     bool known = t && s && (!zero || z) && columns > 0 && (scales == 1 || scales == columns) &&
-                 (!z || pith_tensor_count(z) == 1 || pith_tensor_count(z) == columns) && pith_convert_known(t->dtype, PITH_F32) &&
-                 pith_convert_known(s->dtype, PITH_F32) && (!z || pith_convert_known(z->dtype, PITH_F32));
+                 (!z || pith_tensor_count(z) == 1 || pith_tensor_count(z) == columns) &&
+                 pith_convert_known(t->dtype, PITH_F32) && pith_convert_known(s->dtype, PITH_F32) &&
+                 (!z || pith_convert_known(z->dtype, PITH_F32));
     if (!known) return pith_fail(err, PITH_ERR_UNSUPPORTED, "weights and their scales must be constants");
     pith_tensor out = *t;
     int64_t n = pith_tensor_count(t);
@@ -165,7 +182,9 @@ static pith_status real_weights(pith_node *node, pith_value **weights, pith_erro
     pith_convert(y, PITH_F32, 0, t->data, t->dtype, 0, n, true);
     for (int64_t i = 0; i < n; i++) {
         pith_convert(&scale_item, PITH_F32, 0, s->data, s->dtype, scales == 1 ? 0 : i % columns, 1, true);
-        if (z) pith_convert(&zero_item, PITH_F32, 0, z->data, z->dtype, pith_tensor_count(z) == 1 ? 0 : i % columns, 1, true);
+        if (z)
+            pith_convert(&zero_item, PITH_F32, 0, z->data, z->dtype, pith_tensor_count(z) == 1 ? 0 : i % columns, 1,
+                         true);
         y[i] = (y[i] - zero_item) * scale_item;
     }
     *weights = pith_graph_add_const(node->graph, PITH_STR(""), &out);
@@ -173,13 +192,16 @@ static pith_status real_weights(pith_node *node, pith_value **weights, pith_erro
 }
 
 static pith_status upgrade_attention(pith_node *node, pith_error *err) {
-    static const char *const kept[] = { "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL };
+    static const char *const kept[] = {
+        "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL
+    };
     PITH_TRY(require(node, 0x1B, err));
     pith_value *x = real(node, input(node, 0), input(node, 3), input(node, 6));
     pith_value *weights = NULL;
     PITH_TRY(real_weights(node, &weights, err));
     pith_value *y = x ? add(node, "com.microsoft", "Attention",
-                                  (pith_value *[]){ x, weights, input(node, 2), input(node, 5), input(node, 8) }, 5) : NULL;
+                            (pith_value *[]){ x, weights, input(node, 2), input(node, 5), input(node, 8) }, 5)
+                      : NULL;
     if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
     y->producer->opset = node->opset; /* itself one that is written out */
     return become(node, y, err);
@@ -194,7 +216,8 @@ static pith_status upgrade_gather(pith_node *node, pith_error *err) {
     }
     pith_value *x = real(node, input(node, 0), input(node, 2), input(node, 3));
     if (set_int(x, "axis", pith_node_int(node, "quantize_axis", 1)) ||
-        set_int(x, "block_size", pith_node_int(node, "block_size", 128))) return pith_fail_memory(err, 0);
+        set_int(x, "block_size", pith_node_int(node, "block_size", 128)))
+        return pith_fail_memory(err, 0);
     pith_value *y = add2(node, "Gather", x, input(node, 1));
     return set_int(y, "axis", pith_node_int(node, "gather_axis", 0)) ? pith_fail_memory(err, 0) : become(node, y, err);
 }
@@ -203,8 +226,13 @@ static pith_status upgrade_gather(pith_node *node, pith_error *err) {
 
 static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
     pith_str name = pith_node_str(node, "activation", "");
-    static const struct { const char *name, *p0, *p1; } known[] = {
-        { "Relu", NULL, NULL }, { "Tanh", NULL, NULL }, { "Sigmoid", NULL, NULL }, { "LeakyRelu", "alpha", NULL },
+    static const struct {
+        const char *name, *p0, *p1;
+    } known[] = {
+        { "Relu", NULL, NULL },
+        { "Tanh", NULL, NULL },
+        { "Sigmoid", NULL, NULL },
+        { "LeakyRelu", "alpha", NULL },
         { "HardSigmoid", "alpha", "beta" },
     };
     size_t count;
@@ -217,7 +245,8 @@ static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
         if (!*y) return pith_fail_memory(err, 0);
         float alpha = p && count > 0 ? p[0] : pith_node_float(node, "activation_alpha", 0.01f);
         if (known[i].p0 && pith_node_set_float((*y)->producer, known[i].p0, alpha)) return pith_fail_memory(err, 0);
-        if (known[i].p1 && p && count > 1 && pith_node_set_float((*y)->producer, known[i].p1, p[1])) return pith_fail_memory(err, 0);
+        if (known[i].p1 && p && count > 1 && pith_node_set_float((*y)->producer, known[i].p1, p[1]))
+            return pith_fail_memory(err, 0);
         return PITH_OK;
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is not supported", PITH_STR_ARG(name));
@@ -244,10 +273,16 @@ static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
 
 static pith_status infer_never(pith_infer *c) { return pith_op_fail(c, "is not a form of any opset"); }
 
-#define WRITTEN_OUT(name_, upgrade_, note_)                                                                   \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft", .name = #name_, .since = ALWAYS_UPGRADED, \
-                                           .min_inputs = 1, .max_inputs = -1, .max_outputs = 1,               \
-                                           .upgrade = upgrade_, .infer = infer_never, .note = note_ };
+#define WRITTEN_OUT(name_, upgrade_, note_)                                                                            \
+    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
+                                           .name = #name_,                                                             \
+                                           .since = ALWAYS_UPGRADED,                                                   \
+                                           .min_inputs = 1,                                                            \
+                                           .max_inputs = -1,                                                           \
+                                           .max_outputs = 1,                                                           \
+                                           .upgrade = upgrade_,                                                        \
+                                           .infer = infer_never,                                                       \
+                                           .note = note_ };
 WRITTEN_OUT(FusedConv, upgrade_fused_conv, NULL)
 WRITTEN_OUT(FusedGemm, upgrade_fused_gemm, NULL)
 WRITTEN_OUT(GatherBlockQuantized, upgrade_gather, "4-bit data must have a 4-bit type")

@@ -1,7 +1,7 @@
 /* op_pad.c - Pad and CenterCropPad: a border around a tensor, or a piece out of its middle.
  *
- * Negative pads crop. Each output index along an axis maps to an input index or to none (constant), by one table per axis,
- * so that the modes differ in the table only. */
+ * Negative pads crop. Each output index along an axis maps to an input index or to none (constant), by one table per
+ * axis, so that the modes differ in the table only. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,15 +10,16 @@
 
 /* Opset 1 called the attribute paddings; 2 to 10 had pads and value as attributes. */
 static pith_status upgrade(pith_node *node, pith_error *err) {
-    if (pith_upgrade_ints(node, "paddings", 1) || pith_upgrade_ints(node, "pads", 1) || pith_upgrade_float(node, "value", 2)) {
+    if (pith_upgrade_ints(node, "paddings", 1) || pith_upgrade_ints(node, "pads", 1) ||
+        pith_upgrade_float(node, "value", 2)) {
         return pith_fail_memory(err, 0);
     }
     return PITH_OK;
 }
 
 /* begin and end per axis; *known is false if some are not. */
-static pith_status resolve(pith_dim begin[], pith_dim end[], bool *known, pith_numbers *pads, pith_numbers *axes, bool has_axes,
-                           int rank, pith_error *err) {
+static pith_status resolve(pith_dim begin[], pith_dim end[], bool *known, pith_numbers *pads, pith_numbers *axes,
+                           bool has_axes, int rank, pith_error *err) {
     *known = pads->count >= 0 && axes->count >= 0;
     for (int i = 0; i < rank; i++) begin[i] = end[i] = 0;
     for (int i = 0; has_axes && i < axes->count; i++) *known &= pith_dim_known(axes->items[i]);
@@ -42,13 +43,16 @@ static pith_status infer_pad(pith_infer *c) {
     PITH_TRY(pith_infer_numbers(c, 1, &pads));
     PITH_TRY(pith_infer_numbers(c, 3, &axes));
     if (pith_has_input(c, 2) && c->in[2]->dtype && x->dtype && c->in[2]->dtype != x->dtype) {
-        return pith_op_fail(c, "value has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype), pith_dtype_name(x->dtype));
+        return pith_op_fail(c, "value has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype),
+                            pith_dtype_name(x->dtype));
     }
     if (x->rank >= 0) PITH_TRY(resolve(begin, end, &known, &pads, &axes, pith_has_input(c, 3), x->rank, c->err));
     for (int i = 0; i < x->rank; i++) {
-        dims[i] = known ? pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_ADD, x->dims[i], begin[i]), end[i])
+        dims[i] = known ? pith_dim_apply(c->dims, PITH_DIM_ADD,
+                                         pith_dim_apply(c->dims, PITH_DIM_ADD, x->dims[i], begin[i]), end[i])
                         : PITH_DIM_UNKNOWN;
-        if (pith_dim_known(dims[i]) && dims[i] < 0) return pith_op_fail(c, "axis %d would have size %lld", i, (long long)dims[i]);
+        if (pith_dim_known(dims[i]) && dims[i] < 0)
+            return pith_op_fail(c, "axis %d would have size %lld", i, (long long)dims[i]);
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
@@ -102,7 +106,8 @@ static void run_part(void *context, size_t part, int worker) {
     const pith_tensor *y = j->y;
     (void)worker;
     int last = y->rank - 1;
-    int64_t n = y->dims[last], first = (int64_t)part * j->per_part, end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
+    int64_t n = y->dims[last], first = (int64_t)part * j->per_part,
+            end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
     for (int64_t row = first; row < end; row++) {
         int64_t from = 0, rest = row;
         bool border = false;
@@ -119,7 +124,8 @@ static void run_part(void *context, size_t part, int worker) {
                 memcpy(to + (size_t)i * j->size, j->value, j->size);
             } else {
                 while (i + run < n && j->table[last][i + run] == at + run) run++;
-                memcpy(to + (size_t)i * j->size, (const char *)j->x->data + (size_t)(from + at) * j->size, (size_t)run * j->size);
+                memcpy(to + (size_t)i * j->size, (const char *)j->x->data + (size_t)(from + at) * j->size,
+                       (size_t)run * j->size);
             }
             i += run;
         }
@@ -142,7 +148,8 @@ static pith_status apply(pith_run *r, const pith_dim *begin, const pith_dim *end
         j.table[i] = table;
         for (int64_t k = 0; k < y->dims[i]; k++) {
             table[k] = source_of(k, begin[i], end[i], x->dims[i], mode);
-            if (table[k] < 0 && mode != CONSTANT) return pith_op_fail(r, "axis %d has no element to fill its border with", i);
+            if (table[k] < 0 && mode != CONSTANT)
+                return pith_op_fail(r, "axis %d has no element to fill its border with", i);
         }
         table += y->dims[i];
         if (i < y->rank - 1) j.rows *= y->dims[i];
@@ -168,9 +175,17 @@ static pith_status run_pad(pith_run *r) {
     return apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
 }
 
-const pith_op pith_op_Pad = { .domain = "", .name = "Pad", .since = 11, .min_inputs = 2, .max_inputs = 4, .max_outputs = 1,
-                              .upgrade = upgrade, .infer = infer_pad, .prepare = pith_prepare_movable,
-                              .scratch = scratch, .run = run_pad };
+const pith_op pith_op_Pad = { .domain = "",
+                              .name = "Pad",
+                              .since = 11,
+                              .min_inputs = 2,
+                              .max_inputs = 4,
+                              .max_outputs = 1,
+                              .upgrade = upgrade,
+                              .infer = infer_pad,
+                              .prepare = pith_prepare_movable,
+                              .scratch = scratch,
+                              .run = run_pad };
 
 /* ---- CenterCropPad ---- */
 
@@ -190,7 +205,8 @@ static pith_status infer_center(pith_infer *c) {
     int count = 0;
     PITH_TRY(pith_infer_numbers(c, 1, &shape));
     if (x->rank >= 0) PITH_TRY(center_axes(c->node, x->rank, axes, &count, c->err));
-    if (x->rank >= 0 && shape.count >= 0 && shape.count != count) return pith_op_fail(c, "%d sizes for %d axes", shape.count, count);
+    if (x->rank >= 0 && shape.count >= 0 && shape.count != count)
+        return pith_op_fail(c, "%d sizes for %d axes", shape.count, count);
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     for (int i = 0; i < count; i++) {
         dims[axes[i]] = shape.count >= 0 ? shape.items[i] : PITH_DIM_UNKNOWN;
@@ -211,6 +227,13 @@ static pith_status run_center(pith_run *r) {
     return apply(r, begin, end, CONSTANT, NULL);
 }
 
-const pith_op pith_op_CenterCropPad = { .domain = "", .name = "CenterCropPad", .since = 18, .min_inputs = 2, .max_inputs = 2,
-                                        .max_outputs = 1, .infer = infer_center, .prepare = pith_prepare_movable,
-                                        .scratch = scratch, .run = run_center };
+const pith_op pith_op_CenterCropPad = { .domain = "",
+                                        .name = "CenterCropPad",
+                                        .since = 18,
+                                        .min_inputs = 2,
+                                        .max_inputs = 2,
+                                        .max_outputs = 1,
+                                        .infer = infer_center,
+                                        .prepare = pith_prepare_movable,
+                                        .scratch = scratch,
+                                        .run = run_center };

@@ -36,7 +36,11 @@ static pith_status prepare(pith_prepare *c) {
     bool max = pith_str_is(name, "MaxPool"), lp = pith_str_is(name, "LpPool");
     s->p = lp ? pith_node_int(c->node, "p", 2) : max ? 0 : pith_node_int(c->node, "count_include_pad", 0) != 0;
     if (lp && s->p < 1) return pith_op_fail(c, "attribute p is %lld", (long long)s->p);
-    PITH_TRY(pith_prepare_kernel(c, max ? "pool_max" : lp ? "pool_lp" : "pool_mean", pith_compute_dtype(c->in[0]->dtype), &fn));
+    PITH_TRY(pith_prepare_kernel(c,
+                                 max  ? "pool_max"
+                                 : lp ? "pool_lp"
+                                      : "pool_mean",
+                                 pith_compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith_pool_fn *)fn;
     c->state = s;
     return PITH_OK;
@@ -60,7 +64,8 @@ static void run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
     (void)worker;
-    int64_t first = (int64_t)part * j->per_part, last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
+    int64_t first = (int64_t)part * j->per_part,
+            last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
     int64_t *indices = j->r->out_count > 1 && j->r->out[1] ? j->r->out[1]->data : NULL;
     bool columns_first = pith_node_int(j->r->node, "storage_order", 0) != 0 && j->w.rank == 2;
     for (int64_t c = first; c < last; c++) {
@@ -96,9 +101,17 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define POOL(symbol, outputs)                                                                                 \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = 1, .min_inputs = 1, .max_inputs = 1, \
-                                       .max_outputs = outputs, .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+#define POOL(symbol, outputs)                                                                                          \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = 1,                                                                     \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = 1,                                                                \
+                                       .max_outputs = outputs,                                                         \
+                                       .infer = infer,                                                                 \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
 POOL(AveragePool, 1)
 POOL(GlobalAveragePool, 1)
 POOL(GlobalLpPool, 1)

@@ -1,8 +1,8 @@
 /* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
- * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per block
- * along an axis. A tensor is walked in segments inside which the scale's index either stays or goes along with the
- * element's; segments are computed in f32 in blocks, whatever the types. */
+ * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per
+ * block along an axis. A tensor is walked in segments inside which the scale's index either stays or goes along with
+ * the element's; segments are computed in f32 in blocks, whatever the types. */
 #include <math.h>
 
 #include "kernels/convert.h"
@@ -11,9 +11,9 @@
 enum { BLOCK = 256, GRAIN = 4096 };
 
 typedef struct form {
-    int64_t segments, length;  /* of x */
-    int64_t inner, n, block;   /* [outer, n, inner]; block: along n */
-    int scale_stride;          /* inside a segment */
+    int64_t segments, length; /* of x */
+    int64_t inner, n, block;  /* [outer, n, inner]; block: along n */
+    int scale_stride;         /* inside a segment */
     enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
 } form;
 
@@ -42,7 +42,9 @@ static pith_status get_form(form *f, const pith_node *node, const int64_t *dims,
     for (int i = 0; fits && i < rank; i++) {
         fits = scale_dims[i] == (i == axis ? dims[i] / block + (dims[i] % block != 0) : dims[i]);
     }
-    if (!fits) return pith_fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block, axis);
+    if (!fits)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block,
+                         axis);
     f->block = block;
     f->kind = f->inner == 1 ? BLOCKED_ROW : BLOCKED;
     f->scale_stride = f->inner != 1;
@@ -58,7 +60,8 @@ static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length
     *first = i * f->length;
     *length = f->length;
     switch (f->kind) {
-    case PER_TENSOR: case PER_ROW: break;
+    case PER_TENSOR:
+    case PER_ROW: break;
     case PER_AXIS: *scale = i % f->n; break;
     case BLOCKED: *scale = (i / f->n * blocks + i % f->n / f->block) * f->inner; break;
     case BLOCKED_ROW:
@@ -117,8 +120,12 @@ static void run_part(void *context, size_t part, int worker) {
 }
 
 static pith_status run_linear(pith_run *r, bool quantize) {
-    job j = { .x = r->in[0], .scale = r->in[1], .zero = pith_has_input(r, 2) ? r->in[2] : NULL, .y = r->out[0],
-              .quantize = quantize, .saturate = pith_node_int(r->node, "saturate", 1) != 0 };
+    job j = { .x = r->in[0],
+              .scale = r->in[1],
+              .zero = pith_has_input(r, 2) ? r->in[2] : NULL,
+              .y = r->out[0],
+              .quantize = quantize,
+              .saturate = pith_node_int(r->node, "saturate", 1) != 0 };
     PITH_TRY(get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
     if (!pith_tensor_count(j.x)) return PITH_OK;
     if (j.zero && pith_tensor_count(j.zero) != pith_tensor_count(j.scale)) {
@@ -126,8 +133,8 @@ static pith_status run_linear(pith_run *r, bool quantize) {
     }
     int bits = pith_dtype_bits(j.y->dtype);
     if (!pith_dtype_is_float(j.y->dtype)) {
-        bool is_signed = j.y->dtype == PITH_I8 || j.y->dtype == PITH_I16 || j.y->dtype == PITH_I4 || j.y->dtype == PITH_I2 ||
-                         j.y->dtype == PITH_I32;
+        bool is_signed = j.y->dtype == PITH_I8 || j.y->dtype == PITH_I16 || j.y->dtype == PITH_I4 ||
+                         j.y->dtype == PITH_I2 || j.y->dtype == PITH_I32;
         j.integer = true;
         j.low = is_signed ? -ldexp(1, bits - 1) : 0;
         j.high = ldexp(1, bits - is_signed) - 1;
@@ -135,7 +142,8 @@ static pith_status run_linear(pith_run *r, bool quantize) {
     j.units = j.f.kind == PER_TENSOR ? j.f.length : j.f.segments;
     j.per_part = pith_run_chunk(r, j.units, j.f.kind == PER_TENSOR ? 1 : j.f.length, GRAIN);
     if (j.f.kind == PER_TENSOR) j.per_part = (j.per_part + 7) & ~(int64_t)7;
-    if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8)) j.per_part = j.units; /* bytes are shared */
+    if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8))
+        j.per_part = j.units; /* bytes are shared */
     pith_run_parallel(r, run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
@@ -180,10 +188,16 @@ static pith_status prepare_any(pith_prepare *c) {
 static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
 static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
 
-#define LINEAR(symbol, domain_, name_, since_, infer_, run_)                                                  \
-    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = 2,    \
-                                       .max_inputs = 3, .max_outputs = 1, .infer = infer_,                    \
-                                       .prepare = prepare_any, .run = run_ };
+#define LINEAR(symbol, domain_, name_, since_, infer_, run_)                                                           \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = name_,                                                                  \
+                                       .since = since_,                                                                \
+                                       .min_inputs = 2,                                                                \
+                                       .max_inputs = 3,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .infer = infer_,                                                                \
+                                       .prepare = prepare_any,                                                         \
+                                       .run = run_ };
 LINEAR(DequantizeLinear, "", "DequantizeLinear", 10, infer_dequantize, run_dequantize)
 LINEAR(DequantizeLinear_ms, "com.microsoft", "DequantizeLinear", 1, infer_dequantize, run_dequantize)
 LINEAR(QuantizeLinear, "", "QuantizeLinear", 10, infer_quantize, run_quantize)
@@ -210,7 +224,8 @@ static pith_status run_dynamic(pith_run *r) {
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }
-    float scale = high == low ? 1.0f : (high - low) / 255.0f, zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / scale)));
+    float scale = high == low ? 1.0f : (high - low) / 255.0f,
+          zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / scale)));
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
@@ -219,7 +234,12 @@ static pith_status run_dynamic(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_DynamicQuantizeLinear = { .domain = "", .name = "DynamicQuantizeLinear", .since = 11,
-                                                .min_inputs = 1, .max_inputs = 1, .max_outputs = 3,
-                                                .infer = infer_dynamic, .prepare = prepare_dynamic,
+const pith_op pith_op_DynamicQuantizeLinear = { .domain = "",
+                                                .name = "DynamicQuantizeLinear",
+                                                .since = 11,
+                                                .min_inputs = 1,
+                                                .max_inputs = 1,
+                                                .max_outputs = 3,
+                                                .infer = infer_dynamic,
+                                                .prepare = prepare_dynamic,
                                                 .run = run_dynamic };

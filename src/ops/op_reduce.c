@@ -1,9 +1,9 @@
 /* op_reduce.c - ReduceSum and its kin: a function of all elements along some axes.
  *
- * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or columns. Where reduced axes are
- * not neighbours, the tensor is first moved so that they come last. A row per operator says which family of reduce.h and
- * fold.h it is, and what is done with the result. Types without a loop of their own are computed in f32 (f16, bf16) or
- * f64, converted as a whole. */
+ * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or columns. Where reduced
+ * axes are not neighbours, the tensor is first moved so that they come last. A row per operator says which family of
+ * reduce.h and fold.h it is, and what is done with the result. Types without a loop of their own are computed in f32
+ * (f16, bf16) or f64, converted as a whole. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -15,15 +15,15 @@
 
 typedef struct row {
     const char *name, *family;
-    const char *finish; /* a family of map.h applied to the result, or NULL */
+    const char *finish; /* a family of maps.h applied to the result, or NULL */
     pith_elem_fn *elem;
 } row;
 
-#define ELEM(name, op, empty)                                                                                 \
-    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                     \
-        pith_dim r = count ? x[0] : empty;                                                                    \
-        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                \
-        return r;                                                                                             \
+#define ELEM(name, op, empty)                                                                                          \
+    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                              \
+        pith_dim r = count ? x[0] : empty;                                                                             \
+        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                         \
+        return r;                                                                                                      \
     }
 ELEM(elem_sum, PITH_DIM_ADD, 0)
 ELEM(elem_prod, PITH_DIM_MUL, 1)
@@ -31,16 +31,11 @@ ELEM(elem_max, PITH_DIM_MAX, PITH_DIM_UNKNOWN)
 ELEM(elem_min, PITH_DIM_MIN, PITH_DIM_UNKNOWN)
 
 static const row rows[] = {
-    { "ReduceL1", "l1", NULL, NULL },
-    { "ReduceL2", "sumsq", "sqrt", NULL },
-    { "ReduceLogSum", "sum", "log", NULL },
-    { "ReduceLogSumExp", "log_sum_exp", NULL, NULL },
-    { "ReduceMax", "max", NULL, elem_max },
-    { "ReduceMean", "mean", NULL, NULL },
-    { "ReduceMin", "min", NULL, elem_min },
-    { "ReduceProd", "prod", NULL, elem_prod },
-    { "ReduceSum", "sum", NULL, elem_sum },
-    { "ReduceSumSquare", "sumsq", NULL, NULL },
+    { "ReduceL1", "l1", NULL, NULL },       { "ReduceL2", "sumsq", "sqrt", NULL },
+    { "ReduceLogSum", "sum", "log", NULL }, { "ReduceLogSumExp", "log_sum_exp", NULL, NULL },
+    { "ReduceMax", "max", NULL, elem_max }, { "ReduceMean", "mean", NULL, NULL },
+    { "ReduceMin", "min", NULL, elem_min }, { "ReduceProd", "prod", NULL, elem_prod },
+    { "ReduceSum", "sum", NULL, elem_sum }, { "ReduceSumSquare", "sumsq", NULL, NULL },
 };
 
 typedef struct state {
@@ -87,9 +82,12 @@ static pith_status infer(pith_infer *c) {
     PITH_TRY(mark_axes(reduced, &known, c->node, &axes, x->rank, c->err));
     int rank = 0;
     for (int i = 0; i < x->rank; i++) {
-        if (!known) dims[rank++] = PITH_DIM_UNKNOWN;
-        else if (!reduced[i]) dims[rank++] = x->dims[i];
-        else if (keep) dims[rank++] = 1;
+        if (!known)
+            dims[rank++] = PITH_DIM_UNKNOWN;
+        else if (!reduced[i])
+            dims[rank++] = x->dims[i];
+        else if (keep)
+            dims[rank++] = 1;
     }
     pith_infer_set(c, 0, x->dtype, known || keep ? rank : -1, dims);
     const row *found = find_row(c->node);
@@ -124,7 +122,8 @@ static pith_status prepare(pith_prepare *c) {
     if (!s->fold_rows || !s->fold_columns) return pith_fail_dtype(c->err, dtype);
     if (found->finish) {
         s->finishes = true;
-        PITH_TRY(pith_map_find(&s->finish, found->finish, pith_dtype_is_float(dtype) ? s->compute : PITH_F64, c->isa, c->err));
+        PITH_TRY(pith_map_find(&s->finish, found->finish, pith_dtype_is_float(dtype) ? s->compute : PITH_F64, c->isa,
+                               c->err));
         s->finish.result = s->finish.compute;
     }
     c->state = s;
@@ -153,8 +152,10 @@ static void find_form(form *f, const bool *reduced, const int64_t *dims, int ran
         if (reduced[i]) {
             f->reduced *= dims[i];
             seen |= dims[i] != 1;
-        } else if (seen && !f->moves) f->inner *= dims[i];
-        else f->outer *= dims[i];
+        } else if (seen && !f->moves)
+            f->inner *= dims[i];
+        else
+            f->outer *= dims[i];
     }
     for (int i = 0; i < rank; i++) {
         if (!reduced[i]) f->order[at++] = i;
@@ -195,13 +196,16 @@ static void run_part(void *context, size_t part, int worker) {
     char *y = j->y + (size_t)(first * f->inner) * j->size;
     bool f32 = j->s->compute == PITH_F32; /* then the loops are those of reduce.h, which say so in their types */
     if (f->inner == 1) {
-        if (f32) ((pith_reduce_rows_fn *)j->s->fold_rows)((const float *)x, (float *)y, n, f->reduced);
-        else ((pith_fold_rows_fn *)j->s->fold_rows)(x, y, n, f->reduced);
+        if (f32)
+            ((pith_reduce_rows_fn *)j->s->fold_rows)((const float *)x, (float *)y, n, f->reduced);
+        else
+            ((pith_fold_rows_fn *)j->s->fold_rows)(x, y, n, f->reduced);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
         if (f32) {
-            ((pith_reduce_columns_fn *)j->s->fold_columns)((const float *)x, (float *)y, f->reduced, f->inner, f->inner);
+            ((pith_reduce_columns_fn *)j->s->fold_columns)((const float *)x, (float *)y, f->reduced, f->inner,
+                                                           f->inner);
         } else {
             ((pith_fold_columns_fn *)j->s->fold_columns)(x, y, f->reduced, f->inner, f->inner);
         }
@@ -255,10 +259,18 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define REDUCE(symbol, since_)                                                                                \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = 1,       \
-                                       .max_inputs = 2, .max_outputs = 1, .upgrade = upgrade, .infer = infer, \
-                                       .prepare = prepare, .scratch = scratch, .run = run };
+#define REDUCE(symbol, since_)                                                                                         \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = since_,                                                                \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = 2,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .upgrade = upgrade,                                                             \
+                                       .infer = infer,                                                                 \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
 REDUCE(ReduceL1, 18)
 REDUCE(ReduceL2, 18)
 REDUCE(ReduceLogSum, 18)

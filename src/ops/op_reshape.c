@@ -10,9 +10,7 @@ static pith_status infer_reshape(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_numbers shape;
     PITH_TRY(pith_infer_numbers(c, 1, &shape));
-    if (shape.count > PITH_MAX_RANK) {
-        return pith_op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
-    }
+    if (shape.count > PITH_MAX_RANK) { return pith_op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK); }
     bool allow_zero = pith_node_int(c->node, "allowzero", 0) != 0;
     int rest = -1;
     pith_dim product = 1;
@@ -20,7 +18,8 @@ static pith_status infer_reshape(pith_infer *c) {
     for (int i = 0; i < shape.count; i++) {
         pith_dim d = shape.items[i];
         if (d == 0 && !allow_zero) {
-            if (x->rank >= 0 && i >= x->rank) return pith_op_fail(c, "shape[%d] is 0, but the input has rank %d", i, x->rank);
+            if (x->rank >= 0 && i >= x->rank)
+                return pith_op_fail(c, "shape[%d] is 0, but the input has rank %d", i, x->rank);
             d = x->rank >= 0 ? x->dims[i] : PITH_DIM_UNKNOWN;
         }
         if (d == -1) {
@@ -49,8 +48,14 @@ static pith_status infer_reshape(pith_infer *c) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Reshape = { .domain = "", .name = "Reshape", .since = 5, .min_inputs = 2, .max_inputs = 2,
-                                  .max_outputs = 1, .flags = PITH_OP_VIEW, .upgrade = upgrade_reshape,
+const pith_op pith_op_Reshape = { .domain = "",
+                                  .name = "Reshape",
+                                  .since = 5,
+                                  .min_inputs = 2,
+                                  .max_inputs = 2,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_VIEW,
+                                  .upgrade = upgrade_reshape,
                                   .infer = infer_reshape };
 
 static pith_status infer_flatten(pith_infer *c) {
@@ -59,7 +64,8 @@ static pith_status infer_flatten(pith_infer *c) {
     if (x->rank >= 0) {
         int64_t axis = pith_node_int(c->node, "axis", 1);
         if (axis < 0) axis += x->rank;
-        if (axis < 0 || axis > x->rank) return pith_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, x->rank);
+        if (axis < 0 || axis > x->rank)
+            return pith_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, x->rank);
         dims[0] = pith_dim_product(c->dims, x->dims, (int)axis);
         dims[1] = pith_dim_product(c->dims, x->dims + axis, x->rank - (int)axis);
     }
@@ -68,8 +74,14 @@ static pith_status infer_flatten(pith_infer *c) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Flatten = { .domain = "", .name = "Flatten", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                  .max_outputs = 1, .flags = PITH_OP_VIEW, .infer = infer_flatten };
+const pith_op pith_op_Flatten = { .domain = "",
+                                  .name = "Flatten",
+                                  .since = 1,
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_VIEW,
+                                  .infer = infer_flatten };
 
 static pith_status upgrade_axes(pith_node *node, pith_error *err) {
     return pith_upgrade_ints(node, "axes", 1) ? pith_fail_memory(err, 0) : PITH_OK;
@@ -105,8 +117,14 @@ static pith_status infer_squeeze(pith_infer *c) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Squeeze = { .domain = "", .name = "Squeeze", .since = 13, .min_inputs = 1, .max_inputs = 2,
-                                  .max_outputs = 1, .flags = PITH_OP_VIEW, .upgrade = upgrade_axes,
+const pith_op pith_op_Squeeze = { .domain = "",
+                                  .name = "Squeeze",
+                                  .since = 13,
+                                  .min_inputs = 1,
+                                  .max_inputs = 2,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_VIEW,
+                                  .upgrade = upgrade_axes,
                                   .infer = infer_squeeze };
 
 static pith_status infer_unsqueeze(pith_infer *c) {
@@ -133,9 +151,21 @@ static pith_status infer_unsqueeze(pith_infer *c) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Unsqueeze = { .domain = "", .name = "Unsqueeze", .since = 13, .min_inputs = 2, .max_inputs = 2,
-                                    .max_outputs = 1, .flags = PITH_OP_VIEW, .upgrade = upgrade_axes,
+const pith_op pith_op_Unsqueeze = { .domain = "",
+                                    .name = "Unsqueeze",
+                                    .since = 13,
+                                    .min_inputs = 2,
+                                    .max_inputs = 2,
+                                    .max_outputs = 1,
+                                    .flags = PITH_OP_VIEW,
+                                    .upgrade = upgrade_axes,
                                     .infer = infer_unsqueeze };
 
-const pith_op pith_op_Identity = { .domain = "", .name = "Identity", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                   .max_outputs = 1, .flags = PITH_OP_VIEW, .infer = pith_infer_same };
+const pith_op pith_op_Identity = { .domain = "",
+                                   .name = "Identity",
+                                   .since = 1,
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .max_outputs = 1,
+                                   .flags = PITH_OP_VIEW,
+                                   .infer = pith_infer_same };

@@ -1,5 +1,5 @@
 /* op_scan_axis.c - CumSum and CumProd along an axis; ArgMax and ArgMin. */
-#include "kernels/scan.h"
+#include "kernels/axis_scan.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 
@@ -59,12 +59,26 @@ static pith_status run_cumulate(pith_run *r) {
 
 static pith_status run_cumulate_any(pith_run *r) { return pith_widen_run(r, 2, run_cumulate); }
 
-const pith_op pith_op_CumSum = { .domain = "", .name = "CumSum", .since = 11, .min_inputs = 2, .max_inputs = 2,
-                                 .max_outputs = 1, .infer = infer_cumulate, .prepare = prepare_cumsum,
-                                 .scratch = widened, .run = run_cumulate_any };
-const pith_op pith_op_CumProd = { .domain = "", .name = "CumProd", .since = 26, .min_inputs = 2, .max_inputs = 2,
-                                  .max_outputs = 1, .infer = infer_cumulate, .prepare = prepare_cumprod,
-                                  .scratch = widened, .run = run_cumulate_any };
+const pith_op pith_op_CumSum = { .domain = "",
+                                 .name = "CumSum",
+                                 .since = 11,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .max_outputs = 1,
+                                 .infer = infer_cumulate,
+                                 .prepare = prepare_cumsum,
+                                 .scratch = widened,
+                                 .run = run_cumulate_any };
+const pith_op pith_op_CumProd = { .domain = "",
+                                  .name = "CumProd",
+                                  .since = 26,
+                                  .min_inputs = 2,
+                                  .max_inputs = 2,
+                                  .max_outputs = 1,
+                                  .infer = infer_cumulate,
+                                  .prepare = prepare_cumprod,
+                                  .scratch = widened,
+                                  .run = run_cumulate_any };
 
 static pith_status infer_arg(pith_infer *c) {
     const pith_type *x = c->in[0];
@@ -78,8 +92,10 @@ static pith_status infer_arg(pith_infer *c) {
     PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), x->rank, &axis, c->err));
     if (pith_dim_known(x->dims[axis]) && x->dims[axis] == 0) return pith_op_fail(c, "axis %d has no element", axis);
     for (int i = 0; i < x->rank; i++) {
-        if (i != axis) dims[rank++] = x->dims[i];
-        else if (keep) dims[rank++] = 1;
+        if (i != axis)
+            dims[rank++] = x->dims[i];
+        else if (keep)
+            dims[rank++] = 1;
     }
     pith_infer_set(c, 0, PITH_I64, rank, dims);
     return PITH_OK;
@@ -108,9 +124,23 @@ static pith_status run_arg(pith_run *r) {
 
 static pith_status run_arg_any(pith_run *r) { return pith_widen_run(r, 0, run_arg); }
 
-const pith_op pith_op_ArgMax = { .domain = "", .name = "ArgMax", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                 .max_outputs = 1, .infer = infer_arg, .prepare = prepare_arg_max, .scratch = widened,
+const pith_op pith_op_ArgMax = { .domain = "",
+                                 .name = "ArgMax",
+                                 .since = 1,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .max_outputs = 1,
+                                 .infer = infer_arg,
+                                 .prepare = prepare_arg_max,
+                                 .scratch = widened,
                                  .run = run_arg_any };
-const pith_op pith_op_ArgMin = { .domain = "", .name = "ArgMin", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                 .max_outputs = 1, .infer = infer_arg, .prepare = prepare_arg_min, .scratch = widened,
+const pith_op pith_op_ArgMin = { .domain = "",
+                                 .name = "ArgMin",
+                                 .since = 1,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .max_outputs = 1,
+                                 .infer = infer_arg,
+                                 .prepare = prepare_arg_min,
+                                 .scratch = widened,
                                  .run = run_arg_any };

@@ -1,8 +1,9 @@
-/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor with some elements replaced, or
- * added to, multiplied with, or bounded by others. Updates go in ascending order, so the last one of equals wins. */
+/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor with some elements
+ * replaced, or added to, multiplied with, or bounded by others. Updates go in ascending order, so the last one of
+ * equals wins. */
 #include <string.h>
 
-#include "kernels/map.h"
+#include "kernels/maps.h"
 #include "kernels/move.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
@@ -22,15 +23,21 @@ static pith_status infer_same_shape(pith_infer *c) {
         return pith_op_fail(c, "indices have dtype %s, expected int64 or int32", pith_dtype_name(indices->dtype));
     }
     if (c->in[0]->dtype && c->in[2]->dtype && c->in[0]->dtype != c->in[2]->dtype) {
-        return pith_op_fail(c, "data have dtype %s, updates %s", pith_dtype_name(c->in[0]->dtype), pith_dtype_name(c->in[2]->dtype));
+        return pith_op_fail(c, "data have dtype %s, updates %s", pith_dtype_name(c->in[0]->dtype),
+                            pith_dtype_name(c->in[2]->dtype));
     }
     pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
 static pith_status prepare(pith_prepare *c) {
-    static const struct { const char *reduction, *family; } names[] = {
-        { "add", "add" }, { "mul", "mul" }, { "max", "max" }, { "min", "min" },
+    static const struct {
+        const char *reduction, *family;
+    } names[] = {
+        { "add", "add" },
+        { "mul", "mul" },
+        { "max", "max" },
+        { "min", "min" },
     };
     PITH_TRY(pith_prepare_movable(c));
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
@@ -59,8 +66,10 @@ static void put(const pith_run *r, int64_t at, int64_t from, int64_t n) {
     size_t size = pith_element_size(r->out[0]->dtype);
     char *y = (char *)r->out[0]->data + (size_t)at * size;
     const char *u = (const char *)r->in[2]->data + (size_t)from * size;
-    if (s->reduce.fn) ((pith_map2_fn *)s->reduce.fn)(y, y, u, n, 1, 1);
-    else memcpy(y, u, (size_t)n * size);
+    if (s->reduce.fn)
+        ((pith_map2_fn *)s->reduce.fn)(y, y, u, n, 1, 1);
+    else
+        memcpy(y, u, (size_t)n * size);
 }
 
 static void copy_data(const pith_run *r) {
@@ -75,12 +84,14 @@ static pith_status infer_elements(pith_infer *c) {
     PITH_TRY(infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
     if (x->rank != indices->rank || x->rank != updates->rank || x->rank == 0) {
-        return pith_op_fail(c, "data, indices and updates have ranks %d, %d and %d", x->rank, indices->rank, updates->rank);
+        return pith_op_fail(c, "data, indices and updates have ranks %d, %d and %d", x->rank, indices->rank,
+                            updates->rank);
     }
     PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), x->rank, &axis, c->err));
     for (int i = 0; i < x->rank; i++) {
         pith_dim d = indices->dims[i], of = x->dims[i], u = updates->dims[i];
-        if ((pith_dim_known(d) && pith_dim_known(u) && d != u) || (i != axis && pith_dim_known(d) && pith_dim_known(of) && d > of)) {
+        if ((pith_dim_known(d) && pith_dim_known(u) && d != u) ||
+            (i != axis && pith_dim_known(d) && pith_dim_known(of) && d > of)) {
             return pith_op_fail(c, "indices do not fit at axis %d", i);
         }
     }
@@ -97,7 +108,8 @@ static pith_status run_elements_plain(pith_run *r) {
     for (int64_t i = 0; i < total; i++) {
         int64_t at = index_at(indices, i), n = x->dims[axis], to = 0;
         if (at < -n || at >= n) {
-            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at, (long long)n);
+            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
+                             (long long)n);
         }
         for (int k = 0; k < x->rank; k++) to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
         put(r, to, i, 1);
@@ -111,10 +123,17 @@ static pith_status run_elements(pith_run *r) {
     return s->reduce.fn ? pith_widen_run(r, 0, run_elements_plain) : run_elements_plain(r);
 }
 
-#define ELEMENTS(symbol, since_)                                                                              \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = since_, .min_inputs = 3,       \
-                                       .max_inputs = 3, .max_outputs = 1, .flags = PITH_OP_IN_PLACE,          \
-                                       .infer = infer_elements, .prepare = prepare, .scratch = scratch,       \
+#define ELEMENTS(symbol, since_)                                                                                       \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = since_,                                                                \
+                                       .min_inputs = 3,                                                                \
+                                       .max_inputs = 3,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .flags = PITH_OP_IN_PLACE,                                                      \
+                                       .infer = infer_elements,                                                        \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
                                        .run = run_elements };
 ELEMENTS(Scatter, 9)
 ELEMENTS(ScatterElements, 11)
@@ -129,12 +148,14 @@ static pith_status infer_nd(pith_infer *c) {
     pith_dim length = indices->dims[indices->rank - 1];
     if (!pith_dim_known(length)) return PITH_OK;
     if (length < 0 || length > x->rank || updates->rank != indices->rank - 1 + x->rank - (int)length) {
-        return pith_op_fail(c, "an index has %lld numbers, data have rank %d and updates %d", (long long)length, x->rank, updates->rank);
+        return pith_op_fail(c, "an index has %lld numbers, data have rank %d and updates %d", (long long)length,
+                            x->rank, updates->rank);
     }
     for (int i = 0; i < updates->rank; i++) {
         pith_dim want = i < indices->rank - 1 ? indices->dims[i] : x->dims[i - (indices->rank - 1) + (int)length];
         if (pith_dim_known(want) && pith_dim_known(updates->dims[i]) && want != updates->dims[i]) {
-            return pith_op_fail(c, "updates have size %lld at axis %d, expected %lld", (long long)updates->dims[i], i, (long long)want);
+            return pith_op_fail(c, "updates have size %lld at axis %d, expected %lld", (long long)updates->dims[i], i,
+                                (long long)want);
         }
     }
     return PITH_OK;
@@ -152,7 +173,8 @@ static pith_status run_nd_plain(pith_run *r) {
         for (int64_t k = 0; k < length; k++) {
             int64_t at = index_at(indices, i * length + k), of = x->dims[k];
             if (at < -of || at >= of) {
-                return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at, (long long)of);
+                return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
+                                 (long long)of);
             }
             to += (at < 0 ? at + of : at) * strides[k];
         }
@@ -166,9 +188,17 @@ static pith_status run_nd(pith_run *r) {
     return s->reduce.fn ? pith_widen_run(r, 0, run_nd_plain) : run_nd_plain(r);
 }
 
-const pith_op pith_op_ScatterND = { .domain = "", .name = "ScatterND", .since = 11, .min_inputs = 3, .max_inputs = 3,
-                                    .max_outputs = 1, .flags = PITH_OP_IN_PLACE, .infer = infer_nd, .prepare = prepare,
-                                    .scratch = scratch, .run = run_nd };
+const pith_op pith_op_ScatterND = { .domain = "",
+                                    .name = "ScatterND",
+                                    .since = 11,
+                                    .min_inputs = 3,
+                                    .max_inputs = 3,
+                                    .max_outputs = 1,
+                                    .flags = PITH_OP_IN_PLACE,
+                                    .infer = infer_nd,
+                                    .prepare = prepare,
+                                    .scratch = scratch,
+                                    .run = run_nd };
 
 /* ---- TensorScatter: new rows of a cache, from a place per batch on ---- */
 
@@ -177,17 +207,21 @@ static pith_status infer_cache(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, 1));
     if (x->rank >= 0 && u->rank >= 0) {
         int axis;
-        if (x->rank != u->rank || x->rank < 2) return pith_op_fail(c, "cache and update have ranks %d and %d", x->rank, u->rank);
+        if (x->rank != u->rank || x->rank < 2)
+            return pith_op_fail(c, "cache and update have ranks %d and %d", x->rank, u->rank);
         PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -2), x->rank, &axis, c->err));
         if (axis == 0) return pith_op_fail(c, "axis is the batch");
         for (int i = 0; i < x->rank; i++) {
             if (!pith_dim_known(x->dims[i]) || !pith_dim_known(u->dims[i])) continue;
-            if (i == axis ? u->dims[i] > x->dims[i] : u->dims[i] != x->dims[i]) return pith_op_fail(c, "update does not fit at axis %d", i);
+            if (i == axis ? u->dims[i] > x->dims[i] : u->dims[i] != x->dims[i])
+                return pith_op_fail(c, "update does not fit at axis %d", i);
         }
-        if (pith_has_input(c, 2) && c->in[2]->rank == 1 && pith_dim_known(c->in[2]->dims[0]) && pith_dim_known(x->dims[0]) &&
-            c->in[2]->dims[0] != x->dims[0]) return pith_op_fail(c, "write_indices is not [batch]");
+        if (pith_has_input(c, 2) && c->in[2]->rank == 1 && pith_dim_known(c->in[2]->dims[0]) &&
+            pith_dim_known(x->dims[0]) && c->in[2]->dims[0] != x->dims[0])
+            return pith_op_fail(c, "write_indices is not [batch]");
     }
-    if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[2]->dtype != PITH_I64) return pith_op_fail(c, "write_indices is not int64");
+    if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[2]->dtype != PITH_I64)
+        return pith_op_fail(c, "write_indices is not int64");
     pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
@@ -209,14 +243,23 @@ static pith_status run_cache(pith_run *r) {
             int64_t at = begin < 0 || begin > n ? -1 : begin + i;
             if (circular && at >= n) at %= n;
             if (at < 0 || at >= n) {
-                return pith_fail(r->err, PITH_ERR_RUN, "row %lld is out of range for size %lld", (long long)(begin + i), (long long)n);
+                return pith_fail(r->err, PITH_ERR_RUN, "row %lld is out of range for size %lld", (long long)(begin + i),
+                                 (long long)n);
             }
-            memcpy((char *)r->out[0]->data + (size_t)(o * n + at) * bytes, (const char *)u->data + (size_t)(o * m + i) * bytes, bytes);
+            memcpy((char *)r->out[0]->data + (size_t)(o * n + at) * bytes,
+                   (const char *)u->data + (size_t)(o * m + i) * bytes, bytes);
         }
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_TensorScatter = { .domain = "", .name = "TensorScatter", .since = 24, .min_inputs = 2, .max_inputs = 3,
-                                        .max_outputs = 1, .flags = PITH_OP_IN_PLACE, .infer = infer_cache,
-                                        .prepare = pith_prepare_movable, .run = run_cache };
+const pith_op pith_op_TensorScatter = { .domain = "",
+                                        .name = "TensorScatter",
+                                        .since = 24,
+                                        .min_inputs = 2,
+                                        .max_inputs = 3,
+                                        .max_outputs = 1,
+                                        .flags = PITH_OP_IN_PLACE,
+                                        .infer = infer_cache,
+                                        .prepare = pith_prepare_movable,
+                                        .run = run_cache };

@@ -1,4 +1,5 @@
-/* op_select.c - NonZero and Compress: what a condition picks; the sizes are known only then. OneHot and ReverseSequence. */
+/* op_select.c - NonZero and Compress: what a condition picks; the sizes are known only then. OneHot and
+ * ReverseSequence. */
 #include <string.h>
 
 #include "kernels/convert.h"
@@ -40,9 +41,16 @@ static pith_status run_nonzero(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_NonZero = { .domain = "", .name = "NonZero", .since = 9, .min_inputs = 1, .max_inputs = 1,
-                                  .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_nonzero,
-                                  .prepare = prepare_nonzero, .run = run_nonzero };
+const pith_op pith_op_NonZero = { .domain = "",
+                                  .name = "NonZero",
+                                  .since = 9,
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .flags = PITH_OP_LATE,
+                                  .infer = infer_nonzero,
+                                  .prepare = prepare_nonzero,
+                                  .run = run_nonzero };
 
 /* ---- Compress ---- */
 
@@ -50,7 +58,8 @@ static pith_status infer_compress(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_dim dims[PITH_MAX_RANK] = { PITH_DIM_UNKNOWN };
     int axis = 0;
-    if (c->in[1]->dtype && c->in[1]->dtype != PITH_BOOL) return pith_op_fail(c, "condition has dtype %s", pith_dtype_name(c->in[1]->dtype));
+    if (c->in[1]->dtype && c->in[1]->dtype != PITH_BOOL)
+        return pith_op_fail(c, "condition has dtype %s", pith_dtype_name(c->in[1]->dtype));
     if (!pith_node_attr(c->node, "axis")) {
         pith_infer_set(c, 0, x->dtype, 1, dims);
         return PITH_OK;
@@ -90,9 +99,16 @@ static pith_status run_compress(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Compress = { .domain = "", .name = "Compress", .since = 9, .min_inputs = 2, .max_inputs = 2,
-                                   .max_outputs = 1, .flags = PITH_OP_LATE, .infer = infer_compress,
-                                   .prepare = pith_prepare_movable, .run = run_compress };
+const pith_op pith_op_Compress = { .domain = "",
+                                   .name = "Compress",
+                                   .since = 9,
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .flags = PITH_OP_LATE,
+                                   .infer = infer_compress,
+                                   .prepare = pith_prepare_movable,
+                                   .run = run_compress };
 
 /* ---- OneHot ---- */
 
@@ -134,13 +150,21 @@ static pith_status run_onehot(pith_run *r) {
         int64_t at;
         pith_convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
         if (at < 0) at += n;
-        if (at >= 0 && at < n) memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on, size);
+        if (at >= 0 && at < n)
+            memcpy((char *)y->data + (size_t)((i / inner * n + at) * inner + i % inner) * size, on, size);
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_OneHot = { .domain = "", .name = "OneHot", .since = 9, .min_inputs = 3, .max_inputs = 3,
-                                 .max_outputs = 1, .infer = infer_onehot, .prepare = prepare_onehot, .run = run_onehot };
+const pith_op pith_op_OneHot = { .domain = "",
+                                 .name = "OneHot",
+                                 .since = 9,
+                                 .min_inputs = 3,
+                                 .max_inputs = 3,
+                                 .max_outputs = 1,
+                                 .infer = infer_onehot,
+                                 .prepare = prepare_onehot,
+                                 .run = run_onehot };
 
 /* ---- ReverseSequence: the first lengths[b] elements of each batch along the time axis, backwards ---- */
 
@@ -150,7 +174,8 @@ static pith_status infer_reverse(pith_infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank < 2) return pith_op_fail(c, "input has rank %d", c->in[0]->rank);
     if (c->in[1]->dtype && c->in[1]->dtype != PITH_I64) return pith_op_fail(c, "sequence_lens is not int64");
     int64_t lengths = pith_type_count(c->in[1]);
-    if (c->in[0]->rank > 1 && lengths >= 0 && pith_dim_known(c->in[0]->dims[batch]) && lengths != c->in[0]->dims[batch]) {
+    if (c->in[0]->rank > 1 && lengths >= 0 && pith_dim_known(c->in[0]->dims[batch]) &&
+        lengths != c->in[0]->dims[batch]) {
         return pith_op_fail(c, "%lld lengths for %lld sequences", (long long)lengths, (long long)c->in[0]->dims[batch]);
     }
     pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
@@ -166,19 +191,27 @@ static pith_status run_reverse(pith_run *r) {
     for (int64_t b = 0; b < rows && bytes; b++) {
         int64_t length = ((const int64_t *)r->in[1]->data)[b];
         if (length < 0 || length > n) {
-            return pith_fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld", (long long)length, (long long)n);
+            return pith_fail(r->err, PITH_ERR_RUN, "length %lld is out of range for %lld", (long long)length,
+                             (long long)n);
         }
         for (int64_t t = 0; t < n; t++) {
             for (int k = 0; k < 2; k++) {
                 int64_t step = k && t < length ? length - 1 - t : t;
                 at[k] = batch ? step * rows + b : b * n + step;
             }
-            memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes, (const char *)x->data + (size_t)at[1] * bytes, bytes);
+            memcpy((char *)r->out[0]->data + (size_t)at[0] * bytes, (const char *)x->data + (size_t)at[1] * bytes,
+                   bytes);
         }
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_ReverseSequence = { .domain = "", .name = "ReverseSequence", .since = 10, .min_inputs = 2,
-                                          .max_inputs = 2, .max_outputs = 1, .infer = infer_reverse,
-                                          .prepare = pith_prepare_movable, .run = run_reverse };
+const pith_op pith_op_ReverseSequence = { .domain = "",
+                                          .name = "ReverseSequence",
+                                          .since = 10,
+                                          .min_inputs = 2,
+                                          .max_inputs = 2,
+                                          .max_outputs = 1,
+                                          .infer = infer_reverse,
+                                          .prepare = pith_prepare_movable,
+                                          .run = run_reverse };

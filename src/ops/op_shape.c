@@ -35,8 +35,14 @@ static pith_status run_shape(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Shape = { .domain = "", .name = "Shape", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                .max_outputs = 1, .flags = PITH_OP_SHAPE_ONLY, .infer = infer_shape,
+const pith_op pith_op_Shape = { .domain = "",
+                                .name = "Shape",
+                                .since = 1,
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .max_outputs = 1,
+                                .flags = PITH_OP_SHAPE_ONLY,
+                                .infer = infer_shape,
                                 .run = run_shape };
 
 static pith_status infer_size(pith_infer *c) {
@@ -55,5 +61,12 @@ static pith_status run_size(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Size = { .domain = "", .name = "Size", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                               .max_outputs = 1, .flags = PITH_OP_SHAPE_ONLY, .infer = infer_size, .run = run_size };
+const pith_op pith_op_Size = { .domain = "",
+                               .name = "Size",
+                               .since = 1,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .max_outputs = 1,
+                               .flags = PITH_OP_SHAPE_ONLY,
+                               .infer = infer_size,
+                               .run = run_size };

@@ -4,7 +4,8 @@
 #include "ops/infer.h"
 
 static pith_status upgrade(pith_node *node, pith_error *err) {
-    if (pith_upgrade_ints(node, "starts", 1) || pith_upgrade_ints(node, "ends", 2) || pith_upgrade_ints(node, "axes", 3)) {
+    if (pith_upgrade_ints(node, "starts", 1) || pith_upgrade_ints(node, "ends", 2) ||
+        pith_upgrade_ints(node, "axes", 3)) {
         return pith_fail_memory(err, 0);
     }
     return PITH_OK;
@@ -27,25 +28,29 @@ static void clamp(int64_t n, int64_t start, int64_t end, int64_t step, pith_dim 
     *size = distance <= 0 ? 0 : (int64_t)(((uint64_t)distance - 1) / stride + 1);
 }
 
-/* The size of a box along a symbolic axis: an `end` past every size means the axis' end; a symbolic end within an axis of
- * fixed length (a table of positions) is taken at its word, binding checks it. */
+/* The size of a box along a symbolic axis: an `end` past every size means the axis' end; a symbolic end within an axis
+ * of fixed length (a table of positions) is taken at its word, binding checks it. */
 static pith_dim symbolic_size(pith_dims *dims, pith_dim n, pith_dim start, pith_dim end, pith_dim step) {
     if (!pith_dim_known(step) || start == PITH_DIM_UNKNOWN || end == PITH_DIM_UNKNOWN) return PITH_DIM_UNKNOWN;
     if (step == -1 && pith_dim_known(start) && start == -1 && pith_dim_known(end) && end < -INT32_MAX) return n;
-    bool far = (pith_dim_known(end) && end <= -INT32_MAX) || (pith_dim_known(start) && (start <= -INT32_MAX || start >= INT32_MAX));
+    bool far = (pith_dim_known(end) && end <= -INT32_MAX) ||
+               (pith_dim_known(start) && (start <= -INT32_MAX || start >= INT32_MAX));
     if (step <= 0 || far) return PITH_DIM_UNKNOWN;
     bool whole = pith_dim_known(end) && end >= INT32_MAX;
     if (pith_dim_known(start) && start < 0) start = pith_dim_apply(dims, PITH_DIM_ADD, n, start);
-    if (whole) end = n;
-    else if (pith_dim_known(end) && end < 0) end = pith_dim_apply(dims, PITH_DIM_ADD, n, end);
-    else if (pith_dim_known(end)) end = pith_dim_apply(dims, PITH_DIM_MIN, n, end);
+    if (whole)
+        end = n;
+    else if (pith_dim_known(end) && end < 0)
+        end = pith_dim_apply(dims, PITH_DIM_ADD, n, end);
+    else if (pith_dim_known(end))
+        end = pith_dim_apply(dims, PITH_DIM_MIN, n, end);
     pith_dim size = pith_dim_apply(dims, PITH_DIM_SUB, end, start);
     if (pith_dim_known(size) && size < 0) size = 0;
     return step == 1 ? size : pith_dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
-static pith_status resolve(box *b, pith_dims *symbols, int rank, const pith_dim *dims, pith_numbers list[4], bool has_axes,
-                           bool has_steps, pith_error *err) {
+static pith_status resolve(box *b, pith_dims *symbols, int rank, const pith_dim *dims, pith_numbers list[4],
+                           bool has_axes, bool has_steps, pith_error *err) {
     for (int i = 0; i < rank; i++) {
         b->start[i] = 0;
         b->size[i] = dims[i];
@@ -120,6 +125,13 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Slice = { .domain = "", .name = "Slice", .since = 10, .min_inputs = 3, .max_inputs = 5,
-                                .max_outputs = 1, .upgrade = upgrade, .infer = infer,
-                                .prepare = pith_prepare_movable, .run = run };
+const pith_op pith_op_Slice = { .domain = "",
+                                .name = "Slice",
+                                .since = 10,
+                                .min_inputs = 3,
+                                .max_inputs = 5,
+                                .max_outputs = 1,
+                                .upgrade = upgrade,
+                                .infer = infer,
+                                .prepare = pith_prepare_movable,
+                                .run = run };

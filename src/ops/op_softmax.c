@@ -31,7 +31,8 @@ static pith_status infer(pith_infer *c) {
 
 static pith_status prepare(pith_prepare *c) {
     const char *family = pith_str_is(c->node->op_type, "Softmax")      ? "softmax"
-                         : pith_str_is(c->node->op_type, "LogSoftmax") ? "log_softmax" : "hardmax";
+                         : pith_str_is(c->node->op_type, "LogSoftmax") ? "log_softmax"
+                                                                       : "hardmax";
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->compute = pith_compute_dtype(c->in[0]->dtype);
@@ -76,9 +77,11 @@ static void run_part(void *context, size_t part, int worker) {
     int64_t first = (int64_t)part * j->per_part, rows = j->rows - first < j->per_part ? j->rows - first : j->per_part;
     size_t at = (size_t)(first * j->n) * pith_element_size(j->s->compute);
     if (j->s->compute == PITH_F32) {
-        ((pith_row_f32_fn *)j->s->fn)((const float *)(const void *)(j->x + at), (float *)(void *)(j->y + at), rows, j->n);
+        ((pith_row_f32_fn *)j->s->fn)((const float *)(const void *)(j->x + at), (float *)(void *)(j->y + at), rows,
+                                      j->n);
     } else {
-        ((pith_row_f64_fn *)j->s->fn)((const double *)(const void *)(j->x + at), (double *)(void *)(j->y + at), rows, j->n);
+        ((pith_row_f64_fn *)j->s->fn)((const double *)(const void *)(j->x + at), (double *)(void *)(j->y + at), rows,
+                                      j->n);
     }
 }
 
@@ -105,11 +108,19 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define SOFTMAX(symbol)                                                                                       \
-    const pith_op pith_op_##symbol = { .domain = "", .name = #symbol, .since = 13, .min_inputs = 1,           \
-                                       .max_inputs = 1, .max_outputs = 1,                                     \
-                                       .flags = PITH_OP_LAST_AXIS | PITH_OP_IN_PLACE, .upgrade = upgrade,     \
-                                       .infer = infer, .prepare = prepare, .scratch = scratch, .run = run };
+#define SOFTMAX(symbol)                                                                                                \
+    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
+                                       .name = #symbol,                                                                \
+                                       .since = 13,                                                                    \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = 1,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .flags = PITH_OP_LAST_AXIS | PITH_OP_IN_PLACE,                                  \
+                                       .upgrade = upgrade,                                                             \
+                                       .infer = infer,                                                                 \
+                                       .prepare = prepare,                                                             \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
 SOFTMAX(Hardmax)
 SOFTMAX(LogSoftmax)
 SOFTMAX(Softmax)

@@ -1,7 +1,7 @@
 /* op_topk.c - TopK along an axis, and Unique: both come from one sort of indices. */
 #include <string.h>
 
-#include "kernels/map.h"
+#include "kernels/maps.h"
 #include "kernels/move.h"
 #include "kernels/order.h"
 #include "ops/elementwise.h"
@@ -23,7 +23,8 @@ static pith_status infer_topk(pith_infer *c) {
     if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
     for (int i = 0; i < x->rank; i++) dims[i] = i == axis ? k : x->dims[i];
     if (pith_dim_known(k) && (k < 0 || (x->rank > 0 && pith_dim_known(x->dims[axis]) && k > x->dims[axis]))) {
-        return pith_op_fail(c, "k is %lld for %lld elements", (long long)k, (long long)(x->rank > 0 ? x->dims[axis] : 0));
+        return pith_op_fail(c, "k is %lld for %lld elements", (long long)k,
+                            (long long)(x->rank > 0 ? x->dims[axis] : 0));
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     pith_infer_set(c, 1, PITH_I64, x->rank, dims);
@@ -70,7 +71,8 @@ static pith_status run_topk_plain(pith_run *r) {
             s->sort(indices, indices + n, row, n, inner, largest);
             for (int64_t e = 0; e < k; e++) {
                 int64_t to = (o * k + e) * inner + i;
-                if (values) memcpy((char *)values->data + (size_t)to * size, row + (size_t)(indices[e] * inner) * size, size);
+                if (values)
+                    memcpy((char *)values->data + (size_t)to * size, row + (size_t)(indices[e] * inner) * size, size);
                 if (places) ((int64_t *)places->data)[to] = indices[e];
             }
         }
@@ -80,9 +82,17 @@ static pith_status run_topk_plain(pith_run *r) {
 
 static pith_status run_topk(pith_run *r) { return pith_widen_run(r, 2, run_topk_plain); }
 
-const pith_op pith_op_TopK = { .domain = "", .name = "TopK", .since = 10, .min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
-                               .upgrade = upgrade_topk, .infer = infer_topk, .prepare = prepare,
-                               .scratch = scratch_topk, .run = run_topk };
+const pith_op pith_op_TopK = { .domain = "",
+                               .name = "TopK",
+                               .since = 10,
+                               .min_inputs = 2,
+                               .max_inputs = 2,
+                               .max_outputs = 2,
+                               .upgrade = upgrade_topk,
+                               .infer = infer_topk,
+                               .prepare = prepare,
+                               .scratch = scratch_topk,
+                               .run = run_topk };
 
 /* ---- Unique: along an axis, slices are what is compared ---- */
 
@@ -101,7 +111,8 @@ static pith_status infer_unique(pith_infer *c) {
     return PITH_OK;
 }
 
-/* Moves slices to rows of `length`, sorts them by their elements from the last to the first, then walks equal neighbours. */
+/* Moves slices to rows of `length`, sorts them by their elements from the last to the first, then walks equal
+ * neighbours. */
 static pith_status run_unique(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
@@ -123,7 +134,8 @@ static pith_status run_unique(pith_run *r) {
     char *column = r->exec->alloc(r->exec, (size_t)n * size + 1);
     if (!column) return pith_fail_memory(r->err, (size_t)n * size);
     for (int64_t e = length - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
-        for (int64_t i = 0; i < n; i++) memcpy(column + (size_t)i * size, rows + (size_t)order[i] * row + (size_t)e * size, size);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(column + (size_t)i * size, rows + (size_t)order[i] * row + (size_t)e * size, size);
         s->sort(sorted, spare, column, n, 1, false);
         for (int64_t i = 0; i < n; i++) spare[i] = order[sorted[i]];
         memcpy(order, spare, (size_t)n * sizeof *order);
@@ -135,9 +147,12 @@ static pith_status run_unique(pith_run *r) {
         for (int64_t e = 0; same && x->dtype == PITH_STRING && e < length; e++) {
             same = pith_str_eq(strings[order[i] * length + e], strings[order[i - 1] * length + e]);
         }
-        if (same && x->dtype != PITH_STRING) same = memcmp(rows + (size_t)order[i] * row, rows + (size_t)order[i - 1] * row, row) == 0;
-        if (!same) first[groups++] = order[i];
-        else if (order[i] < first[groups - 1]) first[groups - 1] = order[i];
+        if (same && x->dtype != PITH_STRING)
+            same = memcmp(rows + (size_t)order[i] * row, rows + (size_t)order[i - 1] * row, row) == 0;
+        if (!same)
+            first[groups++] = order[i];
+        else if (order[i] < first[groups - 1])
+            first[groups - 1] = order[i];
         group[order[i]] = groups - 1;
     }
     int64_t *place = sorted; /* of a group in the output */
@@ -154,7 +169,8 @@ static pith_status run_unique(pith_run *r) {
         PITH_TRY(pith_run_alloc(r, 0, x->dtype, flat ? 1 : x->rank, shape));
         int64_t one[2] = { outer, inner }, in[2] = { inner, 1 }, out[2] = { groups * inner, 1 };
         for (int64_t g = 0; g < groups && length; g++) {
-            pith_move((char *)r->out[0]->data + (size_t)(place[g] * inner) * size, out, rows + (size_t)first[g] * row, in, one, 2, size);
+            pith_move((char *)r->out[0]->data + (size_t)(place[g] * inner) * size, out, rows + (size_t)first[g] * row,
+                      in, one, 2, size);
         }
     }
     for (int i = 1; i < r->out_count; i++) {
@@ -164,8 +180,10 @@ static pith_status run_unique(pith_run *r) {
         if (i == 3) memset(y, 0, (size_t)groups * sizeof *y);
         for (int64_t g = 0; i == 1 && g < groups; g++) y[place[g]] = first[g];
         for (int64_t k = 0; i > 1 && k < n; k++) {
-            if (i == 2) y[k] = place[group[k]];
-            else y[place[group[k]]]++;
+            if (i == 2)
+                y[k] = place[group[k]];
+            else
+                y[place[group[k]]]++;
         }
     }
     return PITH_OK;
@@ -176,6 +194,13 @@ static pith_status prepare_unique(pith_prepare *c) {
     return dtype == PITH_F16 || dtype == PITH_BF16 ? pith_fail_dtype(c->err, dtype) : prepare(c);
 }
 
-const pith_op pith_op_Unique = { .domain = "", .name = "Unique", .since = 11, .min_inputs = 1, .max_inputs = 1,
-                                 .max_outputs = 4, .flags = PITH_OP_LATE, .infer = infer_unique,
-                                 .prepare = prepare_unique, .run = run_unique };
+const pith_op pith_op_Unique = { .domain = "",
+                                 .name = "Unique",
+                                 .since = 11,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .max_outputs = 4,
+                                 .flags = PITH_OP_LATE,
+                                 .infer = infer_unique,
+                                 .prepare = prepare_unique,
+                                 .run = run_unique };

@@ -40,9 +40,17 @@ static pith_status run(pith_run *r) {
     pith_strides(own, x->dims, x->rank);
     pith_strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i] = own[perm[i]];
-    if (pith_tensor_count(y)) pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
+    if (pith_tensor_count(y))
+        pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
     return PITH_OK;
 }
 
-const pith_op pith_op_Transpose = { .domain = "", .name = "Transpose", .since = 1, .min_inputs = 1, .max_inputs = 1,
-                                    .max_outputs = 1, .infer = infer, .prepare = pith_prepare_movable, .run = run };
+const pith_op pith_op_Transpose = { .domain = "",
+                                    .name = "Transpose",
+                                    .since = 1,
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .max_outputs = 1,
+                                    .infer = infer,
+                                    .prepare = pith_prepare_movable,
+                                    .run = run };

@@ -4,7 +4,8 @@
 #include "ops/infer.h"
 
 static pith_status infer_trilu(pith_infer *c) {
-    if (c->in[0]->rank >= 0 && c->in[0]->rank < 2) return pith_op_fail(c, "input has rank %d, expected 2 or more", c->in[0]->rank);
+    if (c->in[0]->rank >= 0 && c->in[0]->rank < 2)
+        return pith_op_fail(c, "input has rank %d, expected 2 or more", c->in[0]->rank);
     pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
@@ -23,13 +24,23 @@ static pith_status run_trilu(pith_run *r) {
         int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the last of the lower */
         cut = cut < 0 ? 0 : cut > columns ? columns : cut;
         char *row = (char *)y->data + (size_t)(i * columns) * size;
-        if (x->data != y->data) memcpy(row, (const char *)x->data + (size_t)(i * columns) * size, (size_t)columns * size);
-        if (upper) memset(row, 0, (size_t)cut * size);
-        else memset(row + (size_t)cut * size, 0, (size_t)(columns - cut) * size);
+        if (x->data != y->data)
+            memcpy(row, (const char *)x->data + (size_t)(i * columns) * size, (size_t)columns * size);
+        if (upper)
+            memset(row, 0, (size_t)cut * size);
+        else
+            memset(row + (size_t)cut * size, 0, (size_t)(columns - cut) * size);
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_Trilu = { .domain = "", .name = "Trilu", .since = 14, .min_inputs = 1, .max_inputs = 2,
-                                .max_outputs = 1, .flags = PITH_OP_IN_PLACE, .infer = infer_trilu,
-                                .prepare = pith_prepare_movable, .run = run_trilu };
+const pith_op pith_op_Trilu = { .domain = "",
+                                .name = "Trilu",
+                                .since = 14,
+                                .min_inputs = 1,
+                                .max_inputs = 2,
+                                .max_outputs = 1,
+                                .flags = PITH_OP_IN_PLACE,
+                                .infer = infer_trilu,
+                                .prepare = pith_prepare_movable,
+                                .run = run_trilu };

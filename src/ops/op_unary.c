@@ -89,8 +89,10 @@ static pith_status prepare_test(pith_prepare *c) { return prepare_result(c, c->i
 
 /* Patterns of bits have no sign. */
 static pith_status prepare_bits(pith_prepare *c) {
-    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = { [PITH_U8] = PITH_U8, [PITH_I8] = PITH_U8, [PITH_U16] = PITH_U16,
-        [PITH_I16] = PITH_U16, [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64 };
+    static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
+        [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
+        [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
+    };
     int dtype = c->in[0]->dtype;
     if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
     PITH_TRY(prepare_result(c, unsigned_of[dtype], dtype));
@@ -123,8 +125,8 @@ static pith_dim elem_neg(pith_dims *dims, const pith_dim *x, int count) {
 }
 static pith_dim elem_abs(pith_dims *dims, const pith_dim *x, int count) {
     (void)count;
-    return pith_dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0]) : pith_dim_apply(dims, PITH_DIM_MAX, x[0],
-        pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
+    return pith_dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0])
+                                : pith_dim_apply(dims, PITH_DIM_MAX, x[0], pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
 }
 static pith_dim elem_not(pith_dims *dims, const pith_dim *x, int count) {
     (void)dims;
@@ -145,10 +147,17 @@ static pith_status infer_not(pith_infer *c) {
 }
 
 /* Opsets that spelled an operator with attributes nobody needs ("consumed_inputs") differ in nothing else. */
-#define UNARY_AS(symbol, domain_, name_, since_, flags_, infer_, prepare_)                                    \
-    const pith_op pith_op_##symbol = { .domain = domain_, .name = name_, .since = since_, .min_inputs = 1,    \
-                                       .max_inputs = 1, .max_outputs = 1, .flags = flags_, .infer = infer_,   \
-                                       .prepare = prepare_, .run = pith_map1_run };
+#define UNARY_AS(symbol, domain_, name_, since_, flags_, infer_, prepare_)                                             \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = name_,                                                                  \
+                                       .since = since_,                                                                \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = 1,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .flags = flags_,                                                                \
+                                       .infer = infer_,                                                                \
+                                       .prepare = prepare_,                                                            \
+                                       .run = pith_map1_run };
 #define UNARY(name) UNARY_AS(name, "", #name, 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
 UNARY_AS(Abs, "", "Abs", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs, prepare)
 UNARY(Acos)

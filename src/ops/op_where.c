@@ -3,13 +3,15 @@
 
 #include "ops/elementwise.h"
 
-typedef struct wide { uint64_t a, b; } wide;
+typedef struct wide {
+    uint64_t a, b;
+} wide;
 
-#define CHOOSE(T)                                                                                             \
-    do {                                                                                                      \
-        const T *a = x[1], *b = x[2];                                                                         \
-        T *r = y;                                                                                             \
-        for (int64_t i = 0; i < n; i++) r[i] = c[i * strides[0]] ? a[i * strides[1]] : b[i * strides[2]];     \
+#define CHOOSE(T)                                                                                                      \
+    do {                                                                                                               \
+        const T *a = x[1], *b = x[2];                                                                                  \
+        T *r = y;                                                                                                      \
+        for (int64_t i = 0; i < n; i++) r[i] = c[i * strides[0]] ? a[i * strides[1]] : b[i * strides[2]];              \
     } while (0)
 
 static void where_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
@@ -50,20 +52,33 @@ static pith_status prepare_where(pith_prepare *c) {
 static pith_status run_where(pith_run *r) {
     size_t size = pith_element_size(r->in[1]->dtype);
     int dtype = r->in[1]->dtype;
-    pith_elementwise e = { .count = 3, .in = { r->in[0], r->in[1], r->in[2] }, .out = r->out[0],
-                           .compute = { PITH_BOOL, dtype, dtype }, .result = dtype, .loop = where_loop,
+    pith_elementwise e = { .count = 3,
+                           .in = { r->in[0], r->in[1], r->in[2] },
+                           .out = r->out[0],
+                           .compute = { PITH_BOOL, dtype, dtype },
+                           .result = dtype,
+                           .loop = where_loop,
                            .context = &size };
     pith_elementwise_run(r, &e);
     return PITH_OK;
 }
 
-const pith_op pith_op_Where = { .domain = "", .name = "Where", .since = 9, .min_inputs = 3, .max_inputs = 3,
-                                .max_outputs = 1, .flags = PITH_OP_ELEMENTWISE, .infer = infer_where,
-                                .prepare = prepare_where, .run = run_where };
+const pith_op pith_op_Where = { .domain = "",
+                                .name = "Where",
+                                .since = 9,
+                                .min_inputs = 3,
+                                .max_inputs = 3,
+                                .max_outputs = 1,
+                                .flags = PITH_OP_ELEMENTWISE,
+                                .infer = infer_where,
+                                .prepare = prepare_where,
+                                .run = run_where };
 
 /* ---- Clip: max first, then min, so that an empty interval gives the upper bound ---- */
 
-typedef struct clip_state { pith_map_state low, high; } clip_state;
+typedef struct clip_state {
+    pith_map_state low, high;
+} clip_state;
 
 static pith_status upgrade_clip(pith_node *node, pith_error *err) {
     if (node->opset >= 11) return PITH_OK;
@@ -107,6 +122,14 @@ static pith_status run_clip(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Clip = { .domain = "", .name = "Clip", .since = 11, .min_inputs = 1, .max_inputs = 3,
-                               .max_outputs = 1, .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
-                               .upgrade = upgrade_clip, .infer = infer_clip, .prepare = prepare_clip, .run = run_clip };
+const pith_op pith_op_Clip = { .domain = "",
+                               .name = "Clip",
+                               .since = 11,
+                               .min_inputs = 1,
+                               .max_inputs = 3,
+                               .max_outputs = 1,
+                               .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
+                               .upgrade = upgrade_clip,
+                               .infer = infer_clip,
+                               .prepare = prepare_clip,
+                               .run = run_clip };

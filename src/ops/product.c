@@ -40,8 +40,8 @@ pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, co
     const pith_tensor *wide = pith_widen_const(c, b->data);
     if (!wide) return pith_fail_memory(c->err, b->data->bytes * 2);
     for (int64_t i = 0; i < p->matrices; i++) {
-        p->pack(packed + i * p->packed_size, (const float *)wide->data + i * k * n, transposed ? 1 : n, transposed ? k : 1,
-                k, n, 0, n);
+        p->pack(packed + i * p->packed_size, (const float *)wide->data + i * k * n, transposed ? 1 : n,
+                transposed ? k : 1, k, n, 0, n);
     }
     pith_arena_rewind(c->arena, mark);
     p->packed = packed;
@@ -69,8 +69,9 @@ typedef struct job {
 } job;
 
 static pith_gemm gemm_of(const pith_product_job *j, const void *a, const float *packed, void *c, int64_t m) {
-    return (pith_gemm){ .a = a, .b = packed, .c = c, .bias = j->bias, .m = m, .n = j->n, .k = j->k,
-                        .lda = j->a_row, .ldc = j->n };
+    return (pith_gemm){
+        .a = a, .b = packed, .c = c, .bias = j->bias, .m = m, .n = j->n, .k = j->k, .lda = j->a_row, .ldc = j->n
+    };
 }
 
 static void pack_part(void *context, size_t part, int worker) {
@@ -125,8 +126,13 @@ static void plain_part(void *context, size_t part, int worker) {
     size_t size = j->p->element;
     pith_matmul p = { .a = (const char *)j->a + (size_t)a_offset(j, i) * size,
                       .b = (const char *)j->b + (size_t)(j->b_at ? j->b_at[i] : 0) * size,
-                      .c = (char *)j->c + (size_t)(i * j->m * j->n) * size, .n = j->n, .k = j->k, .a_row = j->a_row,
-                      .a_column = j->a_column, .b_row = j->b_row, .b_column = j->b_column };
+                      .c = (char *)j->c + (size_t)(i * j->m * j->n) * size,
+                      .n = j->n,
+                      .k = j->k,
+                      .a_row = j->a_row,
+                      .a_column = j->a_column,
+                      .b_row = j->b_row,
+                      .b_column = j->b_column };
     ((pith_matmul_fn *)j->p->plain)(&p, m0, m1);
 }
 

@@ -1,7 +1,8 @@
 /* product.h - matrix products of tensors, for MatMul, Gemm and what else comes down to them.
  *
- * f32 goes through the packed GEMM: a constant right side is packed once at prepare, any other into scratch. Other types
- * take the plain loop. Work is split by rows and columns, or by matrices where there are many; neither changes a bit. */
+ * f32 goes through the packed GEMM: a constant right side is packed once at prepare, any other into scratch. Other
+ * types take the plain loop. Work is split by rows and columns, or by matrices where there are many; neither changes a
+ * bit. */
 #ifndef PITH_OPS_PRODUCT_H
 #define PITH_OPS_PRODUCT_H
 
@@ -11,9 +12,9 @@
 typedef struct pith_product {
     pith_gemm_f32_fn *gemm;
     pith_gemm_pack_f32_fn *pack;
-    pith_kernel_fn *plain;  /* pith_matmul_fn, if not f32 */
+    pith_kernel_fn *plain; /* pith_matmul_fn, if not f32 */
     size_t element;
-    const float *packed;    /* a constant b: `matrices` packed ones after each other; else NULL */
+    const float *packed; /* a constant b: `matrices` packed ones after each other; else NULL */
     int64_t matrices, packed_size;
 } pith_product;
 

@@ -1,5 +1,5 @@
-/* widen.h - running a loop that knows f32 on f16 and bf16 tensors: inputs are converted as a whole before, outputs after.
- * An operator calls these around its own run; for other dtypes they do nothing. */
+/* widen.h - running a loop that knows f32 on f16 and bf16 tensors: inputs are converted as a whole before, outputs
+ * after. An operator calls these around its own run; for other dtypes they do nothing. */
 #ifndef PITH_OPS_WIDEN_H
 #define PITH_OPS_WIDEN_H
 

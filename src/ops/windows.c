@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static pith_status read_list(int64_t *items, const pith_node *node, const char *name, int count, int64_t fallback, int64_t least,
-                             pith_error *err) {
+static pith_status read_list(int64_t *items, const pith_node *node, const char *name, int count, int64_t fallback,
+                             int64_t least, pith_error *err) {
     size_t given;
     const int64_t *list = pith_node_ints(node, name, &given);
     if (list && given != (size_t)count) {
@@ -24,20 +24,24 @@ static bool is_same(const pith_node *node) {
     return pith_str_is(mode, "SAME_UPPER") || pith_str_is(mode, "SAME_LOWER");
 }
 
-pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel, pith_error *err) {
+pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel,
+                                    pith_error *err) {
     int64_t pads[2 * PITH_WINDOW_RANK];
     pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
     memset(w, 0, sizeof *w);
-    if (rank < 1 || rank > PITH_WINDOW_RANK) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d spatial axes are not supported", rank);
+    if (rank < 1 || rank > PITH_WINDOW_RANK)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d spatial axes are not supported", rank);
     w->rank = rank;
-    if (!kernel && !pith_node_attr(node, "kernel_shape")) return pith_fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
+    if (!kernel && !pith_node_attr(node, "kernel_shape"))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
     PITH_TRY(read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
     for (int i = 0; kernel && i < rank; i++) {
         if (pith_node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i, (long long)w->kernel[i],
-                             (long long)kernel[i]);
+            return pith_fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i,
+                             (long long)w->kernel[i], (long long)kernel[i]);
         }
-        if (kernel[i] < 1 || kernel[i] > INT32_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2, (long long)kernel[i]);
+        if (kernel[i] < 1 || kernel[i] > INT32_MAX)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2, (long long)kernel[i]);
         w->kernel[i] = kernel[i];
     }
     PITH_TRY(read_list(w->stride, node, "strides", rank, 1, 1, err));
@@ -56,8 +60,8 @@ pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int r
 
 static int64_t reach(const pith_window *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
 
-pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node, const pith_dim *in,
-                                pith_error *err) {
+pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node,
+                                const pith_dim *in, pith_error *err) {
     bool ceil_mode = pith_node_int(node, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->rank; i++) {
         if (is_same(node)) {
@@ -66,7 +70,8 @@ pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_windo
         }
         pith_dim room = pith_dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
         if (pith_dim_known(room) && room < 0) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "a window of %lld is larger than the padded size %lld of spatial axis %d",
+            return pith_fail(err, PITH_ERR_ARGUMENT,
+                             "a window of %lld is larger than the padded size %lld of spatial axis %d",
                              (long long)reach(w, i), (long long)(room + reach(w, i)), i);
         }
         pith_dim steps = pith_dim_apply(dims, ceil_mode ? PITH_DIM_CEIL_DIV : PITH_DIM_FLOOR_DIV, room, w->stride[i]);

@@ -1,16 +1,18 @@
-/* windows.h - kernel_shape, strides, dilations, pads and auto_pad of a node, checked, as a pith_window; and the output sizes
- * that follow, symbolic or not. */
+/* windows.h - kernel_shape, strides, dilations, pads and auto_pad of a node, checked, as a pith_window; and the output
+ * sizes that follow, symbolic or not. */
 #ifndef PITH_OPS_WINDOWS_H
 #define PITH_OPS_WINDOWS_H
 
 #include "kernels/window.h"
 #include "ops/infer.h"
 
-/* Everything but in, out and automatic pads. kernel: sizes of the weights' window, or NULL: the attribute kernel_shape. */
-pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel, pith_error *err);
+/* Everything but in, out and automatic pads. kernel: sizes of the weights' window, or NULL: the attribute kernel_shape.
+ */
+pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel,
+                                    pith_error *err);
 /* out[rank] for in[rank]; an error if a window is larger than the padded input. */
-pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node, const pith_dim *in,
-                                pith_error *err);
+pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node,
+                                const pith_dim *in, pith_error *err);
 /* The whole window while running: in is given, out is the output's. */
 void pith_windows_complete(pith_window *w, const pith_node *node, const int64_t *in, const int64_t *out);
 
