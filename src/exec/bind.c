@@ -76,6 +76,23 @@ static pith_status out_of_memory(const binder *k) {
 
 /* ---- ports ---- */
 
+bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
+    size_t bytes = 0;
+    if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) return false;
+    if (tensor->dtype == PITH_SEQUENCE) {
+        if (tensor->rank != 1 || tensor->dims[0] < 0 || (uint64_t)tensor->dims[0] > tensor->bytes / sizeof *tensor)
+            return false;
+        const pith_tensor *items = tensor->data;
+        for (int64_t i = 0; i < tensor->dims[0]; i++)
+            if (items[i].dtype >= PITH_DTYPE_COUNT || !pith_tensor_is_sound(&items[i], NULL)) return false;
+    } else if (tensor->dtype != PITH_NONE &&
+               !pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes)) {
+        return false;
+    }
+    if (needed) *needed = bytes;
+    return bytes <= tensor->bytes && (!bytes || tensor->data);
+}
+
 static pith_status check_port(const pith_value *value, const pith_tensor *tensor, pith_error *err) {
     const pith_type *type = &value->type;
     if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
@@ -84,13 +101,11 @@ static pith_status check_port(const pith_value *value, const pith_tensor *tensor
     }
     if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
     char text[256];
-    size_t bytes;
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) {
         return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name),
                          tensor->rank);
     }
-    if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes) ||
-        bytes > tensor->bytes || (bytes && !tensor->data)) {
+    if (!pith_tensor_is_sound(tensor, NULL)) {
         return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' of %s %s does not lie in %zu bytes",
                          PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype),
                          pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), tensor->bytes);
@@ -177,6 +192,7 @@ static pith_status bind_ports(binder *k) {
                              PITH_STR_ARG(value->name));
         }
         PITH_TRY(check_port(value, tensor, k->err));
+        if (tensor->dtype < PITH_DTYPE_COUNT) (void)pith_tensor_is_sound(tensor, &b->ports[p].bytes);
         b->tensors[value->id] = *tensor;
         k->port_of[value->id] = &b->tensors[value->id];
         if (tensor->dtype < PITH_DTYPE_COUNT) {

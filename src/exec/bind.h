@@ -53,6 +53,9 @@ const pith_value *pith_plan_port(const pith_plan *plan, size_t port);
 /* binding->arena is ready and empty; after a failure the binding is to be thrown away. */
 pith_status pith_binding_make(pith_binding *binding, const pith_bind *how);
 
+/* Its shape is one, and its contents lie in its bytes; of a sequence, every item's. *needed (may be NULL): the bytes
+ * that the shape wants. */
+bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed);
 /* A tensor whose shape and bytes are settled: not a sequence, not an absent optional. */
 bool pith_type_is_plain(const pith_type *type);
 /* Shape and bytes of a plain type into a tensor. */

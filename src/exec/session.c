@@ -180,10 +180,12 @@ void pith_executor_destroy(pith_executor *e) {
 
 /* ---- bindings ---- */
 
-static bool same_port(const pith_tensor *a, const pith_tensor *b) {
-    return a->dtype == b->dtype && a->rank == b->rank && a->bytes >= b->bytes &&
-           (a->dtype == PITH_SEQUENCE || a->rank <= 0 ||
-            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+/* given may take the place of what the binding was made for. */
+static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
+    if (given->dtype != bound->dtype) return false;
+    if (given->dtype == PITH_UNDEFINED || given->dtype >= PITH_DTYPE_COUNT) return true;
+    if (given->rank != bound->rank || given->bytes < bound->bytes || (bound->bytes && !given->data)) return false;
+    return given->rank <= 0 || memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
 }
 
 static pith_binding *find_binding(pith_executor *e, int threads) {
@@ -252,12 +254,17 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
         const pith_value *value = pith_plan_port(e->plan, p);
         const pith_tensor *fixed = value->type.data;
         if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
-            if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || memcmp(t->data, fixed->data, fixed->bytes)) {
+            if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
+                memcmp(t->data, fixed->data, fixed->bytes)) {
                 return pith_fail(err, PITH_ERR_UNSUPPORTED,
                                  "input '" PITH_STR_FMT "' has a default, which the plan was made for; "
                                  "it cannot be fed another value",
                                  PITH_STR_ARG(value->name));
             }
+        }
+        if (t->dtype == PITH_SEQUENCE && !pith_tensor_is_sound(t, NULL)) {
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is no sound sequence",
+                             PITH_STR_ARG(value->name));
         }
         size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
         if (t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0) continue;
@@ -424,7 +431,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
                      .out = bound->out,
                      .in_count = step->in_count,
                      .out_count = step->out_count,
-                     .scratch = (char *)e->buffer + bound->scratch,
+                     .scratch = bound->scratch_bytes ? (char *)e->buffer + bound->scratch : NULL,
                      .exec = &r->exec,
                      .plan = step,
                      .err = err };
