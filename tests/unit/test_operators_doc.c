@@ -46,8 +46,10 @@ static void put_operators(char **text, size_t *size, const char *domain, const c
         const pith_op *op = ops[i];
         bool rewritten = op->since == INT32_MAX;
         put(text, size, "| %s | ", op->name);
-        if (rewritten) put(text, size, "written out | ");
-        else put(text, size, "%d | ", op->since);
+        if (rewritten)
+            put(text, size, "written out | ");
+        else
+            put(text, size, "%d | ", op->since);
         put(text, size, "%s |\n", op->note ? op->note : "");
     }
     free(ops);
@@ -76,9 +78,12 @@ static char *make_page(void) {
     put(&text, &size,
         "# Operators\n\n"
         "What this build runs; the page is written from its tables (`PITH_WRITE_DOCS=1 test_operators_doc`).\n\n"
-        "Every opset is brought to one form when a model is opened; the second column is the first opset of that form,\n"
-        "older spellings are upgraded. Operators that are written out become plain ones at load. Element types are those\n"
-        "for which the operator's inner loop exists, see the last table; float16 and bfloat16 are computed in float32,\n"
+        "Every opset is brought to one form when a model is opened; the second column is the first opset of that "
+        "form,\n"
+        "older spellings are upgraded. Operators that are written out become plain ones at load. Element types are "
+        "those\n"
+        "for which the operator's inner loop exists, see the last table; float16 and bfloat16 are computed in "
+        "float32,\n"
         "and operators that only move elements take every type of whole bytes.\n");
     put_operators(&text, &size, "", "ai.onnx");
     put_operators(&text, &size, "ai.onnx.ml", "ai.onnx.ml");

@@ -1,0 +1,374 @@
+/* test_operators.c - what the conformance suite does not see of operators: contents followed through shape arithmetic,
+ * older spellings, named errors for impossible attributes, exact sums, results that do not depend on threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "exec/session.h"
+
+typedef struct fixture {
+    pith_arena arena;
+    pith_graph *graph;
+    pith_plan *plan;
+    pith_executor *executor;
+    pith_value *inputs[4], *outputs[4];
+    pith_error err;
+} fixture;
+
+static int setup(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    pith_arena_init(&f->arena, &pith_allocator_default);
+    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
+    f->graph->inputs = f->inputs;
+    f->graph->outputs = f->outputs;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    fixture *f = *state;
+    pith_executor_destroy(f->executor);
+    pith_arena_free(&f->arena);
+    free(f);
+    return 0;
+}
+
+/* dims: letters are symbols, digits numbers: "SH", "B4". */
+static pith_value *input(fixture *f, const char *name, int dtype, const char *dims) {
+    pith_value *value = pith_graph_add_value(f->graph, pith_str_of(name), PITH_VALUE_INPUT);
+    value->hint = pith_arena_array(&f->arena, 1, sizeof *value->hint);
+    value->hint->dtype = dtype;
+    for (; dims[value->hint->rank]; value->hint->rank++) {
+        char c = dims[value->hint->rank];
+        pith_str letter = { &dims[value->hint->rank], 1 };
+        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith_dim_symbol(f->graph->dims, letter);
+    }
+    f->inputs[f->graph->input_count++] = value;
+    return value;
+}
+
+static pith_value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
+    pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = rank };
+    for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
+    assert_true(pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &t.bytes));
+    return pith_graph_add_const(f->graph, PITH_STR(""), &t);
+}
+
+static pith_value *numbers(fixture *f, int64_t count, const int64_t *items) {
+    return pith_graph_add_i64s(f->graph, PITH_STR(""), items, count);
+}
+
+static pith_node *node(fixture *f, const char *op_type, int opset, int count, pith_value *a, pith_value *b,
+                       pith_value *c) {
+    pith_node *made = pith_graph_add_node(f->graph, NULL, "", op_type, (pith_value *[]){ a, b, c }, count, NULL, 1);
+    made->opset = opset;
+    made->index = 0;
+    return made;
+}
+
+static pith_value *apply(fixture *f, const char *op_type, int count, pith_value *a, pith_value *b) {
+    return node(f, op_type, 21, count, a, b, NULL)->outputs[0];
+}
+
+static void output(fixture *f, pith_value *value) {
+    f->outputs[f->graph->output_count++] = value;
+    value->output_uses++;
+}
+
+static pith_status infer(fixture *f) {
+    PITH_TRY(pith_ops_bind(f->graph, &f->err));
+    return pith_ops_infer(f->graph, false, &f->err);
+}
+
+static void infer_ok(fixture *f) {
+    if (infer(f)) fail_msg("%s", f->err.message);
+}
+
+static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in, int threads) {
+    pith_executor_options options = { .allocator = &pith_allocator_default };
+    if (!f->executor && (infer(f) || pith_plan_build(&f->plan, f->graph, &f->arena, &f->err) ||
+                         pith_executor_create(&f->executor, f->plan, &options, &f->err))) {
+        fail_msg("%s", f->err.message);
+    }
+    if (pith_executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
+}
+
+static pith_tensor tensor(int dtype, void *data, int rank, int64_t a, int64_t b) {
+    pith_tensor t = { .data = data, .dtype = dtype, .rank = rank, .dims = { a, b } };
+    assert_true(pith_dtype_bytes(dtype, pith_dims_count(t.dims, rank), &t.bytes));
+    return t;
+}
+
+static const char *dims_of(fixture *f, const pith_value *value, char *buffer, size_t size) {
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (int i = 0; i < value->type.rank; i++) {
+        char text[64];
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? " " : "",
+                                 pith_dim_text(f->graph->dims, value->type.dims[i], text, sizeof text));
+    }
+    return buffer;
+}
+
+/* ---- contents of shapes ---- */
+
+static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 3] by way of its shape */
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
+    pith_value *zero = numbers(f, 1, (int64_t[]){ 0 }), *one = numbers(f, 1, (int64_t[]){ 1 });
+    pith_value *batch = apply(f, "Gather", 2, shape, zero), *length = apply(f, "Gather", 2, shape, one);
+    pith_value *twice = apply(f, "Mul", 2, length, numbers(f, 1, (int64_t[]){ 2 }));
+    pith_value *half = apply(f, "Div", 2, twice, numbers(f, 1, (int64_t[]){ 2 }));
+    pith_node *join = node(f, "Concat", 21, 3, batch, half, numbers(f, 2, (int64_t[]){ 2, 3 }));
+    assert_int_equal(pith_node_set_int(join, "axis", 0), PITH_OK);
+    pith_value *y = apply(f, "Reshape", 2, x, join->outputs[0]);
+    char text[128];
+    output(f, y);
+    infer_ok(f);
+    assert_string_equal(dims_of(f, y, text, sizeof text), "B S 2 3");
+}
+
+static void
+masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters write Expand */
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
+    pith_value *equal = apply(f, "Equal", 2, wanted, numbers(f, 1, (int64_t[]){ -1 }));
+    pith_value *shape = node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
+    pith_value *y = apply(f, "Expand", 2, x, shape);
+    char text[128];
+    output(f, y);
+    infer_ok(f);
+    assert_string_equal(dims_of(f, y, text, sizeof text), "B 5");
+}
+
+static void slices_of_symbols(void **state) {
+    static const struct {
+        int64_t start, end, step;
+        const char *size;
+    } cases[] = {
+        { 0, INT64_MAX, 1, "S" },         { -1, INT64_MAX, 1, "1" },
+        { 1, INT64_MAX, 1, "S - 1" },     { 0, -1, 1, "S - 1" },
+        { INT64_MIN, INT64_MAX, 1, "?" }, { 3, 2, 1, "?" },
+        { -1, INT64_MIN, -1, "S" },       { 0, 0, 0, NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture *f = *state;
+        pith_value *x = input(f, "x", PITH_F32, "S");
+        pith_value *in[5] = { x, numbers(f, 1, &cases[i].start), numbers(f, 1, &cases[i].end),
+                              numbers(f, 1, (int64_t[]){ 0 }), numbers(f, 1, &cases[i].step) };
+        pith_node *slice = pith_graph_add_node(f->graph, NULL, "", "Slice", in, 5, NULL, 1);
+        slice->opset = 13;
+        output(f, slice->outputs[0]);
+        char text[128];
+        if (!cases[i].size) {
+            assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
+            assert_non_null(strstr(f->err.message, "steps[0] is 0"));
+        } else {
+            infer_ok(f);
+            const char *size = dims_of(f, slice->outputs[0], text, sizeof text);
+            if (strcmp(cases[i].size, "?"))
+                assert_string_equal(size, cases[i].size);
+            else
+                assert_true(!strcmp(size, "?") || strchr(size, 'm')); /* unknown, or a minimum */
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* ---- older spellings ---- */
+
+static void attributes_become_inputs(void **state) {
+    fixture *f = *state;
+    pith_node *squeeze = node(f, "Squeeze", 11, 1, input(f, "x", PITH_F32, "1S1"), NULL, NULL);
+    pith_node *sum = node(f, "ReduceMean", 11, 1, squeeze->outputs[0], NULL, NULL);
+    pith_node *clip = node(f, "Clip", 6, 1, sum->outputs[0], NULL, NULL);
+    assert_int_equal(pith_node_set_ints(squeeze, "axes", (int64_t[]){ -1 }, 1), PITH_OK);
+    assert_int_equal(pith_node_set_ints(sum, "axes", (int64_t[]){ 1 }, 1), PITH_OK);
+    assert_int_equal(pith_node_set_float(clip, "max", 2.5f), PITH_OK);
+    output(f, clip->outputs[0]);
+    float x[4] = { 1, 2, 3, 6 };
+    pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 4, 1 } }, out[4];
+    run_ok(f, out, &in, 1);
+    assert_int_equal(out[0].rank, 2);
+    assert_true(*(float *)out[0].data == 2.5f);
+}
+
+static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes from 1 on are one row */
+    fixture *f = *state;
+    pith_node *softmax = node(f, "Softmax", 11, 1, input(f, "x", PITH_F32, "A22"), NULL, NULL);
+    output(f, softmax->outputs[0]);
+    float x[4] = { 0 };
+    pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 2, 2 } }, out[4];
+    run_ok(f, out, &in, 1);
+    for (int i = 0; i < 4; i++) assert_true(((float *)out[0].data)[i] == 0.25f);
+}
+
+static void old_broadcast_has_an_axis(void **state) { /* opset 6: b lies along axis 0 of a */
+    fixture *f = *state;
+    pith_value *first = input(f, "a", PITH_F32, "23"), *second = input(f, "b", PITH_F32, "2");
+    pith_node *add = node(f, "Add", 6, 2, first, second, NULL);
+    assert_int_equal(pith_node_set_int(add, "broadcast", 1), PITH_OK);
+    assert_int_equal(pith_node_set_int(add, "axis", 0), PITH_OK);
+    output(f, add->outputs[0]);
+    float a[6] = { 0, 1, 2, 3, 4, 5 }, b[2] = { 10, 20 }, want[6] = { 10, 11, 12, 23, 24, 25 };
+    pith_tensor in[2] = { tensor(PITH_F32, a, 2, 2, 3), tensor(PITH_F32, b, 1, 2, 0) }, out[4];
+    run_ok(f, out, in, 1);
+    assert_memory_equal(out[0].data, want, sizeof want);
+}
+
+/* ---- impossible attributes ---- */
+
+static void hostile_attributes_are_named(void **state) {
+    static const struct {
+        const char *op, *dims, *attribute;
+        int64_t items[4];
+        size_t count;
+        const char *message;
+    } cases[] = {
+        { "Transpose", "AB", "perm", { 0, 0 }, 2, "names an axis twice" },
+        { "Transpose", "AB", "perm", { 0, 1, 2 }, 3, "3 axes" },
+        { "Flatten", "AB", "axis", { 7 }, 0, "axis 7" },
+        { "Softmax", "AB", "axis", { -3 }, 0, "axis -3" },
+        { "MaxPool", "1122", "kernel_shape", { 0, 2 }, 2, "kernel_shape[0] is 0" },
+        { "MaxPool", "1122", "kernel_shape", { -1, 2 }, 2, "kernel_shape[0] is -1" },
+        { "MaxPool", "1122", "kernel_shape", { 5, INT64_MAX }, 2, "kernel_shape[1]" },
+        { "MaxPool", "1AB2", "kernel_shape", { 2, 2, 2 }, 3, "expected 2" },
+        { "DepthToSpace", "1922", "blocksize", { 0 }, 0, "blocksize is 0" },
+        { "DepthToSpace", "1922", "blocksize", { INT64_MIN }, 0, "blocksize" },
+        { "ArgMax", "AB", "axis", { 2 }, 0, "axis 2" },
+        { "Cast", "A", "to", { 99 }, 0, "99" },
+        { "GatherBroken", "A", "axis", { 0 }, 0, "GatherBroken" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture *f = *state;
+        pith_node *made = node(f, cases[i].op, 21, 1, input(f, "x", PITH_F32, cases[i].dims), NULL, NULL);
+        if (cases[i].count)
+            assert_int_equal(pith_node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count), PITH_OK);
+        else
+            assert_int_equal(pith_node_set_int(made, cases[i].attribute, cases[i].items[0]), PITH_OK);
+        output(f, made->outputs[0]);
+        pith_status status = infer(f);
+        assert_true(status == PITH_ERR_ARGUMENT || status == PITH_ERR_UNSUPPORTED);
+        if (!strstr(f->err.message, cases[i].message)) fail_msg("case %zu: %s", i, f->err.message);
+        assert_non_null(strstr(f->err.message, cases[i].op)); /* the place */
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void indices_out_of_range_are_errors(void **state) {
+    fixture *f = *state;
+    pith_value *first = input(f, "x", PITH_F32, "A"), *second = input(f, "i", PITH_I64, "B");
+    output(f, apply(f, "Gather", 2, first, second));
+    float x[3] = { 1, 2, 3 };
+    int64_t good[2] = { -3, 2 }, bad[2] = { 0, 3 };
+    pith_tensor in[2] = { tensor(PITH_F32, x, 1, 3, 0), tensor(PITH_I64, good, 1, 2, 0) }, out[4];
+    run_ok(f, out, in, 1);
+    assert_true(((float *)out[0].data)[0] == 1 && ((float *)out[0].data)[1] == 3);
+    in[1].data = bad;
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_RUN);
+    assert_non_null(strstr(f->err.message, "index 3 is out of range for size 3"));
+    in[1].data = good;
+    run_ok(f, out, in, 1);
+}
+
+/* ---- numbers ---- */
+
+static void integer_division_never_traps(void **state) {
+    fixture *f = *state;
+    pith_value *first = input(f, "a", PITH_I64, "A"), *second = input(f, "b", PITH_I64, "A");
+    output(f, apply(f, "Div", 2, first, second));
+    output(f, apply(f, "Mod", 2, f->inputs[0], f->inputs[1]));
+    int64_t a[4] = { INT64_MIN, 7, -7, 5 }, b[4] = { -1, 0, 2, -3 }, quotients[4] = { INT64_MIN, 0, -3, -1 },
+            rests[4] = { 0, 0, 1, -1 };
+    pith_tensor in[2] = { tensor(PITH_I64, a, 1, 4, 0), tensor(PITH_I64, b, 1, 4, 0) }, out[4];
+    run_ok(f, out, in, 1);
+    assert_memory_equal(out[0].data, quotients, sizeof quotients);
+    assert_memory_equal(out[1].data, rests, sizeof rests);
+}
+
+static void integer_products_are_exact(void **state) { /* the largest sums of 8-bit products, k beyond a block */
+    enum { K = 1000 };
+    fixture *f = *state;
+    static uint8_t a[2 * K], b[K * 2];
+    for (int i = 0; i < K; i++) {
+        a[i] = 255;
+        a[K + i] = (uint8_t)(i * 37);
+        b[2 * i] = 255;
+        b[2 * i + 1] = (uint8_t)(i * 91);
+    }
+    pith_value *first = input(f, "a", PITH_U8, "MK"), *second = input(f, "b", PITH_U8, "KN");
+    output(f, apply(f, "MatMulInteger", 2, first, second));
+    pith_tensor in[2] = { tensor(PITH_U8, a, 2, 2, K), tensor(PITH_U8, b, 2, K, 2) }, out[4];
+    run_ok(f, out, in, 2);
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+            int32_t sum = 0;
+            for (int k = 0; k < K; k++) sum += a[i * K + k] * b[2 * k + j];
+            assert_int_equal(((int32_t *)out[0].data)[2 * i + j], sum);
+        }
+    }
+}
+
+static void threads_change_no_bit(void **state) { /* a product, a reduction and an addition large enough to be split */
+    enum { M = 150, K = 130, N = 270 };
+    fixture *f = *state;
+    float *a = malloc(M * K * sizeof *a), *b = malloc(K * N * sizeof *b), *kept = malloc(M * N * sizeof *kept);
+    assert_true(a && b && kept);
+    for (int i = 0; i < M * K; i++) a[i] = (float)((i * 2654435761u >> 16) % 2001) / 1000 - 1;
+    for (int i = 0; i < K * N; i++) b[i] = (float)((i * 2246822519u >> 16) % 2001) / 1000 - 1;
+    pith_value *first = input(f, "a", PITH_F32, "MK"), *second = input(f, "b", PITH_F32, "KN");
+    pith_value *product = apply(f, "MatMul", 2, first, second);
+    pith_value *mean = apply(f, "ReduceMean", 2, product, numbers(f, 1, (int64_t[]){ 0 }));
+    output(f, apply(f, "Sub", 2, product, mean));
+    pith_tensor in[2] = { tensor(PITH_F32, a, 2, M, K), tensor(PITH_F32, b, 2, K, N) }, out[4];
+    for (int threads = 1; threads <= 4; threads++) {
+        run_ok(f, out, in, threads);
+        if (threads == 1)
+            memcpy(kept, out[0].data, M * N * sizeof *kept);
+        else
+            assert_memory_equal(out[0].data, kept, M * N * sizeof *kept);
+    }
+    free(a);
+    free(b);
+    free(kept);
+}
+
+static void half_constants_are_packed_once(void **state) { /* f16 weights give what their f32 values give, rounded */
+    fixture *f = *state;
+    uint16_t weights[4] = { 0x3C00, 0x4000, 0xC000, 0x3800 }, x[2] = { 0x3C00, 0x4200 }; /* 1 2 -2 0.5; 1 3 */
+    pith_value *w = constant(f, PITH_F16, weights, 2, (int64_t[]){ 2, 2 });
+    output(f, apply(f, "MatMul", 2, input(f, "x", PITH_F16, "M2"), w));
+    pith_tensor in = tensor(PITH_F16, x, 2, 1, 2), out[4];
+    run_ok(f, out, &in, 1);
+    assert_int_equal(((uint16_t *)out[0].data)[0], 0xC500); /* 1 - 6 = -5 */
+    assert_int_equal(((uint16_t *)out[0].data)[1], 0x4300); /* 2 + 1.5 = 3.5 */
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(shapes_are_followed),
+        TEST(masks_of_shapes_are_followed),
+        TEST(slices_of_symbols),
+        TEST(attributes_become_inputs),
+        TEST(old_softmax_flattens),
+        TEST(old_broadcast_has_an_axis),
+        TEST(hostile_attributes_are_named),
+        TEST(indices_out_of_range_are_errors),
+        TEST(integer_division_never_traps),
+        TEST(integer_products_are_exact),
+        TEST(threads_change_no_bit),
+        TEST(half_constants_are_packed_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
