@@ -236,6 +236,7 @@ static bool stopped(const call *c) { return atomic_load_explicit(&c->stop, memor
 static pith_status encode_text(call *c, worker *w, size_t i, pith_error *err) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.max_length = c->max_length;
+    options.no_offsets = 1;
     pith_str text = c->texts[i];
     if (c->prompt.size) {
         size_t size;

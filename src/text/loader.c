@@ -135,13 +135,18 @@ static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
     else pith_json_skip(j);
 }
 
+/* What went wrong; a step that failed without a word has run out of memory. */
+static pith_status failure(pith_loader *loader) {
+    return loader->err->code ? loader->err->code : pith_fail_memory(loader->err, 1);
+}
+
 pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json) {
     pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith_fail_memory(loader->err, sizeof *j);
     pith_json_init(j, json, kind, loader->scratch, loader->err);
     parse_kind(j, loader, pith_str_of(kind));
     pith_json_finish(j);
-    return j->failed ? loader->err->code : PITH_OK;
+    return j->failed ? failure(loader) : PITH_OK;
 }
 
 /* ---- tokenizer.json ---- */
@@ -181,11 +186,11 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     }
     pith_json_finish(j);
     if (!j->failed && !loader->tokenizer->model) pith_json_fail(j, PITH_ERR_FORMAT, "no model");
-    if (j->failed) return loader->err->code;
+    if (j->failed) return failure(loader);
     if (has_added) {
         pith_json_array(added);
         while (pith_json_next_item(added)) parse_added_token(added, loader);
-        if (added->failed) return loader->err->code;
+        if (added->failed) return failure(loader);
     }
     return PITH_OK;
 }
@@ -367,6 +372,7 @@ static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str j
     if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
     if (!status && !path) status = load_tokenizer_json(&loader, "", json);
     if (!status && !path) status = finish(&loader);
+    if (status) status = failure(&loader);
     pith_arena_free(&scratch);
     if (status) {
         pith_tokenizer_unload(loader.tokenizer);

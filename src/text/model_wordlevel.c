@@ -43,9 +43,11 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-static int32_t id(const void *self, pith_str token) { return pith_vocab_id(&((const wordlevel *)self)->vocab, token); }
-static pith_str token(const void *self, int32_t i) { return pith_vocab_token(&((const wordlevel *)self)->vocab, i); }
-static int32_t size(const void *self) { return ((const wordlevel *)self)->vocab.id_count; }
-static int32_t count(const void *self) { return (int32_t)((const wordlevel *)self)->vocab.count; }
+static const pith_vocab *vocab_of(const void *self) { return &((const wordlevel *)self)->vocab; }
+static int32_t id(const void *self, pith_str token) { return pith_vocab_id(vocab_of(self), token); }
+static pith_str token(const void *self, int32_t i) { return pith_vocab_token(vocab_of(self), i); }
+static int32_t size(const void *self) { return vocab_of(self)->id_count; }
+static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
 
-const pith_model_desc pith_model_WordLevel = { "WordLevel", parse, encode, id, token, size, NULL, NULL, count, NULL, NULL };
+const pith_model_desc pith_model_WordLevel = { .name = "WordLevel", .parse = parse, .encode = encode, .id = id,
+                                               .token = token, .size = size, .count = count };

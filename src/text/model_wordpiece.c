@@ -137,5 +137,7 @@ static pith_str token(const void *self, int32_t i) { return pith_vocab_token(voc
 static int32_t size(const void *self) { return vocab_of(self)->id_count; }
 static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
 
-const pith_model_desc pith_model_WordPiece = { "WordPiece", parse, encode, id, token, size, pith_bert_fuse,
-                                               pith_bert_encode_fused, count, pith_bert_unfuse, NULL };
+const pith_model_desc pith_model_WordPiece = {
+    .name = "WordPiece", .parse = parse, .encode = encode, .id = id, .token = token, .size = size, .count = count,
+    .fuse = pith_bert_fuse, .encode_fused = pith_bert_encode_fused, .unfuse = pith_bert_unfuse,
+};

@@ -62,6 +62,7 @@ pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const 
     tokens->count = 0;
     tokens->truncated = 0;
     pith_status status = encode(tokens, more, call, text, pair, &o, index);
+    if (status && call->out_of_memory) status = pith_fail_memory(err, text.size);
     if (status) {
         tokens->count = count;
         tokens->truncated = truncated;
@@ -112,6 +113,7 @@ static void encode_part(void *context, size_t index, int worker) {
     for (size_t i = index * BATCH_PART; i < end && !part->status; i++) {
         part->tokens.truncated = 0;
         part->status = encode(&part->tokens, NULL, call, b->texts[i], NULL, &b->options, 0);
+        if (part->status && call->out_of_memory) part->status = pith_fail_memory(&part->err, b->texts[i].size);
         if (part->status) pith_fail_at(&part->err, part->status, "text %zu: ", i);
         truncated += part->tokens.truncated;
         b->ends[i] = part->tokens.count;

@@ -1,4 +1,5 @@
 /* test_tokenizer_hostile.c - damaged tokenizer files and failing memory: an error or a result, never more. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "text/tokenizer.h"
 
@@ -148,6 +150,62 @@ static void test_allocation_fails(void **state) {
     }
 }
 
+/* Real kinds, whose files are too large for every byte: cuts, flips and failing allocations at steps through the file.
+ */
+static void damage_file(const char *path) {
+    pith_file file;
+    pith_error err = PITH_ERROR_INIT;
+    uint64_t random = 0x9E3779B97F4A7C15u;
+    assert_int_equal(pith_file_open(&file, path, true, &pith_allocator_default, &err), PITH_OK);
+    size_t n = file.size;
+    char *copy = malloc(n);
+    for (int round = 0; round < 60; round++) {
+        err = (pith_error)PITH_ERROR_INIT;
+        memcpy(copy, file.data, n);
+        char *cut = malloc(n * (size_t)round / 60 + 1);
+        memcpy(cut, copy, n * (size_t)round / 60);
+        assert_int_not_equal(try_file((pith_str){ cut, n * (size_t)round / 60 }, NULL, &err), PITH_OK);
+        free(cut);
+        err = (pith_error)PITH_ERROR_INIT;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        /* every second one in the head, where the steps stand */
+        copy[(random >> 33) % (round & 1 ? n : n < 2000 ? n : 2000)] ^= (char)(1 << (random >> 61));
+        pith_status flipped = try_file((pith_str){ copy, n }, NULL, &err);
+        assert_int_equal(flipped, err.code);
+    }
+    for (size_t at = 0, done = 0; !done; at += 1 + at / 8) {
+        failing f = { 0, at, 0 };
+        pith_allocator allocator = { failing_alloc, failing_free, &f };
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        err = (pith_error)PITH_ERROR_INIT;
+        options.allocator = &allocator;
+        pith_status status = try_file((pith_str){ (const char *)file.data, n }, &options, &err);
+        done = f.calls <= at;
+        if (status != (done ? PITH_OK : PITH_ERR_MEMORY) && (done || status))
+            fail_msg("%s: allocation %zu: %s", path, at, err.message);
+        assert_int_equal(f.live, 0);
+    }
+    free(copy);
+    pith_file_close(&file);
+}
+
+static void test_models_damaged(void **state) {
+    DIR *dir = opendir(PITH_TEST_DATA "/tokenizer_models");
+    int files_seen = 0;
+    (void)state;
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        char path[1024];
+        const char *dot = strrchr(entry->d_name, '.');
+        if (!dot || strcmp(dot, ".json") != 0) continue;
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, entry->d_name);
+        damage_file(path);
+        files_seen++;
+    }
+    closedir(dir);
+    assert_true(files_seen > 5);
+}
+
 /* Each is refused, and the message says where. */
 static void test_named(void **state) {
     static const struct {
@@ -231,9 +289,10 @@ static void test_linear_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_bit_flips), cmocka_unit_test(test_allocation_fails),
-        cmocka_unit_test(test_named),     cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_good),           cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_bit_flips),      cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_models_damaged), cmocka_unit_test(test_named),
+        cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
