@@ -1,9 +1,9 @@
 /* bpe.c - merging the symbols of a word in the order of rank, then position.
  *
- * Symbols stay where they are; those merged into their left neighbour are skipped by links. Which pair is next: in short
- * words all are looked at; in longer ones a tournament tree over the places holds the winner at its root, and a merge
- * replays the three places it touches. There are no stale candidates, and a text of one repeated letter costs hardly
- * more than any other. */
+ * Symbols stay where they are; those merged into their left neighbour are skipped by links. Which pair is next: in
+ * short words all are looked at; in longer ones a tournament tree over the places holds the winner at its root, and a
+ * merge replays the three places it touches. There are no stale candidates, and a text of one repeated letter costs
+ * hardly more than any other. */
 #include "text/bpe.h"
 
 enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
@@ -41,8 +41,7 @@ static inline uint64_t pair_key(const pith_merges *table, int32_t left, int32_t 
 static size_t merge_short(const pith_merges *table, pith_symbol *symbols, size_t count) {
     uint64_t keys[SHORT_WORD];
     int32_t ids[SHORT_WORD];
-    for (size_t i = 0; i + 1 < count; i++)
-        keys[i] = pair_key(table, symbols[i].id, symbols[i + 1].id, 0, &ids[i]);
+    for (size_t i = 0; i + 1 < count; i++) keys[i] = pair_key(table, symbols[i].id, symbols[i + 1].id, 0, &ids[i]);
     while (count > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < count; i++)
@@ -85,8 +84,7 @@ static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol 
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         links[i] = (link){ symbols[i].id, 0, symbols[i].size, i - 1, last ? none : i + 1 };
-        tree[count + i] =
-            last ? UINT64_MAX : pair_key(table, symbols[i].id, symbols[i + 1].id, i, &links[i].merged);
+        tree[count + i] = last ? UINT64_MAX : pair_key(table, symbols[i].id, symbols[i + 1].id, i, &links[i].merged);
     }
     for (size_t i = count; --i;) tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
     while (tree[1] != UINT64_MAX) {

@@ -1,4 +1,4 @@
-/* bpe.h - the merging of byte-pair encoding, apart from where symbols come from and what they are called. */
+/* bpe.h - byte-pair encoding: building a model from any file that has one, and the merging itself. */
 #ifndef PITH_TEXT_BPE_H
 #define PITH_TEXT_BPE_H
 
@@ -48,5 +48,37 @@ typedef struct pith_symbol {
 /* Merges until nothing merges and returns how many symbols are left, in place. O(n log n) whatever the merges. Uses
  * scratch slots 1 and 2 for long words. SIZE_MAX: out of memory, noted in the call. */
 size_t pith_bpe_merge(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count);
+
+/* ---- building a model ---- */
+
+typedef struct pith_bpe_token {
+    pith_str token;
+    int64_t id;
+} pith_bpe_token;
+
+typedef struct pith_bpe_pair {
+    pith_str left, right;
+} pith_bpe_pair;
+
+/* What a file says; strings are spans that live until the model is built. */
+typedef struct pith_bpe_spec {
+    pith_arena *scratch;
+    pith_bpe_token *vocab;
+    pith_bpe_pair *merges; /* by rank */
+    size_t vocab_count, vocab_capacity, merge_count, merge_capacity;
+    pith_str unk_token, prefix, suffix; /* size 0: none */
+    bool fuse_unk, byte_fallback, ignore_merges;
+} pith_bpe_spec;
+
+/* False: out of memory. */
+bool pith_bpe_add_token(pith_bpe_spec *spec, pith_str token, int64_t id);
+bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right);
+/* "left right" into its two tokens; false if it is not of that form. */
+bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
+/* An object of tokens and ids. */
+void pith_bpe_read_vocab(pith_bpe_spec *spec, pith_json *j);
+pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader);
+
+extern const pith_model_desc pith_model_BPE;
 
 #endif

@@ -19,8 +19,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *suffix = PITH_STR("</w>");
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "suffix")) *suffix = pith_decoder_string(j, loader);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "suffix"))
+            *suffix = pith_decoder_string(j, loader);
+        else
+            pith_json_skip(j);
     }
     *self = suffix;
 }

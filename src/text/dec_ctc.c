@@ -16,8 +16,7 @@ static pith_status run(const void *self, pith_decoding *d) {
         last = token;
         if (step->pad.size && !pith_decoding_replace(d, &token, step->pad, PITH_STR(""))) return PITH_ERR_MEMORY;
         if (step->clean_up && !pith_decoding_clean_up(d, &token)) return PITH_ERR_MEMORY;
-        if (step->clean_up && step->delimiter.size &&
-            !pith_decoding_replace(d, &token, step->delimiter, PITH_STR(" ")))
+        if (step->clean_up && step->delimiter.size && !pith_decoding_replace(d, &token, step->delimiter, PITH_STR(" ")))
             return PITH_ERR_MEMORY;
         if (token.size) d->tokens[kept++] = token;
     }
@@ -35,10 +34,14 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *step = (ctc){ PITH_STR("<pad>"), PITH_STR("|"), true };
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pad_token")) step->pad = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "word_delimiter_token")) step->delimiter = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "cleanup")) step->clean_up = pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "pad_token"))
+            step->pad = pith_decoder_string(j, loader);
+        else if (pith_str_is(key, "word_delimiter_token"))
+            step->delimiter = pith_decoder_string(j, loader);
+        else if (pith_str_is(key, "cleanup"))
+            step->clean_up = pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     *self = step;
 }

@@ -58,9 +58,12 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     step->content = PITH_STR("");
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pattern")) step->pattern = pith_pattern_parse(j, loader);
-        else if (pith_str_is(key, "content")) step->content = pith_decoder_string(j, loader);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "pattern"))
+            step->pattern = pith_pattern_parse(j, loader);
+        else if (pith_str_is(key, "content"))
+            step->content = pith_decoder_string(j, loader);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace without pattern");
     *self = step;

@@ -33,10 +33,14 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     }
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "content")) step->character = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "start")) step->start = pith_json_int(j);
-        else if (pith_str_is(key, "stop")) step->stop = pith_json_int(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "content"))
+            step->character = pith_decoder_string(j, loader);
+        else if (pith_str_is(key, "start"))
+            step->start = pith_json_int(j);
+        else if (pith_str_is(key, "stop"))
+            step->stop = pith_json_int(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip without content");
     *self = step;

@@ -35,9 +35,12 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *step = (wordpiece){ PITH_STR("##"), true };
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "prefix")) step->prefix = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "cleanup")) step->clean_up = pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "prefix"))
+            step->prefix = pith_decoder_string(j, loader);
+        else if (pith_str_is(key, "cleanup"))
+            step->clean_up = pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     *self = step;
 }

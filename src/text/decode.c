@@ -33,11 +33,16 @@ bool pith_decoding_replace(pith_decoding *decoding, pith_str *token, pith_str wh
 }
 
 bool pith_decoding_clean_up(pith_decoding *decoding, pith_str *token) {
-    static const struct { pith_str what, with; } pairs[] = {
-#define PAIR(what, with) { { what, sizeof what - 1 }, { with, sizeof with - 1 } }
-        PAIR(" .", "."),     PAIR(" ?", "?"),           PAIR(" !", "!"),   PAIR(" ,", ","),
-        PAIR(" ' ", "'"),    PAIR(" n't", "n't"),       PAIR(" 'm", "'m"), PAIR(" do not", " don't"),
-        PAIR(" 's", "'s"),   PAIR(" 've", "'ve"),       PAIR(" 're", "'re"),
+    static const struct {
+        pith_str what, with;
+    } pairs[] = {
+#define PAIR(what, with)                                                                                               \
+    {                                                                                                                  \
+        { what, sizeof what - 1 }, { with, sizeof with - 1 }                                                           \
+    }
+        PAIR(" .", "."),   PAIR(" ?", "?"),     PAIR(" !", "!"),     PAIR(" ,", ","),
+        PAIR(" ' ", "'"),  PAIR(" n't", "n't"), PAIR(" 'm", "'m"),   PAIR(" do not", " don't"),
+        PAIR(" 's", "'s"), PAIR(" 've", "'ve"), PAIR(" 're", "'re"),
 #undef PAIR
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)

@@ -24,9 +24,9 @@ static const uint32_t no_token = UINT32_MAX;
 typedef struct bpe {
     pith_map ids;
     pith_merges merges;
-    const char *text;   /* of all tokens */
-    const span *tokens; /* [size]; begin is no_token where an id is not used */
-    int32_t size, unk_id; /* unk_id -1: not in the vocabulary */
+    const char *text;                   /* of all tokens */
+    const span *tokens;                 /* [size]; begin is no_token where an id is not used */
+    int32_t size, unk_id;               /* unk_id -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     bool raw;                       /* the text is bytes, not the characters that spell them */
@@ -58,8 +58,7 @@ static size_t spell(const bpe *model, char out[SPELLED_MAX], const char *charact
 static bool add_bytes(const bpe *model, pith_symbol *symbols, size_t *count, const char *text, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (model->byte_ids[(unsigned char)text[i]] < 0) return false;
-    for (size_t i = 0; i < size; i++)
-        symbols[(*count)++] = (pith_symbol){ model->byte_ids[(unsigned char)text[i]], 1 };
+    for (size_t i = 0; i < size; i++) symbols[(*count)++] = (pith_symbol){ model->byte_ids[(unsigned char)text[i]], 1 };
     return true;
 }
 
@@ -131,7 +130,8 @@ static pith_status encode_word(const bpe *model, pith_call *call, pith_piece pie
         count = split_characters(model, symbols, text, size);
         if (count == SIZE_MAX)
             return pith_fail(call->err, PITH_ERR_ARGUMENT,
-                             "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT "'",
+                             "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT
+                             "'",
                              PITH_STR_ARG(model->unk_token));
     }
     count = pith_bpe_merge(&model->merges, call, symbols, count);
@@ -177,9 +177,7 @@ static const void *adopt(const void *self, pith_loader *loader) {
     return raw;
 }
 
-static int32_t token_id(const void *self, pith_str token) {
-    return look_up(self, token.data, token.size);
-}
+static int32_t token_id(const void *self, pith_str token) { return look_up(self, token.data, token.size); }
 
 static pith_str token_text(const void *self, int32_t id) {
     const bpe *model = self;
@@ -187,88 +185,67 @@ static pith_str token_text(const void *self, int32_t id) {
     return (pith_str){ model->text + model->tokens[id].begin, model->tokens[id].size };
 }
 
-static int32_t vocab_size(const void *self) {
-    return ((const bpe *)self)->size;
+static int32_t vocab_size(const void *self) { return ((const bpe *)self)->size; }
+
+/* ---- building ---- */
+
+bool pith_bpe_add_token(pith_bpe_spec *spec, pith_str token, int64_t id) {
+    if (!pith_arena_grow(spec->scratch, (void **)&spec->vocab, spec->vocab_count, &spec->vocab_capacity,
+                         sizeof *spec->vocab))
+        return false;
+    spec->vocab[spec->vocab_count++] = (pith_bpe_token){ token, id };
+    return true;
 }
 
-/* ---- parsing ---- */
-
-typedef struct vocab_entry {
-    pith_str token;
-    int64_t id;
-} vocab_entry;
-
-typedef struct merge_entry {
-    pith_str left, right;
-} merge_entry;
-
-/* What the JSON says, before anything is looked up: keys may come in any order. */
-typedef struct source {
-    pith_arena *scratch;
-    vocab_entry *vocab;
-    merge_entry *merges;
-    size_t vocab_count, vocab_capacity, merge_count, merge_capacity;
-    bool has_vocab;
-} source;
-
-static void read_vocab(source *s, pith_json *j) {
-    pith_str token;
-    s->has_vocab = true;
-    for (pith_json_object(j); pith_json_next_key(j, &token); s->vocab_count++) {
-        if (!pith_arena_grow(s->scratch, (void **)&s->vocab, s->vocab_count, &s->vocab_capacity, sizeof *s->vocab)) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu tokens", s->vocab_count);
-            return;
-        }
-        s->vocab[s->vocab_count] = (vocab_entry){ token, pith_json_int(j) };
-    }
+bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right) {
+    if (!pith_arena_grow(spec->scratch, (void **)&spec->merges, spec->merge_count, &spec->merge_capacity,
+                         sizeof *spec->merges))
+        return false;
+    spec->merges[spec->merge_count++] = (pith_bpe_pair){ left, right };
+    return true;
 }
 
-static merge_entry read_merge(pith_json *j) {
-    merge_entry merge = { { NULL, 0 }, { NULL, 0 } };
-    if (pith_json_peek(j) == PITH_JSON_ARRAY) {
-        pith_json_array(j);
-        bool complete = pith_json_next_item(j);
-        if (complete) merge.left = pith_json_string(j);
-        complete = complete && pith_json_next_item(j);
-        if (complete) merge.right = pith_json_string(j);
-        if (!complete || pith_json_next_item(j)) pith_json_fail(j, PITH_ERR_FORMAT, "a merge is not two tokens");
-        return merge;
-    }
-    pith_str line = pith_json_string(j);
+bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right) {
     const char *space = line.size ? memchr(line.data, ' ', line.size) : NULL;
-    if (line.size >= 8 && memcmp(line.data, "#version", 8) == 0) return merge;
-    size_t left = space ? (size_t)(space - line.data) : 0;
-    if (!space || memchr(space + 1, ' ', line.size - left - 1)) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not two tokens and a space", PITH_STR_ARG(line));
-        return merge;
-    }
-    merge.left = (pith_str){ line.data, left };
-    merge.right = (pith_str){ space + 1, line.size - left - 1 };
-    return merge;
+    size_t size = space ? (size_t)(space - line.data) : 0;
+    if (!space || memchr(space + 1, ' ', line.size - size - 1)) return false;
+    *left = (pith_str){ line.data, size };
+    *right = (pith_str){ space + 1, line.size - size - 1 };
+    return true;
 }
 
-static void read_merges(source *s, pith_json *j) {
-    for (pith_json_array(j); pith_json_next_item(j);) {
-        merge_entry merge = read_merge(j);
-        if (j->failed || !merge.left.data) continue;
-        if (!pith_arena_grow(s->scratch, (void **)&s->merges, s->merge_count, &s->merge_capacity, sizeof *s->merges)) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu merges", s->merge_count);
+void pith_bpe_read_vocab(pith_bpe_spec *spec, pith_json *j) {
+    pith_str token;
+    for (pith_json_object(j); pith_json_next_key(j, &token);)
+        if (!pith_bpe_add_token(spec, token, pith_json_int(j))) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu tokens", spec->vocab_count);
             return;
         }
-        s->merges[s->merge_count++] = merge;
+}
+
+static void read_merges(pith_bpe_spec *spec, pith_json *j) {
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        pith_str left = { "", 0 }, right = left;
+        if (pith_json_peek(j) == PITH_JSON_ARRAY) {
+            pith_json_array(j);
+            bool complete = pith_json_next_item(j);
+            if (complete) left = pith_json_string(j);
+            complete = complete && pith_json_next_item(j);
+            if (complete) right = pith_json_string(j);
+            if (!complete || pith_json_next_item(j)) pith_json_fail(j, PITH_ERR_FORMAT, "a merge is not two tokens");
+        } else {
+            pith_str line = pith_json_string(j);
+            if (line.size >= 8 && memcmp(line.data, "#version", 8) == 0) continue;
+            if (!pith_bpe_split_merge(line, &left, &right))
+                pith_json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not two tokens and a space",
+                               PITH_STR_ARG(line));
+        }
+        if (!j->failed && !pith_bpe_add_merge(spec, left, right))
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu merges", spec->merge_count);
     }
 }
 
-static pith_str read_text(pith_json *j, pith_loader *loader, size_t most) {
-    pith_str s = pith_json_string(j);
-    if (s.size > most) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "longer than %zu bytes", most);
-    if (j->failed) return (pith_str){ NULL, 0 };
-    s = pith_arena_str(loader->arena, s);
-    if (!s.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    return s;
-}
-
-static pith_status build_vocab(bpe *model, const source *s, pith_loader *loader) {
+static pith_status build_vocab(bpe *model, const pith_bpe_spec *s, pith_loader *loader) {
     size_t bytes = 0;
     int64_t largest = -1;
     for (size_t i = 0; i < s->vocab_count; i++) {
@@ -301,7 +278,7 @@ static pith_status build_vocab(bpe *model, const source *s, pith_loader *loader)
     return PITH_OK;
 }
 
-static pith_status build_merges(bpe *model, const source *s, pith_loader *loader) {
+static pith_status build_merges(bpe *model, const pith_bpe_spec *s, pith_loader *loader) {
     pith_merge *merges = pith_arena_array(loader->scratch, s->merge_count, sizeof *merges);
     if (!merges) return pith_fail_memory(loader->err, s->merge_count * sizeof *merges);
     char *joined = NULL;
@@ -347,36 +324,63 @@ static void build_direct(bpe *model) {
     model->unk_id = model->unk_token.data ? look_up(model, model->unk_token.data, model->unk_token.size) : -1;
 }
 
+/* A copy of a setting in the arena; empty ones are none. */
+static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith_loader *loader) {
+    if (!s.size) return PITH_OK;
+    if (s.size > AFFIX_MAX)
+        return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s is longer than %d bytes", name, AFFIX_MAX);
+    *copy = pith_arena_str(loader->arena, s);
+    return copy->data ? PITH_OK : pith_fail_memory(loader->err, s.size);
+}
+
+pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader) {
+    bpe *m = pith_arena_array(loader->arena, 1, sizeof *m);
+    if (!m) return pith_fail_memory(loader->err, sizeof *m);
+    m->fuse_unk = spec->fuse_unk;
+    m->byte_fallback = spec->byte_fallback;
+    m->ignore_merges = spec->ignore_merges;
+    PITH_TRY(copy_text(&m->unk_token, spec->unk_token, "unk_token", loader));
+    PITH_TRY(copy_text(&m->prefix, spec->prefix, "continuing_subword_prefix", loader));
+    PITH_TRY(copy_text(&m->suffix, spec->suffix, "end_of_word_suffix", loader));
+    PITH_TRY(build_vocab(m, spec, loader));
+    PITH_TRY(build_merges(m, spec, loader));
+    build_direct(m);
+    *model = m;
+    return PITH_OK;
+}
+
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
-    bpe *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    source s = { .scratch = loader->scratch };
+    pith_bpe_spec spec = { .scratch = loader->scratch };
+    bool has_vocab = false;
     pith_str key;
-    if (!model) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        return;
-    }
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_json_null(j)) continue;
-        if (pith_str_is(key, "vocab")) read_vocab(&s, j);
-        else if (pith_str_is(key, "merges")) read_merges(&s, j);
-        else if (pith_str_is(key, "continuing_subword_prefix")) model->prefix = read_text(j, loader, AFFIX_MAX);
-        else if (pith_str_is(key, "end_of_word_suffix")) model->suffix = read_text(j, loader, AFFIX_MAX);
-        else if (pith_str_is(key, "unk_token")) model->unk_token = read_text(j, loader, SIZE_MAX);
-        else if (pith_str_is(key, "fuse_unk")) model->fuse_unk = pith_json_bool(j);
-        else if (pith_str_is(key, "byte_fallback")) model->byte_fallback = pith_json_bool(j);
-        else if (pith_str_is(key, "ignore_merges")) model->ignore_merges = pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "vocab")) {
+            pith_bpe_read_vocab(&spec, j);
+            has_vocab = true;
+        } else if (pith_str_is(key, "merges"))
+            read_merges(&spec, j);
+        else if (pith_str_is(key, "continuing_subword_prefix"))
+            spec.prefix = pith_json_string(j);
+        else if (pith_str_is(key, "end_of_word_suffix"))
+            spec.suffix = pith_json_string(j);
+        else if (pith_str_is(key, "unk_token"))
+            spec.unk_token = pith_json_string(j);
+        else if (pith_str_is(key, "fuse_unk"))
+            spec.fuse_unk = pith_json_bool(j);
+        else if (pith_str_is(key, "byte_fallback"))
+            spec.byte_fallback = pith_json_bool(j);
+        else if (pith_str_is(key, "ignore_merges"))
+            spec.ignore_merges = pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     if (j->failed) return;
-    if (!s.has_vocab) {
+    if (!has_vocab)
         pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
-    } else if (build_vocab(model, &s, loader) || build_merges(model, &s, loader)) {
+    else if (pith_bpe_build(self, &spec, loader))
         j->failed = true;
-    } else {
-        build_direct(model);
-        *self = model;
-    }
 }
 
 const pith_model_desc pith_model_BPE = {

@@ -62,8 +62,13 @@ const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *sco
         if (scores[i] < lowest) lowest = scores[i];
     }
     starts[count] = at;
-    *model = (pith_unigram){ .scores = own_scores, .starts = starts, .text = text, .count = (uint32_t)count,
-                             .unk_id = unk_id, .unk_score = lowest - unknown_penalty, .byte_fallback = byte_fallback };
+    *model = (pith_unigram){ .scores = own_scores,
+                             .starts = starts,
+                             .text = text,
+                             .count = (uint32_t)count,
+                             .unk_id = unk_id,
+                             .unk_score = lowest - unknown_penalty,
+                             .byte_fallback = byte_fallback };
     if (pith_trie_build(&model->trie, own_pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
     for (unsigned b = 0; b < 256; b++) {
         pith_byte_token token = pith_byte_token_of(b);
@@ -161,9 +166,7 @@ static pith_str token_text(const void *self, int32_t id) {
     return (pith_str){ model->text + model->starts[id], model->starts[id + 1] - model->starts[id] };
 }
 
-static int32_t vocab_size(const void *self) {
-    return (int32_t)((const pith_unigram *)self)->count;
-}
+static int32_t vocab_size(const void *self) { return (int32_t)((const pith_unigram *)self)->count; }
 
 /* As serde_json reads a number: digits into 64 bits as long as they fit, then one multiplication or division. This is
  * not always the nearest double, but it is the one Hugging Face tokenizers computes with. */

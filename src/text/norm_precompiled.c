@@ -39,7 +39,7 @@ typedef struct change {
     pith_call *call;
     uint32_t cursor, end; /* the next character of the text to be consumed */
     char bytes[4];
-    uint32_t size; /* 0: nothing waits */
+    uint32_t size;  /* 0: nothing waits */
     int32_t change; /* > 0: consumes nothing; <= 0: one character and -change more */
 } change;
 
@@ -213,8 +213,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_str key, encoded = { NULL, 0 };
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "precompiled_charsmap")) encoded = pith_json_string(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "precompiled_charsmap"))
+            encoded = pith_json_string(j);
+        else
+            pith_json_skip(j);
     }
     if (j->failed) return;
     unsigned char *bytes = pith_arena_alloc(loader->arena, encoded.size / 4 * 3 + 4);
@@ -224,8 +226,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     }
     size_t size = encoded.size < INT32_MAX ? decode_base64(bytes, encoded) : SIZE_MAX;
     const char *fault = size == SIZE_MAX ? "the charsmap is not base64" : read_map(map, bytes, size);
-    if (fault) pith_json_fail(j, PITH_ERR_FORMAT, "%s", fault);
-    else *self = map;
+    if (fault)
+        pith_json_fail(j, PITH_ERR_FORMAT, "%s", fault);
+    else
+        *self = map;
 }
 
 const pith_normalizer_desc pith_normalizer_Precompiled = { .name = "Precompiled", .parse = parse, .run = run };

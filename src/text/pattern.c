@@ -5,8 +5,8 @@
 #include "text/scan.h"
 
 struct pith_pattern {
-    pith_str string;          /* data NULL: an expression */
-    const pith_scan *scan;    /* NULL: not a known one */
+    pith_str string;       /* data NULL: an expression */
+    const pith_scan *scan; /* NULL: not a known one */
     const pith_regex *regex;
 };
 
@@ -15,9 +15,12 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     pith_str key, none = { NULL, 0 }, string = none, regex = none;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "String")) string = pith_json_string(j);
-        else if (pith_str_is(key, "Regex")) regex = pith_json_string(j);
-        else pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
+        if (pith_str_is(key, "String"))
+            string = pith_json_string(j);
+        else if (pith_str_is(key, "Regex"))
+            regex = pith_json_string(j);
+        else
+            pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
     }
     if (j->failed) return NULL;
     if (!pattern) {

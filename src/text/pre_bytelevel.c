@@ -49,9 +49,12 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     (void)self;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "add_prefix_space")) space = pith_json_bool(j);
-        else if (pith_str_is(key, "use_regex")) cuts = pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "add_prefix_space"))
+            space = pith_json_bool(j);
+        else if (pith_str_is(key, "use_regex"))
+            cuts = pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     if (space) add_step(j, loader, &space_desc);
     if (cuts) add_step(j, loader, &cut_desc);

@@ -56,10 +56,14 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         } else if (pith_str_is(key, "prepend_scheme")) {
             name = pith_json_string(j);
             has_scheme = true;
-            if (pith_str_is(name, "always")) step->scheme = ALWAYS;
-            else if (pith_str_is(name, "first")) step->scheme = FIRST;
-            else if (pith_str_is(name, "never")) step->scheme = NEVER;
-            else pith_json_fail(j, PITH_ERR_UNSUPPORTED, "'" PITH_STR_FMT "'", PITH_STR_ARG(name));
+            if (pith_str_is(name, "always"))
+                step->scheme = ALWAYS;
+            else if (pith_str_is(name, "first"))
+                step->scheme = FIRST;
+            else if (pith_str_is(name, "never"))
+                step->scheme = NEVER;
+            else
+                pith_json_fail(j, PITH_ERR_UNSUPPORTED, "'" PITH_STR_FMT "'", PITH_STR_ARG(name));
         } else if (pith_str_is(key, "add_prefix_space")) {
             add_prefix_space = pith_json_bool(j);
         } else if (pith_str_is(key, "split")) {

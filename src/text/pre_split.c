@@ -43,12 +43,15 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     }
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pattern")) step->pattern = pith_pattern_parse(j, loader);
-        else if (pith_str_is(key, "invert")) step->invert = pith_json_bool(j);
+        if (pith_str_is(key, "pattern"))
+            step->pattern = pith_pattern_parse(j, loader);
+        else if (pith_str_is(key, "invert"))
+            step->invert = pith_json_bool(j);
         else if (pith_str_is(key, "behavior")) {
             step->behavior = pith_json_behavior(j);
             has_behavior = true;
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     if (!j->failed && (!step->pattern || !has_behavior))
         pith_json_fail(j, PITH_ERR_FORMAT, "Split needs a pattern and a behavior");

@@ -46,9 +46,10 @@ enum { GROWTH = 40 }; /* the longest replacement of one character of the pattern
 
 /* Scripts by their own name mean something wider in PCRE2: characters used with them. */
 static const char *const scripts[] = {
-    "Arabic", "Armenian", "Bengali", "Bopomofo", "Cyrillic", "Devanagari", "Ethiopic", "Georgian", "Greek", "Gujarati",
-    "Gurmukhi", "Han", "Hangul", "Hebrew", "Hiragana", "Kannada", "Katakana", "Khmer", "Lao", "Latin", "Malayalam",
-    "Mongolian", "Myanmar", "Sinhala", "Syriac", "Tamil", "Telugu", "Thaana", "Thai", "Tibetan",
+    "Arabic",   "Armenian", "Bengali",  "Bopomofo", "Cyrillic",  "Devanagari", "Ethiopic", "Georgian",
+    "Greek",    "Gujarati", "Gurmukhi", "Han",      "Hangul",    "Hebrew",     "Hiragana", "Kannada",
+    "Katakana", "Khmer",    "Lao",      "Latin",    "Malayalam", "Mongolian",  "Myanmar",  "Sinhala",
+    "Syriac",   "Tamil",    "Telugu",   "Thaana",   "Thai",      "Tibetan",
 };
 
 static size_t write_property(writer *w, const char *p, const char *end) {
@@ -103,10 +104,18 @@ static size_t write_escape(writer *w, const char *p, const char *end, bool in_se
 
 /* "[:name:]" at p in a set; returns the bytes of the pattern it took, 0 with *refused if it cannot be written. */
 static size_t write_bracket(writer *w, const char *p, const char *end, const char **refused) {
-    static const struct { const char *name, *meaning; } names[] = {
-        { "[:alnum:]", "\\p{Alphabetic}\\p{Nd}" }, { "[:alpha:]", "\\p{Alphabetic}" }, { "[:digit:]", "\\p{Nd}" },
-        { "[:lower:]", "\\p{Lowercase}" }, { "[:punct:]", "\\p{P}\\p{S}" }, { "[:space:]", "\\p{White_Space}" },
-        { "[:upper:]", "\\p{Uppercase}" }, { "[:word:]", WORD }, { "[:xdigit:]", "0-9a-fA-F" },
+    static const struct {
+        const char *name, *meaning;
+    } names[] = {
+        { "[:alnum:]", "\\p{Alphabetic}\\p{Nd}" },
+        { "[:alpha:]", "\\p{Alphabetic}" },
+        { "[:digit:]", "\\p{Nd}" },
+        { "[:lower:]", "\\p{Lowercase}" },
+        { "[:punct:]", "\\p{P}\\p{S}" },
+        { "[:space:]", "\\p{White_Space}" },
+        { "[:upper:]", "\\p{Uppercase}" },
+        { "[:word:]", WORD },
+        { "[:xdigit:]", "0-9a-fA-F" },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t size = strlen(names[i].name);
@@ -204,7 +213,8 @@ int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size
     pcre2_general_context_free(general);
     if (found == PCRE2_ERROR_NOMATCH) return 0;
     if (found >= 0) return 1;
-    if (found == PCRE2_ERROR_NOMEMORY) pith_fail_memory(err, MEMORY_LIMIT_KIB);
+    if (found == PCRE2_ERROR_NOMEMORY)
+        pith_fail_memory(err, MEMORY_LIMIT_KIB);
     else
         pith_fail(err, PITH_ERR_ARGUMENT, "the expression '" PITH_STR_FMT "' takes too many steps on this text",
                   PITH_STR_ARG(regex->pattern));

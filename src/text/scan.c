@@ -1,9 +1,10 @@
 /* scan.c - one matcher for a family of expressions.
  *
  * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
- * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a backtracking engine, but every form is
- * written so that it looks at each character a bounded number of times. Character classes are those of Oniguruma 6.9.10
- * (Unicode 16): utf8proc's, and the characters that Unicode 16 brought. */
+ * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a
+ * backtracking engine, but every form is written so that it looks at each character a bounded number of times.
+ * Character classes are those of Oniguruma 6.9.10 (Unicode 16): utf8proc's, and the characters that Unicode 16 brought.
+ */
 #include "text/scan.h"
 
 #include <string.h>
@@ -13,8 +14,12 @@
 #include "base/utf8.h"
 
 enum { LU = 1, LL = 2, LT = 4, LM = 8, LO = 16, MARK = 32, NUMBER = 64, SPACE = 128 };
-enum { LETTER = LU | LL | LT | LM | LO, UPPER = LU | LT | LM | LO | MARK, LOWER = LL | LM | LO | MARK,
-       NOT_OTHER = LETTER | NUMBER | SPACE };
+enum {
+    LETTER = LU | LL | LT | LM | LO,
+    UPPER = LU | LT | LM | LO | MARK,
+    LOWER = LL | LM | LO | MARK,
+    NOT_OTHER = LETTER | NUMBER | SPACE
+};
 
 typedef enum contraction { NO_CONTRACTION, EXACT, ANY_CASE, ANY_CASE_AFTER_WORD } contraction;
 typedef enum word_form {
@@ -28,51 +33,61 @@ struct pith_scan {
     const char *const *specials; /* literals that come before all else; ends with NULL */
     contraction contraction;
     word_form word;
-    uint32_t digits;     /* most in a number */
-    bool space_number;   /* " ?" before it */
-    bool space_other;    /* " ?" before other characters */
-    const char *tail;    /* characters that may follow them: [\r\n]* or [\r\n/]* */
-    bool newlines;       /* \s*[\r\n]+ */
-    bool skips_spaces;   /* white space matches nothing */
-    uint32_t run;        /* not 0: instead of all this, runs of at least so many white space characters … */
-    bool blank;          /* … which are all U+0020 */
-    bool breaks;         /* … or a single tab or newline */
+    uint32_t digits;   /* most in a number */
+    bool space_number; /* " ?" before it */
+    bool space_other;  /* " ?" before other characters */
+    const char *tail;  /* characters that may follow them: [\r\n]* or [\r\n/]* */
+    bool newlines;     /* \s*[\r\n]+ */
+    bool skips_spaces; /* white space matches nothing */
+    uint32_t run;      /* not 0: instead of all this, runs of at least so many white space characters … */
+    bool blank;        /* … which are all U+0020 */
+    bool breaks;       /* … or a single tab or newline */
 };
 
 /* Characters Unicode 16 added, by class. */
-static const struct { uint32_t first, last; uint8_t class; } newer[] = {
-    { 0x0897, 0x0897, MARK },    { 0x1C89, 0x1C89, LU },      { 0x1C8A, 0x1C8A, LL },      { 0xA7CB, 0xA7CC, LU },
-    { 0xA7CD, 0xA7CD, LL },      { 0xA7DA, 0xA7DA, LU },      { 0xA7DB, 0xA7DB, LL },      { 0xA7DC, 0xA7DC, LU },
-    { 0x105C0, 0x105F3, LO },    { 0x10D40, 0x10D49, NUMBER }, { 0x10D4A, 0x10D4D, LO },   { 0x10D4E, 0x10D4E, LM },
-    { 0x10D4F, 0x10D4F, LO },    { 0x10D50, 0x10D65, LU },    { 0x10D69, 0x10D6D, MARK },  { 0x10D6F, 0x10D6F, LM },
-    { 0x10D70, 0x10D85, LL },    { 0x10EC2, 0x10EC4, LO },    { 0x10EFC, 0x10EFC, MARK },  { 0x11380, 0x11389, LO },
-    { 0x1138B, 0x1138B, LO },    { 0x1138E, 0x1138E, LO },    { 0x11390, 0x113B5, LO },    { 0x113B7, 0x113B7, LO },
-    { 0x113B8, 0x113C0, MARK },  { 0x113C2, 0x113C2, MARK },  { 0x113C5, 0x113C5, MARK },  { 0x113C7, 0x113CA, MARK },
-    { 0x113CC, 0x113D0, MARK },  { 0x113D1, 0x113D1, LO },    { 0x113D2, 0x113D2, MARK },  { 0x113D3, 0x113D3, LO },
-    { 0x113E1, 0x113E2, MARK },  { 0x116D0, 0x116E3, NUMBER }, { 0x11BC0, 0x11BE0, LO },   { 0x11BF0, 0x11BF9, NUMBER },
-    { 0x11F5A, 0x11F5A, MARK },  { 0x13460, 0x143FA, LO },    { 0x16100, 0x1611D, LO },    { 0x1611E, 0x1612F, MARK },
-    { 0x16130, 0x16139, NUMBER }, { 0x16D40, 0x16D42, LM },   { 0x16D43, 0x16D6A, LO },    { 0x16D6B, 0x16D6C, LM },
-    { 0x16D70, 0x16D79, NUMBER }, { 0x18CFF, 0x18CFF, LO },   { 0x1CCF0, 0x1CCF9, NUMBER }, { 0x1E5D0, 0x1E5ED, LO },
-    { 0x1E5EE, 0x1E5EF, MARK },  { 0x1E5F0, 0x1E5F0, LO },    { 0x1E5F1, 0x1E5FA, NUMBER }, { 0x2EBF0, 0x2EE5D, LO },
+static const struct {
+    uint32_t first, last;
+    uint8_t class;
+} newer[] = {
+    { 0x0897, 0x0897, MARK },     { 0x1C89, 0x1C89, LU },       { 0x1C8A, 0x1C8A, LL },
+    { 0xA7CB, 0xA7CC, LU },       { 0xA7CD, 0xA7CD, LL },       { 0xA7DA, 0xA7DA, LU },
+    { 0xA7DB, 0xA7DB, LL },       { 0xA7DC, 0xA7DC, LU },       { 0x105C0, 0x105F3, LO },
+    { 0x10D40, 0x10D49, NUMBER }, { 0x10D4A, 0x10D4D, LO },     { 0x10D4E, 0x10D4E, LM },
+    { 0x10D4F, 0x10D4F, LO },     { 0x10D50, 0x10D65, LU },     { 0x10D69, 0x10D6D, MARK },
+    { 0x10D6F, 0x10D6F, LM },     { 0x10D70, 0x10D85, LL },     { 0x10EC2, 0x10EC4, LO },
+    { 0x10EFC, 0x10EFC, MARK },   { 0x11380, 0x11389, LO },     { 0x1138B, 0x1138B, LO },
+    { 0x1138E, 0x1138E, LO },     { 0x11390, 0x113B5, LO },     { 0x113B7, 0x113B7, LO },
+    { 0x113B8, 0x113C0, MARK },   { 0x113C2, 0x113C2, MARK },   { 0x113C5, 0x113C5, MARK },
+    { 0x113C7, 0x113CA, MARK },   { 0x113CC, 0x113D0, MARK },   { 0x113D1, 0x113D1, LO },
+    { 0x113D2, 0x113D2, MARK },   { 0x113D3, 0x113D3, LO },     { 0x113E1, 0x113E2, MARK },
+    { 0x116D0, 0x116E3, NUMBER }, { 0x11BC0, 0x11BE0, LO },     { 0x11BF0, 0x11BF9, NUMBER },
+    { 0x11F5A, 0x11F5A, MARK },   { 0x13460, 0x143FA, LO },     { 0x16100, 0x1611D, LO },
+    { 0x1611E, 0x1612F, MARK },   { 0x16130, 0x16139, NUMBER }, { 0x16D40, 0x16D42, LM },
+    { 0x16D43, 0x16D6A, LO },     { 0x16D6B, 0x16D6C, LM },     { 0x16D70, 0x16D79, NUMBER },
+    { 0x18CFF, 0x18CFF, LO },     { 0x1CCF0, 0x1CCF9, NUMBER }, { 0x1E5D0, 0x1E5ED, LO },
+    { 0x1E5EE, 0x1E5EF, MARK },   { 0x1E5F0, 0x1E5F0, LO },     { 0x1E5F1, 0x1E5FA, NUMBER },
+    { 0x2EBF0, 0x2EE5D, LO },
 };
 
 static unsigned class_of_newer(uint32_t c) {
     size_t low = 0, high = sizeof newer / sizeof newer[0];
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (c > newer[middle].last) low = middle + 1;
-        else high = middle;
+        if (c > newer[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < sizeof newer / sizeof newer[0] && c >= newer[low].first ? newer[low].class : 0;
 }
 
 static unsigned class_of(uint32_t c) {
     static const uint8_t by_category[UTF8PROC_CATEGORY_CO + 1] = {
-        [UTF8PROC_CATEGORY_LU] = LU, [UTF8PROC_CATEGORY_LL] = LL, [UTF8PROC_CATEGORY_LT] = LT,
-        [UTF8PROC_CATEGORY_LM] = LM, [UTF8PROC_CATEGORY_LO] = LO, [UTF8PROC_CATEGORY_MN] = MARK,
-        [UTF8PROC_CATEGORY_MC] = MARK, [UTF8PROC_CATEGORY_ME] = MARK, [UTF8PROC_CATEGORY_ND] = NUMBER,
+        [UTF8PROC_CATEGORY_LU] = LU,     [UTF8PROC_CATEGORY_LL] = LL,     [UTF8PROC_CATEGORY_LT] = LT,
+        [UTF8PROC_CATEGORY_LM] = LM,     [UTF8PROC_CATEGORY_LO] = LO,     [UTF8PROC_CATEGORY_MN] = MARK,
+        [UTF8PROC_CATEGORY_MC] = MARK,   [UTF8PROC_CATEGORY_ME] = MARK,   [UTF8PROC_CATEGORY_ND] = NUMBER,
         [UTF8PROC_CATEGORY_NL] = NUMBER, [UTF8PROC_CATEGORY_NO] = NUMBER, [UTF8PROC_CATEGORY_ZS] = SPACE,
-        [UTF8PROC_CATEGORY_ZL] = SPACE, [UTF8PROC_CATEGORY_ZP] = SPACE,
+        [UTF8PROC_CATEGORY_ZL] = SPACE,  [UTF8PROC_CATEGORY_ZP] = SPACE,
     };
     if ((c >= 0x4E00 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4)) return LO;
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
@@ -82,15 +97,16 @@ static unsigned class_of(uint32_t c) {
 
 static unsigned class_of_ascii(unsigned char c) {
     static const uint8_t classes[128] = {
-        ['\t'] = SPACE, ['\n'] = SPACE, ['\v'] = SPACE, ['\f'] = SPACE, ['\r'] = SPACE, [' '] = SPACE,
-        ['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER, ['5'] = NUMBER,
-        ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER,
-        ['A'] = LU, ['B'] = LU, ['C'] = LU, ['D'] = LU, ['E'] = LU, ['F'] = LU, ['G'] = LU, ['H'] = LU, ['I'] = LU,
-        ['J'] = LU, ['K'] = LU, ['L'] = LU, ['M'] = LU, ['N'] = LU, ['O'] = LU, ['P'] = LU, ['Q'] = LU, ['R'] = LU,
-        ['S'] = LU, ['T'] = LU, ['U'] = LU, ['V'] = LU, ['W'] = LU, ['X'] = LU, ['Y'] = LU, ['Z'] = LU,
-        ['a'] = LL, ['b'] = LL, ['c'] = LL, ['d'] = LL, ['e'] = LL, ['f'] = LL, ['g'] = LL, ['h'] = LL, ['i'] = LL,
-        ['j'] = LL, ['k'] = LL, ['l'] = LL, ['m'] = LL, ['n'] = LL, ['o'] = LL, ['p'] = LL, ['q'] = LL, ['r'] = LL,
-        ['s'] = LL, ['t'] = LL, ['u'] = LL, ['v'] = LL, ['w'] = LL, ['x'] = LL, ['y'] = LL, ['z'] = LL,
+        ['\t'] = SPACE, ['\n'] = SPACE, ['\v'] = SPACE, ['\f'] = SPACE, ['\r'] = SPACE, [' '] = SPACE,  ['0'] = NUMBER,
+        ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER, ['5'] = NUMBER, ['6'] = NUMBER, ['7'] = NUMBER,
+        ['8'] = NUMBER, ['9'] = NUMBER, ['A'] = LU,     ['B'] = LU,     ['C'] = LU,     ['D'] = LU,     ['E'] = LU,
+        ['F'] = LU,     ['G'] = LU,     ['H'] = LU,     ['I'] = LU,     ['J'] = LU,     ['K'] = LU,     ['L'] = LU,
+        ['M'] = LU,     ['N'] = LU,     ['O'] = LU,     ['P'] = LU,     ['Q'] = LU,     ['R'] = LU,     ['S'] = LU,
+        ['T'] = LU,     ['U'] = LU,     ['V'] = LU,     ['W'] = LU,     ['X'] = LU,     ['Y'] = LU,     ['Z'] = LU,
+        ['a'] = LL,     ['b'] = LL,     ['c'] = LL,     ['d'] = LL,     ['e'] = LL,     ['f'] = LL,     ['g'] = LL,
+        ['h'] = LL,     ['i'] = LL,     ['j'] = LL,     ['k'] = LL,     ['l'] = LL,     ['m'] = LL,     ['n'] = LL,
+        ['o'] = LL,     ['p'] = LL,     ['q'] = LL,     ['r'] = LL,     ['s'] = LL,     ['t'] = LL,     ['u'] = LL,
+        ['v'] = LL,     ['w'] = LL,     ['x'] = LL,     ['y'] = LL,     ['z'] = LL,
     };
     return classes[c];
 }
@@ -234,19 +250,31 @@ bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32
 
 static const char *const clip_specials[] = { "<|startoftext|>", "<|endoftext|>", NULL };
 
-const pith_scan pith_scan_gpt2 = { .contraction = EXACT, .word = SPACE_LETTERS, .digits = UINT32_MAX,
-                                   .space_number = true, .space_other = true, .tail = "" };
-static const pith_scan cl100k = { .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 3, .space_other = true,
-                                  .tail = "\r\n", .newlines = true };
-static const pith_scan qwen2 = { .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 1, .space_other = true,
-                                 .tail = "\r\n", .newlines = true };
-static const pith_scan o200k = { .contraction = ANY_CASE_AFTER_WORD, .word = CASED, .digits = 3, .space_other = true,
-                                 .tail = "\r\n/", .newlines = true };
-static const pith_scan tekken = { .contraction = NO_CONTRACTION, .word = CASED, .digits = 1, .space_other = true,
-                                  .tail = "\r\n/", .newlines = true };
+const pith_scan pith_scan_gpt2 = { .contraction = EXACT,
+                                   .word = SPACE_LETTERS,
+                                   .digits = UINT32_MAX,
+                                   .space_number = true,
+                                   .space_other = true,
+                                   .tail = "" };
+static const pith_scan cl100k = {
+    .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 3, .space_other = true, .tail = "\r\n", .newlines = true
+};
+static const pith_scan qwen2 = {
+    .contraction = ANY_CASE, .word = OTHER_LETTERS, .digits = 1, .space_other = true, .tail = "\r\n", .newlines = true
+};
+static const pith_scan o200k = { .contraction = ANY_CASE_AFTER_WORD,
+                                 .word = CASED,
+                                 .digits = 3,
+                                 .space_other = true,
+                                 .tail = "\r\n/",
+                                 .newlines = true };
+static const pith_scan tekken = {
+    .contraction = NO_CONTRACTION, .word = CASED, .digits = 1, .space_other = true, .tail = "\r\n/", .newlines = true
+};
 static const pith_scan clip = { .contraction = EXACT, .word = LETTERS, .digits = 1, .tail = "", .skips_spaces = true };
-static const pith_scan clip_special = { .specials = clip_specials, .contraction = EXACT, .word = LETTERS, .digits = 1,
-                                        .tail = "", .skips_spaces = true };
+static const pith_scan clip_special = {
+    .specials = clip_specials, .contraction = EXACT, .word = LETTERS, .digits = 1, .tail = "", .skips_spaces = true
+};
 static const pith_scan spaces = { .run = 1 };
 static const pith_scan many_blanks = { .run = 2, .blank = true };
 static const pith_scan many_spaces = { .run = 2, .breaks = true };
@@ -261,12 +289,16 @@ static const pith_scan many_spaces = { .run = 2, .breaks = true };
 #define CLIP_END CONTRACTIONS "|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"
 
 const pith_scan *pith_scan_find(pith_str regex) {
-    static const struct { const char *regex; const pith_scan *scan; } known[] = {
+    static const struct {
+        const char *regex;
+        const pith_scan *scan;
+    } known[] = {
         { CONTRACTIONS "|" GPT2_END, &pith_scan_gpt2 },
         { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith_scan_gpt2 },
         { FOLDED "|" START "\\p{L}+|\\p{N}{1,3}|" END("\\r\\n"), &cl100k },
         { "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
-          "\\s+(?!\\S)|\\s+", &cl100k },
+          "\\s+(?!\\S)|\\s+",
+          &cl100k },
         { FOLDED "|" START "\\p{L}+|\\p{N}|" END("\\r\\n"), &qwen2 },
         { START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|\\p{N}{1,3}|" END("\\r\\n/"),
           &o200k },

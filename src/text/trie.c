@@ -85,9 +85,7 @@ static bool add_block(builder *b) {
     return true;
 }
 
-static pith_trie_slot *slot_at(const builder *b, uint32_t slot) {
-    return &b->blocks[slot / BLOCK].slots[slot % BLOCK];
-}
+static pith_trie_slot *slot_at(const builder *b, uint32_t slot) { return &b->blocks[slot / BLOCK].slots[slot % BLOCK]; }
 
 /* A base whose slots for all labels are free; takes base and slots. UINT32_MAX: no memory or too many slots. */
 static uint32_t take_base(builder *b, const unsigned char *labels, unsigned count) {

@@ -69,7 +69,8 @@ static void check_stream(opened *o, pith_str wanted) {
 static void check_decoded(opened *o, pith_str wanted, int skip, const char *name) {
     char *text;
     size_t size;
-    assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err), PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err),
+                     PITH_OK);
     if (!pith_str_eq((pith_str){ text, size }, wanted))
         fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text, PITH_STR_ARG(wanted));
     pith_text_free(o->tokenizer, text);
@@ -87,7 +88,8 @@ static void check_line(opened *o, pith_json *j, const char *name) {
             for (pith_json_array(j); pith_json_next_item(j); n++) {
                 int64_t id = pith_json_int(j);
                 if (n >= o->tokens.count || o->tokens.ids[n] != id)
-                    fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n, PITH_STR_ARG(text), (long long)id);
+                    fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n, PITH_STR_ARG(text),
+                             (long long)id);
             }
             assert_int_equal(n, o->tokens.count);
         } else if (pith_str_is(key, "offsets")) {
@@ -99,8 +101,9 @@ static void check_line(opened *o, pith_json *j, const char *name) {
                 int64_t end = pith_json_int(j);
                 pith_json_next_item(j);
                 if (o->tokens.begin[n] != begin || o->tokens.end[n] != end)
-                    fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT "\": %u to %u instead of %lld to %lld", name, n,
-                             PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n], (long long)begin, (long long)end);
+                    fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT "\": %u to %u instead of %lld to %lld", name,
+                             n, PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n], (long long)begin,
+                             (long long)end);
             }
         } else {
             pith_str wanted = pith_json_string(j);
@@ -114,8 +117,8 @@ static void check_line(opened *o, pith_json *j, const char *name) {
 
 static void test_stored_cases(void **state) {
     static const char *const names[] = {
-        "albert",  "bpe_unk", "clip",  "gemma",         "gpt2_prefix_space",       "llama2",
-        "llama3",  "o200k",   "roberta", "unigram_bytes", "split_contiguous_invert", "split_merged_with_next",
+        "albert",      "bpe_unk", "clip",    "gemma",         "gpt2_prefix_space",       "llama2",
+        "llama3",      "o200k",   "roberta", "unigram_bytes", "split_contiguous_invert", "split_merged_with_next",
         "xlm_roberta",
     };
     (void)state;
@@ -125,7 +128,8 @@ static void test_stored_cases(void **state) {
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, names[i]);
         assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
-        if (open_json(&o, (pith_str){ (const char *)json.data, json.size })) fail_msg("%s: %s", names[i], o.err.message);
+        if (open_json(&o, (pith_str){ (const char *)json.data, json.size }))
+            fail_msg("%s: %s", names[i], o.err.message);
         pith_file_close(&json);
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.jsonl", PITH_TEST_DATA, names[i]);
         assert_int_equal(pith_file_open(&lines, path, false, &pith_allocator_default, &o.err), PITH_OK);
@@ -171,7 +175,8 @@ static void test_hostile_files(void **state) {
     refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"A===\"}"), "charsmap");
     refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"/////w==\"}"), "impossible size");
     refused(WITH("normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}"), "not UTF-8");
-#define SPLIT(regex) WITH("pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}")
+#define SPLIT(regex)                                                                                                   \
+    WITH("pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}")
     refused(SPLIT("(a"), "missing closing parenthesis");
     refused(SPLIT("[a&&b]"), "intersection");
     refused(SPLIT("[a[b]]"), "a set in a set");
@@ -196,7 +201,8 @@ static void test_regex_is_bounded(void **state) {
 static void test_missing_unknown(void **state) {
     (void)state;
     opened o;
-    assert_int_equal(open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":null,\"vocab\":[[\"a\",-1]]}}")), 0);
+    assert_int_equal(
+        open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":null,\"vocab\":[[\"a\",-1]]}}")), 0);
     assert_int_equal(encode(&o, PITH_STR("aa")), PITH_OK);
     assert_int_equal(o.tokens.count, 2);
     assert_int_equal(encode(&o, PITH_STR("ab")), PITH_ERR_ARGUMENT);
@@ -211,8 +217,10 @@ static void test_missing_unknown(void **state) {
 static void test_unigram_ties(void **state) {
     (void)state;
     opened o;
-    assert_int_equal(open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"a\",-1],"
-                                            "[\"ab\",-1],[\"b\",-1],[\"bc\",-1],[\"c\",-1],[\"b\",-1.0]]}}")), PITH_OK);
+    assert_int_equal(
+        open_json(&o, PITH_STR("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"a\",-1],"
+                               "[\"ab\",-1],[\"b\",-1],[\"bc\",-1],[\"c\",-1],[\"b\",-1.0]]}}")),
+        PITH_OK);
     assert_int_equal(encode(&o, PITH_STR("abc")), PITH_OK);
     assert_int_equal(o.tokens.count, 2);
     assert_int_equal(o.tokens.ids[0], 1);
@@ -256,7 +264,8 @@ static void test_merging_against_the_book(void **state) {
         /* Merges in any order: some come before the one that makes their parts. */
         while (merge_count < MERGES) {
             random = random * 1664525u + 1013904223u;
-            int32_t left = (int32_t)((random >> 8) % (unsigned)(ids + 2)), right = (int32_t)((random >> 20) % (unsigned)ids);
+            int32_t left = (int32_t)((random >> 8) % (unsigned)(ids + 2)),
+                    right = (int32_t)((random >> 20) % (unsigned)ids);
             bool known = false;
             for (size_t m = 0; m < merge_count; m++) known |= merges[m].pair == pith_pair(left, right);
             if (known) continue;
@@ -312,7 +321,8 @@ static void test_trie(void **state) {
 /* One word of a megabyte is done in about the time of as much ordinary text; twice as long takes about twice. */
 static void test_long_words(void **state) {
     (void)state;
-    static const char *const files[] = { "llama3", "xlm_roberta" }, *const units[] = { "a", "e\xCC\x81", "\xF0\x9F\x98\x80", "ab" };
+    static const char *const files[] = { "llama3", "xlm_roberta" }, *const units[] = { "a", "e\xCC\x81",
+                                                                                       "\xF0\x9F\x98\x80", "ab" };
     enum { SIZE = 1 << 18 };
     char *text = malloc(2 * SIZE);
     for (size_t f = 0; f < 2; f++) {
@@ -344,10 +354,14 @@ static void test_long_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_cases),     cmocka_unit_test(test_hostile_files),
-        cmocka_unit_test(test_regex_is_bounded), cmocka_unit_test(test_missing_unknown),
-        cmocka_unit_test(test_unigram_ties),     cmocka_unit_test(test_merging_against_the_book),
-        cmocka_unit_test(test_trie),             cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_stored_cases),
+        cmocka_unit_test(test_hostile_files),
+        cmocka_unit_test(test_regex_is_bounded),
+        cmocka_unit_test(test_missing_unknown),
+        cmocka_unit_test(test_unigram_ties),
+        cmocka_unit_test(test_merging_against_the_book),
+        cmocka_unit_test(test_trie),
+        cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

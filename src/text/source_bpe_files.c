@@ -1,0 +1,154 @@
+/* source_bpe_files.c - vocab.json and merges.txt, as GPT-2, RoBERTa, CLIP and Qwen2 have them. The rest of the
+ * tokenizer follows from the class in tokenizer_config.json, or without one from the special tokens of the vocabulary.
+ */
+#include "base/file.h"
+#include "text/bpe.h"
+#include "text/sources.h"
+
+typedef enum family { GPT2, ROBERTA, CLIP, QWEN2 } family;
+
+static pith_status read_merges(pith_bpe_spec *spec, pith_str bytes, pith_error *err) {
+    const char *p = bytes.data, *end = p + bytes.size;
+    size_t valid = pith_utf8_valid_prefix(bytes.data, bytes.size), number = 0;
+    if (valid < bytes.size) return pith_fail(err, PITH_ERR_FORMAT, "merges.txt: invalid UTF-8 at byte %zu", valid);
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p)), *next = stop ? stop + 1 : end;
+        if (!stop) stop = end;
+        if (stop > p && stop[-1] == '\r') stop--;
+        pith_str line = { p, (size_t)(stop - p) }, left, right;
+        p = next;
+        number++;
+        if (!line.size || (line.size >= 8 && memcmp(line.data, "#version", 8) == 0)) continue;
+        if (!pith_bpe_split_merge(line, &left, &right))
+            return pith_fail(err, PITH_ERR_FORMAT, "merges.txt:%zu: not two tokens and a space", number);
+        if (!pith_bpe_add_merge(spec, left, right)) return pith_fail_memory(err, spec->merge_count);
+    }
+    return PITH_OK;
+}
+
+static pith_status read_vocab(pith_bpe_spec *spec, pith_str bytes, pith_loader *loader) {
+    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    pith_json_init(j, bytes, "vocab.json", loader->scratch, loader->err);
+    pith_bpe_read_vocab(spec, j);
+    pith_json_finish(j);
+    return j->failed ? loader->err->code : PITH_OK;
+}
+
+static family find_family(const pith_loader *loader, const pith_bpe_spec *spec) {
+    static const struct {
+        const char *name;
+        family family;
+    } names[] = {
+        { "BartTokenizer", ROBERTA }, { "CLIPTokenizer", CLIP },          { "GPT2Tokenizer", GPT2 },
+        { "LEDTokenizer", ROBERTA },  { "LongformerTokenizer", ROBERTA }, { "MvpTokenizer", ROBERTA },
+        { "Qwen2Tokenizer", QWEN2 },  { "RobertaTokenizer", ROBERTA },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (pith_source_class_is(loader, names[i].name)) return names[i].family;
+    for (size_t i = 0; i < spec->vocab_count; i++) {
+        if (pith_str_is(spec->vocab[i].token, "<|startoftext|>")) return CLIP;
+        if (pith_str_is(spec->vocab[i].token, "<s>")) return ROBERTA;
+    }
+    return GPT2;
+}
+
+static pith_status add_steps(pith_loader *loader, family kind) {
+    static const char bytes[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"use_regex\":%s}";
+#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define SPLIT(regex, rest) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"}," rest "}"
+    const char *space = loader->config->add_prefix_space == 1 ? "true" : "false";
+    pith_str pre =
+        pith_arena_printf(loader->scratch, bytes, kind == CLIP ? "false" : space, kind == QWEN2 ? "false" : "true");
+    if (!pre.data) return pith_fail_memory(loader->err, sizeof bytes);
+    if (kind == CLIP) {
+        PITH_TRY(pith_loader_add(loader, "normalizer",
+                                 PITH_STR("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":"
+                                          "\"Replace\",\"pattern\":{\"Regex\":\"\\\\s+\"},"
+                                          "\"content\":\" \"},{\"type\":\"Lowercase\"}]}")));
+        PITH_TRY(pith_loader_add(loader, "pre_tokenizer",
+                                 PITH_STR(SPLIT("<\\\\|startoftext\\\\|>|<\\\\|endoftext\\\\|>|" CONTRACTIONS
+                                                "|[\\\\p{L}]+|[\\\\p{N}]|[^\\\\s\\\\p{L}\\\\p{N}]+",
+                                                "\"behavior\":\"Removed\",\"invert\":true"))));
+    } else if (kind == QWEN2) {
+        PITH_TRY(pith_loader_add(loader, "normalizer", PITH_STR("{\"type\":\"NFC\"}")));
+        PITH_TRY(pith_loader_add(
+            loader, "pre_tokenizer",
+            PITH_STR(
+                SPLIT("(?i:" CONTRACTIONS
+                      ")|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|"
+                      "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+",
+                      "\"behavior\":\"Isolated\",\"invert\":false"))));
+    }
+    PITH_TRY(pith_loader_add(loader, "pre_tokenizer", pre));
+    return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
+}
+
+static pith_status add_frame(pith_loader *loader, family kind) {
+    const pith_tokenizer_config *c = loader->config;
+    const pith_tokenizer *t = loader->tokenizer;
+    pith_str cls =
+        kind == CLIP ? pith_source_token(c->bos_token, "<|startoftext|>") : pith_source_token(c->cls_token, "<s>");
+    pith_str sep =
+        kind == CLIP ? pith_source_token(c->eos_token, "<|endoftext|>") : pith_source_token(c->sep_token, "</s>");
+    int32_t ids[2] = { t->model->id(t->model_self, cls), t->model->id(t->model_self, sep) };
+    if (kind != ROBERTA && kind != CLIP) return PITH_OK;
+    if (ids[0] < 0 || ids[1] < 0)
+        return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab.json: no token '" PITH_STR_FMT "'",
+                         PITH_STR_ARG(ids[0] < 0 ? cls : sep));
+    pith_str json = pith_arena_printf(loader->scratch,
+                                      "{\"type\":\"RobertaProcessing\",\"sep\":[\"sep\",%d],\"cls\":[\"cls\",%d],"
+                                      "\"trim_offsets\":%s,\"add_prefix_space\":%s}",
+                                      ids[1], ids[0], kind == CLIP ? "false" : "true",
+                                      kind == ROBERTA && c->add_prefix_space == 1 ? "true" : "false");
+    return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 256);
+}
+
+static pith_status add_specials(pith_loader *loader, family kind) {
+    const pith_tokenizer_config *c = loader->config;
+    bool roberta = kind == ROBERTA;
+    const char *end = "<|endoftext|>";
+    pith_str tokens[] = {
+        pith_source_token(c->bos_token, roberta        ? "<s>"
+                                        : kind == CLIP ? "<|startoftext|>"
+                                                       : end),
+        pith_source_token(c->eos_token, roberta ? "</s>" : end),
+        pith_source_token(c->unk_token, roberta ? "<unk>" : end),
+        pith_source_token(c->pad_token, roberta ? "<pad>" : end),
+    };
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) PITH_TRY(pith_source_special(loader, tokens[i], 0));
+    return roberta ? pith_source_special(loader, pith_source_token(c->mask_token, "<mask>"), 0) : PITH_OK;
+}
+
+static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_str merges) {
+    pith_bpe_spec spec = { .scratch = loader->scratch };
+    const void *model = NULL;
+    PITH_TRY(read_vocab(&spec, vocab, loader));
+    PITH_TRY(read_merges(&spec, merges, loader->err));
+    family kind = find_family(loader, &spec);
+    if (kind == CLIP) {
+        spec.suffix = PITH_STR("</w>");
+        spec.unk_token = pith_source_token(loader->config->unk_token, "<|endoftext|>");
+    }
+    PITH_TRY(pith_bpe_build(&model, &spec, loader));
+    pith_loader_set_model(loader, &pith_model_BPE, model);
+    PITH_TRY(add_steps(loader, kind));
+    PITH_TRY(add_specials(loader, kind));
+    return add_frame(loader, kind);
+}
+
+static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
+    const char *slash = strrchr(path, '/');
+    pith_str merges_path =
+        pith_arena_printf(loader->scratch, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, "merges.txt");
+    pith_file merges;
+    if (!merges_path.data) return pith_fail_memory(loader->err, strlen(path));
+    if (!pith_file_exists(merges_path.data))
+        return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs merges.txt beside it", path);
+    PITH_TRY(pith_file_open(&merges, merges_path.data, false, loader->allocator, loader->err));
+    pith_status status = load_with_merges(loader, bytes, (pith_str){ (const char *)merges.data, merges.size });
+    pith_file_close(&merges);
+    return status;
+}
+
+const pith_tokenizer_source pith_source_bpe_files = { "vocab.json and merges.txt", 30, { "vocab.json" }, NULL, load };

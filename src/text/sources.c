@@ -1,0 +1,41 @@
+/* sources.c - special tokens and frames of tokenizers that have no tokenizer.json. */
+#include "text/sources.h"
+
+pith_status pith_source_special(pith_loader *loader, pith_str token, uint32_t flags) {
+    return pith_loader_add_token(loader, token, -1, PITH_ADDED_SPECIAL | flags);
+}
+
+static pith_str frame_pieces(pith_arena *arena, const char *pieces, const char *types) {
+    pith_str json = PITH_STR("");
+    for (size_t i = 0; pieces[i] && json.data; i++)
+        json = pith_arena_printf(arena, "%s%s{\"%s\":{\"id\":\"%c\",\"type_id\":%c}}", json.data, i ? "," : "",
+                                 pieces[i] >= 'A' ? "Sequence" : "SpecialToken", pieces[i], types[i]);
+    return json;
+}
+
+pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const char *single, const char *pair,
+                              const char *types) {
+    const pith_tokenizer *t = loader->tokenizer;
+    pith_str singles = frame_pieces(loader->scratch, single, "000"), names = PITH_STR("");
+    pith_str pairs = frame_pieces(loader->scratch, pair, types);
+    for (const char *p = single; *p && names.data; p++) {
+        if (*p >= 'A') continue;
+        int32_t id = t->model->id(t->model_self, tokens[*p - '0']);
+        if (id < 0) return PITH_OK;
+        names =
+            pith_arena_printf(loader->scratch, "%s%s\"%c\":{\"ids\":[%d]}", names.data, names.size ? "," : "", *p, id);
+    }
+    if (!singles.data || !pairs.data || !names.data) return pith_fail_memory(loader->err, 1024);
+    pith_str json = pith_arena_printf(loader->scratch,
+                                      "{\"type\":\"TemplateProcessing\",\"single\":[%s],\"pair\":[%s],"
+                                      "\"special_tokens\":{%s}}",
+                                      singles.data, pairs.data, names.data);
+    return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 1024);
+}
+
+bool pith_source_class_is(const pith_loader *loader, const char *name) {
+    pith_str class_name = loader->config->tokenizer_class;
+    size_t size = strlen(name);
+    if (!class_name.data || class_name.size < size || memcmp(class_name.data, name, size) != 0) return false;
+    return class_name.size == size || (class_name.size == size + 4 && memcmp(class_name.data + size, "Fast", 4) == 0);
+}
