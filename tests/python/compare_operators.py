@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+"""Random one-operator models, run by Pith and by ONNX Runtime (PyPI), results compared.
+
+usage: compare_operators.py [--library PATH] [--count N] [--seed S] [OPERATOR...]
+Shapes broadcast, have zero sizes and any rank up to 4; attributes are drawn from all that the standard allows; NaN and
+infinities are mixed in; about half of the inputs are constants. A case that ONNX Runtime refuses is not judged. The seed
+and the case number are printed with every difference, so that it can be repeated; exit status 1 if there is one.
+Left out, because ONNX Runtime departs from the standard there: overflow of integer products, and Resize with
+align_corners and scales that do not give whole sizes.
+"""
+import argparse
+import pathlib
+import random
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+import pith_library
+
+FLOATS = [np.float32, np.float64, np.float16]
+WIDE = [np.float32, np.float64]
+INDICES = [np.int32, np.int64]
+INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+COMMON = WIDE + INDICES
+
+
+class Draw:
+    """One case's random choices."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.n = np.random.default_rng(seed)
+
+    def pick(self, *items):
+        return self.r.choice(items)
+
+    def one_of(self, items):
+        return self.r.choice(items)
+
+    def upto(self, low, high):
+        return self.r.randint(low, high)
+
+    def flag(self):
+        return self.r.randrange(2)
+
+    def shape(self, low=0, high=4, empty=True):
+        rank = self.upto(low, high)
+        return [0 if empty and self.r.random() < 0.05 else self.pick(1, 2, 3, 4, 5) for _ in range(rank)]
+
+    def part(self, shape):
+        """A shape that broadcasts to this one."""
+        dims = [d if self.r.random() < 0.6 else 1 for d in shape]
+        return dims[self.upto(0, len(dims)):] if self.r.random() < 0.4 else dims
+
+    def array(self, shape, dtype, special=False):
+        if dtype in FLOATS:
+            x = np.asarray(self.n.standard_normal(shape) * 3).astype(dtype)
+            if special and x.size and self.r.random() < 0.3:
+                for v in (np.nan, np.inf, -np.inf, 0.0, -0.0):
+                    x.reshape(-1)[self.r.randrange(x.size)] = v
+            return x
+        if dtype == np.bool_:
+            return np.asarray(self.n.integers(0, 2, shape)).astype(bool)
+        info = np.iinfo(dtype)
+        return np.asarray(self.n.integers(max(info.min, -20), min(info.max, 20) + 1, shape)).astype(dtype)
+
+    def full(self, shape, dtype):
+        info = np.iinfo(dtype)
+        return np.asarray(self.n.integers(info.min, info.max + 1, shape)).astype(dtype)
+
+    def axis(self, rank):
+        return self.upto(-rank, rank - 1)
+
+
+def unary(dtypes, **attributes):
+    return lambda d: ([d.array(d.shape(), d.one_of(dtypes), True)], {k: v(d) for k, v in attributes.items()}, 1)
+
+
+def binary(dtypes, zero=True):
+    def case(d):
+        dtype, shape = d.one_of(dtypes), d.shape()
+        a, b = d.array(d.part(shape), dtype, True), d.array(d.part(shape), dtype, True)
+        return [a, b if zero or dtype in FLOATS else np.where(b == 0, 3, b).astype(dtype)], {}, 1
+    return case
+
+
+def modulo(d):
+    inputs, _, count = binary([np.float32, np.int32, np.int64, np.int8, np.uint8], zero=False)(d)
+    return inputs, {"fmod": 1 if inputs[0].dtype in FLOATS else d.flag()}, count
+
+
+def reduction(dtypes, special=False, positive=False):
+    def case(d):
+        shape = d.shape(1, 4, empty=False)
+        rank = len(shape)
+        axes = [a - (rank if d.flag() else 0) for a in d.r.sample(range(rank), d.upto(0, rank))]
+        x = d.array(shape, d.one_of(dtypes), special)
+        attributes = {"keepdims": d.flag()}
+        if d.r.random() < 0.2:
+            attributes["noop_with_empty_axes"] = d.flag()
+        return [np.abs(x) if positive else x, np.array(axes, np.int64)][: 2 if d.r.random() < 0.8 else 1], attributes, 1
+    return case
+
+
+def along_axis(dtypes, outputs=1, **attributes):
+    def case(d):
+        shape = d.shape(1, 4, empty=False)
+        given = {k: v(d) for k, v in attributes.items()}
+        return [d.array(shape, d.one_of(dtypes))], {"axis": d.axis(len(shape)), **given}, outputs
+    return case
+
+
+def transpose(d):
+    shape = d.shape(1)
+    perm = list(range(len(shape)))
+    d.r.shuffle(perm)
+    return [d.array(shape, d.one_of(FLOATS + INTEGERS + [np.bool_]))], {"perm": perm} if d.flag() else {}, 1
+
+
+def slices(d):
+    shape = d.shape(1)
+    axes = d.r.sample(range(len(shape)), d.upto(1, len(shape)))
+    steps = [d.pick(1, 1, 2, -1, -2, 3, -3) for _ in axes]
+    starts = [d.pick(d.upto(-7, 7), -2**31, 2**31 - 1, 0) for _ in axes]
+    ends = [d.pick(d.upto(-7, 7), -2**63, 2**63 - 1 if s > 0 else 2, 0) for s in steps]
+    return [d.array(shape, d.one_of(COMMON))] + [np.array(x, np.int64) for x in (starts, ends, axes, steps)], {}, 1
+
+
+def concat(d):
+    shape, dtype = d.shape(1, 3), d.one_of(COMMON)
+    axis = d.axis(len(shape))
+    parts = []
+    for _ in range(d.upto(1, 3)):
+        own = list(shape)
+        own[axis] = d.upto(0, 3)
+        parts.append(d.array(own, dtype))
+    return parts, {"axis": axis}, 1
+
+
+def split(d):
+    shape, count = d.shape(1, 3), d.upto(1, 3)
+    axis, parts = d.axis(len(shape)), [d.upto(0, 2) for _ in range(count)]
+    shape[axis] = sum(parts)
+    return [d.array(shape, d.pick(np.float32, np.int64)), np.array(parts, np.int64)], {"axis": axis}, count
+
+
+def gather(d):
+    shape = d.shape(1, 3, empty=False)
+    axis = d.axis(len(shape))
+    indices = np.asarray(d.n.integers(-shape[axis], shape[axis], d.shape(0, 2))).astype(d.one_of(INDICES))
+    return [d.array(shape, d.one_of(COMMON + [np.bool_])), indices], {"axis": axis}, 1
+
+
+def gather_elements(d):
+    shape = d.shape(1, 3, empty=False)
+    axis = d.upto(0, len(shape) - 1)
+    own = [d.upto(1, n) for n in shape]
+    own[axis] = d.upto(0, 4)
+    return [d.array(shape, d.one_of(COMMON)), d.n.integers(-shape[axis], shape[axis], own)], {"axis": axis}, 1
+
+
+def gather_nd(d):
+    shape = d.shape(2, 4, empty=False)
+    batch = d.upto(0, len(shape) - 2)
+    length = d.upto(1, len(shape) - batch)
+    place = shape[:batch] + d.shape(1, 2, empty=False)
+    indices = np.stack([d.n.integers(-n, n, place) for n in shape[batch:batch + length]], -1)
+    return [d.array(shape, d.one_of(COMMON)), indices], {"batch_dims": batch}, 1
+
+
+def scatter_elements(d):
+    shape, dtype = d.shape(1, 3, empty=False), d.pick(np.float32, np.int64, np.float64)
+    axis, own = d.upto(0, len(shape) - 1), [d.upto(1, n) for n in shape]
+    reduction_name = d.pick("none", "add", "mul", "max", "min")
+    indices = d.n.integers(-shape[axis], shape[axis], own)
+    if reduction_name == "none":  # no two updates of one place
+        indices = np.argsort(d.n.random(shape), axis=axis)[tuple(slice(0, n) for n in own)]
+    return ([d.array(shape, dtype), indices.astype(np.int64), d.array(own, dtype)],
+            {"axis": axis, "reduction": reduction_name}, 1)
+
+
+def matmul(d):
+    dtype = d.pick(np.float32, np.float32, np.float64, np.int32, np.int64)
+    m, n, k = d.pick(0, 1, 2, 7, 40), d.pick(0, 1, 3, 17, 40), d.pick(1, 3, 17, 40)
+    batch = d.shape(0, 2)
+    a, b = d.part(batch) + [m, k], d.part(batch) + [k, n]
+    if d.r.random() < 0.15:
+        a = [k]
+    if d.r.random() < 0.15:
+        b = [k]
+    return [d.array(a, dtype), d.array(b, dtype)], {}, 1
+
+
+def gemm(d):
+    m, n, k = d.pick(1, 2, 7, 40), d.pick(1, 3, 17, 40), d.pick(1, 3, 17, 40)
+    ta, tb, dtype = d.flag(), d.flag(), d.one_of(WIDE)
+    inputs = [d.array([k, m] if ta else [m, k], dtype), d.array([n, k] if tb else [k, n], dtype)]
+    bias = d.pick(None, [n], [1], [], [m, 1], [1, n], [m, n])
+    if bias is not None:
+        inputs.append(d.array(bias, dtype))
+    return inputs, {"transA": ta, "transB": tb, "alpha": d.pick(1.0, 0.5), "beta": d.pick(1.0, 2.0, 0.0)}, 1
+
+
+def matmul_integer(d):
+    m, n, k = d.pick(1, 3, 17), d.pick(1, 3, 17), d.pick(1, 17, 300, 600)
+    right = d.pick(np.uint8, np.int8)
+    zero = d.full([n] if d.flag() else [], right)
+    return [d.full([m, k], np.uint8), d.full([k, n], right), d.full([], np.uint8), zero], {}, 1
+
+
+def where(d):
+    shape, dtype = d.shape(), d.one_of(COMMON + [np.float16, np.uint8])
+    return [d.array(d.part(shape), np.bool_)] + [d.array(d.part(shape), dtype, True) for _ in range(2)], {}, 1
+
+
+def cast(d):
+    source, target = d.one_of(FLOATS + INTEGERS + [np.bool_]), d.one_of(FLOATS + INTEGERS + [np.bool_])
+    x = d.array(d.shape(), source, target in FLOATS)
+    if source in FLOATS and target not in FLOATS:
+        x = np.abs(x)  # negative numbers have no unsigned value
+    return [x], {"to": pith_library.NUMBERS[np.dtype(target)]}, 1
+
+
+def pad(d):
+    shape, mode = d.shape(1, 3, empty=False), d.pick("constant", "edge", "reflect", "wrap")
+    limit = {"constant": lambda n: 2, "edge": lambda n: 2, "reflect": lambda n: min(2, n - 1), "wrap": lambda n: min(2, n)}
+    pads = [d.upto(-1 if mode == "constant" else 0, limit[mode](n)) for n in shape + shape]
+    x = d.array(shape, d.one_of(COMMON))
+    value = [d.array([], x.dtype.type)] if d.flag() else []
+    return [x, np.array(pads, np.int64)] + value, {"mode": mode}, 1
+
+
+def convolution(d):
+    rank, group = d.pick(1, 2, 2, 3), d.pick(1, 1, 2, 3)
+    kernel, dilations = [d.upto(1, 3) for _ in range(rank)], [d.upto(1, 2) for _ in range(rank)]
+    attributes = {"group": group, "kernel_shape": kernel, "dilations": dilations,
+                  "strides": [d.upto(1, 3) for _ in range(rank)]}
+    if d.r.random() < 0.7:
+        attributes["pads"] = [d.upto(0, 2) for _ in range(2 * rank)]
+    else:
+        attributes["auto_pad"] = d.pick("SAME_UPPER", "SAME_LOWER", "VALID")
+        attributes["dilations"] = [1] * rank
+    channels, maps = d.upto(1, 3), d.upto(1, 3)
+    size = [d.upto(k * e, 11) for k, e in zip(kernel, dilations)]
+    inputs = [d.array([d.upto(1, 2), group * channels] + size, np.float32),
+              d.array([group * maps, channels] + kernel, np.float32)]
+    return inputs + ([d.array([group * maps], np.float32)] if d.flag() else []), attributes, 1
+
+
+def transposed_convolution(d):
+    rank, group, channels, maps = d.pick(1, 2, 2), d.pick(1, 1, 2), d.upto(1, 3), d.upto(1, 3)
+    kernel, strides = [d.upto(1, 3) for _ in range(rank)], [d.upto(1, 3) for _ in range(rank)]
+    attributes = {"group": group, "kernel_shape": kernel, "strides": strides,
+                  "output_padding": [d.upto(0, s - 1) for s in strides]}
+    if d.flag():
+        attributes["pads"] = [d.upto(0, 1) if k > 1 else 0 for k in kernel] * 2
+    inputs = [d.array([d.upto(1, 2), group * channels] + [d.upto(2, 6) for _ in range(rank)], np.float32),
+              d.array([group * channels, maps] + kernel, np.float32)]
+    return inputs + ([d.array([group * maps], np.float32)] if d.flag() else []), attributes, 1
+
+
+def pool(outputs=1, **attributes):
+    def case(d):
+        rank = d.pick(1, 2, 2, 3)
+        kernel = [d.upto(1, 3) for _ in range(rank)]
+        given = {"kernel_shape": kernel, "strides": [d.upto(1, 3) for _ in range(rank)], "ceil_mode": d.flag()}
+        if d.flag():
+            given["pads"] = [d.upto(0, k - 1) for k in kernel] * 2
+        given.update({k: v(d) for k, v in attributes.items()})
+        return [d.array([d.upto(1, 2), d.upto(1, 3)] + [d.upto(4, 9) for _ in range(rank)], np.float32)], given, outputs
+    return case
+
+
+def top_k(d):
+    shape = d.shape(1, 3, empty=False)
+    axis = d.axis(len(shape))
+    x = d.array(shape, d.one_of(COMMON))
+    return [x, np.array([d.upto(0, shape[axis])], np.int64)], {"axis": axis, "largest": d.flag()}, 2
+
+
+def cumulative(d):
+    shape = d.shape(1, 3)
+    axis = np.array(d.axis(len(shape)), np.int64)
+    return [d.array(shape, d.one_of(COMMON)), axis], {"exclusive": d.flag(), "reverse": d.flag()}, 1
+
+
+def layer_norm(d):
+    shape = d.shape(1, 3, empty=False)
+    axis = d.upto(0, len(shape) - 1)
+    inputs = [d.array(own, np.float32) for own in (shape, shape[axis:], shape[axis:])]
+    return inputs[: d.upto(2, 3)], {"axis": axis}, d.pick(1, 3)
+
+
+def quantized(quantize):
+    def case(d):
+        shape = d.shape(1, 3, empty=False)
+        axis, per_axis, dtype = d.upto(0, len(shape) - 1), d.flag(), d.pick(np.uint8, np.int8, np.int16, np.uint16)
+        own = [shape[axis]] if per_axis else []
+        x = d.array(shape, np.float32 if quantize else dtype)
+        scale = (np.abs(d.array(own, np.float32)) + 0.05).astype(np.float32)
+        return [x, scale, d.array(own, dtype)], {"axis": axis} if per_axis else {}, 1
+    return case
+
+
+def tile(d):
+    shape = d.shape(1, 3)
+    return [d.array(shape, d.pick(np.float32, np.int64)), np.array([d.upto(0, 3) for _ in shape], np.int64)], {}, 1
+
+
+def expand(d):
+    shape = d.shape()
+    return [d.array(d.part(shape), d.pick(np.float32, np.int64, np.bool_)), np.array(shape, np.int64)], {}, 1
+
+
+def trilu(d):
+    return [d.array(d.shape(2), d.pick(np.float32, np.int64)), np.array(d.upto(-6, 5), np.int64)], {"upper": d.flag()}, 1
+
+
+def unique(d):
+    shape = d.shape(1, 2, empty=False)
+    x = d.n.integers(0, 3, shape).astype(d.pick(np.float32, np.int64))
+    return [x], {"sorted": d.flag(), **({"axis": d.axis(len(shape))} if d.flag() else {})}, 4
+
+
+def compress(d):
+    shape = d.shape(1, 3, empty=False)
+    attributes = {"axis": d.upto(0, len(shape) - 1)} if d.flag() else {}
+    size = shape[attributes["axis"]] if attributes else int(np.prod(shape))
+    return [d.array(shape, np.float32), d.array([d.upto(1, size)], np.bool_)], attributes, 1
+
+
+def recurrent(gates, outputs, **attributes):
+    def case(d):
+        steps, batch, size, hidden = (d.upto(1, 3) for _ in range(4))
+        direction = d.pick("forward", "reverse", "bidirectional")
+        count = 2 if direction == "bidirectional" else 1
+        inputs = [d.array(own, np.float32) for own in ([steps, batch, size], [count, gates * hidden, size],
+                                                       [count, gates * hidden, hidden], [count, 2 * gates * hidden])]
+        given = {k: v(d) for k, v in attributes.items()}
+        return inputs[: d.upto(3, 4)], {"hidden_size": hidden, "direction": direction, **given}, outputs
+    return case
+
+
+FLAG = Draw.flag
+CASES = {
+    **{name: unary([np.float32, np.float64, np.float16, np.int32, np.int64, np.int8]) for name in ("Abs", "Neg")},
+    **{name: unary(WIDE) for name in ("Ceil", "Floor", "Exp", "Sqrt", "Round", "Reciprocal", "Relu", "Log")},
+    **{name: unary([np.float32]) for name in (
+        "Sigmoid", "Tanh", "Erf", "Sin", "Cos", "Softplus", "Softsign", "Elu", "Selu", "LeakyRelu", "HardSigmoid", "HardSwish",
+        "Atan", "Sinh", "Cosh", "Asinh", "Tan", "ThresholdedRelu", "Celu", "Mish", "Gelu", "Identity")},
+    "Sign": unary(COMMON), "Not": unary([np.bool_]), "BitwiseNot": unary(INTEGERS), "IsNaN": unary(FLOATS),
+    "IsInf": unary(WIDE, detect_positive=FLAG, detect_negative=FLAG),
+    **{name: binary(COMMON + [np.float16], zero=name != "Div") for name in ("Add", "Sub", "Mul", "Div")},
+    **{name: binary(COMMON) for name in ("Min", "Max", "Less", "Greater", "LessOrEqual", "GreaterOrEqual")},
+    "Equal": binary(COMMON + [np.bool_]), "Pow": binary(WIDE), "Mod": modulo,
+    **{name: binary([np.bool_]) for name in ("And", "Or", "Xor")},
+    **{name: binary(INTEGERS) for name in ("BitwiseAnd", "BitwiseOr", "BitwiseXor")},
+    **{name: reduction(WIDE + [np.int32], special=name != "ReduceSumSquare") for name in (
+        "ReduceSum", "ReduceL1", "ReduceSumSquare")},
+    **{name: reduction(WIDE + [np.int32]) for name in ("ReduceMax", "ReduceMin")},
+    **{name: reduction(WIDE) for name in ("ReduceMean", "ReduceProd", "ReduceL2", "ReduceLogSumExp")},
+    "ReduceLogSum": reduction(WIDE, positive=True),
+    "Transpose": transpose, "Slice": slices, "Concat": concat, "Split": split, "Gather": gather,
+    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements, "MatMul": matmul,
+    "Gemm": gemm, "MatMulInteger": matmul_integer, "Where": where, "Cast": cast, "Pad": pad, "Conv": convolution,
+    "ConvTranspose": transposed_convolution, "MaxPool": pool(2), "AveragePool": pool(count_include_pad=FLAG),
+    "LpPool": pool(p=lambda d: d.upto(1, 3)), "TopK": top_k, "CumSum": cumulative, "LayerNormalization": layer_norm,
+    "Softmax": along_axis(WIDE), "LogSoftmax": along_axis(WIDE), "Hardmax": along_axis([np.float32]),
+    "ArgMax": along_axis(COMMON, keepdims=FLAG, select_last_index=FLAG),
+    "ArgMin": along_axis(COMMON, keepdims=FLAG, select_last_index=FLAG),
+    "QuantizeLinear": quantized(True), "DequantizeLinear": quantized(False), "Tile": tile, "Expand": expand,
+    "Trilu": trilu, "Unique": unique, "Compress": compress, "LSTM": recurrent(4, 3), "RNN": recurrent(1, 2),
+    "GRU": recurrent(3, 2, linear_before_reset=FLAG),
+}
+
+
+def make_model(name, draw):
+    """Bytes of the model, and the inputs that are not constants."""
+    inputs, attributes, outputs = CASES[name](draw)
+    names = [f"x{i}" for i in range(len(inputs))]
+    constant = {n for n in names[1:] if draw.flag()}
+    values = dict(zip(names, inputs))
+    graph = helper.make_graph(
+        [helper.make_node(name, names, [f"y{i}" for i in range(outputs)], **attributes)], "case",
+        [helper.make_tensor_value_info(n, pith_library.NUMBERS[x.dtype], [None] * x.ndim)
+         for n, x in values.items() if n not in constant],
+        [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)],
+        [numpy_helper.from_array(values[n], n) for n in sorted(constant)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    text = f"{name} {attributes} {[(str(x.dtype), list(x.shape), n in constant) for n, x in values.items()]}"
+    return model.SerializeToString(), {n: x for n, x in values.items() if n not in constant}, text
+
+
+def difference(name, got, want):
+    """What differs, or None."""
+    for i, (g, w) in enumerate(zip(got, want)):
+        if g.dtype != w.dtype or g.shape != w.shape:
+            return f"output {i} is {g.dtype} {g.shape}, not {w.dtype} {w.shape}"
+        if g.dtype.kind != "f":
+            step = 1 if name == "QuantizeLinear" else 0  # a quotient that lies between two numbers
+            if g.size and np.abs(g.astype(np.float64) - w.astype(np.float64)).max() > step:
+                return f"output {i} differs"
+            continue
+        tolerance = 1e-2 if g.dtype == np.float16 else 1e-4
+        if not np.allclose(g.astype(np.float64), w.astype(np.float64), tolerance, tolerance, equal_nan=True):
+            return f"output {i} differs by {np.nanmax(np.abs(g.astype(np.float64) - w.astype(np.float64)))}"
+    return None
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", default=root / "build" / "libpith.so")
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("operators", nargs="*")
+    options = parser.parse_args()
+    library = pith_library.Library(options.library)
+    onnxruntime.set_default_logger_severity(4)
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = 1
+    session_options.log_severity_level = 4
+    names, faults, judged = options.operators or sorted(CASES), 0, 0
+    for i in range(options.count):
+        name = names[i % len(names)]
+        model, inputs, text = make_model(name, Draw(options.seed * 1000003 + i))
+        try:
+            session = onnxruntime.InferenceSession(model, session_options, providers=["CPUExecutionProvider"])
+            want = session.run(None, inputs)
+        except Exception:  # its own exceptions have no common base
+            want = None
+        try:
+            fault = None if want is None else difference(name, library.run(model, inputs), want)
+        except pith_library.Failure as failure:
+            fault = str(failure)
+        judged += want is not None
+        if fault:
+            faults += 1
+            print(f"seed {options.seed} case {i}: {text}: {fault}")
+    print(f"seed {options.seed}: {options.count} cases, {judged} judged, {faults} different")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
