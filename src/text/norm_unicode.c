@@ -98,6 +98,7 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
 }
 
 static pith_status normalise(pith_call *call, pith_piece piece, int form) {
+    bool (*settled)(uint32_t) = form & COMPOSED ? pith_char_is_settled : pith_char_is_stable;
     const char *text = call->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
     while (p < end) {
         const char *c = p;
@@ -105,14 +106,14 @@ static pith_status normalise(pith_call *call, pith_piece piece, int form) {
             last = p++;
             continue;
         }
-        if (pith_char_is_stable(pith_utf8_next(&p))) {
+        if (settled(pith_utf8_next(&p))) {
             last = c;
             continue;
         }
         const char *stop = p;
         while (stop < end) {
             const char *next = stop;
-            if (pith_char_is_stable(pith_utf8_next(&next))) break;
+            if (settled(pith_utf8_next(&next))) break;
             stop = next;
         }
         pith_call_copy(call, (uint32_t)(copied - text), (uint32_t)(last - text));

@@ -194,6 +194,15 @@ bool pith_char_is_stable(uint32_t c) {
     return !p->combining_class && p->decomp_seqindex == UINT16_MAX && p->comb_index == UINT16_MAX && !hangul;
 }
 
+bool pith_char_is_settled(uint32_t c) {
+    static const uint32_t composed[][2] = {
+        { 0xC0, 0x131 },    { 0x134, 0x13E },   { 0x141, 0x148 },   { 0x14A, 0x17E },
+        { 0x180, 0x1C3 },   { 0x1CD, 0x1F0 },   { 0x1F4, 0x24F },   { 0x400, 0x45F },
+        { 0x1EA0, 0x1EF9 }, { 0x3041, 0x3096 }, { 0x30A1, 0x30FA }, { 0xAC00, 0xD7A3 },
+    };
+    return IN(composed, c) || pith_char_is_stable(c);
+}
+
 size_t pith_char_decompose(uint32_t c, bool compatibility, uint32_t out[PITH_DECOMPOSITION_MAX]) {
     utf8proc_int32_t buffer[PITH_DECOMPOSITION_MAX];
     int boundary = 0;
