@@ -73,8 +73,8 @@ size: all                       ## bytes of the library and the command
 	@tools/size.sh build
 
 docs: build-test/build.ninja    ## make docs/operators.md from the tables
-	@cmake --build build-test -j $(JOBS) --target operators
-	@build-test/tests/operators >docs/operators.md
+	@cmake --build build-test -j $(JOBS) --target test_operators_doc
+	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc
 
 lint:                           ## layers, lists, names, formatting
 	@$(PYTHON) tools/lint.py

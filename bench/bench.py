@@ -7,7 +7,6 @@ Each workload checks parity of the vectors first, then alternates the runners an
 ratio is taken round by round, so a machine whose speed drifts does not spoil it.
 """
 import argparse
-import ctypes
 import json
 import os
 import statistics
@@ -22,48 +21,7 @@ import get_model
 import numpy as np
 import onnxruntime as ort
 import tokenizers
-
-
-class Str(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024)]
-
-
-class Stats(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint64) for n in ("texts", "tokens", "padded_tokens", "truncated", "peak_bytes")]
-
-
-class EmbedOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("max_length", ctypes.c_int32),
-                ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32), ("normalize", ctypes.c_int32),
-                ("dim", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("stats", ctypes.POINTER(Stats)),
-                ("prompt_name", ctypes.c_char_p)]
-
-
-class Pith:
-    def __init__(self, library, model):
-        self.lib = ctypes.CDLL(str(library))
-        self.lib.pith_embed_dim.restype = ctypes.c_size_t
-        self.error, self.model = Error(), ctypes.c_void_p()
-        self.check(self.lib.pith_model_open(ctypes.byref(self.model), str(model).encode(), None, ctypes.byref(self.error)))
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(self.error.message.decode())
-
-    def embed(self, texts, threads, stats=None):
-        raw = [t.encode() for t in texts]
-        spans = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
-        options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, 0, 0, 0, -1, 0, None,
-                               ctypes.pointer(stats) if stats is not None else None, None)
-        dim = self.lib.pith_embed_dim(self.model, ctypes.byref(options))
-        out = np.empty((len(texts), dim), np.float32)
-        self.check(self.lib.pith_embed(out.ctypes.data_as(ctypes.c_void_p), self.model, spans, ctypes.c_size_t(len(raw)),
-                                       ctypes.byref(options), ctypes.byref(self.error)))
-        return out
+from pith_ctypes import Model, Stats
 
 
 class Peer:
@@ -146,7 +104,7 @@ def main():
     args = parser.parse_args()
     get_model.main()
     model = get_model.cache_dir() / "models" / get_model.NAME
-    pith, files, rows = Pith(args.library, model), onnx_files(model), []
+    pith, files, rows = Model(args.library, model), onnx_files(model), []
     for threads in args.threads:
         if threads > os.cpu_count():
             continue

@@ -1,0 +1,101 @@
+"""libpith.so through ctypes, as much of it as the benchmarks and the comparison with ONNX Runtime need."""
+import ctypes
+
+import numpy as np
+
+MAX_RANK = 12
+DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
+          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64}
+NUMBERS = {np.dtype(v): k for k, v in DTYPES.items()}
+
+
+class Str(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
+                ("dims", ctypes.c_int64 * MAX_RANK)]
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_uint64) for n in ("texts", "tokens", "padded_tokens", "truncated", "peak_bytes")]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32),
+                ("allocator", ctypes.c_void_p), ("log", ctypes.c_void_p), ("memory_limit", ctypes.c_size_t),
+                ("loop_limit", ctypes.c_int64)]
+
+
+class EmbedOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("max_length", ctypes.c_int32),
+                ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32), ("normalize", ctypes.c_int32),
+                ("dim", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("stats", ctypes.POINTER(Stats)),
+                ("prompt_name", ctypes.c_char_p)]
+
+
+class PithError(RuntimeError):
+    pass
+
+
+class Model:
+    """source: a path or name, or the bytes of an ONNX file."""
+
+    def __init__(self, library, source, optimization=3):
+        self.lib, self.error, self.handle = ctypes.CDLL(str(library)), Error(), ctypes.c_void_p()
+        self.lib.pith_embed_dim.restype = ctypes.c_size_t
+        self.lib.pith_model_output_count.restype = ctypes.c_size_t
+        self.source = source
+        options = OpenOptions(ctypes.sizeof(OpenOptions), 0, optimization, None, None, 0, 0)
+        if isinstance(source, bytes):
+            self.check(self.lib.pith_model_open_memory(ctypes.byref(self.handle), source, ctypes.c_size_t(len(source)),
+                                                       ctypes.byref(options), ctypes.byref(self.error)))
+        else:
+            self.check(self.lib.pith_model_open(ctypes.byref(self.handle), str(source).encode(), ctypes.byref(options),
+                                                ctypes.byref(self.error)))
+
+    def check(self, status):
+        if status:
+            raise PithError(self.error.message.decode(errors="replace"))
+
+    def close(self):
+        self.lib.pith_model_close(self.handle)
+
+    def run(self, feeds, threads=1):
+        """feeds: name → array; returns the outputs in the model's order."""
+        session = ctypes.c_void_p()
+        self.check(self.lib.pith_session_create(ctypes.byref(session), self.handle, ctypes.byref(self.error)))
+        try:
+            arrays = [np.array(a, order="C") for a in feeds.values()]
+            names = (ctypes.c_char_p * len(arrays))(*[n.encode() for n in feeds])
+            inputs = (Tensor * len(arrays))()
+            for t, a in zip(inputs, arrays):
+                t.data, t.bytes, t.dtype, t.rank = a.ctypes.data, a.nbytes, NUMBERS[a.dtype], a.ndim
+                t.dims[: a.ndim] = a.shape
+            outputs = (Tensor * self.lib.pith_model_output_count(self.handle))()
+            self.check(self.lib.pith_session_run(session, outputs, names, inputs, ctypes.c_size_t(len(arrays)), None,
+                                                 ctypes.byref(self.error)))
+            return [self.array(t) for t in outputs]
+        finally:
+            self.lib.pith_session_destroy(session)
+
+    @staticmethod
+    def array(t):
+        raw = ctypes.string_at(t.data, t.bytes) if t.bytes else b""
+        return np.frombuffer(raw, DTYPES[t.dtype]).reshape(t.dims[: t.rank]).copy()
+
+    def embed(self, texts, threads, stats=None):
+        raw = [t.encode() for t in texts]
+        spans = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
+        options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, 0, 0, 0, -1, 0, None,
+                               ctypes.pointer(stats) if stats is not None else None, None)
+        dim = self.lib.pith_embed_dim(self.handle, ctypes.byref(options))
+        out = np.empty((len(texts), dim), np.float32)
+        self.check(self.lib.pith_embed(out.ctypes.data_as(ctypes.c_void_p), self.handle, spans, ctypes.c_size_t(len(raw)),
+                                       ctypes.byref(options), ctypes.byref(self.error)))
+        return out
