@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "exec/session.h"
+#include "kernels/kernel.h"
 
 typedef struct fixture {
     pith_arena arena;
@@ -354,6 +355,29 @@ static void half_constants_are_packed_once(void **state) { /* f16 weights give w
     assert_int_equal(((uint16_t *)out[0].data)[1], 0x4300); /* 2 + 1.5 = 3.5 */
 }
 
+/* ---- the tables ---- */
+
+static void tables_are_sorted(void **state) {
+    (void)state;
+    for (size_t i = 1; i < pith_kernel_table_count; i++) {
+        const pith_kernel_row *a = &pith_kernel_table[i - 1], *b = &pith_kernel_table[i];
+        int order = strcmp(a->family, b->family);
+        assert_true(order < 0 || (order == 0 && a->dtype < b->dtype));
+        assert_ptr_equal(pith_kernel_find(b->family, b->dtype, PITH_ISA_scalar), b->fn[PITH_ISA_scalar]);
+    }
+}
+
+static void every_operator_is_complete(void **state) {
+    (void)state;
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        const pith_op *op = pith_op_table[i];
+        assert_non_null(op->infer);
+        assert_true(op->run || op->flags & PITH_OP_VIEW || op->since == INT32_MAX);
+        assert_true(op->max_inputs < 0 || op->min_inputs <= op->max_inputs);
+        assert_ptr_equal(pith_op_find(pith_str_of(op->domain), pith_str_of(op->name)), op);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -369,6 +393,8 @@ int main(void) {
         TEST(integer_products_are_exact),
         TEST(threads_change_no_bit),
         TEST(half_constants_are_packed_once),
+        cmocka_unit_test(tables_are_sorted),
+        cmocka_unit_test(every_operator_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
