@@ -1,4 +1,4 @@
-"""libpith.so through ctypes, as much of it as the benchmarks and the comparison with ONNX Runtime need."""
+"""libpith.so through ctypes, as much of it as the benchmarks and the comparisons need."""
 import ctypes
 
 import numpy as np

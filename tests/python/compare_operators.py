@@ -18,7 +18,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-import pith_library
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from pith_ctypes import Model, PithError
 
 FLOATS = [np.float32, np.float64, np.float16]
 WIDE = [np.float32, np.float64]
@@ -410,6 +411,14 @@ def difference(name, got, want):
     return None
 
 
+def run(library, raw, inputs):
+    model = Model(library, raw)
+    try:
+        return model.run(inputs)
+    finally:
+        model.close()
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -418,7 +427,6 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args()
-    library = pith_library.Library(options.library)
     onnxruntime.set_default_logger_severity(4)
     session_options = onnxruntime.SessionOptions()
     session_options.intra_op_num_threads = 1
@@ -433,8 +441,8 @@ def main():
         except Exception:  # its own exceptions have no common base
             want = None
         try:
-            fault = None if want is None else difference(name, library.run(model, inputs), want)
-        except pith_library.Failure as failure:
+            fault = None if want is None else difference(name, run(options.library, model, inputs), want)
+        except PithError as failure:
             fault = str(failure)
         judged += want is not None
         if fault:
