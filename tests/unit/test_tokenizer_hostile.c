@@ -226,6 +226,9 @@ static void test_named(void **state) {
           "\"pair\":[],\"special_tokens\":{}}}",
           "\"Z\"" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
+        { "{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"sep\":[\"x\",1],"
+          "\"cls\":[\"y\",1]},{\"type\":\"RobertaProcessing\",\"sep\":[\"x\",1],\"cls\":[\"y\",1]}]}}",
+          "more than one" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -287,12 +290,30 @@ static void test_linear_time(void **state) {
     }
 }
 
+/* An added token beyond the limit is refused, and a decoder that is not there stops no encoding. */
+static void test_limits(void **state) {
+    char *json = malloc(6000);
+    char content[4098];
+    pith_error err = PITH_ERROR_INIT;
+    (void)state;
+    memset(content, 'x', sizeof content);
+    for (int more = 0; more < 2; more++) {
+        snprintf(json, 6000,
+                 "{\"added_tokens\":[{\"content\":\"%.*s\"}],\"decoder\":{\"type\":\"Nothing\"},"
+                 "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
+                 4096 + more, content);
+        assert_int_equal(try_file(pith_str_of(json), NULL, &err), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
+    }
+    assert_non_null(strstr(err.message, "4097"));
+    free(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),           cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_bit_flips),      cmocka_unit_test(test_allocation_fails),
         cmocka_unit_test(test_models_damaged), cmocka_unit_test(test_named),
-        cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_limits),         cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
