@@ -19,7 +19,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from pith_ctypes import Model, PithError
+from pith_ctypes import NUMBERS, Model, PithError
 
 FLOATS = [np.float32, np.float64, np.float16]
 WIDE = [np.float32, np.float64]
@@ -222,7 +222,7 @@ def cast(d):
     x = d.array(d.shape(), source, target in FLOATS)
     if source in FLOATS and target not in FLOATS:
         x = np.abs(x)  # negative numbers have no unsigned value
-    return [x], {"to": pith_library.NUMBERS[np.dtype(target)]}, 1
+    return [x], {"to": NUMBERS[np.dtype(target)]}, 1
 
 
 def pad(d):
@@ -386,7 +386,7 @@ def make_model(name, draw):
     values = dict(zip(names, inputs))
     graph = helper.make_graph(
         [helper.make_node(name, names, [f"y{i}" for i in range(outputs)], **attributes)], "case",
-        [helper.make_tensor_value_info(n, pith_library.NUMBERS[x.dtype], [None] * x.ndim)
+        [helper.make_tensor_value_info(n, NUMBERS[x.dtype], [None] * x.ndim)
          for n, x in values.items() if n not in constant],
         [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)],
         [numpy_helper.from_array(values[n], n) for n in sorted(constant)])
