@@ -1,0 +1,129 @@
+/* test_embed_models.c - the embedder over every kind of encoder in tests/data/models: each text's vector against the same
+ * graph run on that text alone through a session, pooled here; and many texts at once against one at a time, bit by bit. */
+#include <dirent.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "embed_test.h"
+
+#define DIRECTORY PITH_BINARY_DIR "/model-forms"
+
+/* Its words y and z have the ids 1 and 0, which RoBERTa, MPNet and BERT pad with: in a text they are tokens like others. */
+static const char tokenizer_json[] =
+    "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]},"
+    " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
+    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 4, \"[CLS]\": 2,"
+    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": 11}}}";
+
+enum { TEXTS = 8, WIDTH_MAX = 4096 };
+static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d", "what is this", "c", "z a z",
+                                          "y b y y a" };
+static float together[TEXTS][WIDTH_MAX], alone[TEXTS][WIDTH_MAX];
+
+static void make_directory(const char *name) {
+    char target[700];
+    mkdir(DIRECTORY, 0777);
+    FILE *f = fopen(DIRECTORY "/tokenizer.json", "w");
+    assert_non_null(f);
+    fputs(tokenizer_json, f);
+    fclose(f);
+    snprintf(target, sizeof target, PITH_TEST_DATA "/models/%s/model.onnx", name);
+    unlink(DIRECTORY "/model.onnx");
+    assert_int_equal(symlink(target, DIRECTORY "/model.onnx"), 0);
+}
+
+/* The first output that embedding would take, of one text; mean over tokens if it has a row a token. */
+static void reference(double *vector, size_t dim, const pith_model *model, pith_session *session, pith_str text) {
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    const char *names[3];
+    pith_tensor inputs[3], outputs[4];
+    static int64_t data[3][64];
+    if (pith_tokenize(&tokens, pith_model_tokenizer(model), text, NULL, &options, &err)) fail_msg("%s", err.message);
+    size_t count = pith_model_input_count(model), n = tokens.count;
+    assert_true(count <= 3 && pith_model_output_count(model) <= 4 && n <= 64);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = pith_model_input(model, i).name;
+        for (size_t t = 0; t < n; t++)
+            data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t] : !strcmp(names[i], "attention_mask");
+        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+    }
+    pith_tokens_free(&tokens);
+    if (pith_session_run(session, outputs, names, inputs, count, NULL, &err)) fail_msg("%s", err.message);
+    const pith_tensor *out = &outputs[0];
+    for (size_t i = 0; i < pith_model_output_count(model); i++)
+        if (!strcmp(pith_model_output(model, i).name, "sentence_embedding")) out = &outputs[i];
+    assert_int_equal(out->dtype, PITH_F32);
+    assert_int_equal(out->dims[out->rank - 1], dim);
+    const float *x = out->data;
+    size_t rows = out->rank == 3 ? n : 1;
+    for (size_t d = 0; d < dim; d++) {
+        vector[d] = 0;
+        for (size_t r = 0; r < rows; r++) vector[d] += x[r * dim + d];
+        vector[d] /= (double)rows;
+    }
+}
+
+/* False if this build cannot open the model. */
+static bool check_model(const char *name) {
+    static double wanted[WIDTH_MAX];
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    pith_session *session;
+    pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
+    pith_str texts[TEXTS];
+    make_directory(name);
+    pith_status status = pith_model_open(&model, DIRECTORY, NULL, &err);
+    if (status == PITH_ERR_UNSUPPORTED) {
+        print_message("%s: %s\n", name, err.message);
+        return false;
+    }
+    if (status || pith_session_create(&session, model, &err)) fail_msg("%s: %s", name, err.message);
+    size_t dim = pith_embed_dim(model, NULL);
+    if (!dim) {
+        if (pith_embed(together[0], model, NULL, 0, NULL, &err)) fail_msg("%s: %s", name, err.message);
+        fail_msg("%s: no dim", name);
+    }
+    assert_true(dim <= WIDTH_MAX);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    options.threads = 2;
+    if (pith_embed(together[0], model, texts, TEXTS, &options, &err)) fail_msg("%s: %s", name, err.message);
+    double worst = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        options.threads = 1;
+        if (pith_embed(alone[0], model, &texts[i], 1, &options, &err)) fail_msg("%s: %s", name, err.message);
+        if (memcmp(alone[0], together[0] + (size_t)i * dim, dim * sizeof(float))) fail_msg("%s: text %d depends on others", name, i);
+        reference(wanted, dim, model, session, texts[i]);
+        for (size_t d = 0; d < dim; d++) worst = fmax(worst, fabs((double)alone[0][d] - wanted[d]) / (1 + fabs(wanted[d])));
+    }
+    print_message("%s: %zu floats, largest difference %.3g\n", name, dim, worst);
+    if (worst > 1e-5) fail_msg("%s differs from its graph by %g", name, worst);
+    pith_session_destroy(session);
+    pith_model_close(model);
+    return true;
+}
+
+static int is_model(const struct dirent *entry) { return entry->d_name[0] != '.' && strchr(entry->d_name, '-') != NULL; }
+
+static void test_models(void **state) {
+    (void)state;
+    struct dirent **entries;
+    int count = scandir(PITH_TEST_DATA "/models", &entries, is_model, alphasort), wanted = 0, checked = 0;
+    assert_true(count > 30);
+    for (int i = 0; i < count; i++) {
+        bool external = strstr(entries[i]->d_name, "external") != NULL; /* its data must lie beside the file */
+        wanted += !external;
+        checked += !external && check_model(entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    assert_int_equal(checked, wanted);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_models) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
