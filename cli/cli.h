@@ -17,7 +17,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 typedef struct command {
     const char *name, *summary;
-    const char *help; /* usage, options, examples */
+    const char *help;                  /* usage, options, examples */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 } command;
 
@@ -46,8 +46,8 @@ typedef struct option {
     const char *choices;
 } option;
 
-/* Takes options (name "" ends the list) out of argv wherever they stand and returns what is left in *rest (argc entries at
- * most; static strings of argv). -h and --help print the help. Returns -1 to go on, else the exit code. */
+/* Takes options (name "" ends the list) out of argv wherever they stand and returns what is left in *rest (argc entries
+ * at most; static strings of argv). -h and --help print the help. Returns -1 to go on, else the exit code. */
 int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest);
 
 /* ---- messages ---- */

@@ -10,11 +10,11 @@
 #include "base/str.h"
 #include "cli/tensor_file.h"
 
-#define READ(type)                                        \
-    do {                                                  \
-        type value;                                       \
-        memcpy(&value, p + i * sizeof value, sizeof value); \
-        return (double)value;                             \
+#define READ(type)                                                                                                     \
+    do {                                                                                                               \
+        type value;                                                                                                    \
+        memcpy(&value, p + i * sizeof value, sizeof value);                                                            \
+        return (double)value;                                                                                          \
     } while (0)
 
 /* Element i of parts numbers (2 per complex element) as a double, as NumPy compares them too. */
@@ -30,9 +30,12 @@ static double number(const pith_tensor *t, size_t i) {
         return is_signed && value >> (bits - 1) ? value - (1 << bits) : value;
     }
     switch (t->dtype) {
-    case PITH_F32: case PITH_C64: READ(float);
-    case PITH_F64: case PITH_C128: READ(double);
-    case PITH_U8: case PITH_BOOL: READ(uint8_t);
+    case PITH_F32:
+    case PITH_C64: READ(float);
+    case PITH_F64:
+    case PITH_C128: READ(double);
+    case PITH_U8:
+    case PITH_BOOL: READ(uint8_t);
     case PITH_I8: READ(int8_t);
     case PITH_U16: READ(uint16_t);
     case PITH_I16: READ(int16_t);
@@ -64,8 +67,8 @@ static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, siz
         b_at = b;
     }
     if (!bad) return true;
-    snprintf(message, size, "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", bad, count,
-             place, a_at, b_at, largest);
+    snprintf(message, size, "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", bad,
+             count, place, a_at, b_at, largest);
     return false;
 }
 

@@ -57,8 +57,10 @@ static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, t
     while (!code && (state = text_input_next(in, &line, NULL)) != 0) {
         char *text;
         size_t size;
-        if (state < 0) code = fail(c, "%s", in->message);
-        else if (!parse_ids(&ids, &count, &line, message, sizeof message)) code = fail(c, "%s: %s", text_input_place(in), message);
+        if (state < 0)
+            code = fail(c, "%s", in->message);
+        else if (!parse_ids(&ids, &count, &line, message, sizeof message))
+            code = fail(c, "%s: %s", text_input_place(in), message);
         else if (pith_detokenize(&text, &size, tokenizer, ids, count, skip_specials, &err))
             code = fail(c, "%s: %s", text_input_place(in), err.message);
         if (code) break;

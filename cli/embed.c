@@ -1,8 +1,8 @@
 /* embed.c - pith embed: texts to vectors, one a line.
  *
  * Three windows go round: one is being read, one embedded, one written, each by a thread of its own, so that none waits
- * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next line
- * is not there yet, so that a program can talk with pith line by line through pipes. */
+ * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next
+ * line is not there yet, so that a program can talk with pith line by line through pipes. */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -61,13 +61,13 @@ static const char help[] =
 
 typedef struct window {
     enum { EMPTY, FILLED, DONE } state;
-    bool last;            /* nothing comes after it */
+    bool last; /* nothing comes after it */
     bytes text;
-    size_t *begins;       /* count + 1 places in text */
+    size_t *begins; /* count + 1 places in text */
     pith_str *texts;
     size_t count;
-    uint64_t cut;         /* lines longer than LINE_BYTES */
-    pith_str *prefixes;   /* with --jsonl: the objects that vectors are added to */
+    uint64_t cut;       /* lines longer than LINE_BYTES */
+    pith_str *prefixes; /* with --jsonl: the objects that vectors are added to */
     float *vectors;
 } window;
 
@@ -82,8 +82,9 @@ typedef struct job {
     window windows[WINDOWS];
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
-    bool stop;            /* nothing more is to be read */
-    char message[1200];   /* the first failure; "" none */
+    bool stop;          /* nothing more is to be read */
+    bool write_failed;  /* the output's own error says why; what was embedded is of no use any more */
+    char message[1200]; /* the first failure; "" none */
 } job;
 
 /* ---- the ring ---- */
@@ -117,6 +118,11 @@ static bool stopping(job *j) {
     return stop;
 }
 
+static void drop_rows(const job *j, window *w) {
+    for (size_t i = 0; j->jsonl && i < w->count; i++) free((char *)(uintptr_t)w->prefixes[i].data);
+    w->count = 0;
+}
+
 /* ---- reading ---- */
 
 /* Replaces the line at the end of w->text by the text in its field, and keeps the object. */
@@ -126,9 +132,11 @@ static bool take_object(job *j, window *w, char *message, size_t message_size) {
     json_t *object = json_loadb(w->text.data + from, w->text.size - from, JSON_ALLOW_NUL, &fault);
     json_t *field = object ? json_object_get(object, j->field) : NULL;
     if (!json_is_object(object) || !json_is_string(field)) {
-        if (!object) snprintf(message, message_size, "%s: %s", text_input_place(&j->in), fault.text);
-        else snprintf(message, message_size, "%s: %s '%s'", text_input_place(&j->in),
-                      json_is_object(object) ? "no string in the field" : "not an object with the field", j->field);
+        if (!object)
+            snprintf(message, message_size, "%s: %s", text_input_place(&j->in), fault.text);
+        else
+            snprintf(message, message_size, "%s: %s '%s'", text_input_place(&j->in),
+                     json_is_object(object) ? "no string in the field" : "not an object with the field", j->field);
         json_decref(object);
         return false;
     }
@@ -198,11 +206,11 @@ static void *writer(void *context) {
         if (good && !w->last && j->writer.format != FORMAT_NPY) good = output_flush(j->writer.out);
         if (!good) {
             pthread_mutex_lock(&j->lock);
-            j->stop = true; /* the output's own error says why */
+            j->stop = j->write_failed = true;
             pthread_mutex_unlock(&j->lock);
         }
         rows += w->count;
-        for (size_t i = 0; j->jsonl && i < w->count; i++) free((char *)(uintptr_t)w->prefixes[i].data);
+        drop_rows(j, w);
         if (j->progress && (now_seconds() - shown > 0.2 || w->last)) {
             fprintf(stderr, "\r%llu texts", (unsigned long long)rows);
             if (w->last) fputc('\n', stderr);
@@ -221,13 +229,11 @@ static void embed_window(job *j, window *w, uint64_t first) {
     char message[1200];
     for (size_t i = 0; i < w->count; i++)
         w->texts[i] = (pith_str){ w->text.data + w->begins[i], w->begins[i + 1] - w->begins[i] };
-    if (stopping(j) && j->writer.out->error) w->count = 0;
     if (!w->count || !pith_embed(w->vectors, j->model, w->texts, w->count, &j->options, &err)) return;
     snprintf(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)first + 1,
              (unsigned long long)(first + w->count), err.message);
     note_failure(j, message);
-    for (size_t i = 0; j->jsonl && i < w->count; i++) free((char *)(uintptr_t)w->prefixes[i].data);
-    w->count = 0;
+    drop_rows(j, w);
 }
 
 /* The middle of the ring; returns the number of lines that were cut. */
@@ -236,8 +242,11 @@ static uint64_t embed_all(job *j) {
     uint64_t first = 0, cut = 0;
     for (size_t turn = 0; !last; turn++) {
         window *w = wait_for(j, turn, FILLED);
-        if (broken) w->count = 0;
+        pthread_mutex_lock(&j->lock);
+        broken |= j->write_failed;
+        pthread_mutex_unlock(&j->lock);
         size_t count = w->count;
+        if (broken) drop_rows(j, w);
         embed_window(j, w, first);
         broken |= w->count < count; /* rows after a failure would stand in the wrong place */
         first += count;
@@ -272,7 +281,8 @@ static void work(job *j, pith_embed_stats *stats) {
     bool reading = !pthread_create(&threads[0], NULL, reader, j);
     if (reading && !pthread_create(&threads[1], NULL, writer, j)) {
         uint64_t cut = embed_all(j);
-        if (!pith_embed_max_length(j->model, &j->options)) stats->truncated += cut; /* else the tokenizer counted them */
+        if (!pith_embed_max_length(j->model, &j->options))
+            stats->truncated += cut; /* else the tokenizer counted them */
         pthread_join(threads[1], NULL);
         pthread_join(threads[0], NULL);
     } else {
@@ -339,7 +349,8 @@ static int run(int argc, char **argv) {
     }
     output out;
     code = output_open(&out, c, output_path);
-    if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)format, j.dim))) output_close(&out, c, false, code);
+    if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)format, j.dim)))
+        output_close(&out, c, false, code);
     if (!code) {
         text_input_open(&j.in, &files);
         j.in.separator = null ? 0 : '\n';

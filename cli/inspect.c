@@ -49,8 +49,8 @@ static void print_ports(const json_t *d, const char *key) {
     size_t i;
     json_t *port;
     json_array_foreach(json_object_get(d, key), i, port)
-        printf("%-10s %s %s %s%s\n", i ? "" : key, text_of(port, "name"), text_of(port, "dtype"), text_of(port, "shape"),
-               json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
+        printf("%-10s %s %s %s%s\n", i ? "" : key, text_of(port, "name"), text_of(port, "dtype"),
+               text_of(port, "shape"), json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
 }
 
 static void print_ops(const json_t *d) {
@@ -135,8 +135,10 @@ static void print_text(const json_t *d) {
     printf("%-10s %lld, %.1f MB\n", "parameters", (long long)number_of(d, "parameters"),
            (double)number_of(d, "parameter_bytes") / 1e6);
     print_report(d);
-    if (json_is_true(json_object_get(d, "ragged"))) printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
-    else printf("%-10s no: %s\n", "ragged", text_of(d, "ragged_reason"));
+    if (json_is_true(json_object_get(d, "ragged")))
+        printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
+    else
+        printf("%-10s no: %s\n", "ragged", text_of(d, "ragged_reason"));
     print_embedding(d);
     print_steps(d);
     printf("%-10s %.1f MB packed weights, %.1f MB graph and tables in all\n", "memory",
@@ -176,8 +178,10 @@ static int run(int argc, char **argv) {
     code = status ? fail(c, "%s", err.message) : EXIT_DONE;
     if (!code && !as_json && !ops && !dot) {
         json_t *description = json_loadb(text.data, text.size, 0, NULL);
-        if (description) print_text(description);
-        else code = fail(c, "the description cannot be read");
+        if (description)
+            print_text(description);
+        else
+            code = fail(c, "the description cannot be read");
         json_decref(description);
     } else if (!code) {
         fwrite(text.data, 1, text.size, stdout);

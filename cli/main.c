@@ -19,10 +19,12 @@ static int help(FILE *out) {
           "  pith similarity \"a cat\" \"a kitten\"                    cosine of texts\n"
           "  pith inspect model.onnx                               what a model is made of\n"
           "  pith run model.onnx -i x=x.npy -o results             any model, NumPy files in and out\n\n"
-          "commands (pith COMMAND --help shows options and examples):\n", out);
+          "commands (pith COMMAND --help shows options and examples):\n",
+          out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\nModels: -m takes a directory in Hugging Face layout, an .onnx file, or a name in the model cache\n"
-          "($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default is " DEFAULT_MODEL ".\n", out);
+          "($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default is " DEFAULT_MODEL ".\n",
+          out);
     return fflush(out) ? EXIT_FAILED : EXIT_DONE;
 }
 

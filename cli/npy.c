@@ -18,15 +18,15 @@ static const struct {
     const char *descr;
     bool raw; /* NumPy has no such type: the bits are written as unsigned integers */
 } types[] = {
-    { PITH_F32, "<f4", false },         { PITH_F64, "<f8", false },    { PITH_F16, "<f2", false },
-    { PITH_I8, "|i1", false },          { PITH_I16, "<i2", false },    { PITH_I32, "<i4", false },
-    { PITH_I64, "<i8", false },         { PITH_U8, "|u1", false },     { PITH_U16, "<u2", false },
-    { PITH_U32, "<u4", false },         { PITH_U64, "<u8", false },    { PITH_BOOL, "|b1", false },
-    { PITH_C64, "<c8", false },         { PITH_C128, "<c16", false },  { PITH_BF16, "<u2", true },
-    { PITH_F8E4M3FN, "|u1", true },     { PITH_F8E4M3FNUZ, "|u1", true },
-    { PITH_F8E5M2, "|u1", true },       { PITH_F8E5M2FNUZ, "|u1", true },
-    { PITH_F8E8M0, "|u1", true },       { PITH_U4, "|u1", false },     { PITH_I4, "|i1", false },
-    { PITH_U2, "|u1", false },          { PITH_I2, "|i1", false },     { PITH_F4E2M1, "|u1", true },
+    { PITH_F32, "<f4", false },       { PITH_F64, "<f8", false },       { PITH_F16, "<f2", false },
+    { PITH_I8, "|i1", false },        { PITH_I16, "<i2", false },       { PITH_I32, "<i4", false },
+    { PITH_I64, "<i8", false },       { PITH_U8, "|u1", false },        { PITH_U16, "<u2", false },
+    { PITH_U32, "<u4", false },       { PITH_U64, "<u8", false },       { PITH_BOOL, "|b1", false },
+    { PITH_C64, "<c8", false },       { PITH_C128, "<c16", false },     { PITH_BF16, "<u2", true },
+    { PITH_F8E4M3FN, "|u1", true },   { PITH_F8E4M3FNUZ, "|u1", true }, { PITH_F8E5M2, "|u1", true },
+    { PITH_F8E5M2FNUZ, "|u1", true }, { PITH_F8E8M0, "|u1", true },     { PITH_U4, "|u1", false },
+    { PITH_I4, "|i1", false },        { PITH_U2, "|u1", false },        { PITH_I2, "|i1", false },
+    { PITH_F4E2M1, "|u1", true },
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -99,7 +99,8 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     size_t prefix = p[6] == 1 ? 10 : 12;
     size_t length = p[8] | (size_t)p[9] << 8;
     if (prefix == 12) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
-    if (length > size - prefix || length > 65536) return refuse(message, message_size, "the header is cut off or too long");
+    if (length > size - prefix || length > 65536)
+        return refuse(message, message_size, "the header is cut off or too long");
     char *header = grow(NULL, length + 1);
     memcpy(header, p + prefix, length);
     header[length] = 0;
@@ -161,8 +162,9 @@ static void write_header(bytes *out, const char *descr, int rank, const int64_t 
     while (rows_width > 0 && digits < (size_t)rows_width + 2) bytes_add(&header, " ", 1), digits++;
     while ((10 + header.size + 1) % 64) bytes_add(&header, " ", 1);
     bytes_add(&header, "\n", 1);
-    unsigned char start[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header.size & 0xFF),
-                                (unsigned char)(header.size >> 8) };
+    unsigned char start[10] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header.size & 0xFF), (unsigned char)(header.size >> 8)
+    };
     bytes_add(out, start, sizeof start);
     bytes_add(out, header.data, header.size);
     free(header.data);
@@ -194,8 +196,10 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
         for (size_t k = 0; k < width; k++) {
             uint32_t c = 0;
             size_t next = end - p < 4 ? (size_t)(end - p) : 4;
-            if (p < end && pith_utf8_valid_prefix(p, next)) c = pith_utf8_next(&p);
-            else if (p < end) c = 0xFFFD, p++;
+            if (p < end && pith_utf8_valid_prefix(p, next))
+                c = pith_utf8_next(&p);
+            else if (p < end)
+                c = 0xFFFD, p++;
             bytes_add(out, &c, 4);
         }
     }

@@ -53,8 +53,10 @@ int output_close(output *out, const command *c, bool keep, int code) {
     output_flush(out);
     errno = 0;
     if (out->path && fclose(out->file) && !out->error) out->error = errno ? errno : EIO;
-    if (!out->error && keep && out->temporary && rename(out->temporary, out->path)) out->error = errno;
-    else if (out->temporary && (out->error || !keep)) unlink(out->temporary);
+    if (!out->error && keep && out->temporary && rename(out->temporary, out->path))
+        out->error = errno;
+    else if (out->temporary && (out->error || !keep))
+        unlink(out->temporary);
     free(out->temporary);
     out->temporary = NULL;
     if (!out->error || output_reader_left(out)) return code;

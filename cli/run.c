@@ -17,7 +17,8 @@ const command command_run = { "run", "any model on tensors from files", help, ru
 static const char help[] =
     "usage: pith run MODEL -i NAME=FILE... -o DIR\n"
     "\n"
-    "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them; each output is written to\n"
+    "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them; each output is written "
+    "to\n"
     "DIR/<number>_<name>.npy and listed on standard output. Types NumPy lacks (bfloat16, 8-bit floats) are unsigned\n"
     "integers of their size in the files.\n"
     "\n"
@@ -55,7 +56,8 @@ static int find_input(const pith_model *model, const char *name) {
 /* A .npy file has no bfloat16 and the like: unsigned integers of the wanted type's size are taken for it. */
 static void reinterpret(pith_tensor *t, int32_t wanted) {
     bool raw = t->dtype == PITH_U8 || t->dtype == PITH_U16;
-    bool lacking = wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
+    bool lacking =
+        wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
     if (raw && lacking && pith_dtype_bits(wanted) == pith_dtype_bits(t->dtype)) t->dtype = wanted;
 }
 
@@ -75,7 +77,8 @@ static int load_inputs(inputs *in, const pith_model *model, const string_list *g
         if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
         int index = find_input(model, name);
         int32_t wanted = index < 0 ? PITH_UNDEFINED : pith_model_input(model, (size_t)index).dtype;
-        if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message, sizeof message)) {
+        if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message,
+                              sizeof message)) {
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
         }
@@ -132,7 +135,8 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
         if (dir && !tensor_file_write(&outputs[i], path, &raw, message, sizeof message)) return fail(c, "%s", message);
-        if (raw) fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
+        if (raw)
+            fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
     }
     return fflush(stdout) ? fail(c, "standard output cannot be written") : EXIT_DONE;
 }

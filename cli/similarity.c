@@ -81,9 +81,12 @@ static int run(int argc, char **argv) {
     float *vectors = grow(NULL, texts.count * dim * sizeof *vectors);
     pith_str *strings = grow(NULL, texts.count * sizeof *strings);
     for (size_t i = 0; i < texts.count; i++) strings[i] = (pith_str){ texts.items[i], strlen(texts.items[i]) };
-    if (pith_embed(vectors, model, strings, texts.count, &embed_options, &err)) code = fail(c, "%s", err.message);
-    else if (json) print_matrix(vectors, texts.count, dim), code = EXIT_DONE;
-    else print_pairs(vectors, &texts, dim), code = EXIT_DONE;
+    if (pith_embed(vectors, model, strings, texts.count, &embed_options, &err))
+        code = fail(c, "%s", err.message);
+    else if (json)
+        print_matrix(vectors, texts.count, dim), code = EXIT_DONE;
+    else
+        print_pairs(vectors, &texts, dim), code = EXIT_DONE;
     if (fflush(stdout) && !code) code = fail(c, "standard output cannot be written");
     free(strings);
     free(vectors);

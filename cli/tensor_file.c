@@ -32,8 +32,10 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
 }
 
 void tensor_file_close(tensor_file *file) {
-    if (file->value) pith_value_close(file->value);
-    else npy_free(&file->tensor);
+    if (file->value)
+        pith_value_close(file->value);
+    else
+        npy_free(&file->tensor);
     *file = (tensor_file){ .value = NULL };
 }
 
@@ -69,8 +71,12 @@ bool tensor_file_write(const pith_tensor *t, const char *path, bool *raw, char *
 
 const char *tensor_text(const pith_tensor *t, char *buffer, size_t size) {
     char shape[200];
-    if (t->dtype == PITH_NONE) snprintf(buffer, size, "none");
-    else if (t->dtype == PITH_SEQUENCE) snprintf(buffer, size, "sequence of %lld", (long long)t->dims[0]);
-    else snprintf(buffer, size, "%s %s", pith_dtype_name(t->dtype), pith_dims_text(t->dims, t->rank, shape, sizeof shape));
+    if (t->dtype == PITH_NONE)
+        snprintf(buffer, size, "none");
+    else if (t->dtype == PITH_SEQUENCE)
+        snprintf(buffer, size, "sequence of %lld", (long long)t->dims[0]);
+    else
+        snprintf(buffer, size, "%s %s", pith_dtype_name(t->dtype),
+                 pith_dims_text(t->dims, t->rank, shape, sizeof shape));
     return buffer;
 }

@@ -42,8 +42,10 @@ void bytes_print(bytes *b, const char *format, ...) {
 
 void text_input_open(text_input *in, const string_list *paths) {
     static const char *const standard[] = { "-" };
-    *in = (text_input){ .paths = paths->count ? paths->items : standard, .path_count = paths->count ? paths->count : 1,
-                        .separator = '\n', .fd = -1 };
+    *in = (text_input){ .paths = paths->count ? paths->items : standard,
+                        .path_count = paths->count ? paths->count : 1,
+                        .separator = '\n',
+                        .fd = -1 };
     in->buffer = grow(NULL, BUFFER_BYTES);
 }
 
@@ -56,8 +58,10 @@ static const char *path_of(const text_input *in) { return in->paths[in->path_at]
 
 const char *text_input_place(const text_input *in) {
     static char place[300];
-    if (!strcmp(path_of(in), "-")) snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
-    else snprintf(place, sizeof place, "%.250s:%llu", path_of(in), (unsigned long long)in->line);
+    if (!strcmp(path_of(in), "-"))
+        snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
+    else
+        snprintf(place, sizeof place, "%.250s:%llu", path_of(in), (unsigned long long)in->line);
     return place;
 }
 
@@ -97,8 +101,16 @@ bool text_input_ready(const text_input *in) {
 
 /* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section 3.9, U+FFFD). */
 static size_t invalid_length(const unsigned char *s, size_t size) {
-    size_t wanted = s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : 1;
-    unsigned low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80, high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+    size_t wanted = s[0] >= 0xF0 && s[0] <= 0xF4  ? 4
+                    : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+                    : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                                                  : 1;
+    unsigned low = s[0] == 0xE0   ? 0xA0
+                   : s[0] == 0xF0 ? 0x90
+                                  : 0x80,
+             high = s[0] == 0xED   ? 0x9F
+                    : s[0] == 0xF4 ? 0x8F
+                                   : 0xBF;
     size_t n = 1;
     while (n < wanted && n < size && s[n] >= low && s[n] <= high) {
         n++;
@@ -175,8 +187,10 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     if (!in->path_count) return 0;
     int state = copy_line(in, out, from, &over);
     if (state <= 0) return state;
-    if (over) cut_to_character(out, from);
-    else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r') out->size--;
+    if (over)
+        cut_to_character(out, from);
+    else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r')
+        out->size--;
     if (cut) *cut = over;
     size_t valid = pith_utf8_valid_prefix(out->data + from, out->size - from);
     if (valid == out->size - from) return 1;

@@ -7,14 +7,14 @@
 typedef struct text_input {
     const char *const *paths; /* "-" is stdin */
     size_t path_count, path_at;
-    char separator;      /* '\n', or NUL with -0 */
-    size_t limit;        /* bytes kept of a line, the rest is passed over; 0: all */
-    bool replace;        /* invalid UTF-8 becomes U+FFFD; else it is an error */
-    int fd;              /* -1: none open */
-    uint64_t line;       /* of the current file, from 1: the one read last */
+    char separator; /* '\n', or NUL with -0 */
+    size_t limit;   /* bytes kept of a line, the rest is passed over; 0: all */
+    bool replace;   /* invalid UTF-8 becomes U+FFFD; else it is an error */
+    int fd;         /* -1: none open */
+    uint64_t line;  /* of the current file, from 1: the one read last */
     char *buffer;
     size_t begin, end;
-    char message[512];   /* after a failure */
+    char message[512]; /* after a failure */
 } text_input;
 
 /* A growing run of bytes. */

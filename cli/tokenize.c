@@ -106,9 +106,12 @@ static int tokenize_all(const settings *s, text_input *in, output *out) {
             break;
         }
         result.size = line.size = 0;
-        if (s->count) bytes_print(&result, "%zu", tokens.count);
-        else if (s->full) print_full(&result, s->tokenizer, &tokens);
-        else print_ints(&result, "", tokens.ids, tokens.count);
+        if (s->count)
+            bytes_print(&result, "%zu", tokens.count);
+        else if (s->full)
+            print_full(&result, s->tokenizer, &tokens);
+        else
+            print_ints(&result, "", tokens.ids, tokens.count);
         bytes_add(&result, "\n", 1);
         if (!output_write(out, result.data, result.size)) break;
         if (!text_input_ready(in) && !output_flush(out)) break;

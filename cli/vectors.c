@@ -1,7 +1,7 @@
 /* vectors.c - writing vectors.
  *
- * A .npy header holds the number of rows, which is known at the end: it is written last into a gap left for it where the
- * output can be positioned, and otherwise the rows are spooled to a temporary file. */
+ * A .npy header holds the number of rows, which is known at the end: it is written last into a gap left for it where
+ * the output can be positioned, and otherwise the rows are spooled to a temporary file. */
 #include "cli/vectors.h"
 
 #include <errno.h>
@@ -20,8 +20,10 @@ void print_floats(bytes *out, const float *x, size_t count) {
     *p++ = '[';
     for (size_t i = 0; i < count; i++) {
         if (i) *p++ = ',';
-        if (isfinite(x[i])) p += snprintf(p, 17, "%.9g", (double)x[i]);
-        else p = memcpy(p, "null", 4), p += 4;
+        if (isfinite(x[i]))
+            p += snprintf(p, 17, "%.9g", (double)x[i]);
+        else
+            p = memcpy(p, "null", 4), p += 4;
     }
     *p++ = ']';
     out->size = (size_t)(p - out->data);

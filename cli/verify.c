@@ -26,7 +26,8 @@ const command command_verify = { "verify", "ONNX test folders against their expe
 static const char help[] =
     "usage: pith verify [options] DIR...\n"
     "\n"
-    "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is the\n"
+    "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is "
+    "the\n"
     "official one (rtol 1e-3, atol 1e-7), or that of a data.json in the folder, or the one given here.\n"
     "\n"
     "  pith verify tests/data/models\n"
@@ -115,14 +116,16 @@ static bool load_inputs(loaded *in, const pith_model *model, const char *set, ch
         pith_port port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (!exists(path)) continue; /* the session says if it is wanted */
-        if (!tensor_file_open(&in->files[in->count], path, port.dtype ? port.dtype : PITH_F32, message, size)) return false;
+        if (!tensor_file_open(&in->files[in->count], path, port.dtype ? port.dtype : PITH_F32, message, size))
+            return false;
         in->tensors[in->count] = in->files[in->count].tensor;
         in->names[in->count++] = port.name;
     }
     return true;
 }
 
-static bool check_outputs(test *t, const pith_model *model, const pith_tensor *outputs, const char *set, tolerance close) {
+static bool check_outputs(test *t, const pith_model *model, const pith_tensor *outputs, const char *set,
+                          tolerance close) {
     char path[4200], why[1000];
     size_t compared = 0;
     for (size_t i = 0; i < pith_model_output_count(model); i++) {
@@ -130,12 +133,14 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         tensor_file wanted;
         snprintf(path, sizeof path, "%s/output_%zu.pb", set, i);
         if (!exists(path)) continue;
-        if (!tensor_file_open(&wanted, path, port.dtype ? port.dtype : PITH_F32, t->message, sizeof t->message)) return false;
+        if (!tensor_file_open(&wanted, path, port.dtype ? port.dtype : PITH_F32, t->message, sizeof t->message))
+            return false;
         bool good = tensors_agree(&outputs[i], &wanted.tensor, close, &t->worst, why, sizeof why);
         tensor_file_close(&wanted);
         compared++;
         if (good) continue;
-        snprintf(t->message, sizeof t->message, "%s: output %zu '%.100s': %s", strrchr(set, '/') + 1, i, port.name, why);
+        snprintf(t->message, sizeof t->message, "%s: output %zu '%.100s': %s", strrchr(set, '/') + 1, i, port.name,
+                 why);
         return false;
     }
     if (!compared) snprintf(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
@@ -198,8 +203,10 @@ static void run_test(void *context, size_t part, int worker) {
     pith_session_destroy(session);
     pith_model_close(model);
     if (!t->skip || count <= 0) return;
-    if (t->outcome == PASSED) snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip);
-    else snprintf(t->message, sizeof t->message, "%s", t->skip);
+    if (t->outcome == PASSED)
+        snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip);
+    else
+        snprintf(t->message, sizeof t->message, "%s", t->skip);
     t->outcome = t->outcome == PASSED ? FAILED : SKIPPED;
 }
 
@@ -274,9 +281,12 @@ static void print_json(const job *j, const size_t *totals) {
 static void print_text(const job *j, const size_t *totals, bool verbose) {
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
-        if (t->outcome == FAILED) printf("FAILED %s: %s\n", t->name, t->message);
-        else if (verbose && t->outcome == SKIPPED) printf("skipped %s: %s\n", t->name, t->message);
-        else if (verbose) printf("passed %s (max difference %.3g)\n", t->name, t->worst);
+        if (t->outcome == FAILED)
+            printf("FAILED %s: %s\n", t->name, t->message);
+        else if (verbose && t->outcome == SKIPPED)
+            printf("skipped %s: %s\n", t->name, t->message);
+        else if (verbose)
+            printf("passed %s (max difference %.3g)\n", t->name, t->worst);
     }
     printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
 }
@@ -316,8 +326,10 @@ static int run(int argc, char **argv) {
         if (!list_only) pith_pool_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);
         for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
         for (size_t i = 0; list_only && i < j.count; i++) puts(j.tests[i].name);
-        if (!list_only && as_json) print_json(&j, totals);
-        else if (!list_only) print_text(&j, totals, verbose);
+        if (!list_only && as_json)
+            print_json(&j, totals);
+        else if (!list_only)
+            print_text(&j, totals, verbose);
         code = !list_only && totals[FAILED] ? EXIT_FAILED : EXIT_DONE;
         output out = { .file = stdout };
         code = output_close(&out, c, true, code);

@@ -1,7 +1,7 @@
 /* describe.c - what an open model is: as JSON, as a list of nodes, as DOT.
  *
- * The JSON is written straight to the caller's sink; its keys are a contract (docs/cli.md). "steps" are those of the plan
- * that does the model's main job: the ragged one of a text encoder, else the graph's own. */
+ * The JSON is written straight to the caller's sink; its keys are a contract (docs/cli.md). "steps" are those of the
+ * plan that does the model's main job: the ragged one of a text encoder, else the graph's own. */
 #include "model.h"
 
 #include <inttypes.h>
@@ -17,10 +17,11 @@
 
 /* ---- operators of a file ---- */
 
-static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity, const pith_node *node, pith_error *err) {
+static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity, const pith_node *node,
+                              pith_error *err) {
     pith_str domain = pith_str_is(node->domain, "ai.onnx") ? PITH_STR("") : node->domain;
-    pith_str key = pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ARG(domain),
-                                     PITH_STR_ARG(node->op_type));
+    pith_str key =
+        pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ARG(domain), PITH_STR_ARG(node->op_type));
     if (!key.data) return pith_fail_memory(err, node->op_type.size);
     uint32_t at = pith_map_get(places, key);
     if (at == UINT32_MAX) {
@@ -34,7 +35,8 @@ static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity,
     return PITH_OK;
 }
 
-static pith_status count_graph(pith_model *m, pith_map *places, size_t *capacity, const pith_graph *g, pith_error *err) {
+static pith_status count_graph(pith_model *m, pith_map *places, size_t *capacity, const pith_graph *g,
+                               pith_error *err) {
     for (const pith_node *n = g->first; n; n = n->next) {
         PITH_TRY(count_node(m, places, capacity, n, err));
         for (size_t a = 0; a < n->attr_count; a++) {
@@ -92,8 +94,10 @@ static void put_string(writer *w, pith_str s) {
         w->write(w->user, s.data + i, good);
         i += good;
         if (good || i == s.size) continue;
-        if (c == '"' || c == '\\') snprintf(escape, sizeof escape, "\\%c", c);
-        else snprintf(escape, sizeof escape, "\\u%04x", c < 0x20 ? c : 0xFFFD);
+        if (c == '"' || c == '\\')
+            snprintf(escape, sizeof escape, "\\%c", c);
+        else
+            snprintf(escape, sizeof escape, "\\u%04x", c < 0x20 ? c : 0xFFFD);
         put(w, escape);
         i++;
     }
@@ -193,7 +197,8 @@ static void put_parameters(writer *w, const pith_graph *graph) {
 }
 
 static void put_embedding(writer *w, const pith_model *m) {
-    static const char *const modes[PITH_POOL_MODES] = { "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "lasttoken" };
+    static const char *const modes[PITH_POOL_MODES] = { "cls",           "max",          "mean",
+                                                        "mean_sqrt_len", "weightedmean", "lasttoken" };
     key(w, "embedding");
     open_list(w, "{");
     key_bool(w, "possible", m->embedder != NULL);
@@ -255,9 +260,10 @@ static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
     put_report(w, "fused", &m->report, true);
     put_report(w, "not_fused", &m->report, false);
     key_bool(w, "ragged", m->ragged != NULL);
-    key_string(w, "ragged_reason", m->ragged_reason.data ? m->ragged_reason
-                                   : m->ragged          ? PITH_STR("")
-                                                        : pith_str_of(m->no_text.message));
+    key_string(w, "ragged_reason",
+               m->ragged_reason.data ? m->ragged_reason
+               : m->ragged           ? PITH_STR("")
+                                     : pith_str_of(m->no_text.message));
     put_embedding(w, m);
     put_steps(w, plan);
     key(w, "memory");

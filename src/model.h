@@ -20,7 +20,7 @@ struct pith_model {
     pith_open_options options; /* allocator and log point at the copies above; stop_after is not kept */
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
-    pith_str path, dir;        /* what was opened; the directory with its small files, data NULL if there is none */
+    pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */
     bool from_safetensors;
     pith_graph *graph;         /* optimised */
     pith_graph *ragged;        /* its form over packed tokens with the one output embedding wants, or NULL */
@@ -29,17 +29,17 @@ struct pith_model {
     pith_plan *text_plan;      /* of ragged; NULL if there is none */
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
-    pith_embedder *embedder;   /* NULL: no_text says why */
-    int text_output;           /* of graph, which embedding reads; -1: none */
+    pith_embedder *embedder; /* NULL: no_text says why */
+    int text_output;         /* of graph, which embedding reads; -1: none */
     pith_error no_text;
     pith_port *inputs, *outputs;
-    pith_report report;        /* with PITH_OPEN_DESCRIBE, as what follows */
+    pith_report report; /* with PITH_OPEN_DESCRIBE, as what follows */
     pith_op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t lock;      /* of what follows: made when first wanted */
+    pthread_mutex_t lock; /* of what follows: made when first wanted */
     pith_arena plan_arena;
-    pith_plan *plan;           /* of graph */
+    pith_plan *plan; /* of graph */
 };
 
 /* The plan of the graph as it stands, with the model's own inputs and outputs. Thread-safe. */

@@ -36,8 +36,8 @@ static bool take_options(void *mine, size_t my_size, const void *theirs) {
     return true;
 }
 
-#define TAKE_OPTIONS(mine, theirs, err)                  \
-    if (!take_options(&(mine), sizeof(mine), theirs))    \
+#define TAKE_OPTIONS(mine, theirs, err)                                                                                \
+    if (!take_options(&(mine), sizeof(mine), theirs))                                                                  \
     return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
 
 static void free_model(pith_model *m) {
@@ -87,10 +87,12 @@ static pith_str parent_of(pith_arena *arena, pith_str path) {
 
 static bool has_file(pith_model *m, pith_str dir, const char *name) {
     pith_str path;
-    return dir.data && !pith_path_join(&path, &m->arena, dir.data, pith_str_of(name), NULL) && pith_file_exists(path.data);
+    return dir.data && !pith_path_join(&path, &m->arena, dir.data, pith_str_of(name), NULL) &&
+           pith_file_exists(path.data);
 }
 
-/* The graph of an ONNX file; where it lies beside a tokenizer (or in onnx/ below one), that is the model's directory. */
+/* The graph of an ONNX file; where it lies beside a tokenizer (or in onnx/ below one), that is the model's directory.
+ */
 static pith_status read_onnx(pith_model *m, pith_str file, pith_error *err) {
     pith_str bytes, folder = parent_of(&m->arena, file);
     if (!folder.data) return pith_fail_memory(err, file.size);
@@ -98,8 +100,10 @@ static pith_status read_onnx(pith_model *m, pith_str file, pith_error *err) {
     if (!m->dir.data) {
         pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
         bool in_onnx = folder.size >= 5 && !memcmp(folder.data + folder.size - 5, "/onnx", 5);
-        if (has_file(m, folder, "tokenizer.json")) m->dir = folder;
-        else if (in_onnx && has_file(m, above, "tokenizer.json")) m->dir = above;
+        if (has_file(m, folder, "tokenizer.json"))
+            m->dir = folder;
+        else if (in_onnx && has_file(m, above, "tokenizer.json"))
+            m->dir = above;
     }
     pith_status status = pith_onnx_read(&m->graph, bytes, folder.data, &m->files, &m->arena, m->options.log, err);
     return status ? pith_fail_at(err, status, "%s: ", file.data) : PITH_OK;
@@ -117,7 +121,8 @@ static pith_status read_directory(pith_model *m, pith_error *err) {
         (!has_file(m, m->dir, "model.safetensors") && !has_file(m, m->dir, "model.safetensors.index.json")))
         return pith_fail(err, PITH_ERR_NOT_FOUND,
                          "%s: no model in this directory: wanted is model.onnx, onnx/model.onnx, or config.json with "
-                         "model.safetensors (or model.safetensors.index.json)", m->dir.data);
+                         "model.safetensors (or model.safetensors.index.json)",
+                         m->dir.data);
     m->from_safetensors = true;
     return pith_hf_build(&m->graph, m->dir.data, &m->files, &m->arena, m->options.log, err);
 }
@@ -132,12 +137,14 @@ static pith_opt optimizer(pith_model *m, pith_error *err) {
                        m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err };
 }
 
-static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count, pith_error *err) {
+static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,
+                              pith_error *err) {
     *ports = pith_arena_array(&m->arena, count, sizeof **ports);
     if (!*ports) return pith_fail_memory(err, count * sizeof **ports);
     for (size_t i = 0; i < count; i++) {
         const pith_value *v = values[i];
-        const pith_type *type = v->type.rank < 0 && v->hint ? v->hint : &v->type, *declared = v->hint ? v->hint : &v->type;
+        const pith_type *type = v->type.rank < 0 && v->hint ? v->hint : &v->type,
+                        *declared = v->hint ? v->hint : &v->type;
         bool is_optional = declared->dtype == PITH_UNDEFINED && declared->item_dtype != PITH_UNDEFINED;
         pith_port *port = &(*ports)[i];
         char shape[512] = "?";
@@ -171,7 +178,8 @@ static void keep_output(pith_graph *graph, int index) {
 }
 
 /* Pages of weights that were packed need not stay in memory: they can be read again from the file. */
-static pith_status build_plan(pith_plan **plan, pith_model *m, const pith_graph *graph, pith_arena *arena, pith_error *err) {
+static pith_status build_plan(pith_plan **plan, pith_model *m, const pith_graph *graph, pith_arena *arena,
+                              pith_error *err) {
     PITH_TRY(pith_plan_build(plan, graph, arena, err));
     for (size_t i = 0; i < (*plan)->consumed_count; i++)
         pith_files_release(&m->files, (*plan)->consumed[i].data, (*plan)->consumed[i].bytes);
@@ -197,8 +205,10 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
     if (!m->plan) {
         pith_plan *built;
         status = build_plan(&built, m, m->graph, &m->plan_arena, err);
-        if (status) pith_arena_free(&m->plan_arena);
-        else m->plan = built;
+        if (status)
+            pith_arena_free(&m->plan_arena);
+        else
+            m->plan = built;
     }
     *plan = m->plan;
     pthread_mutex_unlock(&m->lock);
@@ -206,8 +216,10 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
 }
 
 static pith_executor_options executor_options(const pith_model *m) {
-    return (pith_executor_options){ .allocator = m->options.allocator, .log = m->options.log,
-                                    .memory_limit = m->options.memory_limit, .loop_limit = m->options.loop_limit };
+    return (pith_executor_options){ .allocator = m->options.allocator,
+                                    .log = m->options.log,
+                                    .memory_limit = m->options.memory_limit,
+                                    .loop_limit = m->options.loop_limit };
 }
 
 /* Tokenizer, modules, ragged plan, embedder. */
@@ -249,8 +261,10 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     if (!status) status = finish(m, err);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
-    if (status) free_model(m);
-    else *model = m;
+    if (status)
+        free_model(m);
+    else
+        *model = m;
     return status;
 }
 
@@ -264,8 +278,10 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
     if (!status) status = finish(m, err);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
-    if (status) free_model(m);
-    else *model = m;
+    if (status)
+        free_model(m);
+    else
+        *model = m;
     return status;
 }
 
@@ -298,8 +314,10 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
     pith_executor_options options = executor_options(model);
     status = pith_executor_create(&s->executor, plan, &options, err);
-    if (status) pith_memory_free(&model->allocator, s);
-    else *session = s;
+    if (status)
+        pith_memory_free(&model->allocator, s);
+    else
+        *session = s;
     return status;
 }
 
@@ -310,7 +328,8 @@ void pith_session_destroy(pith_session *session) {
 }
 
 /* "name float32 [batch, 3], …" of ports, into buffer. */
-static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count, const pith_tensor *given) {
+static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count,
+                              const pith_tensor *given) {
     size_t used = 0;
     buffer[0] = 0;
     for (size_t i = 0; i < count && used < size; i++) {
@@ -335,7 +354,8 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
                              list_ports(list, sizeof list, m->inputs, wanted, NULL));
         const pith_port *port = &m->inputs[p];
         const pith_tensor *t = &inputs[i];
-        if (s->inputs[p].dtype != PITH_UNDEFINED) return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
+        if (s->inputs[p].dtype != PITH_UNDEFINED)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
         if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
             return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s, wanted is %s %s", names[i],
                              pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
@@ -414,10 +434,12 @@ void pith_value_close(pith_value_file *file) {
 
 /* ---- text ---- */
 
-static pith_status complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m, pith_error *err) {
+static pith_status complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
+                            pith_error *err) {
     *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
     TAKE_OPTIONS(*o, given, err);
-    return m->embedder ? PITH_OK : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    return m->embedder ? PITH_OK
+                       : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
 }
 
 size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options) {
@@ -445,7 +467,10 @@ pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, co
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     TAKE_OPTIONS(o, options, err);
     const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
-    struct { pith_arena arena; pith_allocator allocator; } *owner = pith_memory_alloc(allocator, sizeof *owner, 64);
+    struct {
+        pith_arena arena;
+        pith_allocator allocator;
+    } *owner = pith_memory_alloc(allocator, sizeof *owner, 64);
     if (!owner) return pith_fail_memory(err, sizeof *owner);
     owner->allocator = *allocator;
     o.allocator = &owner->allocator;

@@ -102,7 +102,8 @@ typedef struct pith_str {
     size_t size;
 } pith_str;
 
-/* A dense row-major array. 4-bit and 2-bit elements are packed, the first in the low bits. Strings: data is pith_str[]. */
+/* A dense row-major array. 4-bit and 2-bit elements are packed, the first in the low bits. Strings: data is pith_str[].
+ */
 typedef struct pith_tensor {
     void *data;
     size_t bytes;                /* of data */
@@ -196,7 +197,7 @@ PITH_API void pith_value_close(pith_value_file *file);
 /* ---- looking inside ---- */
 
 typedef enum pith_description {
-    PITH_DESCRIBE_JSON = 0, /* one JSON object, its keys are listed in docs/cli.md under inspect; PITH_OPEN_DESCRIBE wanted */
+    PITH_DESCRIBE_JSON = 0, /* one JSON object, its keys are those of docs/cli.md, inspect; PITH_OPEN_DESCRIBE wanted */
     PITH_DESCRIBE_NODES = 1, /* the optimised graph, a line a node */
     PITH_DESCRIBE_DOT = 2    /* the same for Graphviz */
 } pith_description;
@@ -251,7 +252,7 @@ PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const p
 
 typedef struct pith_tokenizer pith_tokenizer;
 
-/* path: a directory with tokenizer files, a tokenizer.json, or a name in the model cache. Immutable, shared by threads. */
+/* path: a directory with tokenizer files, a tokenizer.json, or a name in the cache. Immutable, shared by threads. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
                                          pith_error *err);
 PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);
@@ -294,8 +295,8 @@ PITH_API void pith_tokens_free(pith_tokens *tokens);
 /* How the vocabulary spells a token; data is NULL if there is no such id. Valid until close. */
 PITH_API pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id);
 
-/* The text of ids as the tokenizer's decoder writes it; skip_specials: 1 leaves out special tokens. *text is followed by
- * a NUL and freed with pith_text_free. An id that is no token is PITH_ERR_ARGUMENT naming it. */
+/* The text of ids as the tokenizer's decoder writes it; skip_specials: 1 leaves out special tokens. *text is followed
+ * by a NUL and freed with pith_text_free. An id that is no token is PITH_ERR_ARGUMENT naming it. */
 PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
                                      size_t count, int32_t skip_specials, pith_error *err);
 PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);

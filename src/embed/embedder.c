@@ -37,8 +37,8 @@ struct pith_embedder {
     pith_embedder_parts parts;
     pith_arena arena;
     pith_feed feed;
-    bool pooled;        /* it holds a row a text, not a row a token */
-    int64_t width;      /* of its rows */
+    bool pooled;   /* it holds a row a text, not a row a token */
+    int64_t width; /* of its rows */
     pith_row_f32_fn *normalize;
     pthread_mutex_t lock; /* of what follows */
     pith_executor **idle;
@@ -64,7 +64,8 @@ int pith_embedder_output(const pith_graph *graph) {
 static pith_status find_output(pith_embedder *e, pith_error *err) {
     const pith_graph *graph = e->parts.plan->graph;
     if (e->parts.output < 0)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model is no text encoder: no output is a vector a text or a token");
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the model is no text encoder: no output is a vector a text or a token");
     const pith_value *out = graph->outputs[e->parts.output];
     const pith_type *type = &out->type;
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
@@ -91,10 +92,12 @@ pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_p
     e->idle_limit = (size_t)pith_cpu_get()->threads;
     e->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, parts->plan->isa);
     pith_status status = PITH_OK;
-    if (!e->normalize) status = pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no l2_normalize kernel for float32");
+    if (!e->normalize)
+        status = pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no l2_normalize kernel for float32");
     if (!status) status = find_output(e, err);
     if (!status)
-        status = pith_feed_init(&e->feed, parts->plan->graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err);
+        status =
+            pith_feed_init(&e->feed, parts->plan->graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err);
     if (!status) {
         e->idle = pith_arena_array(&e->arena, e->idle_limit, sizeof *e->idle);
         if (!e->idle) status = pith_fail_memory(err, e->idle_limit * sizeof *e->idle);
@@ -140,8 +143,8 @@ size_t pith_embedder_dim(const pith_embedder *e, const pith_embed_options *optio
 }
 
 int32_t pith_embedder_max_length(const pith_embedder *e, const pith_embed_options *options) {
-    int32_t length = pith_modules_max_length(e->parts.modules, options->max_length,
-                                             pith_tokenizer_max_length(e->parts.tokenizer));
+    int32_t length =
+        pith_modules_max_length(e->parts.modules, options->max_length, pith_tokenizer_max_length(e->parts.tokenizer));
     int64_t fixed = e->feed.fixed_length;
     return fixed && (!length || length > fixed) ? (int32_t)fixed : length;
 }
@@ -294,10 +297,12 @@ static void return_executor(call *c, worker *w) {
 /* The output as f32 rows of the model's width; the shape is what the inputs ask for. */
 static pith_status output_rows(const float **x, const pith_embedder *e, const pith_tensor *out, int64_t rows,
                                pith_arena *arena, pith_error *err) {
-    if (out->rank < 1 || out->dims[out->rank - 1] != e->width || pith_dims_count(out->dims, out->rank) != rows * e->width) {
+    if (out->rank < 1 || out->dims[out->rank - 1] != e->width ||
+        pith_dims_count(out->dims, out->rank) != rows * e->width) {
         char shape[128];
         return pith_fail(err, PITH_ERR_RUN, "the model's output has shape %s, wanted are %lld rows of %lld",
-                         pith_dims_text(out->dims, out->rank, shape, sizeof shape), (long long)rows, (long long)e->width);
+                         pith_dims_text(out->dims, out->rank, shape, sizeof shape), (long long)rows,
+                         (long long)e->width);
     }
     *x = out->data;
     if (out->dtype == PITH_F32) return PITH_OK;
@@ -305,7 +310,8 @@ static pith_status output_rows(const float **x, const pith_embedder *e, const pi
     float *wide = pith_arena_array(arena, n, sizeof *wide);
     if (!wide) return pith_fail_memory(err, n * sizeof *wide);
     const uint16_t *half = out->data;
-    for (size_t i = 0; i < n; i++) wide[i] = out->dtype == PITH_F16 ? pith_f32_of_f16(half[i]) : pith_f32_of_bf16(half[i]);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = out->dtype == PITH_F16 ? pith_f32_of_f16(half[i]) : pith_f32_of_bf16(half[i]);
     *x = wide;
     return PITH_OK;
 }
@@ -336,8 +342,10 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     bool normalize = c->options->normalize < 0 ? e->parts.modules->normalize : c->options->normalize != 0;
     for (size_t i = 0; i < k->count; i++) {
         float *place = c->vectors + (int64_t)c->order[k->first + i] * c->dim;
-        if (e->pooled) memcpy(vector, x, (size_t)full * sizeof *vector);
-        else pith_pool_rows(vector, pooling_of(e, c->options), x, rows[i]->count, e->width);
+        if (e->pooled)
+            memcpy(vector, x, (size_t)full * sizeof *vector);
+        else
+            pith_pool_rows(vector, pooling_of(e, c->options), x, rows[i]->count, e->width);
         x += e->pooled ? e->width : rows[i]->count * e->width;
         if (normalize) e->normalize(vector, vector, 1, c->dim);
         memcpy(place, vector, (size_t)c->dim * sizeof *place);
@@ -350,8 +358,10 @@ static void run_part(void *context, size_t part, int index) {
     pith_error fault = PITH_ERROR_INIT;
     const chunk *k = &c->chunks[part];
     if (stopped(c)) return;
-    if (c->options->cancel && *c->options->cancel) pith_fail(&fault, PITH_ERR_CANCELLED, "cancelled");
-    else if (!run_chunk(c, &c->workers[index], k, &fault)) return;
+    if (c->options->cancel && *c->options->cancel)
+        pith_fail(&fault, PITH_ERR_CANCELLED, "cancelled");
+    else if (!run_chunk(c, &c->workers[index], k, &fault))
+        return;
     fail_text(c, &c->workers[index], &fault, c->order[k->first]);
 }
 
@@ -371,7 +381,8 @@ static void cut_chunks(call *c) {
     int64_t budget = c->options->batch_tokens ? c->options->batch_tokens : CHUNK_TOKENS_DEFAULT, total = 0, share;
     for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
     share = (total + c->threads - 1) / c->threads;
-    if (share < budget) budget = share > CHUNK_TOKENS_MIN ? share : budget < CHUNK_TOKENS_MIN ? budget : CHUNK_TOKENS_MIN;
+    if (share < budget)
+        budget = share > CHUNK_TOKENS_MIN ? share : budget < CHUNK_TOKENS_MIN ? budget : CHUNK_TOKENS_MIN;
     c->chunk_count = 0;
     int64_t tokens = 0;
     for (size_t i = 0; i < c->ordered_count; i++) {
@@ -402,7 +413,8 @@ static pith_status run_window(call *c, pith_error *err) {
     cut_chunks(c);
     bool side_by_side = c->chunk_count >= (size_t)c->threads;
     c->inner_threads = side_by_side ? 1 : c->threads;
-    if (side_by_side) pith_pool_run(run_part, c, c->chunk_count, c->threads);
+    if (side_by_side)
+        pith_pool_run(run_part, c, c->chunk_count, c->threads);
     else
         for (size_t i = 0; i < c->chunk_count; i++) run_part(c, i, 0);
     return first_fault(c, err);

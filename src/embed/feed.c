@@ -12,10 +12,18 @@
 
 typedef enum role { IDS, MASK, TYPES, POSITIONS, OFFSETS } role;
 
-static const struct { const char *name; role role; } names[] = {
-    { "input_ids", IDS },           { "attention_mask", MASK },      { "input_mask", MASK },
-    { "token_type_ids", TYPES },    { "segment_ids", TYPES },        { "position_ids", POSITIONS },
-    { "pith.positions", POSITIONS }, { "pith.offsets", OFFSETS },
+static const struct {
+    const char *name;
+    role role;
+} names[] = {
+    { "input_ids", IDS },
+    { "attention_mask", MASK },
+    { "input_mask", MASK },
+    { "token_type_ids", TYPES },
+    { "segment_ids", TYPES },
+    { "position_ids", POSITIONS },
+    { "pith.positions", POSITIONS },
+    { "pith.offsets", OFFSETS },
 };
 
 pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged, int32_t pad_token_id,
@@ -38,7 +46,8 @@ pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged
         if (!ragged && names[n].role == IDS && input->type.rank == 2 && pith_dim_known(input->type.dims[1]))
             feed->fixed_length = input->type.dims[1];
     }
-    if (!has_ids) return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model is no text encoder: it has no input 'input_ids'");
+    if (!has_ids)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model is no text encoder: it has no input 'input_ids'");
     return PITH_OK;
 }
 
@@ -55,7 +64,8 @@ static void generate(int64_t *out, role what, const pith_feed *feed, const pith_
         }
         for (int32_t t = 0; t < row->count; t++)
             *out++ = what == IDS ? row->ids[t] : what == MASK ? 1 : what == TYPES ? row->type_ids[t] : t;
-        for (int64_t t = row->count; t < length; t++) *out++ = what == IDS ? feed->pad_token_id : what == POSITIONS ? t : 0;
+        for (int64_t t = row->count; t < length; t++)
+            *out++ = what == IDS ? feed->pad_token_id : what == POSITIONS ? t : 0;
     }
 }
 

@@ -25,7 +25,8 @@ typedef struct pith_feed {
 pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged, int32_t pad_token_id,
                            pith_arena *arena, pith_error *err);
 
-/* Tensors for rows in the order of the graph's inputs; memory is the arena's. rows of a feed that is not ragged: one. */
+/* Tensors for rows in the order of the graph's inputs; memory is the arena's. rows of a feed that is not ragged: one.
+ */
 pith_status pith_feed_fill(pith_tensor *inputs, const pith_feed *feed, const pith_row *const *rows, size_t count,
                            pith_arena *arena, pith_error *err);
 

@@ -2,8 +2,8 @@
  * config_sentence_transformers.json to one struct.
  *
  * Each file has a reader that fills its fields; a table says which file goes with which reader. The layout is that of
- * Sentence Transformers: modules.json lists Transformer, Pooling, Normalize in the order they are applied, each with the
- * folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. */
+ * Sentence Transformers: modules.json lists Transformer, Pooling, Normalize in the order they are applied, each with
+ * the folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. */
 #include "embed/modules.h"
 
 #include "base/error.h"
@@ -50,10 +50,11 @@ static int32_t count(pith_json *j) {
     return n > 0 && n < (1 << 30) ? (int32_t)n : 0;
 }
 
-/* Position tables of these families begin after the padding index. Source: transformers, create_position_ids_from_input_ids. */
+/* Position tables of these families begin after the padding index. Source: transformers,
+ * create_position_ids_from_input_ids. */
 static bool positions_follow_padding(pith_str model_type) {
-    static const char *const types[] = { "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet",
-                                         "longformer", "roberta-prelayernorm", "data2vec-text", "ibert" };
+    static const char *const types[] = { "roberta",    "xlm-roberta",          "xlm-roberta-xl", "camembert", "mpnet",
+                                         "longformer", "roberta-prelayernorm", "data2vec-text",  "ibert" };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (pith_str_is(model_type, types[i])) return true;
     return false;
@@ -66,11 +67,14 @@ static void read_config(pith_json *j, reader *r) {
     int32_t pad = -1;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_position_embeddings")) m->positions = count(j);
-        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER) pad = count(j);
+        if (pith_str_is(key, "max_position_embeddings"))
+            m->positions = count(j);
+        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
+            pad = count(j);
         else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
             offset = positions_follow_padding(pith_json_string(j));
-        else pith_json_skip(j);
+        else
+            pith_json_skip(j);
     }
     m->pad_token_id = pad < 0 ? 0 : pad;
     int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
@@ -82,9 +86,12 @@ static void read_sentence_bert(pith_json *j, reader *r) {
     bool lower = false;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_seq_length")) r->modules->max_length = count(j);
-        else if (pith_str_is(key, "do_lower_case") && pith_json_peek(j) == PITH_JSON_BOOL) lower |= pith_json_bool(j);
-        else pith_json_skip(j);
+        if (pith_str_is(key, "max_seq_length"))
+            r->modules->max_length = count(j);
+        else if (pith_str_is(key, "do_lower_case") && pith_json_peek(j) == PITH_JSON_BOOL)
+            lower |= pith_json_bool(j);
+        else
+            pith_json_skip(j);
     }
     if (lower) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "do_lower_case: texts lower-cased outside the tokenizer");
 }
@@ -112,15 +119,20 @@ static void read_sentence_transformers(pith_json *j, reader *r) {
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "prompts") && pith_json_peek(j) == PITH_JSON_OBJECT) read_prompts(j, r);
+        if (pith_str_is(key, "prompts") && pith_json_peek(j) == PITH_JSON_OBJECT)
+            read_prompts(j, r);
         else if (pith_str_is(key, "default_prompt_name") && pith_json_peek(j) == PITH_JSON_STRING)
             r->modules->default_prompt = keep(r, j, pith_json_string(j));
-        else pith_json_skip(j);
+        else
+            pith_json_skip(j);
     }
 }
 
 static void read_pooling(pith_json *j, reader *r) {
-    static const struct { const char *key; uint32_t mode; } modes[PITH_POOL_MODES] = {
+    static const struct {
+        const char *key;
+        uint32_t mode;
+    } modes[PITH_POOL_MODES] = {
         { "pooling_mode_cls_token", PITH_POOL_CLS },
         { "pooling_mode_max_tokens", PITH_POOL_MAX },
         { "pooling_mode_mean_tokens", PITH_POOL_MEAN },
@@ -134,10 +146,12 @@ static void read_pooling(pith_json *j, reader *r) {
     while (pith_json_next_key(j, &key)) {
         size_t i = 0;
         while (i < PITH_POOL_MODES && !pith_str_is(key, modes[i].key)) i++;
-        if (i < PITH_POOL_MODES) pooling |= pith_json_bool(j) ? modes[i].mode : 0;
+        if (i < PITH_POOL_MODES)
+            pooling |= pith_json_bool(j) ? modes[i].mode : 0;
         else if (pith_str_is(key, "include_prompt") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->modules->include_prompt = pith_json_bool(j);
-        else pith_json_skip(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && !pooling) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "no pooling mode that this build knows is set");
     r->modules->pooling = pooling;
@@ -150,15 +164,20 @@ static void read_modules(pith_json *j, reader *r) {
         pith_str key, type = PITH_STR(""), path = PITH_STR("");
         pith_json_object(j);
         while (pith_json_next_key(j, &key)) {
-            if (pith_str_is(key, "type")) type = pith_json_string(j);
-            else if (pith_str_is(key, "path")) path = pith_json_string(j);
-            else pith_json_skip(j);
+            if (pith_str_is(key, "type"))
+                type = pith_json_string(j);
+            else if (pith_str_is(key, "path"))
+                path = pith_json_string(j);
+            else
+                pith_json_skip(j);
         }
         size_t dot = type.size; /* the last part of the Python class is its name */
         while (dot && type.data[dot - 1] != '.') dot--;
         pith_str name = { type.data + dot, type.size - dot };
-        if (pith_str_is(name, "Pooling")) r->pooling_dir = keep(r, j, path);
-        else if (pith_str_is(name, "Normalize")) r->modules->normalize = true;
+        if (pith_str_is(name, "Pooling"))
+            r->pooling_dir = keep(r, j, path);
+        else if (pith_str_is(name, "Normalize"))
+            r->modules->normalize = true;
         else if (!pith_str_is(name, "Transformer"))
             pith_json_fail(j, PITH_ERR_UNSUPPORTED,
                            "module '" PITH_STR_FMT "' (this build knows Transformer, Pooling and Normalize)",
@@ -170,7 +189,10 @@ pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith
                               pith_arena *arena, pith_error *err) {
     *modules = (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true };
     reader r = { modules, dir, allocator, arena, err, { NULL, 0 } };
-    static const struct { const char *name; read_fn *fn; } files[] = {
+    static const struct {
+        const char *name;
+        read_fn *fn;
+    } files[] = {
         { "config.json", read_config },
         { "sentence_bert_config.json", read_sentence_bert },
         { "config_sentence_transformers.json", read_sentence_transformers },

@@ -23,11 +23,11 @@ typedef struct pith_prompt {
 } pith_prompt;
 
 typedef struct pith_modules {
-    uint32_t pooling;       /* PITH_POOL_*; mean where nothing is said */
+    uint32_t pooling; /* PITH_POOL_*; mean where nothing is said */
     bool normalize;
-    bool include_prompt;    /* false: pooling leaves the prompt's tokens out */
-    int32_t max_length;     /* sentence_bert_config.json; 0 if not said */
-    int32_t positions;      /* tokens the position table of config.json can hold; 0: no limit known */
+    bool include_prompt; /* false: pooling leaves the prompt's tokens out */
+    int32_t max_length;  /* sentence_bert_config.json; 0 if not said */
+    int32_t positions;   /* tokens the position table of config.json can hold; 0: no limit known */
     int32_t pad_token_id;
     const pith_prompt *prompts;
     size_t prompt_count;

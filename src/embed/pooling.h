@@ -4,8 +4,8 @@
 
 #include "embed/modules.h"
 
-/* x: rows of width floats, contiguous, rows >= 1. vector receives width floats for each bit of pooling (PITH_POOL_*), in
- * the order of the bits. Sums run over ascending rows, one accumulator a component, in f32. */
+/* x: rows of width floats, contiguous, rows >= 1. vector receives width floats for each bit of pooling (PITH_POOL_*),
+ * in the order of the bits. Sums run over ascending rows, one accumulator a component, in f32. */
 void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width);
 
 /* How many bits of pooling are set: the vector is that many widths long. */

@@ -14,9 +14,9 @@
 static pith_status out_of_memory(pith_error *err) { return pith_fail_memory(err, 0); }
 
 pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
-    static const struct { const char *variable, *tail; } places[] = {
-        { "PITH_CACHE", "" }, { "XDG_CACHE_HOME", "/pith" }, { "HOME", "/.cache/pith" }
-    };
+    static const struct {
+        const char *variable, *tail;
+    } places[] = { { "PITH_CACHE", "" }, { "XDG_CACHE_HOME", "/pith" }, { "HOME", "/.cache/pith" } };
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *base = getenv(places[i].variable);
         if (!base || !base[0]) continue;
@@ -45,8 +45,8 @@ pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, p
     if (status) return pith_fail_at(err, status, "model '%s': ", name);
     if (!pith_dir_exists(found.data) && !pith_file_exists(found.data))
         return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "no model '%s': there is no file or directory of that name, and no %s in the model cache", name,
-                         found.data);
+                         "no model '%s': there is no file or directory of that name, and no %s in the model cache",
+                         name, found.data);
     *path = found;
     return PITH_OK;
 }

@@ -124,7 +124,8 @@ static void test_padding(void **state) {
     assert_int_equal(pith_session_create(&padded, model, &err), PITH_OK);
     assert_int_equal(pith_session_create(&alone, model, &err), PITH_OK);
     for (int r = 0; r < ROWS; r++) {
-        assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), few[r * 11], NULL, &options, &err), PITH_OK);
+        assert_int_equal(pith_tokenize(&tokens, pith_model_tokenizer(model), few[r * 11], NULL, &options, &err),
+                         PITH_OK);
         lengths[r] = (int)tokens.count;
         assert_true(lengths[r] <= LENGTH);
         for (int t = 0; t < lengths[r]; t++) {
@@ -135,15 +136,15 @@ static void test_padding(void **state) {
     pith_tokens_free(&tokens);
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
-    for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
+    for (int i = 0; i < 3; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
             inputs[i] = (pith_tensor){ data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] } };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);
-        assert_memory_equal((float *)out.data + (ptrdiff_t)r * LENGTH * DIM, one.data, (size_t)lengths[r] * DIM * sizeof(float));
+        assert_memory_equal((float *)out.data + (ptrdiff_t)r * LENGTH * DIM, one.data,
+                            (size_t)lengths[r] * DIM * sizeof(float));
     }
     pith_session_destroy(padded);
     pith_session_destroy(alone);
@@ -214,8 +215,8 @@ static int write_vectors(const char *path) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_budgets), cmocka_unit_test(test_padding),       cmocka_unit_test(test_flush_to_zero),
+        cmocka_unit_test(test_batches),          cmocka_unit_test(test_order),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_budgets),          cmocka_unit_test(test_padding), cmocka_unit_test(test_flush_to_zero),
         cmocka_unit_test(test_instruction_sets),
     };
     return argc > 1 ? write_vectors(argv[1]) : cmocka_run_group_tests(tests, open_all, close_all);

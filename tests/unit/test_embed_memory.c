@@ -1,5 +1,5 @@
-/* test_embed_memory.c - opening a model directory and embedding while the n-th allocation fails, for every n: the status is
- * PITH_ERR_MEMORY each time, nothing leaks, and what was opened stays usable. */
+/* test_embed_memory.c - opening a model directory and embedding while the n-th allocation fails, for every n: the
+ * status is PITH_ERR_MEMORY each time, nothing leaks, and what was opened stays usable. */
 #include <stdatomic.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,8 @@
 #define DIR PITH_BINARY_DIR "/tiny-model"
 
 static const char tokenizer_json[] =
-    "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": 1, \"content\": \"[CLS]\","
+    "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{\"id\": 1, \"content\": "
+    "\"[CLS]\","
     " \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}],"
     " \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": true,"
     " \"strip_accents\": null, \"lowercase\": true}, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
@@ -22,7 +23,8 @@ static const char modules_json[] =
     " {\"idx\": 2, \"path\": \"2_Normalize\", \"type\": \"sentence_transformers.models.Normalize\"}]";
 static const char pooling_json[] = "{\"word_embedding_dimension\": 32, \"pooling_mode_cls_token\": true,"
                                    " \"pooling_mode_mean_tokens\": true}";
-static const char prompts_json[] = "{\"prompts\": {\"query\": \"cat \", \"plain\": \"\"}, \"default_prompt_name\": null}";
+static const char prompts_json[] =
+    "{\"prompts\": {\"query\": \"cat \", \"plain\": \"\"}, \"default_prompt_name\": null}";
 
 static void write_file(const char *name, const void *data, size_t size) {
     char path[600];
@@ -78,7 +80,9 @@ static void counted_free(void *user, void *memory) {
 }
 
 enum { TEXTS = 5, WIDTH_MAX = 2048 };
-static const pith_str texts[TEXTS] = { { "a cat sat", 9 }, { "", 0 }, { "cats", 4 }, { "A dog?", 6 }, { "[CLS] a", 7 } };
+static const pith_str texts[TEXTS] = {
+    { "a cat sat", 9 }, { "", 0 }, { "cats", 4 }, { "A dog?", 6 }, { "[CLS] a", 7 }
+};
 static float wanted[TEXTS * WIDTH_MAX], got[TEXTS * WIDTH_MAX];
 
 static pith_status work(counter *c, int threads, pith_error *err) {
@@ -123,8 +127,10 @@ static void fail_each(int threads, bool for_good) {
         met += status == PITH_ERR_MEMORY;
     }
     print_message("%ld allocations, %ld failures reported\n", count, met);
-    if (for_good) assert_int_equal(met, count);
-    else assert_true(met * 2 > count); /* a check of the graph may be done without, for one */
+    if (for_good)
+        assert_int_equal(met, count);
+    else
+        assert_true(met * 2 > count); /* a check of the graph may be done without, for one */
 }
 
 static void test_once(void **state) {

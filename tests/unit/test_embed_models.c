@@ -1,5 +1,6 @@
-/* test_embed_models.c - the embedder over every kind of encoder in tests/data/models: each text's vector against the same
- * graph run on that text alone through a session, pooled here; and many texts at once against one at a time, bit by bit. */
+/* test_embed_models.c - the embedder over every kind of encoder in tests/data/models: each text's vector against the
+ * same graph run on that text alone through a session, pooled here; and many texts at once against one at a time, bit
+ * by bit. */
 #include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -9,17 +10,19 @@
 
 #define DIRECTORY PITH_BINARY_DIR "/model-forms"
 
-/* Its words y and z have the ids 1 and 0, which RoBERTa, MPNet and BERT pad with: in a text they are tokens like others. */
+/* Its words y and z have the ids 1 and 0, which RoBERTa, MPNet and BERT pad with: in a text they are tokens like
+ * others. */
 static const char tokenizer_json[] =
     "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
     " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]},"
     " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
     " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 4, \"[CLS]\": 2,"
-    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": 11}}}";
+    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
+    "11}}}";
 
 enum { TEXTS = 8, WIDTH_MAX = 4096 };
-static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d", "what is this", "c", "z a z",
-                                          "y b y y a" };
+static const char *const words[TEXTS] = { "a b c",        "abc dab", "",      "d d d d d d d d d",
+                                          "what is this", "c",       "z a z", "y b y y a" };
 static float together[TEXTS][WIDTH_MAX], alone[TEXTS][WIDTH_MAX];
 
 static void make_directory(const char *name) {
@@ -95,9 +98,11 @@ static bool check_model(const char *name) {
     for (int i = 0; i < TEXTS; i++) {
         options.threads = 1;
         if (pith_embed(alone[0], model, &texts[i], 1, &options, &err)) fail_msg("%s: %s", name, err.message);
-        if (memcmp(alone[0], together[0] + (size_t)i * dim, dim * sizeof(float))) fail_msg("%s: text %d depends on others", name, i);
+        if (memcmp(alone[0], together[0] + (size_t)i * dim, dim * sizeof(float)))
+            fail_msg("%s: text %d depends on others", name, i);
         reference(wanted, dim, model, session, texts[i]);
-        for (size_t d = 0; d < dim; d++) worst = fmax(worst, fabs((double)alone[0][d] - wanted[d]) / (1 + fabs(wanted[d])));
+        for (size_t d = 0; d < dim; d++)
+            worst = fmax(worst, fabs((double)alone[0][d] - wanted[d]) / (1 + fabs(wanted[d])));
     }
     print_message("%s: %zu floats, largest difference %.3g\n", name, dim, worst);
     if (worst > 1e-5) fail_msg("%s differs from its graph by %g", name, worst);
@@ -106,7 +111,9 @@ static bool check_model(const char *name) {
     return true;
 }
 
-static int is_model(const struct dirent *entry) { return entry->d_name[0] != '.' && strchr(entry->d_name, '-') != NULL; }
+static int is_model(const struct dirent *entry) {
+    return entry->d_name[0] != '.' && strchr(entry->d_name, '-') != NULL;
+}
 
 static void test_models(void **state) {
     (void)state;
