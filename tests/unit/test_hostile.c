@@ -206,7 +206,7 @@ static pith_status open_and_run(const char *path, const pith_allocator *allocato
     static int64_t types[2][5];
     static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
     int64_t(*const data[])[5] = { ids, mask, types };
-    pith_tensor inputs[3], output;
+    pith_tensor inputs[3], outputs[2];
     pith_error err = PITH_ERROR_INIT;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model = NULL;
@@ -219,7 +219,7 @@ static pith_status open_and_run(const char *path, const pith_allocator *allocato
             (pith_tensor){ .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 5 } };
     pith_status status = pith_model_open(&model, path, &options, &err);
     if (!status) status = pith_session_create(&session, model, &err);
-    if (!status) status = pith_session_run(session, &output, names, inputs, pith_model_input_count(model), &run, &err);
+    if (!status) status = pith_session_run(session, outputs, names, inputs, pith_model_input_count(model), &run, &err);
     pith_session_destroy(session);
     pith_model_close(model);
     if (status && !err.message[0]) fail_msg("status %d without message", status);
