@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Tokenising beside Hugging Face tokenizers, interleaved in one run: MB/s, ratio, load time, memory.
 
-usage: bench_tokenizer.py [--build DIR] [--seconds S] [--texts FILE] [tokenizer.json | kind]...
+usage: bench_tokenizer.py [--build DIR] [--seconds S] [--texts FILE] [--worst] [tokenizer.json | kind]...
 Without arguments every kind named BENCH in tests/python/kinds_*.py and the MiniLM tokenizer are measured. Both sides get
 the same list of sentences (English, and all five languages, from the golden set, repeated to about 2 MB) and one
 thread; ids are compared before anything is timed. The peer runs encode_batch_fast, its quickest call, which makes no
 offsets; ours makes none either. One thread is measured in its CPU time, which a busy machine disturbs least, two threads
-in wall time against one. Numbers are medians over rounds, in brackets the spread (max - min) / median.
+in wall time against one. --worst shows the time per byte of a megabyte of one pattern instead. Numbers are medians over rounds, in brackets the spread (max - min) / median.
 """
 import argparse
 import ctypes
@@ -82,6 +82,24 @@ def measure(library, name, tokenizer, texts, label, seconds):
           f"{spread(times[1]):6}  {theirs / one:6.1f}x   2 threads {wall / two:4.2f}x", flush=True)
 
 
+WORST = {"one letter": "a", "99 letters": "a" * 99 + " ", "marks": "\u0301\u0323", "jamo": "\u1100\u1161", "hangul": "\uac01",
+         "emoji": "\U0001f469\u200d", "brackets": "[", "half a special": "[CLS", "specials": "[MASK] ", "spaces": " ",
+         "punctuation": "!", "ideographs": "\u6f22"}
+
+
+def worst_case(library, name, tokenizer, sentences):
+    """Time per byte of 1 MB of each pattern, against ordinary text."""
+    pith, tokens, ordinary = text_probe.Pith(library, json=tokenizer.to_str()), text_probe.Tokens(), None
+    for label, pattern in {"ordinary": " ".join(sentences), **WORST}.items():
+        data = (pattern * (1_000_000 // len(pattern.encode()) + 1)).encode()[:1_000_000 // 12 * 12]
+        data = data.decode(errors="ignore").encode()
+        run = lambda: library.probe_encode(pith.handle, data, len(data), None, 0, text_probe.NO_OFFSETS, 0, 0, None,
+                                           ctypes.byref(tokens))
+        per_byte = min(timed(run) for _ in range(5)) / len(data) * 1e9
+        ordinary = ordinary or per_byte
+        print(f"{name:24} {label:16} {per_byte:8.1f} ns/byte  {per_byte / ordinary:5.1f}x", flush=True)
+
+
 def load_time(library, name, tokenizer):
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "tokenizer.json")
@@ -102,6 +120,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--texts")
+    parser.add_argument("--worst", action="store_true")
     parser.add_argument("kinds", nargs="*")
     options = parser.parse_args()
     library = text_probe.load_library(options.build)
@@ -117,6 +136,9 @@ def main():
         tokenizer.no_truncation()
         tokenizer.no_padding()
         name = pathlib.Path(name).stem
+        if options.worst:
+            worst_case(library, name, tokenizer, golden[:150])
+            continue
         for label, texts in corpora.items():
             measure(library, name, tokenizer, texts, label, options.seconds)
         load_time(library, name, tokenizer)

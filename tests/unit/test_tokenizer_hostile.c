@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "base/file.h"
@@ -238,58 +237,6 @@ static void test_named(void **state) {
     }
 }
 
-/* CPU seconds for n bytes of a repeated pattern, the best of three. */
-static double seconds_for(const pith_tokenizer *t, const char *pattern, size_t n) {
-    size_t unit = strlen(pattern);
-    char *text = malloc(n);
-    pith_tokens tokens = PITH_TOKENS_INIT;
-    double best = 1e9;
-    n -= n % unit;
-    for (size_t i = 0; i < n; i++) text[i] = pattern[i % unit];
-    for (int round = 0; round < 3; round++) {
-        struct timespec begin, end;
-        pith_error err = PITH_ERROR_INIT;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-        if (pith_tokenizer_encode(&tokens, t, (pith_str){ text, n }, NULL, NULL, &err)) fail_msg("%s", err.message);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-        double s = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
-        if (s < best) best = s;
-    }
-    pith_tokens_free(&tokens);
-    free(text);
-    return best;
-}
-
-/* Eight times the text takes at most thirty times as long, whatever it is made of; quadratic work would take 64 times.
- */
-static void test_linear_time(void **state) {
-    static const char *const patterns[] = { "a",
-                                            "ab ",
-                                            "\xCC\x81\xCC\xA3",
-                                            "\xE1\x84\x80\xE1\x85\xA1",
-                                            "\xEA\xB0\x81",
-                                            "\xF0\x9F\x91\xA9\xE2\x80\x8D",
-                                            "[U",
-                                            "[U] ",
-                                            " ",
-                                            "!",
-                                            "Caf\xC3\xA9" };
-    (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        pith_arena arena;
-        pith_tokenizer *t = NULL;
-        pith_error err = PITH_ERROR_INIT;
-        pith_arena_init(&arena, &pith_allocator_default);
-        assert_int_equal(pith_tokenizer_load_json(&t, pith_str_of(files[i]), NULL, &arena, &err), PITH_OK);
-        for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
-            double small = seconds_for(t, patterns[k], 1 << 16), large = seconds_for(t, patterns[k], 1 << 19);
-            if (large > 30 * small + 0.01) fail_msg("file %zu, pattern %zu: %g s, then %g s", i, k, small, large);
-        }
-        pith_tokenizer_unload(t);
-        pith_arena_free(&arena);
-    }
-}
-
 /* An added token beyond the limit is refused, and a decoder that is not there stops no encoding. */
 static void test_limits(void **state) {
     char *json = malloc(6000);
@@ -313,7 +260,7 @@ int main(void) {
         cmocka_unit_test(test_good),           cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_bit_flips),      cmocka_unit_test(test_allocation_fails),
         cmocka_unit_test(test_models_damaged), cmocka_unit_test(test_named),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
