@@ -130,7 +130,85 @@ static void test_models(void **state) {
     assert_int_equal(checked, wanted);
 }
 
+/* One network by its file, by its directory, from onnx/ below it, read instead of mapped, and from memory. */
+static void test_places(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    pith_str text = pith_str_of("a b c");
+    make_directory("bert-base-script17-sdpa");
+    mkdir(DIRECTORY "/below", 0777);
+    mkdir(DIRECTORY "/below/onnx", 0777);
+    unlink(DIRECTORY "/below/tokenizer.json");
+    unlink(DIRECTORY "/below/onnx/model.onnx");
+    assert_int_equal(symlink("../tokenizer.json", DIRECTORY "/below/tokenizer.json"), 0);
+    assert_int_equal(symlink("../../model.onnx", DIRECTORY "/below/onnx/model.onnx"), 0);
+    static const char *const places[] = { DIRECTORY, DIRECTORY "/model.onnx", DIRECTORY "/below",
+                                          DIRECTORY "/below/onnx/model.onnx", DIRECTORY };
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        options.flags = i == 4 ? PITH_OPEN_COPY : 0;
+        if (pith_model_open(&model, places[i], &options, &err)) fail_msg("%s", err.message);
+        embed(i ? alone[0] : together[0], model, &text, 1, NULL);
+        assert_int_equal(pith_embed_dim(model, NULL), 32);
+        if (i) assert_memory_equal(alone[0], together[0], 32 * sizeof(float));
+        pith_model_close(model);
+    }
+    pith_file file;
+    assert_int_equal(pith_file_open(&file, DIRECTORY "/model.onnx", false, NULL, &err), PITH_OK);
+    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_OK);
+    assert_int_equal(pith_model_input_count(model), 3);
+    assert_string_equal(pith_model_input(model, 0).name, "input_ids");
+    assert_int_equal(pith_model_input(model, 0).rank, 2);
+    assert_int_equal(pith_model_input(model, 0).dims[0], -1);
+    assert_null(pith_model_tokenizer(model));
+    assert_int_equal(pith_embed(alone[0], model, &text, 1, NULL, &err), PITH_ERR_NOT_FOUND);
+    pith_model_close(model);
+    pith_file_close(&file);
+}
+
+/* What a session refuses, and that it works afterwards. */
+static void test_session(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    pith_session *session = NULL;
+    make_directory("bert-base-script17-sdpa");
+    assert_int_equal(pith_model_open(&model, DIRECTORY, NULL, &err), PITH_OK);
+    assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
+    int64_t ids[4] = { 2, 5, 6, 3 }, ones[4] = { 1, 1, 1, 1 }, zeros[4] = { 0 };
+    const char *names[] = { "input_ids", "attention_mask", "token_type_ids", "input_ids", "nonsense" };
+    pith_tensor outputs[4], inputs[5];
+    int64_t *const data[] = { ids, ones, zeros, ids, ids };
+    for (int i = 0; i < 5; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 } };
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 2, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "'token_type_ids' int64 [batch, sequence]"));
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 4, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "twice"));
+    assert_int_equal(pith_session_run(session, outputs, names + 2, inputs + 2, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "nonsense"));
+    inputs[1].dims[1] = 5;
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "attention_mask"));
+    inputs[1].dims[1] = 3;
+    assert_int_not_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_OK);
+    inputs[1].dims[1] = -4;
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    inputs[1].dims[1] = 4;
+    inputs[1].dtype = PITH_F32;
+    assert_int_equal(pith_session_run(session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_ARGUMENT);
+    inputs[1].dtype = PITH_I64;
+    if (pith_session_run(session, outputs, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(outputs[0].dims[1], 4);
+    pith_session_destroy(session);
+    pith_model_close(model);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_models) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_session),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
