@@ -11,6 +11,7 @@
 
 #include "text/bytes.h"
 #include "text/trie.h"
+#include "text/word_cache.h"
 
 static const double unknown_penalty = 10.0;
 enum { UNREACHED = -1 };
@@ -125,8 +126,7 @@ static void find_best_path(const pith_unigram *model, node *best, const char *te
     }
 }
 
-static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
-    const pith_unigram *model = self;
+static pith_status encode_word(const pith_unigram *model, pith_call *call, pith_piece piece) {
     uint32_t size = piece.end - piece.begin;
     node *best = pith_call_scratch(call, 0, (size + (size_t)1) * sizeof *best);
     if (!best) return PITH_ERR_MEMORY;
@@ -152,6 +152,18 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
         }
         at = end;
     }
+    return PITH_OK;
+}
+
+static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+    size_t size = piece.end - piece.begin;
+    if (size > PITH_WORD_BYTES) return encode_word(self, call, piece);
+    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
+    if (!word) return PITH_ERR_MEMORY;
+    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
+    size_t first = call->count;
+    PITH_TRY(encode_word(self, call, piece));
+    pith_word_store(word, call, first, piece.begin, size);
     return PITH_OK;
 }
 

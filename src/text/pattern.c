@@ -2,7 +2,7 @@
 #include "text/pattern.h"
 
 #include "text/regex.h"
-#include "text/scan.h"
+#include "text/known_regex.h"
 
 struct pith_pattern {
     pith_str string;       /* data NULL: an expression */

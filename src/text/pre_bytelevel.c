@@ -4,7 +4,7 @@
  * the cuts, the spelling. A model that reads bytes drops the last one, and most texts are then not rewritten at all. */
 #include "text/bytelevel.h"
 #include "text/bytes.h"
-#include "text/scan.h"
+#include "text/known_regex.h"
 
 static pith_status add_space(const void *self, pith_call *call, pith_piece piece) {
     (void)self;

@@ -10,11 +10,11 @@
 
 #include "base/str.h"
 
-enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 16 };
+enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 6 };
 
 typedef struct entry {
     uint64_t prefix; /* first eight bytes, big-endian, padded with zeros */
-    uint32_t index;
+    uint32_t index, size;
 } entry;
 
 typedef struct range {
@@ -25,6 +25,7 @@ typedef struct range {
 typedef struct block {
     pith_trie_slot slots[BLOCK];
     uint64_t free[4], base_free[4]; /* bits: slots and bases not taken */
+    unsigned free_count;
 } block;
 
 typedef struct builder {
@@ -65,12 +66,10 @@ static entry *sort_entries(const builder *b, entry *from, entry *to, size_t coun
 static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
     static const uint64_t low[6] = { 0x5555555555555555u, 0x3333333333333333u, 0x0F0F0F0F0F0F0F0Fu,
                                      0x00FF00FF00FF00FFu, 0x0000FFFF0000FFFFu, 0x00000000FFFFFFFFu };
-    for (unsigned w = 0; w < 4; w++) {
-        uint64_t x = in[w ^ by >> 6];
-        for (unsigned k = 0; k < 6; k++)
-            if (by >> k & 1) x = (x & low[k]) << (1u << k) | (x >> (1u << k) & low[k]);
-        out[w] = x;
-    }
+    for (unsigned w = 0; w < 4; w++) out[w] = in[w ^ by >> 6];
+    for (unsigned k = 0; k < 6; k++)
+        for (unsigned w = 0; by >> k & 1 && w < 4; w++)
+            out[w] = (out[w] & low[k]) << (1u << k) | (out[w] >> (1u << k) & low[k]);
 }
 
 static bool add_block(builder *b) {
@@ -80,6 +79,7 @@ static bool add_block(builder *b) {
     for (unsigned i = 0; i < BLOCK; i++) new_block->slots[i] = (pith_trie_slot){ 0, PITH_TRIE_NONE };
     memset(new_block->free, 0xFF, sizeof new_block->free);
     memset(new_block->base_free, 0xFF, sizeof new_block->base_free);
+    new_block->free_count = BLOCK;
     if (b->open_count == OPEN_BLOCKS) memmove(b->open, b->open + 1, --b->open_count * sizeof *b->open);
     b->open[b->open_count++] = (uint32_t)b->block_count++;
     return true;
@@ -87,43 +87,60 @@ static bool add_block(builder *b) {
 
 static pith_trie_slot *slot_at(const builder *b, uint32_t slot) { return &b->blocks[slot / BLOCK].slots[slot % BLOCK]; }
 
-/* A base whose slots for all labels are free; takes base and slots. UINT32_MAX: no memory or too many slots. */
-static uint32_t take_base(builder *b, const unsigned char *labels, unsigned count) {
-    for (size_t o = 0;; o++) {
-        if (o == b->open_count) {
-            if (b->block_count == MAX_SLOTS / BLOCK || !add_block(b)) return UINT32_MAX;
-            o = b->open_count - 1;
-        }
-        block *in = &b->blocks[b->open[o]];
-        uint64_t fits[4], shifted[4];
-        memcpy(fits, in->base_free, sizeof fits);
-        for (unsigned i = 0; i < count; i++) {
-            xor_permute(shifted, in->free, labels[i]);
-            for (int w = 0; w < 4; w++) fits[w] &= shifted[w];
-        }
-        for (unsigned w = 0; w < 4; w++) {
-            if (!fits[w]) continue;
-            unsigned base = w * 64 + (unsigned)__builtin_ctzll(fits[w]);
-            in->base_free[w] &= ~(1ull << (base & 63));
-            for (unsigned i = 0; i < count; i++) {
-                unsigned at = base ^ labels[i];
-                in->free[at >> 6] &= ~(1ull << (at & 63));
+static bool is_set(const uint64_t bits[4], unsigned at) { return bits[at >> 6] >> (at & 63) & 1; }
+
+/* A base in the block whose slots for all labels are free, BLOCK if there is none. */
+static unsigned find_base(const block *in, const unsigned char *labels, unsigned count) {
+    uint64_t fits[4], shifted[4];
+    if (count == 1) {
+        for (unsigned w = 0; w < 4; w++)
+            for (uint64_t left = in->free[w]; left; left &= left - 1) {
+                unsigned base = (w * 64 + (unsigned)__builtin_ctzll(left)) ^ labels[0];
+                if (is_set(in->base_free, base)) return base;
             }
-            uint32_t found = b->open[o] * BLOCK + base;
-            if (!(in->free[0] | in->free[1] | in->free[2] | in->free[3]))
-                memmove(b->open + o, b->open + o + 1, (--b->open_count - o) * sizeof *b->open);
-            return found;
-        }
+        return BLOCK;
     }
+    /* A crowded block hardly ever has a place for several. */
+    if (in->free_count < 4 * count && in->free_count < BLOCK) return BLOCK;
+    memcpy(fits, in->base_free, sizeof fits);
+    for (unsigned i = 0; i < count && (fits[0] | fits[1] | fits[2] | fits[3]); i++) {
+        xor_permute(shifted, in->free, labels[i]);
+        for (int w = 0; w < 4; w++) fits[w] &= shifted[w];
+    }
+    for (unsigned w = 0; w < 4; w++)
+        if (fits[w]) return w * 64 + (unsigned)__builtin_ctzll(fits[w]);
+    return BLOCK;
+}
+
+/* Finds and takes a base and its slots. UINT32_MAX: no memory or too many slots. */
+static uint32_t take_base(builder *b, const unsigned char *labels, unsigned count) {
+    unsigned base = BLOCK;
+    size_t o = 0;
+    while (o < b->open_count && (base = find_base(&b->blocks[b->open[o]], labels, count)) == BLOCK) o++;
+    if (base == BLOCK) {
+        if (b->block_count == MAX_SLOTS / BLOCK || !add_block(b)) return UINT32_MAX;
+        o = b->open_count - 1;
+        base = 0;
+    }
+    uint32_t found = b->open[o] * BLOCK + base;
+    block *in = &b->blocks[b->open[o]];
+    in->base_free[base >> 6] &= ~(1ull << (base & 63));
+    for (unsigned i = 0; i < count; i++) {
+        unsigned at = base ^ labels[i];
+        in->free[at >> 6] &= ~(1ull << (at & 63));
+    }
+    in->free_count -= count;
+    if (!in->free_count) memmove(b->open + o, b->open + o + 1, (--b->open_count - o) * sizeof *b->open);
+    return found;
 }
 
 /* Gives free slots the label they would have under a base that no node has, so that no walk enters them. There is such
  * a base because every taken one has a slot of its own. */
 static void close_block(block *in) {
     unsigned base = 0;
-    while (base < BLOCK && !(in->base_free[base >> 6] >> (base & 63) & 1)) base++;
+    while (base < BLOCK && !is_set(in->base_free, base)) base++;
     for (unsigned i = 0; i < BLOCK; i++)
-        if (in->free[i >> 6] >> (i & 63) & 1) in->slots[i].base_label = (i ^ base) & 0xFF;
+        if (is_set(in->free, i)) in->slots[i].base_label = (i ^ base) & 0xFF;
 }
 
 static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith_error *err) {
@@ -135,14 +152,15 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
     while (depth) {
         range r = stack[--depth];
         /* Shorter keys come first, equal ones in the order of their indices. */
-        for (; r.begin < r.end && b->keys[entries[r.begin].index].size == r.depth; r.begin++)
+        for (; r.begin < r.end && entries[r.begin].size == r.depth; r.begin++)
             slot_at(b, r.slot)->value = entries[r.begin].index;
         if (r.begin == r.end) continue;
         unsigned char labels[256];
         uint32_t first[257];
         unsigned label_count = 0;
         for (uint32_t i = r.begin; i < r.end; i++) {
-            unsigned char c = (unsigned char)b->keys[entries[i].index].data[r.depth];
+            unsigned char c = r.depth < 8 ? (unsigned char)(entries[i].prefix >> (56 - 8 * r.depth))
+                                          : (unsigned char)b->keys[entries[i].index].data[r.depth];
             if (label_count && labels[label_count - 1] == c) continue;
             labels[label_count] = c;
             first[label_count++] = i;
@@ -168,12 +186,12 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
                             pith_error *err) {
     builder b = { .scratch = scratch, .keys = keys };
     entry *entries = pith_arena_array(scratch, count, 2 * sizeof *entries);
-    if (!entries || count > UINT32_MAX / 2) return pith_fail_memory(err, count * 2 * sizeof *entries);
+    if (!entries || count > INT32_MAX) return pith_fail_memory(err, count * 2 * sizeof *entries);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t prefix = 0;
         for (size_t k = 0; k < 8; k++) prefix = prefix << 8 | (k < keys[i].size ? (unsigned char)keys[i].data[k] : 0);
-        if (keys[i].size) entries[used++] = (entry){ prefix, (uint32_t)i };
+        if (keys[i].size) entries[used++] = (entry){ prefix, (uint32_t)i, (uint32_t)keys[i].size };
     }
     const entry *sorted = sort_entries(&b, entries, entries + count, used);
     if (!add_block(&b) || !add_block(&b)) return pith_fail_memory(err, 2 * sizeof *b.blocks);
@@ -183,6 +201,7 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     b.open[0] = b.open[1];
     b.open_count = 1;
     b.blocks[1].free[0] &= ~1ull; /* the root */
+    b.blocks[1].free_count--;
     PITH_TRY(place_nodes(&b, sorted, used, err));
     size_t bytes = b.block_count * sizeof b.blocks->slots;
     pith_trie_slot *slots = pith_arena_alloc64(arena, bytes);

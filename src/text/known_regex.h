@@ -1,6 +1,6 @@
-/* scan.h - hand-written matchers for the regular expressions that well-known tokenizers use. */
-#ifndef PITH_TEXT_SCAN_H
-#define PITH_TEXT_SCAN_H
+/* known_regex.h - hand-written matchers for the regular expressions that well-known tokenizers use. */
+#ifndef PITH_TEXT_KNOWN_REGEX_H
+#define PITH_TEXT_KNOWN_REGEX_H
 
 #include <stdbool.h>
 #include <stdint.h>
