@@ -43,7 +43,8 @@ pith_status pith_opt_run(pith_opt *o, const char *stop_after);
 
 /* The ragged form of a text encoder: a new graph over packed tokens, made from an optimised one, which stays as it is.
  *   inputs   input_ids [tokens] (and token_type_ids [tokens] if the model has them), in the model's integer type;
- *            pith.positions [tokens] i64: index of each token in its text; pith.offsets [texts + 1] i64: where each begins
+ *            pith.positions [tokens] i64: index of each token in its text
+ *            pith.offsets [texts + 1] i64: where each text begins
  *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
  * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known in the run only.
  * *ragged is NULL if some node cannot be shown row-wise; then reason names the first node to blame and why. */
