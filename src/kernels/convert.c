@@ -260,6 +260,11 @@ bool pith_convert_known(int from, int to) { return has_row(from) && has_row(to);
 void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n,
                   bool saturate) {
     int from_bits = pith_dtype_bits(from), to_bits = pith_dtype_bits(to);
+    if (!pith_convert_known(from, to) && from != to) {
+        size_t size = (size_t)to_bits / 8;
+        if (size && n > 0) memset((char *)y + (size_t)y_first * size, 0, (size_t)n * size);
+        return;
+    }
     if (from == to && from_bits >= 8) {
         size_t size = (size_t)from_bits / 8;
         memmove((char *)y + (size_t)y_first * size, (const char *)x + (size_t)x_first * size, (size_t)n * size);

@@ -25,7 +25,8 @@ enum {
     PITH_OP_LATE = 1u << 3,        /* output shapes depend on contents: infer leaves dims unknown, run allocates */
     PITH_OP_RANDOM = 1u << 4,      /* not a function of its inputs: never folded or shared */
     PITH_OP_SHAPE_ONLY = 1u << 5,  /* reads shapes of its inputs, not contents (Shape, Size) */
-    PITH_OP_LAST_AXIS = 1u << 6    /* row-wise as long as the attribute `axis` (default -1) is the last one */
+    PITH_OP_LAST_AXIS = 1u << 6,   /* row-wise as long as the attribute `axis` (default -1) is the last one */
+    PITH_OP_SEQUENCES = 1u << 7    /* takes sequences and absent optionals; others never see any (captures excepted) */
 };
 
 /* Inputs of infer, upgrade and scratch. */

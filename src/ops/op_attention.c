@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "kernels/norm.h"
 #include "kernels/unary.h"
+#include "ops/elementwise.h"
 #include "ops/product.h"
 #include "ops/widen.h"
 
@@ -49,6 +50,12 @@ static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_di
 static pith_status infer(pith_infer *c) {
     shape q, k, v;
     PITH_TRY(pith_infer_equal_dtypes(c, Q, K));
+    for (int i = V; i <= PAST_V; i++) {
+        int dtype = pith_has_input(c, i) && i != MASK ? c->in[i]->dtype : PITH_UNDEFINED;
+        if (dtype && c->in[Q]->dtype && pith_compute_dtype(dtype) != pith_compute_dtype(c->in[Q]->dtype)) {
+            return pith_fail_dtype(c->err, dtype);
+        }
+    }
     PITH_TRY(shape_of(c, Q, "q_num_heads", &q));
     PITH_TRY(shape_of(c, K, "kv_num_heads", &k));
     PITH_TRY(shape_of(c, V, "kv_num_heads", &v));
@@ -76,6 +83,8 @@ static pith_status infer(pith_infer *c) {
     if (pith_has_input(c, MASK) && c->in[MASK]->rank >= 0) {
         const pith_type *m = c->in[MASK];
         pith_dim want[4] = { q.batch, q.heads, q.rows, total };
+        bool half = m->dtype == PITH_F16 || m->dtype == PITH_BF16;
+        if (m->dtype && m->dtype != PITH_BOOL && m->dtype != PITH_F32 && !half) return pith_fail_dtype(c->err, m->dtype);
         if (m->rank > 4 || m->rank < 1) return pith_op_fail(c, "mask has rank %d", m->rank);
         for (int i = 0; i < m->rank; i++) {
             pith_dim d = m->dims[i], w = want[4 - m->rank + i];

@@ -23,6 +23,10 @@ static pith_status check_counts(const pith_infer *c) {
     }
     for (int i = 0; i < op->min_inputs; i++)
         if (i >= given || !c->in[i]) return pith_op_fail(c, "input %d is missing", i);
+    for (int i = 0; i < given && !(op->flags & PITH_OP_SEQUENCES); i++) {
+        if (!c->in[i] || c->in[i]->dtype < PITH_DTYPE_COUNT) continue;
+        return pith_op_fail(c, "input %d is no tensor but a %s", i, pith_dtype_name(c->in[i]->dtype));
+    }
     return PITH_OK;
 }
 

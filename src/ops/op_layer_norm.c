@@ -22,6 +22,10 @@ static pith_status infer(pith_infer *c) {
     for (int i = 1; i < c->out_count; i++)
         pith_infer_set(c, i, x->dtype == PITH_F64 ? PITH_F64 : PITH_F32, x->rank, dims);
     for (int i = 1; i < c->in_count; i++) {
+        int dtype = c->in[i] ? c->in[i]->dtype : PITH_UNDEFINED;
+        if (dtype && x->dtype && pith_compute_dtype(dtype) != pith_compute_dtype(x->dtype)) {
+            return pith_fail_dtype(c->err, dtype);
+        }
         int64_t own = c->in[i] ? pith_type_count(c->in[i]) : -1;
         if (own >= 0 && pith_dim_known(n) && own != n) {
             return pith_op_fail(c, "input %d has %lld elements, a row has %lld", i, (long long)own, (long long)n);

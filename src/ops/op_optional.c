@@ -22,7 +22,7 @@ const pith_op pith_op_Optional = { .domain = "",
                                    .min_inputs = 0,
                                    .max_inputs = 1,
                                    .max_outputs = 1,
-                                   .flags = PITH_OP_LATE,
+                                   .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                    .infer = infer_same,
                                    .run = run_optional };
 
@@ -37,7 +37,7 @@ const pith_op pith_op_OptionalGetElement = { .domain = "",
                                              .min_inputs = 1,
                                              .max_inputs = 1,
                                              .max_outputs = 1,
-                                             .flags = PITH_OP_LATE,
+                                             .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                              .infer = infer_same,
                                              .run = run_get };
 
@@ -57,5 +57,6 @@ const pith_op pith_op_OptionalHasElement = { .domain = "",
                                              .min_inputs = 0,
                                              .max_inputs = 1,
                                              .max_outputs = 1,
+                                             .flags = PITH_OP_SEQUENCES,
                                              .infer = infer_has,
                                              .run = run_has };

@@ -167,5 +167,5 @@ const pith_op pith_op_Identity = { .domain = "",
                                    .min_inputs = 1,
                                    .max_inputs = 1,
                                    .max_outputs = 1,
-                                   .flags = PITH_OP_VIEW,
+                                   .flags = PITH_OP_VIEW | PITH_OP_SEQUENCES,
                                    .infer = pith_infer_same };

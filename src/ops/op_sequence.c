@@ -118,7 +118,7 @@ const pith_op pith_op_SequenceAt = { .domain = "",
                                      .min_inputs = 2,
                                      .max_inputs = 2,
                                      .max_outputs = 1,
-                                     .flags = PITH_OP_LATE,
+                                     .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                      .infer = infer_at,
                                      .run = run_at };
 
@@ -139,6 +139,7 @@ const pith_op pith_op_SequenceLength = { .domain = "",
                                          .min_inputs = 1,
                                          .max_inputs = 1,
                                          .max_outputs = 1,
+                                         .flags = PITH_OP_SEQUENCES,
                                          .infer = infer_length,
                                          .run = run_length };
 
@@ -147,6 +148,7 @@ const pith_op pith_op_SequenceLength = { .domain = "",
 static pith_status infer_insert(pith_infer *c) {
     PITH_TRY(check_sequence(c, 0));
     int item = c->in[0]->item_dtype, given = c->node->op->max_inputs == 3 ? c->in[1]->dtype : 0;
+    if (given >= PITH_DTYPE_COUNT) return pith_op_fail(c, "input 1 is no tensor but a %s", pith_dtype_name(given));
     if (item && given && item != given) {
         return pith_op_fail(c, "%s does not go into a sequence of %s", pith_dtype_name(given), pith_dtype_name(item));
     }
@@ -172,7 +174,7 @@ const pith_op pith_op_SequenceInsert = { .domain = "",
                                          .min_inputs = 2,
                                          .max_inputs = 3,
                                          .max_outputs = 1,
-                                         .flags = PITH_OP_LATE,
+                                         .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                          .infer = infer_insert,
                                          .run = run_insert };
 
@@ -194,7 +196,7 @@ const pith_op pith_op_SequenceErase = { .domain = "",
                                         .min_inputs = 1,
                                         .max_inputs = 2,
                                         .max_outputs = 1,
-                                        .flags = PITH_OP_LATE,
+                                        .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                         .infer = infer_insert,
                                         .run = run_erase };
 
@@ -245,7 +247,7 @@ const pith_op pith_op_ConcatFromSequence = { .domain = "",
                                              .min_inputs = 1,
                                              .max_inputs = 1,
                                              .max_outputs = 1,
-                                             .flags = PITH_OP_LATE,
+                                             .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                              .infer = infer_at,
                                              .run = run_join };
 

@@ -53,6 +53,6 @@ const pith_op pith_op_SequenceMap = { .domain = "",
                                       .min_inputs = 1,
                                       .max_inputs = -1,
                                       .max_outputs = -1,
-                                      .flags = PITH_OP_LATE,
+                                      .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                       .infer = infer,
                                       .run = run };

@@ -9,11 +9,17 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
-#include "ops/op.h"
+#include "ops/infer.h"
 
 /* ---- StringConcat ---- */
 
+static pith_status check_text(const pith_infer *c, int input) {
+    int dtype = c->in[input]->dtype;
+    return dtype && dtype != PITH_STRING ? pith_fail_dtype(c->err, dtype) : PITH_OK;
+}
+
 static pith_status infer_concat(pith_infer *c) {
+    for (int i = 0; i < 2; i++) PITH_TRY(check_text(c, i));
     c->out[0].dtype = PITH_STRING;
     return pith_infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
 }
@@ -54,6 +60,7 @@ const pith_op pith_op_StringConcat = {
 static pith_status infer_split(pith_infer *c) {
     pith_dim dims[PITH_MAX_RANK];
     int rank = c->in[0]->rank;
+    PITH_TRY(check_text(c, 0));
     if (rank >= PITH_MAX_RANK) return pith_op_fail(c, "rank %d is too large", rank);
     for (int i = 0; i < rank; i++) dims[i] = c->in[0]->dims[i];
     if (rank >= 0) dims[rank] = PITH_DIM_UNKNOWN;
@@ -133,6 +140,7 @@ typedef enum letter_case { AS_IS, LOWER, UPPER } letter_case;
 
 static pith_status infer_normalizer(pith_infer *c) {
     const pith_type *x = c->in[0];
+    PITH_TRY(check_text(c, 0));
     if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && (!pith_dim_known(x->dims[0]) || x->dims[0] == 1)))
         return pith_op_fail(c, "input must be [C] or [1, C]");
     pith_dim dims[2] = { 1, PITH_DIM_UNKNOWN };
@@ -198,6 +206,7 @@ enum { STEP_LIMIT = 1000000 };
 
 static pith_status infer_regex(pith_infer *c) {
     if (!pith_node_attr(c->node, "pattern")) return pith_op_fail(c, "attribute 'pattern' is missing");
+    PITH_TRY(check_text(c, 0));
     pith_type_set(&c->out[0], PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
