@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "base/cpu.h"
-#include "kernels/gemm.h"
+#include "kernels/attention.h"
+#include "kernels/gemm_int8.h"
+#include "kernels/norm.h"
 #include "kernels/unary.h"
 
 #if defined(__x86_64__)
@@ -73,10 +75,12 @@ static int ascending(const void *a, const void *b) {
 /* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the peak loop. */
 static void measure(const char *name, pith_isa isa, void (*run)(const void *), const void *arguments, double flop,
                     double bytes) {
-    double ratio[ROUNDS], rate[ROUNDS], start = now();
+    double ratio[ROUNDS], rate[ROUNDS], start;
     char text[80];
     snprintf(text, sizeof text, "%s %s", pith_isa_name(isa), name);
     if (!strstr(text, filter)) return;
+    for (int i = 0; i < 10; i++) sink += (float)peaks[isa](); /* the clock settles for this level's registers */
+    start = now();
     run(arguments);
     double once = now() - start;
     int calls = once < 2e-3 ? (int)(2e-3 / (once + 1e-9)) + 1 : 1;
@@ -164,12 +168,113 @@ static void bench_unary(pith_isa isa) {
     free(c.x), free(c.y);
 }
 
+typedef struct int8_case { pith_gemm_i8_fn *fn; pith_gemm_int8 g; } int8_case;
+static void run_int8(const void *arguments) {
+    const int8_case *c = arguments;
+    c->fn(&c->g, 0, c->g.m, 0, c->g.n);
+}
+
+/* Two operations a product, so the fraction is of the f32 peak: what int8 gains over the best f32. */
+static void bench_int8(pith_isa isa) {
+    static const int64_t rows[] = { 112, 12 };
+    static const int64_t shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
+    uint8_t *a = calloc(512, 1536);
+    int8_t *b = calloc(1536, 1536);
+    float *scale = numbers(1536), *out = numbers(512 * 1536);
+    if (!a || !b) exit(1);
+    for (size_t i = 0; i < 1536 * 1536; i++) b[i] = (int8_t)(i % 127 - 63), a[i % (512 * 1536)] = (uint8_t)i;
+    for (size_t r = 0; r < 2; r++) {
+        for (size_t s = 0; s < 2; s++) {
+            for (int way = 0; way < 3; way++) {
+                static const char *const names[] = { "best", "narrow", "wide" };
+                int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
+                void *packed = numbers((size_t)pith_gemm_int8_packed_size(k, n) / 4);
+                char name[64];
+                PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
+                int8_case c = { way ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa) : pith_gemm_i8_find(isa),
+                                { .a = a, .b = packed, .out = out, .a_scale = scale, .b_scale = scale, .m = m, .n = n,
+                                  .k = k, .lda = k, .ldc = n, .narrow = way == 1 } };
+                snprintf(name, sizeof name, "gemm i8 %s m=%d k=%d n=%d", names[way], (int)m, (int)k, (int)n);
+                measure(name, isa, run_int8, &c, 2.0 * (double)(m * n * k), (double)(m * k + k * n + 4 * m * n));
+                free(packed);
+            }
+        }
+    }
+    free(a), free(b), free(scale), free(out);
+}
+
+typedef struct attention_case { pith_attention_f32_fn *fn; pith_attention a; float *scratch; } attention_case;
+static void run_attention(const void *arguments) {
+    const attention_case *c = arguments;
+    c->fn(&c->a, c->scratch);
+}
+
+/* One head of MiniLM's shape inside a [tokens, 3 * 384] product. */
+static void bench_attention(pith_isa isa) {
+    static const int64_t tokens[] = { 10, 112, 512, 8192 };
+    enum { D = 32, ROW = 1152 };
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        int64_t n = tokens[i];
+        float *qkv = numbers((size_t)(n * ROW)), *out = numbers((size_t)(n * 384));
+        char name[64];
+        attention_case c = { PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, isa),
+                             { .q = qkv, .k = qkv + 384, .v = qkv + 768, .o = out, .q_stride = ROW, .k_stride = ROW,
+                               .v_stride = ROW, .o_stride = 384, .queries = n, .keys = n, .d = D, .dv = D, .scale = 0.17f,
+                               .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1 },
+                             numbers((size_t)pith_attention_f32_scratch(n, D, D)) };
+        snprintf(name, sizeof name, "attention tokens=%d d=%d", (int)n, D);
+        measure(name, isa, run_attention, &c, 4.0 * (double)(n * n * D), 16.0 * (double)(n * D));
+        free(qkv), free(out), free(c.scratch);
+    }
+}
+
+typedef struct norm_case { pith_layer_norm_f32_fn *norm; pith_layer_norm a; pith_row_f32_fn *row; } norm_case;
+static void run_norm(const void *arguments) {
+    const norm_case *c = arguments;
+    if (c->norm) c->norm(&c->a);
+    else c->row(c->a.x, c->a.y, c->a.rows, c->a.n);
+}
+
+static void bench_rows(pith_isa isa) {
+    enum { ROWS = 112, N = 384 };
+    float *x = numbers(ROWS * N), *r = numbers(ROWS * N), *y = numbers(ROWS * N), *g = numbers(N);
+    norm_case c = { PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa),
+                    { .x = x, .residual = r, .gamma = g, .beta = g, .y = y, .rows = ROWS, .n = N, .epsilon = 1e-12f }, NULL };
+    measure("layer_norm + residual 112 x 384", isa, run_norm, &c, ROWS * N, 12.0 * ROWS * N);
+    c.norm = NULL;
+    c.row = PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, isa);
+    measure("softmax 112 x 384", isa, run_norm, &c, ROWS * N, 8.0 * ROWS * N);
+    c.row = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa);
+    measure("l2_normalize 112 x 384", isa, run_norm, &c, ROWS * N, 8.0 * ROWS * N);
+    free(x), free(r), free(y), free(g);
+}
+
+typedef struct pack_case { pith_gemm_pack_f32_fn *fn; float *packed, *b; int64_t row, column, k, n; } pack_case;
+static void run_pack(const void *arguments) {
+    const pack_case *c = arguments;
+    c->fn(c->packed, c->b, c->row, c->column, c->k, c->n, 0, c->n);
+}
+
+static void bench_pack(pith_isa isa) {
+    enum { K = 384, N = 1536 };
+    pack_case c = { PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1,
+                    K, N };
+    measure("gemm_pack [k, n] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
+    c.row = 1, c.column = K;
+    measure("gemm_pack [n, k] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
+    free(c.packed), free(c.b);
+}
+
 int main(int argc, char **argv) {
     const pith_cpu *cpu = pith_cpu_get();
     if (argc > 1) filter = argv[1];
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0)) continue;
         bench_gemm((pith_isa)level);
+        bench_int8((pith_isa)level);
+        bench_attention((pith_isa)level);
+        bench_rows((pith_isa)level);
+        bench_pack((pith_isa)level);
         bench_unary((pith_isa)level);
     }
     return sink == 12345.0f;

@@ -78,7 +78,9 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
 
 void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     int64_t depth = g->k, columns = n1 - n0;
-    if (m1 - m0 > PITH_TILE_ROWS && columns > 0) {
+    if (m1 - m0 > PITH_TILE_ROWS && m1 - m0 <= 3 * PITH_TILE_ROWS) {
+        columns = TILE_COLUMNS; /* few rows: each strip of b is met by all of them while it is near */
+    } else if (m1 - m0 > PITH_TILE_ROWS && columns > 0) {
         /* c cannot hold sums while it is the residual too. */
         if (g->residual != g->c && depth > BLOCK_K) depth = (depth + (depth - 1) / BLOCK_K) / ((depth - 1) / BLOCK_K + 1);
         /* 3/8 of the second level cache for the block of b: half of it may belong to a sibling thread. */

@@ -31,14 +31,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Vectors of registers want to be inlined; the arrays of the scalar level do not, its functions would grow without end. */
-#if defined(PITH_LEVEL_scalar)
-#define PITH_INLINE static inline
-#else
 #define PITH_INLINE static inline __attribute__((always_inline))
-#endif
 /* Before a loop with constant bounds: its arrays of vectors become registers. */
-#if defined(__clang__)
+#if defined(PITH_LEVEL_scalar)
+#define PITH_UNROLL /* its vectors are arrays anyway */
+#elif defined(__clang__)
 #define PITH_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define PITH_UNROLL _Pragma("GCC unroll 64")

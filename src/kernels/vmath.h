@@ -10,8 +10,15 @@
 
 #include "kernels/vec.h"
 
+/* Inlined where vectors are registers; the arrays of the scalar level would only make code grow. */
+#if defined(PITH_LEVEL_scalar)
+#define PITH_VMATH static inline
+#else
+#define PITH_VMATH PITH_INLINE
+#endif
+
 /* c[0] x^(count - 1) + … + c[count - 1], by Horner's rule. */
-PITH_INLINE vf vf_poly(vf x, const float *c, const int count) {
+PITH_VMATH vf vf_poly(vf x, const float *c, const int count) {
     vf y = vf_set1(c[0]);
     PITH_UNROLL
     for (int i = 1; i < count; i++) y = vf_fma(y, x, vf_set1(c[i]));
@@ -24,7 +31,7 @@ PITH_INLINE vf vf_poly(vf x, const float *c, const int count) {
 #define PITH_ROUND_MAGIC 0x1.8p23f
 
 /* e^x where x is within [-104, 89] or NaN. x = n ln 2 + r, |r| <= ln 2 / 2. */
-PITH_INLINE vf vf_exp_core(vf x) {
+PITH_VMATH vf vf_exp_core(vf x) {
     const vf magic = vf_set1(PITH_ROUND_MAGIC);
     vf n = vf_sub(vf_fma(x, vf_set1(0x1.715476p0f), magic), magic);
     vf r = vf_fma(n, vf_set1(-0x1.62e430p-1f), x);
@@ -34,13 +41,13 @@ PITH_INLINE vf vf_exp_core(vf x) {
 }
 
 /* e^x, 1 ulp. Below -104 it is 0, above 89 infinity. */
-PITH_INLINE vf vf_exp(vf x) {
+PITH_VMATH vf vf_exp(vf x) {
     /* min and max return their second operand for NaN, so NaN passes. */
     return vf_exp_core(vf_min(vf_set1(89.0f), vf_max(vf_set1(-104.0f), x)));
 }
 
 /* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
-PITH_INLINE vf vf_log(vf x) {
+PITH_VMATH vf vf_log(vf x) {
     vm tiny = vf_lt(x, vf_set1(0x1p-126f));
     vf y = vf_select(tiny, vf_mul(x, vf_set1(0x1p23f)), x);
     vi i = vi_sub(vi_bits(y), vi_set1(0x3F3504F3));
@@ -58,7 +65,7 @@ PITH_INLINE vf vf_log(vf x) {
 }
 
 /* erf x with an error of 2.5e-7 at most. Odd: x times a polynomial in x^2; from 3.92 on it is 1. */
-PITH_INLINE vf vf_erf_core(vf x) {
+PITH_VMATH vf vf_erf_core(vf x) {
     vf y = vf_min(vf_set1(3.92f), vf_max(vf_set1(-3.92f), x));
     vf u = vf_fma(vf_mul(y, y), vf_set1(0x1.0a8e3cp-3f), vf_set1(-1.0f));
     vf q = PITH_POLY(u, -0x1.ba7728p-11f, 0x1.1316acp-9f, -0x1.6d8fe4p-10f, 0x1.f74efep-10f, -0x1.f60b16p-8f,
@@ -68,7 +75,7 @@ PITH_INLINE vf vf_erf_core(vf x) {
 }
 
 /* erf x, 1.5 ulp: x + x times a polynomial in x^2 below 1, 1 - e^(a polynomial) above. */
-PITH_INLINE vf vf_erf(vf x) {
+PITH_VMATH vf vf_erf(vf x) {
     vf a = vf_abs(x), s = vf_mul(x, x);
     vf p = PITH_POLY(s, 0x1.496a30p-14f, -0x1.a3f700p-11f, 0x1.5405b2p-8f, -0x1.b7f90cp-6f, 0x1.ce2cf8p-4f,
                      -0x1.81273ep-2f, 0x1.06eba8p-3f);
@@ -80,7 +87,7 @@ PITH_INLINE vf vf_erf(vf x) {
 }
 
 /* tanh x, 1.5 ulp. A polynomial below 0.625, 1 - 2 / (e^2|x| + 1) above. */
-PITH_INLINE vf vf_tanh(vf x) {
+PITH_VMATH vf vf_tanh(vf x) {
     vf a = vf_abs(x), s = vf_mul(x, x);
     vf p = PITH_POLY(s, 0x1.195366p-9f, -0x1.0c19aap-7f, 0x1.639428p-6f, -0x1.b9ef86p-5f, 0x1.11106cp-3f,
                      -0x1.555554p-2f);
@@ -92,33 +99,33 @@ PITH_INLINE vf vf_tanh(vf x) {
 }
 
 /* 1 / (1 + e^-x), 2.5 ulp. */
-PITH_INLINE vf vf_sigmoid(vf x) {
+PITH_VMATH vf vf_sigmoid(vf x) {
     vf e = vf_exp(vf_neg(vf_abs(x))), one = vf_set1(1.0f);
     return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(e, one));
 }
 
 /* x / 2 * (1 + erf(x / sqrt 2)). The sum cancels where x is negative: error at most 1.5e-7 * max(|x|, 1). */
-PITH_INLINE vf vf_gelu(vf x) {
+PITH_VMATH vf vf_gelu(vf x) {
     vf h = vf_mul(x, vf_set1(0.5f));
     return vf_fma(h, vf_erf_core(vf_mul(x, vf_set1(0x1.6a09e6p-1f))), h);
 }
 
 /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), error as above. */
-PITH_INLINE vf vf_gelu_tanh(vf x) {
+PITH_VMATH vf vf_gelu_tanh(vf x) {
     vf h = vf_mul(x, vf_set1(0.5f)), s = vf_mul(x, x);
     vf inner = vf_mul(vf_fma(vf_mul(s, vf_set1(0.044715f)), x, x), vf_set1(0x1.988454p-1f));
     return vf_fma(h, vf_tanh(inner), h);
 }
 
 /* x / (1 + e^-x), 3.5 ulp; below -87, where e^x is subnormal, 1e-43. */
-PITH_INLINE vf vf_silu(vf x) { return vf_mul(x, vf_sigmoid(x)); }
+PITH_VMATH vf vf_silu(vf x) { return vf_mul(x, vf_sigmoid(x)); }
 
 /* Where |x| is beyond this, sine and cosine go lane by lane through double. */
 #define PITH_SIN_LIMIT 100000.0f
 
 /* sin(x + quarters * pi / 2), 1.6 ulp for |x| <= PITH_SIN_LIMIT. x = n pi / 2 + r with pi / 2 in three parts: the first
  * step is exact, the others lose nothing to cancellation. */
-PITH_INLINE vf vf_sin_quarters(vf x, int32_t quarters) {
+PITH_VMATH vf vf_sin_quarters(vf x, int32_t quarters) {
     const vf magic = vf_set1(PITH_ROUND_MAGIC);
     vf t = vf_fma(x, vf_set1(0x1.45f306p-1f), magic), n = vf_sub(t, magic);
     vi quadrant = vi_add(vi_bits(t), vi_set1(quarters));
@@ -133,19 +140,19 @@ PITH_INLINE vf vf_sin_quarters(vf x, int32_t quarters) {
     return vf_bits(vi_xor(vi_bits(y), vi_shl(vi_and(quadrant, vi_set1(2)), 30)));
 }
 
-PITH_INLINE vf vf_lanes_double(vf x, double (*f)(double)) {
+PITH_VMATH vf vf_lanes_double(vf x, double (*f)(double)) {
     float t[16];
     vf_store(t, x);
     for (int i = 0; i < 16; i++) t[i] = (float)f(t[i]);
     return vf_load(t);
 }
-PITH_INLINE vf vf_sin(vf x) {
+PITH_VMATH vf vf_sin(vf x) {
     vm large = vf_gt(vf_abs(x), vf_set1(PITH_SIN_LIMIT));
     vf y = vf_sin_quarters(x, 0);
     y = vf_select(vf_eq(x, vf_zero()), x, y); /* the sign of zero */
     return vm_any(large) ? vf_select(large, vf_lanes_double(x, sin), y) : y;
 }
-PITH_INLINE vf vf_cos(vf x) {
+PITH_VMATH vf vf_cos(vf x) {
     vm large = vf_gt(vf_abs(x), vf_set1(PITH_SIN_LIMIT));
     vf y = vf_sin_quarters(x, 1);
     return vm_any(large) ? vf_select(large, vf_lanes_double(x, cos), y) : y;
