@@ -38,12 +38,10 @@ static void note(void *context, size_t part, int worker) {
 }
 
 static int run_once(int threads, size_t parts) {
-    record *r = calloc(1, sizeof *r);
-    r->threads = threads;
-    pith_pool_run(note, r, parts, threads);
-    int faults = atomic_load(&r->clashes);
-    for (size_t i = 0; i < PARTS; i++) faults += atomic_load(&r->seen[i]) != (i < parts);
-    free(r);
+    record r = { .threads = threads };
+    pith_pool_run(note, &r, parts, threads);
+    int faults = atomic_load(&r.clashes);
+    for (size_t i = 0; i < PARTS; i++) faults += atomic_load(&r.seen[i]) != (i < parts);
     return faults;
 }
 
