@@ -1,7 +1,7 @@
 /* half.c - small floating point formats, described by a row of a table each.
  *
  * Encoding goes through double, into which every source widens exactly, and rounds once: to nearest, ties to even.
- * f16 to f32, which reads whole weight files, has its own short way. */
+ * f16 from and to f32, which handle whole tensors, have their own short ways. */
 #include "base/half.h"
 
 #include <string.h>
@@ -113,7 +113,17 @@ float pith_f32_of_f16(uint16_t bits) {
     return float_of(sign | bits_of(value));
 }
 
-uint16_t pith_f16_of_f32(float x) { return (uint16_t)encode(x, &f16, false); }
+/* Rounding by the addition itself: half of the last place kept, and one if that place is odd. */
+uint16_t pith_f16_of_f32(float x) {
+    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
+    if (magnitude > 0x7F800000) return (uint16_t)(sign | 0x7E00);
+    if (magnitude >= 0x47800000) return (uint16_t)(sign | 0x7C00);
+    if (magnitude < 0x38800000) { /* below the smallest normal number: 0.5 has its last place where f16 has it */
+        return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3F000000));
+    }
+    magnitude -= (uint32_t)(127 - 15) << 23;
+    return (uint16_t)(sign | (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13);
+}
 
 uint16_t pith_f16_of_f64(double x) { return (uint16_t)encode(x, &f16, false); }
 

@@ -19,12 +19,12 @@
 #define FLOATS(family, EXPR32, EXPR64) MAP1(family, f32, float, float, EXPR32) MAP1(family, f64, double, double, EXPR64)
 #define SIGNED(family, EXPR)                                                                                           \
     MAP1(family, i8, int8_t, int8_t, EXPR)                                                                             \
-    MAP1(family, i16, int16_t, int16_t, EXPR) MAP1(family, i32, int32_t, int32_t, EXPR)                                \
-        MAP1(family, i64, int64_t, int64_t, EXPR)
+    MAP1(family, i16, int16_t, int16_t, EXPR)                                                                          \
+    MAP1(family, i32, int32_t, int32_t, EXPR) MAP1(family, i64, int64_t, int64_t, EXPR)
 #define UNSIGNED(family, EXPR)                                                                                         \
     MAP1(family, u8, uint8_t, uint8_t, EXPR)                                                                           \
-    MAP1(family, u16, uint16_t, uint16_t, EXPR) MAP1(family, u32, uint32_t, uint32_t, EXPR)                            \
-        MAP1(family, u64, uint64_t, uint64_t, EXPR)
+    MAP1(family, u16, uint16_t, uint16_t, EXPR)                                                                        \
+    MAP1(family, u32, uint32_t, uint32_t, EXPR) MAP1(family, u64, uint64_t, uint64_t, EXPR)
 
 MAP1(map_abs, f64, double, double, fabs(u))
 SIGNED(map_abs, u < 0 ? 0 - (uint64_t)u : (uint64_t)u)
@@ -41,7 +41,7 @@ MAP1(map_sqrt, f64, double, double, sqrt(u))
 MAP1(map_reciprocal, f64, double, double, 1.0 / u)
 MAP1(map_relu, f64, double, double, u < 0 ? 0.0 : u)
 SIGNED(map_relu, u < 0 ? 0 : u)
-FLOATS(map_leaky_relu, u < 0 ? u * (float)p[0] : u, u < 0 ? u * p[0] : u)
+FLOATS(map_leaky_relu, u *((const float[2]){ 1.0f, (float)p[0] })[u < 0], u *((const double[2]){ 1.0, p[0] })[u < 0])
 FLOATS(map_thresholded_relu, u > (float)p[0] ? u : 0.0f, u > p[0] ? u : 0.0)
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v)) /* NaN stays */
 FLOATS(map_hard_sigmoid, UNIT((float)p[0] * u + (float)p[1]), UNIT(p[0] * u + p[1]))

@@ -112,8 +112,7 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
 }
 
 #define POOL(name, suffix, T, A, BEGIN, STEP, END)                                                                     \
-    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
-    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+    static void pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
         const T *from = x;                                                                                             \
         int64_t o[PITH_WINDOW_RANK] = { 0 }, windows = pith_window_count(w->out, w->rank);                             \
         (void)p;                                                                                                       \
@@ -143,17 +142,108 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
             for (int d = w->rank - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                                    \
         }                                                                                                              \
     }
+/* The same without indices for loops that need no more than the result so far: the output is its own accumulator, and
+ * the windows of a row are taken together, tap by tap. */
+#define POOL_ROWS(name, suffix, T, BEGIN, STEP, END)                                                                   \
+    static void pool_rows_##name##_##suffix(T *y, const T *x, const pith_window *w, int64_t p) {                       \
+        int last = w->rank - 1;                                                                                        \
+        int64_t n = w->out[last], stride = w->stride[last], o[PITH_WINDOW_RANK] = { 0 };                               \
+        int64_t rows = pith_window_count(w->out, last), taps = pith_window_count(w->kernel, last);                     \
+        (void)p;                                                                                                       \
+        for (int64_t r = 0; r < rows; r++, y += n) {                                                                   \
+            for (int64_t i = 0; i < n; i++) y[i] = BEGIN;                                                              \
+            for (int64_t t = 0; t < taps; t++) {                                                                       \
+                int64_t tap[PITH_WINDOW_RANK], row = 0;                                                                \
+                bool inside = true;                                                                                    \
+                split_index(t, w->kernel, last, tap);                                                                  \
+                for (int d = 0; d < last; d++) {                                                                       \
+                    int64_t at = o[d] * w->stride[d] - w->begin[d] + tap[d] * w->dilation[d];                          \
+                    inside &= at >= 0 && at < w->in[d];                                                                \
+                    row = row * w->in[d] + at;                                                                         \
+                }                                                                                                      \
+                for (int64_t k = 0; inside && k < w->kernel[last]; k++) {                                              \
+                    int64_t at = k * w->dilation[last] - w->begin[last];                                               \
+                    int64_t first = at >= 0 ? 0 : (-at + stride - 1) / stride;                                         \
+                    int64_t end = at >= w->in[last] ? 0 : (w->in[last] - 1 - at) / stride + 1;                         \
+                    const T *from = x + row * w->in[last];                                                             \
+                    if (end > n) end = n;                                                                              \
+                    for (int64_t i = first; i < end; i++) {                                                            \
+                        T v = from[at + i * stride], a = y[i];                                                         \
+                        y[i] = STEP;                                                                                   \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            END;                                                                                                       \
+            for (int d = last - 1; d >= 0 && ++o[d] == w->out[d]; d--) o[d] = 0;                                       \
+        }                                                                                                              \
+    }
+
+/* Places of window o along axis d, those in the stated padding too if `padded`. */
+static int64_t places(const pith_window *w, int d, int64_t o, bool padded) {
+    int64_t first, end;
+    taps_inside(w, d, o, padded ? -w->begin[d] : 0, w->in[d] + (padded ? w->end[d] : 0), &first, &end);
+    return end - first;
+}
+
+static double outer_places(const pith_window *w, const int64_t *o, bool padded) {
+    double count = 1;
+    for (int d = 0; d < w->rank - 1; d++) count *= (double)places(w, d, o[d], padded);
+    return count;
+}
+
 #define LARGEST                                                                                                        \
     if (best < 0 || v > a || (v != v && a == a)) {                                                                     \
         a = v;                                                                                                         \
         best = at;                                                                                                     \
     }
+#define LARGER ((v > a) | (v != v)) ? v : a
 POOL(max, f32, float, float, -INFINITY, LARGEST, a)
 POOL(max, f64, double, double, -INFINITY, LARGEST, a)
 POOL(max, u8, uint8_t, uint8_t, 0, LARGEST, a)
 POOL(max, i8, int8_t, int8_t, INT8_MIN, LARGEST, a)
+POOL_ROWS(max, f32, float, -INFINITY, LARGER, )
+POOL_ROWS(max, f64, double, -INFINITY, LARGER, )
+POOL_ROWS(max, u8, uint8_t, 0, LARGER, )
+POOL_ROWS(max, i8, int8_t, INT8_MIN, LARGER, )
+
+#define DIVIDE(T)                                                                                                      \
+    double outer = outer_places(w, o, p != 0);                                                                         \
+    for (int64_t i = 0; i < n; i++) y[i] /= (T)(outer * (double)places(w, last, i, p != 0))
 POOL(mean, f32, float, float, 0, a += v, a / (float)(p ? padded : inside))
 POOL(mean, f64, double, double, 0, a += v, a / (double)(p ? padded : inside))
+POOL_ROWS(mean, f32, float, 0, a + v, DIVIDE(float))
+POOL_ROWS(mean, f64, double, 0, a + v, DIVIDE(double))
+
 #define POWER a += p == 1 ? fabs((double)v) : p == 2 ? (double)v * (double)v : pow(fabs((double)v), (double)p)
 POOL(lp, f32, float, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
 POOL(lp, f64, double, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
+
+/* Taps are walked one by one there, so huge windows, which are mostly padding, go the other way. */
+static bool takes_rows(const int64_t *indices, const pith_window *w) {
+    enum { MOST_TAPS = 4096 };
+    double taps = 1;
+    for (int d = 0; d < w->rank; d++) taps *= (double)w->kernel[d];
+    return !indices && taps <= MOST_TAPS;
+}
+
+#define BY_ROWS(name, suffix, T)                                                                                       \
+    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
+    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+        if (takes_rows(indices, w))                                                                                    \
+            pool_rows_##name##_##suffix((T *)y, (const T *)x, w, p);                                                   \
+        else                                                                                                           \
+            pool_##name##_##suffix(y, indices, x, w, p);                                                               \
+    }
+#define BY_WINDOWS(name, suffix)                                                                                       \
+    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
+    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+        pool_##name##_##suffix(y, indices, x, w, p);                                                                   \
+    }
+BY_ROWS(max, f32, float)
+BY_ROWS(max, f64, double)
+BY_ROWS(max, u8, uint8_t)
+BY_ROWS(max, i8, int8_t)
+BY_ROWS(mean, f32, float)
+BY_ROWS(mean, f64, double)
+BY_WINDOWS(lp, f32)
+BY_WINDOWS(lp, f64)

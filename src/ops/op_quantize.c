@@ -81,8 +81,48 @@ typedef struct job {
     int64_t per_part, units;
 } job;
 
+/* Nearest integer of |x| < 2^22, ties to even: the sum has no bits left below 1. */
+static float nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
+
+/* The common case, f32 and 8 bits with one scale and zero point. */
+static void quantize_bytes(uint8_t *y, const float *x, int64_t n, float scale, float low, float high, int zero) {
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i] / scale;
+        v = v > low ? v : low;
+        v = v < high ? v : high;
+        y[i] = (uint8_t)((int)nearest(v) + zero);
+    }
+}
+
+/* The same back: a table of what each byte stands for. */
+static void dequantize_bytes(float *y, const uint8_t *x, int64_t n, float scale, float zero, bool is_signed) {
+    float values[256];
+    for (int i = 0; i < 256; i++) values[i] = ((float)(is_signed ? (int8_t)i : i) - zero) * scale;
+    for (int64_t i = 0; i < n; i++) y[i] = values[x[i]];
+}
+
+static bool is_byte(const pith_tensor *t) { return t->dtype == PITH_U8 || t->dtype == PITH_I8; }
+
+/* Does a span with one scale of the common types; false if it is another. */
+static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) {
+    float scale, zero = 0;
+    const pith_tensor *bytes = j->quantize ? j->y : j->x, *floats = j->quantize ? j->x : j->y;
+    if (j->f.scale_stride || n < 512 || !is_byte(bytes) || floats->dtype != PITH_F32) return false;
+    pith_convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
+    if (j->zero) pith_convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
+    if (j->quantize) {
+        quantize_bytes((uint8_t *)j->y->data + first, (const float *)j->x->data + first, n, scale, (float)j->low - zero,
+                       (float)j->high - zero, (int)zero);
+    } else {
+        dequantize_bytes((float *)j->y->data + first, (const uint8_t *)j->x->data + first, n, scale, zero,
+                         j->x->dtype == PITH_I8);
+    }
+    return true;
+}
+
 /* n elements from `first` on, scales from `scale` on. */
 static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
+    if (run_bytes(j, first, n, scale)) return;
     int s = j->f.scale_stride;
     double x[BLOCK], zero[BLOCK] = { 0 };
     float scales[BLOCK];
@@ -229,8 +269,7 @@ static pith_status run_dynamic(pith_run *r) {
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
-    uint8_t *y = r->out[0]->data;
-    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(x[i] / scale) + zero));
+    quantize_bytes(r->out[0]->data, x, n, scale, 0.0f - zero, 255.0f - zero, (int)zero);
     return PITH_OK;
 }
 

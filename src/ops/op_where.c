@@ -7,11 +7,15 @@ typedef struct wide {
     uint64_t a, b;
 } wide;
 
+/* The address is chosen, not the value: no branch to be mispredicted. */
 #define CHOOSE(T)                                                                                                      \
     do {                                                                                                               \
         const T *a = x[1], *b = x[2];                                                                                  \
         T *r = y;                                                                                                      \
-        for (int64_t i = 0; i < n; i++) r[i] = c[i * strides[0]] ? a[i * strides[1]] : b[i * strides[2]];              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *const from[2] = { b + i * strides[2], a + i * strides[1] };                                       \
+            r[i] = *from[c[i * strides[0]] != 0];                                                                      \
+        }                                                                                                              \
     } while (0)
 
 static void where_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
