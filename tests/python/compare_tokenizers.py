@@ -13,6 +13,7 @@ import json
 import pathlib
 import random
 import sys
+import unicodedata
 
 from tokenizers import Tokenizer
 
@@ -85,8 +86,10 @@ def same(ours, maps, theirs):
     if len(ours) != len(theirs):
         return f"{len(ours)} windows instead of {len(theirs)}"
     for k, (mine, other) in enumerate(zip(ours, theirs)):
+        if mine[0] != other[0]:
+            return f"window {k}: ids\n    ours   {mine[0][:60]}\n    theirs {other[0][:60]}"
         offsets = [(maps[s or 0][b], maps[s or 0][e]) for (b, e), s in zip(mine[2], other[5])]
-        for name, a, b in (("ids", mine[0], other[0]), ("type ids", mine[1], other[1]), ("offsets", offsets, other[2]),
+        for name, a, b in (("type ids", mine[1], other[1]), ("offsets", offsets, other[2]),
                            ("word ids", mine[3], other[3]), ("special mask", mine[4], other[4])):
             if list(a) != list(b):
                 return f"window {k}: {name}\n    ours   {list(a)[:60]}\n    theirs {list(b)[:60]}"
@@ -154,6 +157,8 @@ def main():
         texts = sentences + [maker.text() for _ in range(options.count)]
         if options.all_code_points:
             texts += [f"a{chr(c)}b {chr(c)} {chr(c)}\u0301" for c in code_points()]
+        if getattr(make, "through_pcre2", False):  # Debian's knows Unicode 14, as this Python does; see docs/tokenizers.md
+            texts = [t for t in texts if not any(unicodedata.category(c) == "Cn" for c in t)]
         bad = check(library, name, tokenizer, texts, pairs=True)
         print(f"{name}: {len(texts)} texts, {bad} differ", flush=True)
         failed += bad

@@ -158,6 +158,9 @@ def kind_deepseek():
     return bpe(["<|begin|>"], pre=pre)
 
 
+kind_deepseek.through_pcre2 = True
+
+
 def kind_modernbert():
     t = bpe(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"], normalizers.NFC(), pre_tokenizers.ByteLevel(False))
     t.post_processor = bert_frame(t)
@@ -205,6 +208,9 @@ def kind_bpe_no_unk():
     """Unknown characters vanish."""
     return bpe(["<pad>"], pre=pre_tokenizers.Split(Regex(r"\w+|[^\w\s]+"), "isolated"), decoder=decoders.Fuse(), alphabet=[],
                size=1500, train={"limit_alphabet": 60})
+
+
+kind_bpe_no_unk.through_pcre2 = True
 
 
 def kind_xlm_roberta():
