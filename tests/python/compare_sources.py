@@ -51,8 +51,9 @@ def deberta_v2(directory):
 
 
 def llama(directory):
-    sentencepiece_model(directory / "tokenizer", "bpe", vocab_size=3000, byte_fallback=True, character_coverage=0.99,
-                        normalization_rule_name="identity", split_digits=True)
+    sentencepiece_model(directory / "tokenizer", "bpe", vocab_size=600 if kinds_models.SMALL else 3000,
+                        byte_fallback=True, character_coverage=0.99, normalization_rule_name="identity",
+                        split_digits=True)
     (directory / "tokenizer_config.json").write_text('{"add_bos_token": true, "add_eos_token": true}')
     return transformers.LlamaTokenizer
 

@@ -2,11 +2,13 @@
 """Writes tests/data/tokenizer_models: small tokenizers of many kinds, and what Hugging Face tokenizers makes of some texts.
 
 usage: make_model_cases.py
+Directories hold the files of classes without tokenizer.json, and ids.jsonl with what transformers makes of them.
 NAME.json is the tokenizer; NAME.jsonl has a line {"text", "ids", "offsets" (in bytes), "decoded", "skipped"} a text.
 """
 import json
 import pathlib
 
+import compare_sources
 import kinds_models as kinds
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -49,6 +51,15 @@ def main():
                         "decoded": tokenizer.decode(e.ids, skip_special_tokens=False),
                         "skipped": tokenizer.decode(e.ids, skip_special_tokens=True)}
                 out.write(json.dumps(line) + "\n")
+    for make in (compare_sources.llama, compare_sources.roberta, compare_sources.tiktoken):
+        directory = OUT / make.__name__
+        directory.mkdir(exist_ok=True)
+        theirs = make(directory)
+        if isinstance(theirs, type):
+            theirs = theirs.from_pretrained(str(directory)).backend_tokenizer
+        with open(directory / "ids.jsonl", "w", encoding="utf-8") as out:
+            for text in TEXTS + texts[:20]:
+                out.write(json.dumps({"text": text, "ids": theirs.encode(text).ids}) + "\n")
 
 
 if __name__ == "__main__":

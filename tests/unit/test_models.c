@@ -115,6 +115,23 @@ static void check_line(opened *o, pith_json *j, const char *name) {
     assert_false(j->failed);
 }
 
+static void check_lines(opened *o, const char *path, const char *name) {
+    pith_file lines;
+    size_t count = 0;
+    assert_int_equal(pith_file_open(&lines, path, false, &pith_allocator_default, &o->err), PITH_OK);
+    for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end; p = stop + 1, count++) {
+        pith_arena scratch;
+        pith_arena_init(&scratch, &pith_allocator_default);
+        pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
+        stop = memchr(p, '\n', (size_t)(end - p));
+        pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, name, &scratch, &o->err);
+        check_line(o, j, name);
+        pith_arena_free(&scratch);
+    }
+    assert_true(count > 30);
+    pith_file_close(&lines);
+}
+
 static void test_stored_cases(void **state) {
     static const char *const names[] = {
         "albert",      "bpe_unk", "clip",    "gemma",         "gpt2_prefix_space",       "llama2",
@@ -124,7 +141,7 @@ static void test_stored_cases(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[1024];
-        pith_file json, lines;
+        pith_file json;
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, names[i]);
         assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
@@ -132,19 +149,24 @@ static void test_stored_cases(void **state) {
             fail_msg("%s: %s", names[i], o.err.message);
         pith_file_close(&json);
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.jsonl", PITH_TEST_DATA, names[i]);
-        assert_int_equal(pith_file_open(&lines, path, false, &pith_allocator_default, &o.err), PITH_OK);
-        size_t count = 0;
-        for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end; p = stop + 1, count++) {
-            pith_arena scratch;
-            pith_arena_init(&scratch, &pith_allocator_default);
-            pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
-            stop = memchr(p, '\n', (size_t)(end - p));
-            pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, names[i], &scratch, &o.err);
-            check_line(&o, j, names[i]);
-            pith_arena_free(&scratch);
-        }
-        assert_true(count > 30);
-        pith_file_close(&lines);
+        check_lines(&o, path, names[i]);
+        close_opened(&o);
+    }
+}
+
+/* Directories without tokenizer.json. */
+static void test_stored_files(void **state) {
+    static const char *const names[] = { "llama", "roberta", "tiktoken" };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[1024];
+        opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
+        pith_arena_init(&o.arena, &pith_allocator_default);
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, names[i]);
+        if (pith_tokenizer_load(&o.tokenizer, path, NULL, &o.arena, &o.err))
+            fail_msg("%s: %s", names[i], o.err.message);
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s/ids.jsonl", PITH_TEST_DATA, names[i]);
+        check_lines(&o, path, names[i]);
         close_opened(&o);
     }
 }
@@ -355,6 +377,7 @@ static void test_long_words(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored_cases),
+        cmocka_unit_test(test_stored_files),
         cmocka_unit_test(test_hostile_files),
         cmocka_unit_test(test_regex_is_bounded),
         cmocka_unit_test(test_missing_unknown),
