@@ -83,6 +83,7 @@ static pith_status run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     if ((x->dtype == PITH_STRING) != (t->strings != NULL)) return pith_op_fail(r, "the input's dtype is not the pool's");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, length = x->dims[x->rank - 1];
+    int64_t skip = t->skip < length ? t->skip : length; /* elements further apart than the row is long are not there */
     float *y = r->out[0]->data;
     memset(y, 0, r->out[0]->bytes);
     for (int64_t row = 0; row < rows; row++, y += t->width) {
@@ -92,7 +93,7 @@ static pith_status run(pith_run *r) {
             int64_t end = size + 1 < t->count_count ? t->counts[size + 1] : (int64_t)t->items;
             for (int64_t at = begin; at < end; at += n, gram++) {
                 if (n < t->shortest || n > t->longest) continue;
-                for (int64_t step = 1; step <= (n == 1 ? 1 : t->skip + 1); step++)
+                for (int64_t step = 1; step <= (n == 1 ? 1 : skip + 1); step++)
                     for (int64_t from = 0; from + (n - 1) * step < length; from++)
                         if (matches(t, (size_t)at, n, x, row * length + from, step)) y[t->indexes[gram]] += 1;
             }
