@@ -46,8 +46,8 @@ typedef struct option {
     const char *choices;
 } option;
 
-/* Takes options (name "" ends the list) out of argv wherever they stand and returns what is left in *rest (argc entries
- * at most; static strings of argv). -h and --help print the help. Returns -1 to go on, else the exit code. */
+/* Takes options (name "" ends the list) out of argv wherever they stand; what is left is moved to its front, *rest. The
+ * items of an OPTION_LIST are to be freed. -h and --help print the help. Returns -1 to go on, else the exit code. */
 int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest);
 
 /* ---- messages ---- */

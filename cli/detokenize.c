@@ -103,6 +103,5 @@ static int run(int argc, char **argv) {
         code = output_close(&out, c, true, code);
     }
     pith_tokenizer_close(tokenizer);
-    free(files.items);
     return code;
 }

@@ -368,6 +368,5 @@ static int run(int argc, char **argv) {
         pthread_mutex_destroy(&j.lock);
     }
     pith_model_close(j.model);
-    free(files.items);
     return code;
 }

@@ -164,7 +164,6 @@ static int run(int argc, char **argv) {
     if (rest.count > 1) return usage(c, "one model is wanted, not %zu", rest.count);
     if (as_json + ops + dot > 1) return usage(c, "--json, --ops and --dot do not go together");
     const char *path = rest.count ? rest.items[0] : DEFAULT_MODEL;
-    free(rest.items);
 
     pith_error err = PITH_ERROR_INIT;
     open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0);

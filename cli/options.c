@@ -127,10 +127,11 @@ static const option *find(const option *options, const char *argument, const cha
 
 int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest) {
     bool only_rest = false;
+    *rest = (string_list){ (const char **)argv + 1, 0 };
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i], *value;
         if (only_rest || argument[0] != '-' || !argument[1]) {
-            append(rest, argument);
+            rest->items[rest->count++] = argument; /* behind what is still to be read */
             continue;
         }
         if (!strcmp(argument, "--")) {

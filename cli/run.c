@@ -156,8 +156,12 @@ static int run(int argc, char **argv) {
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &rest);
-    if (code >= 0) return code;
-    if (rest.count != 1) return usage(c, "one model is wanted, not %zu", rest.count);
+    if (code < 0 && rest.count != 1) code = usage(c, "one model is wanted, not %zu", rest.count);
+    if (code >= 0) {
+        free(given.items);
+        free(shapes.items);
+        return code;
+    }
 
     pith_error err = PITH_ERROR_INIT;
     open_options.log = &warnings;
@@ -182,7 +186,6 @@ static int run(int argc, char **argv) {
     free(in.files);
     free(in.tensors);
     free(outputs);
-    free(rest.items);
     free(given.items);
     free(shapes.items);
     return code;

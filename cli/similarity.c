@@ -90,7 +90,6 @@ static int run(int argc, char **argv) {
     if (fflush(stdout) && !code) code = fail(c, "standard output cannot be written");
     free(strings);
     free(vectors);
-    free(texts.items);
     pith_model_close(model);
     return code;
 }

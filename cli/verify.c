@@ -338,6 +338,5 @@ static int run(int argc, char **argv) {
     free(j.tests);
     free(skips.text.data);
     free(skips.items);
-    free(dirs.items);
     return code;
 }
