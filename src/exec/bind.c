@@ -289,7 +289,7 @@ static pith_status place_outputs(binder *k, const pith_step *step, const pith_bo
     uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
-        uint32_t id = step->out[i]->id, end = k->end[id];
+        uint32_t id = step->out[i]->id, end = k->end[id] == UINT32_MAX ? index : k->end[id];
         int candidates = i || !(flags & PITH_OP_IN_PLACE) ? 0 : flags & PITH_OP_ELEMENTWISE ? 2 : 1;
         for (int j = 0; j < candidates && k->slot_of[id] == NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
@@ -444,7 +444,8 @@ static pith_status bind_step(binder *k, uint32_t index) {
     }
     for (int i = 0; i < step->out_count; i++) {
         const pith_value *value = step->out[i];
-        bound->out[i] = value && k->plan->last_use[value->id] != UINT32_MAX ? &b->tensors[value->id] : NULL;
+        bool wanted = value && (i == 0 || k->plan->last_use[value->id] != UINT32_MAX);
+        bound->out[i] = wanted ? &b->tensors[value->id] : NULL;
     }
     bool late = wanted_late(k, step);
     pith_infer c = { .node = step->node,

@@ -74,7 +74,7 @@ typedef struct pith_run {
     const pith_node *node;
     const void *state;
     const pith_tensor *const *in; /* NULL for an absent optional */
-    pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants the output */
+    pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants it; out[0] never is */
     int in_count, out_count;
     void *scratch;                /* 64-byte aligned, scratch() bytes */
     pith_exec *exec;

@@ -4,6 +4,7 @@
  * labels outermost, each operand with a stride per label (several if a label repeats: a diagonal). Source: ONNX Einsum. */
 #include <string.h>
 
+#include "ops/infer.h"
 #include "ops/wide.h"
 
 enum { MAX_LABELS = 64, ELLIPSIS = 52, MAX_OPERANDS = PITH_WIDE_MAX };
@@ -104,6 +105,9 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
 static pith_status infer(pith_infer *c) {
     einsum e;
     bool known;
+    int dtype = c->in[0]->dtype;
+    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
+    if (dtype && !pith_dtype_is_float(dtype) && !pith_dtype_is_int(dtype)) return pith_fail_dtype(c->err, dtype);
     PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
     pith_dim dims[PITH_MAX_RANK];
     for (int d = 0; known && d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
