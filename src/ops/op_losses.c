@@ -73,6 +73,9 @@ static pith_status run(pith_run *r) {
     if (weights && pith_tensor_count(weights) != classes)
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "%lld weights for %lld classes", (long long)pith_tensor_count(weights),
                          (long long)classes);
+    if (labels->dtype != PITH_I64 && labels->dtype != PITH_I32) {
+        return pith_fail(r->err, PITH_ERR_ARGUMENT, "labels are neither int64 nor int32");
+    }
     double sum = 0, weight_sum = 0;
     for (int64_t i = 0; i < batch * inner; i++) {
         double *column = w.in[0] + i / inner * classes * inner + i % inner;
