@@ -1,8 +1,9 @@
 /* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that moment.
  *
- * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a loop that only multiplies and adds in
- * registers (same level, same core), and what counts is the median of the ratios. GEMM and attention are given as a
- * fraction of that peak, the others also in GB/s (bytes read and written). Usage: bench_kernels [filter [level]] */
+ * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a loop that only
+ * multiplies and adds in registers (same level, same core), and what counts is the median of the ratios. GEMM and
+ * attention are given as a fraction of that peak, the others also in GB/s (bytes read and written). Usage:
+ * bench_kernels [filter [level]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,8 @@ static void bench_gemm(pith_isa isa) {
             int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
             float *packed = numbers((size_t)pith_gemm_f32_packed_size(k, n));
             pack(packed, b, n, 1, k, n, 0, n);
-            c.g = (pith_gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
+            c.g =
+                (pith_gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
             snprintf(name, sizeof name, "gemm m=%d k=%d n=%d", (int)m, (int)k, (int)n);
             double bytes = 4.0 * (double)(m * k + k * n + m * n);
             measure(name, isa, run_gemm, &c, 2.0 * (double)(m * n * k), bytes);
@@ -218,9 +220,22 @@ static void bench_attention(pith_isa isa) {
         float *qkv = numbers((size_t)(n * ROW)), *out = numbers((size_t)(n * 384));
         char name[64];
         attention_case c = { PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, isa),
-                             { .q = qkv, .k = qkv + 384, .v = qkv + 768, .o = out, .q_stride = ROW, .k_stride = ROW,
-                               .v_stride = ROW, .o_stride = 384, .queries = n, .keys = n, .d = D, .dv = D, .scale = 0.17f,
-                               .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1 },
+                             { .q = qkv,
+                               .k = qkv + 384,
+                               .v = qkv + 768,
+                               .o = out,
+                               .q_stride = ROW,
+                               .k_stride = ROW,
+                               .v_stride = ROW,
+                               .o_stride = 384,
+                               .queries = n,
+                               .keys = n,
+                               .d = D,
+                               .dv = D,
+                               .scale = 0.17f,
+                               .causal_offset = INT64_MAX,
+                               .window_left = -1,
+                               .window_right = -1 },
                              numbers((size_t)pith_attention_f32_scratch(n, D, D)) };
         snprintf(name, sizeof name, "attention tokens=%d d=%d", (int)n, D);
         measure(name, isa, run_attention, &c, 4.0 * (double)(n * n * D), 16.0 * (double)(n * D));
@@ -239,7 +254,8 @@ static void bench_rows(pith_isa isa) {
     enum { ROWS = 112, N = 384 };
     float *x = numbers(ROWS * N), *r = numbers(ROWS * N), *y = numbers(ROWS * N), *g = numbers(N);
     norm_case c = { PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa),
-                    { .x = x, .residual = r, .gamma = g, .beta = g, .y = y, .rows = ROWS, .n = N, .epsilon = 1e-12f }, NULL };
+                    { .x = x, .residual = r, .gamma = g, .beta = g, .y = y, .rows = ROWS, .n = N, .epsilon = 1e-12f },
+                    NULL };
     measure("layer_norm + residual 112 x 384", isa, run_norm, &c, ROWS * N, 12.0 * ROWS * N);
     c.norm = NULL;
     c.row = PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, isa);
@@ -257,8 +273,9 @@ static void run_pack(const void *arguments) {
 
 static void bench_pack(pith_isa isa) {
     enum { K = 384, N = 1536 };
-    pack_case c = { PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1,
-                    K, N };
+    pack_case c = {
+        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1, K, N
+    };
     measure("gemm_pack [k, n] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
     c.row = 1, c.column = K;
     measure("gemm_pack [n, k] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
@@ -269,7 +286,8 @@ int main(int argc, char **argv) {
     const pith_cpu *cpu = pith_cpu_get();
     if (argc > 1) filter = argv[1];
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
-        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0)) continue;
+        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0))
+            continue;
         bench_gemm((pith_isa)level);
         bench_int8((pith_isa)level);
         bench_attention((pith_isa)level);

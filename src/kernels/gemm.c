@@ -12,7 +12,8 @@ int64_t pith_gemm_f32_packed_size(int64_t k, int64_t n) {
 
 int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n) {
     int64_t columns, depth, size;
-    if (k < 0 || n < 0 || pith_add_overflows(n, PITH_GEMM_PANEL - 1, &columns) || pith_add_overflows(k, 3 + 4, &depth)) {
+    if (k < 0 || n < 0 || pith_add_overflows(n, PITH_GEMM_PANEL - 1, &columns) ||
+        pith_add_overflows(k, 3 + 4, &depth)) {
         return -1;
     }
     /* 4 bytes more per column: its sum. */

@@ -4,9 +4,9 @@
  * themselves. With c the sums are the result. With out they become
  *   out[i, j] = activation((float)(sum - a_zero[i] * column_sum[j]) * (a_scale[i] * b_scale[j]) + bias[j]).
  *
- * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64 belongs to
- * column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is the same for every
- * level. */
+ * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64
+ * belongs to column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is
+ * the same for every level. */
 #ifndef PITH_KERNELS_GEMM_INT8_H
 #define PITH_KERNELS_GEMM_INT8_H
 

@@ -1,17 +1,18 @@
 /* k_attention.c - softmax(scale q k^T + bias) v by the register tile of the matrix product.
  *
- * Keys are transposed once into panels of 16. A tile of queries gets its strip of scores against all keys, each row of
- * the strip is made into unnormalised probabilities, and the strip times v is divided by the row sums. Positions count
- * from the first key kept by the mask, so padding on either side changes nothing; masked keys in between take part in no
- * sum. Where the rows of a tile see different ranges (causal, window), the common part runs as a tile, the rest row by
- * row in ascending order. */
+ * Keys are transposed once into panels of 16. A tile of queries gets its strip of scores against all keys, each
+ * row of the strip is made into unnormalised probabilities, and the strip times v is divided by the row sums.
+ * Positions count from the first key kept by the mask, so padding on either side changes nothing; masked keys in
+ * between take part in no sum. Where the rows of a tile see different ranges (causal, window), the common part
+ * runs as a tile, the rest row by row in ascending order. */
 #include "kernels/attention.h"
 
 #include "kernels/gemm.h"
 #include "kernels/gemm_tile.h"
 #include "kernels/vmath.h"
 
-/* From this many keys on, rows of v are copied side by side: they are read once per tile and their stride costs misses. */
+/* From this many keys on, rows of v are copied side by side: they are read once per tile and their stride costs
+ * misses. */
 enum { COPY_V_KEYS = 512 };
 
 typedef struct call {
@@ -42,7 +43,8 @@ static range visible(const call *c, int64_t i) {
     return (range){ from, to < c->keys ? to : c->keys };
 }
 
-/* Scores to unnormalised probabilities; 0 outside the range and in holes. Returns their sum, or -1 if no key is left. */
+/* Scores to unnormalised probabilities; 0 outside the range and in holes. Returns their sum, or -1 if no key is
+ * left. */
 static float exponentials(const call *c, int64_t i, float *s, range r) {
     const pith_attention *a = c->a;
     const float *bias = a->bias ? a->bias + i * a->bias_stride + c->first : NULL;
@@ -88,8 +90,8 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
             for (end = j; end < r.to && c->mask[end]; end++) continue;
             if (j == end) return;
         }
-        PITH_K(gemm_tile_f32)(rows, panels, strip + j, c->strip_row, c->v + j * c->v_row + column, c->v_row, 16, end - j,
-                              t, t_row, 1);
+        const float *v = c->v + j * c->v_row + column;
+        PITH_K(gemm_tile_f32)(rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, t_row, 1);
         j = end;
     }
 }

@@ -13,7 +13,8 @@ PITH_INLINE vf take(const float *x, int64_t i, int64_t n, vf one, int stride) {
     void PITH_K(name##_f32)(void *y, const void *a, const void *b, int64_t n, int as, int bs) {                        \
         vf one_a = n > 0 ? vf_set1(*(const float *)a) : vf_zero(), one_b = n > 0 ? vf_set1(*(const float *)b) : one_a; \
         int64_t i = 0;                                                                                                 \
-        for (; n - i >= 16; i += 16) vf_store((float *)y + i, f(take(a, i, 16, one_a, as), take(b, i, 16, one_b, bs))); \
+        for (; n - i >= 16; i += 16)                                                                                   \
+            vf_store((float *)y + i, f(take(a, i, 16, one_a, as), take(b, i, 16, one_b, bs)));                         \
         if (i < n) {                                                                                                   \
             vf r = f(take(a, i, n - i, one_a, as), take(b, i, n - i, one_b, bs));                                      \
             vf_store_n((float *)y + i, r, (size_t)(n - i));                                                            \

@@ -1,8 +1,9 @@
 /* k_gemm.c - c = epilogue(a b) by register tiles, and the packing of b.
  *
- * A block of b that stays in the second level cache is met by one tile of rows of a after the other; those rows, over the
- * k of the block, stay in the first level cache while the block streams by. Sums of unfinished k wait in c. The epilogue
- * works on the finished tile while it is in the first level cache. A product of few rows reads b once, straight through. */
+ * A block of b that stays in the second level cache is met by one tile of rows of a after the other; those rows,
+ * over the k of the block, stay in the first level cache while the block streams by. Sums of unfinished k wait in
+ * c. The epilogue works on the finished tile while it is in the first level cache. A product of few rows reads b
+ * once, straight through. */
 #include "kernels/gemm.h"
 
 #include "base/cpu.h"
@@ -10,8 +11,8 @@
 #include "kernels/unary.h"
 #include "kernels/vec.h"
 
-/* Depth of a block: 14 rows of a (or 6) and a strip of b share a first level cache of 32 KiB or more. Smaller costs more
- * passes over c, larger more misses in a. */
+/* Depth of a block: 14 rows of a (or 6) and a strip of b share a first level cache of 32 KiB or more. Smaller
+ * costs more passes over c, larger more misses in a. */
 enum { BLOCK_K = 384, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
@@ -35,7 +36,8 @@ PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t str
 }
 
 /* Between c and the tile, width columns of each row. */
-PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t i, int64_t rows, int64_t j, int64_t width) {
+PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
+                           int64_t width) {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < width; p += 16) {
             const float *c = g->c + (i + r) * g->ldc + j + p;
@@ -82,9 +84,11 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
         columns = TILE_COLUMNS; /* few rows: each strip of b is met by all of them while it is near */
     } else if (m1 - m0 > PITH_TILE_ROWS && columns > 0) {
         /* c cannot hold sums while it is the residual too. */
-        if (g->residual != g->c && depth > BLOCK_K) depth = (depth + (depth - 1) / BLOCK_K) / ((depth - 1) / BLOCK_K + 1);
+        if (g->residual != g->c && depth > BLOCK_K)
+            depth = (depth + (depth - 1) / BLOCK_K) / ((depth - 1) / BLOCK_K + 1);
         /* 3/8 of the second level cache for the block of b: half of it may belong to a sibling thread. */
-        int64_t most = (int64_t)(pith_cpu_get()->l2 / 8 * 3 / sizeof(float)) / (depth + 1) / TILE_COLUMNS * TILE_COLUMNS;
+        int64_t most =
+            (int64_t)(pith_cpu_get()->l2 / 8 * 3 / sizeof(float)) / (depth + 1) / TILE_COLUMNS * TILE_COLUMNS;
         if (most < TILE_COLUMNS) most = TILE_COLUMNS;
         int64_t blocks = (columns + most - 1) / most;
         columns = ((columns + blocks - 1) / blocks + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;

@@ -1,9 +1,10 @@
-/* k_gemm_int8.c - exact 8-bit products. A tile keeps its sums in registers over all of k; each step takes 4 k: 64 bytes of a
- * panel of b against 4 bytes of each row of a, repeated over the register.
+/* k_gemm_int8.c - exact 8-bit products. A tile keeps its sums in registers over all of k; each step takes 4 k: 64
+ * bytes of a panel of b against 4 bytes of each row of a, repeated over the register.
  *
- * Three ways, chosen by what the processor and the weights allow: VNNI multiplies u8 by i8 and adds four products in one
- * instruction. Without it, weights within +-64 go through vpmaddubsw, whose 16-bit pair sums then cannot saturate
- * (255 * 64 * 2 < 2^15); others are widened to 16 bits first. Signed a is a + 128 unsigned, made good by the column sums. */
+ * Three ways, chosen by what the processor and the weights allow: VNNI multiplies u8 by i8 and adds four products
+ * in one instruction. Without it, weights within +-64 go through vpmaddubsw, whose 16-bit pair sums then cannot
+ * saturate (255 * 64 * 2 < 2^15); others are widened to 16 bits first. Signed a is a + 128 unsigned, made good by
+ * the column sums. */
 #include "kernels/gemm_int8.h"
 
 #include "base/cpu.h"
@@ -54,7 +55,8 @@ PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
     const __m256i x = _mm256_set1_epi32((int32_t)a), one = _mm256_set1_epi16(1);
     __m256i lo = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const __m256i *)b));
     __m256i hi = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const __m256i *)b + 1));
-    return (acc){ _mm256_add_epi32(s.lo, _mm256_madd_epi16(lo, one)), _mm256_add_epi32(s.hi, _mm256_madd_epi16(hi, one)) };
+    return (acc){ _mm256_add_epi32(s.lo, _mm256_madd_epi16(lo, one)),
+                  _mm256_add_epi32(s.hi, _mm256_madd_epi16(hi, one)) };
 }
 PITH_INLINE wide wide_zero(void) {
     return (wide){ _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256() };
@@ -96,7 +98,8 @@ enum { ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
 /* Sums of up to `rows` rows of a against `panels` panels of b into t[rows][16 * panels]. flip: xor of 4 bytes of a. */
-typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, uint32_t flip, int32_t *t);
+typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, uint32_t flip,
+                     int32_t *t);
 
 PITH_INLINE uint32_t four(const uint8_t *a, int64_t n) {
     uint32_t x = 0;
@@ -238,8 +241,8 @@ void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64
     run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n,
-                          int64_t n0, int64_t n1) {
+void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,
+                          int64_t n, int64_t n0, int64_t n1) {
     const int64_t b_panel = (k + 3) / 4 * 64 + 64;
     for (int64_t j0 = n0; j0 < n1; j0 += 16) {
         int8_t *panel = (int8_t *)packed + j0 / 16 * b_panel;

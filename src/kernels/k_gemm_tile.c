@@ -1,14 +1,15 @@
 /* k_gemm_tile.c - the register tile: every accumulator stays in a register over the whole of k.
  *
- * Each step loads one row of b (16 * panels floats) and broadcasts one element of each row of a. One function per tile
- * size, made by inlining `tile` with constant bounds. Row addresses are formed from a pointer for every third row, which
- * fits the addressing modes (base, base + stride, base + 2 * stride) and keeps the pointers in registers. */
+ * Each step loads one row of b (16 * panels floats) and broadcasts one element of each row of a. One function per
+ * tile size, made by inlining `tile` with constant bounds. Row addresses are formed from a pointer for every third
+ * row, which fits the addressing modes (base, base + stride, base + 2 * stride) and keeps the pointers in
+ * registers. */
 #include "kernels/gemm_tile.h"
 
 #include "kernels/vec.h"
 
-/* Rows of b that are fetched ahead: far enough for the third level cache, whose latency the hardware's prefetcher does not
- * hide where a page of b ends. 2 KiB a panel when packed. */
+/* Rows of b that are fetched ahead: far enough for the third level cache, whose latency the hardware's prefetcher
+ * does not hide where a page of b ends. 2 KiB a panel when packed. */
 enum { AHEAD = 32 };
 
 PITH_INLINE void tile(const int rows, const int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,

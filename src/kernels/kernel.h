@@ -1,14 +1,15 @@
 /* kernel.h - the kernel table: inner loops by family, dtype and instruction set level.
  *
- * A family is one file k_<family>.c, written once on the 16-lane primitives of vec.h, compiled once per level, and one
- * line per dtype in select/kernels.def. A kernel is a pure function on pointers and lengths: it knows no graph, makes no
- * allocation and starts no thread; every level gives the same bits (docs/architecture.md, Numbers).
+ * A family is one file k_<family>.c, written once on the 16-lane primitives of vec.h, compiled once per level, and
+ * one line per dtype in select/kernels.def. A kernel is a pure function on pointers and lengths: it knows no
+ * graph, makes no allocation and starts no thread; every level gives the same bits (docs/architecture.md,
+ * Numbers).
  *
  * In k_foo.c:     void PITH_K(foo_f32)(const float *x, float *y, size_t n) { … }        defines pith_k_foo_f32_<level>
  * In foo.h:       typedef void pith_foo_fn(const float *x, float *y, size_t n);
  *                 PITH_KERNEL_DECLARE(foo_f32, pith_foo_fn)
- * In kernels.def: KERNEL(foo, f32); a loop in plain C that no level would change, pith_k_foo_i64 in foo.c: PLAIN(foo, i64)
- * A user:         pith_foo_fn *foo = PITH_KERNEL_FIND(pith_foo_fn, "foo", PITH_F32, isa); */
+ * In kernels.def: KERNEL(foo, f32); a loop in plain C that no level would change, pith_k_foo_i64 in foo.c: PLAIN(foo,
+ * i64) A user:         pith_foo_fn *foo = PITH_KERNEL_FIND(pith_foo_fn, "foo", PITH_F32, isa); */
 #ifndef PITH_KERNELS_KERNEL_H
 #define PITH_KERNELS_KERNEL_H
 

@@ -7,8 +7,9 @@
 #include "kernels/kernel.h"
 
 /* y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over each row of n; two passes (mean, then variance).
- * If residual is not NULL, x + residual (+ bias[n] if not NULL, added first) is normalised, and stored to sum if that is
- * not NULL. gamma, beta and bias may be NULL. y may be x. mean_out and inv_out (1 / sqrt(…), one per row) may be NULL. */
+ * If residual is not NULL, x + residual (+ bias[n] if not NULL, added first) is normalised, and stored to sum if
+ * that is not NULL. gamma, beta and bias may be NULL. y may be x. mean_out and inv_out (1 / sqrt(…), one per row)
+ * may be NULL. */
 typedef struct pith_layer_norm {
     const float *x, *residual, *bias, *gamma, *beta;
     float *y, *sum, *mean_out, *inv_out;

@@ -47,8 +47,19 @@ static void run_int8(int level, int round) {
     PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, isa)(y, q, scale, zero, M, K);
     for (int i = 0; i < K * M; i++) b[i] = (int8_t)(z[i] * 127.0f);
     PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(b_packed, b, M, 1, K, M, 0, M);
-    pith_gemm_int8 g = { .a = q, .b = b_packed, .out = out, .a_scale = scale, .a_zero = zero, .b_scale = x + 50, .bias = z,
-                         .m = M, .n = M, .k = K, .lda = K, .ldc = M, .a_signed = round % 2 };
+    pith_gemm_int8 g = { .a = q,
+                         .b = b_packed,
+                         .out = out,
+                         .a_scale = scale,
+                         .a_zero = zero,
+                         .b_scale = x + 50,
+                         .bias = z,
+                         .m = M,
+                         .n = M,
+                         .k = K,
+                         .lda = K,
+                         .ldc = M,
+                         .a_signed = round % 2 };
     pith_gemm_i8_find(isa)(&g, 0, M, 0, M);
 }
 
@@ -68,18 +79,31 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
     } else if (LISTED(row_to_row_families, row->family)) {
         ((pith_row_f32_fn *)f)(x, out, 2, n);
     } else if (LISTED(norms_families, row->family)) {
-        pith_layer_norm a = { .x = x, .residual = y, .gamma = z, .beta = y, .y = out, .rows = 2, .n = n, .epsilon = 1e-5f };
+        pith_layer_norm a = {
+            .x = x, .residual = y, .gamma = z, .beta = y, .y = out, .rows = 2, .n = n, .epsilon = 1e-5f
+        };
         ((pith_layer_norm_f32_fn *)f)(&a);
     } else if (row->dtype == PITH_I8 || row->dtype == PITH_U8) {
         run_int8(level, round);
     } else if (strcmp(row->family, "gemm_pack") == 0) {
         ((pith_gemm_pack_f32_fn *)f)(out, x, round % 2 ? 1 : M, round % 2 ? D : 1, D, M, 0, M);
     } else if (strcmp(row->family, "gemm") == 0) {
-        pith_gemm g = { .a = y, .b = packed, .c = out, .bias = z, .residual = round % 3 ? z : NULL, .m = 1 + round, .n = M,
-                        .k = D, .lda = D, .ldc = M, .ldr = M, .activation = (pith_activation)(round % 7) };
+        pith_gemm g = { .a = y,
+                        .b = packed,
+                        .c = out,
+                        .bias = z,
+                        .residual = round % 3 ? z : NULL,
+                        .m = 1 + round,
+                        .n = M,
+                        .k = D,
+                        .lda = D,
+                        .ldc = M,
+                        .ldr = M,
+                        .activation = (pith_activation)(round % 7) };
         pith_kernel_row pack = *row;
         for (size_t i = 0; i < COUNT(pith_kernel_table); i++) {
-            if (strcmp(pith_kernel_table[i].family, "gemm_pack") == 0 && pith_kernel_table[i].dtype == PITH_F32) pack = pith_kernel_table[i];
+            if (strcmp(pith_kernel_table[i].family, "gemm_pack") == 0 && pith_kernel_table[i].dtype == PITH_F32)
+                pack = pith_kernel_table[i];
         }
         ((pith_gemm_pack_f32_fn *)pack.fn[level])(packed, z, M, 1, D, M, 0, M);
         ((pith_gemm_f32_fn *)f)(&g, 0, g.m, 0, g.n);
@@ -87,9 +111,23 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
         uint8_t mask[M];
         float *scratch = malloc((size_t)pith_attention_f32_scratch(M, D, D) * sizeof *scratch);
         for (int j = 0; j < M; j++) mask[j] = (uint8_t)(y[j] > -4.0f);
-        pith_attention a = { .q = y, .k = y + 7, .v = z, .o = out, .q_stride = D, .k_stride = D, .v_stride = D, .o_stride = D,
-                             .queries = 17, .keys = M, .d = D, .dv = D - round % 20, .scale = 0.1f, .key_mask = mask,
-                             .causal_offset = round % 2 ? 6 : INT64_MAX, .window_left = -1, .window_right = -1 };
+        pith_attention a = { .q = y,
+                             .k = y + 7,
+                             .v = z,
+                             .o = out,
+                             .q_stride = D,
+                             .k_stride = D,
+                             .v_stride = D,
+                             .o_stride = D,
+                             .queries = 17,
+                             .keys = M,
+                             .d = D,
+                             .dv = D - round % 20,
+                             .scale = 0.1f,
+                             .key_mask = mask,
+                             .causal_offset = round % 2 ? 6 : INT64_MAX,
+                             .window_left = -1,
+                             .window_right = -1 };
         if (scratch) ((pith_attention_f32_fn *)f)(&a, scratch);
         free(scratch);
     } else {
@@ -107,7 +145,8 @@ int main(void) {
             fill_floats(x, COUNT(x));
             for (size_t j = 0; j < COUNT(y); j++) y[j] = random_float() * 8.0f, z[j] = random_float();
             for (int level = 0; level < PITH_ISA_COUNT; level++) {
-                if (cpu->supported >> level & 1) sums[level] = sums[level] * 31 + run(&pith_kernel_table[i], level, round);
+                if (cpu->supported >> level & 1)
+                    sums[level] = sums[level] * 31 + run(&pith_kernel_table[i], level, round);
             }
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {

@@ -89,7 +89,8 @@ static void check_row_to_row(const pith_kernel_row *row, int64_t n) {
 
 static void check_norm(const pith_kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
-    guarded x = filled(ROWS * n), residual = filled(ROWS * n), sum = guarded_floats(ROWS * n), y = guarded_floats(ROWS * n);
+    guarded x = filled(ROWS * n), residual = filled(ROWS * n), sum = guarded_floats(ROWS * n),
+            y = guarded_floats(ROWS * n);
     guarded bias = filled(n), gamma = guarded_floats(n), beta = guarded_floats(n), mean = guarded_floats(ROWS);
     for (int which = 0; which < 64; which++) {
         pith_layer_norm a = { .x = x.data, .y = y.data, .rows = ROWS, .n = n, .epsilon = 1e-5f };
@@ -144,7 +145,8 @@ static void test_table(void **state) {
             if (order > 0 || (order == 0 && row->dtype >= next->dtype)) fail_msg("%s is not sorted", next->family);
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
-            if (row->fn[level]) assert_true(pith_kernel_find(row->family, row->dtype, (pith_isa)level) == row->fn[level]);
+            if (row->fn[level])
+                assert_true(pith_kernel_find(row->family, row->dtype, (pith_isa)level) == row->fn[level]);
         }
     }
     assert_null(pith_kernel_find("no_such_family", PITH_F32, PITH_ISA_scalar));
@@ -189,7 +191,9 @@ static void test_norms_in_double(void **state) {
         norm += (double)x[i] * (double)x[i];
     }
     pith_isa isa = pith_cpu_get()->isa;
-    pith_layer_norm a = { .x = x, .residual = r, .gamma = gamma, .beta = beta, .y = y, .rows = 1, .n = N, .epsilon = 1e-5f };
+    pith_layer_norm a = {
+        .x = x, .residual = r, .gamma = gamma, .beta = beta, .y = y, .rows = 1, .n = N, .epsilon = 1e-5f
+    };
     PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa)(&a);
     for (int i = 0; i < N; i++) {
         double s = (double)x[i] + (double)r[i];

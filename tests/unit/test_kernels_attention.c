@@ -109,7 +109,8 @@ static void check_and_free(problem *p) {
         for (int64_t i = 0; i < a->queries; i++) {
             const float *row = a->o + i * a->o_stride;
             assert_same_floats(row, expected + i * a->o_stride, a->dv, "%s queries %d keys %d d %d dv %d row %d",
-                               pith_isa_name((pith_isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv, (int)i);
+                               pith_isa_name((pith_isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv,
+                               (int)i);
             for (int64_t c = 0; c < a->dv; c++) {
                 if (row[c] == row[c]) assert_true(fabs((double)row[c] - exact[i * a->o_stride + c]) < 3e-6);
             }
@@ -128,7 +129,8 @@ static void test_sizes(void **state) {
         problem p = make(1 + keys % 31, keys, 1 + random_below(70), 1 + random_below(70));
         check_and_free(&p);
     }
-    problem none = make(0, 5, 32, 32), wide = make(29, 600, 32, 32), odd = make(15, 530, 64, 64), rest = make(3, 600, 7, 40);
+    problem none = make(0, 5, 32, 32), wide = make(29, 600, 32, 32), odd = make(15, 530, 64, 64),
+            rest = make(3, 600, 7, 40);
     check_and_free(&none), check_and_free(&wide), check_and_free(&odd), check_and_free(&rest);
 }
 

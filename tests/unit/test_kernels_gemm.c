@@ -14,7 +14,8 @@ static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
     for (int64_t k = 0; k < g->k; k++) sum = fmaf(g->a[i * g->lda + k], b[k * g->n + j], sum);
     if (g->bias) sum += g->bias[j];
     if (g->activation != PITH_ACT_NONE) {
-        PITH_KERNEL_FIND(pith_unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)(&sum, &sum, 1);
+        PITH_KERNEL_FIND(pith_unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)
+        (&sum, &sum, 1);
     }
     if (g->residual) sum += g->residual[i * g->ldr + j];
     return sum;
@@ -81,7 +82,9 @@ static void test_residual_in_place(void **state) {
         if (!level_usable(level)) continue;
         memcpy(c, before, sizeof(float) * M * N);
         PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)(packed, b, N, 1, K, N, 0, N);
-        pith_gemm g = { .a = a, .b = packed, .c = c, .residual = c, .m = M, .n = N, .k = K, .lda = K, .ldc = N, .ldr = N };
+        pith_gemm g = {
+            .a = a, .b = packed, .c = c, .residual = c, .m = M, .n = N, .k = K, .lda = K, .ldc = N, .ldr = N
+        };
         PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level)(&g, 0, M, 0, N);
         g.residual = before;
         for (int64_t i = 0; i < M; i++) {
@@ -110,7 +113,8 @@ static void test_pack(void **state) {
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
+            pith_gemm_pack_f32_fn *pack =
+                PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
             guarded packed = guarded_floats(size);
             pack(packed.data, b, rs, cs, k, n, 0, n);
             assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d", pith_isa_name((pith_isa)level),

@@ -18,7 +18,8 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     guarded a = guarded_alloc((size_t)a_size, (int)random_below(2));
     guarded b = guarded_alloc((size_t)(k * n), (int)random_below(2));
     guarded packed = guarded_alloc((size_t)pith_gemm_int8_packed_size(k, n), 1);
-    guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m), scale_b = guarded_floats(n);
+    guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m),
+            scale_b = guarded_floats(n);
     guarded zero = guarded_floats(m), bias = guarded_floats(n);
     int32_t *expected = calloc((size_t)(c_size + 1), sizeof *expected), *sums = calloc((size_t)(n + 1), sizeof *sums);
     float *first = floats(c_size);
@@ -37,13 +38,24 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
             }
         }
     }
-    pith_gemm_int8 g = { .a = a.data, .b = packed.data, .a_scale = scale_a.data, .a_zero = zero.data, .b_scale = scale_b.data,
-                         .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc, .a_signed = is_signed, .narrow = narrow };
+    pith_gemm_int8 g = { .a = a.data,
+                         .b = packed.data,
+                         .a_scale = scale_a.data,
+                         .a_zero = zero.data,
+                         .b_scale = scale_b.data,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .lda = lda,
+                         .ldc = ldc,
+                         .a_signed = is_signed,
+                         .narrow = narrow };
     if (random_below(2)) g.bias = bias.data;
     if (random_below(2)) g.activation = PITH_ACT_GELU_ERF;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, (pith_isa)level)(packed.data, b.data, n, 1, k, n, 0, n);
+        PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, (pith_isa)level)
+        (packed.data, b.data, n, 1, k, n, 0, n);
         for (size_t way = 0; way < COUNT(ways); way++) {
             if (!runnable(ways[way], level)) continue;
             pith_gemm_i8_fn *fn = PITH_KERNEL_FIND(pith_gemm_i8_fn, ways[way], PITH_I8, (pith_isa)level);
@@ -60,7 +72,8 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                     int32_t exact = expected[i * ldc + j];
                     if (((int32_t *)c.data)[i * ldc + j] != exact) {
                         fail_msg("%s %s m=%d n=%d k=%d signed=%d narrow=%d at %d, %d", ways[way],
-                                 pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i, (int)j);
+                                 pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i,
+                                 (int)j);
                     }
                     float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j]) *
                               (((float *)scale_a.data)[i] * ((float *)scale_b.data)[j]);
@@ -100,8 +113,8 @@ static void test_quantize(void **state) {
             float scale[ROWS];
             int32_t zero[ROWS];
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(x.data, q.data, scale, zero,
-                                                                                                ROWS, n);
+            PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)
+            (x.data, q.data, scale, zero, ROWS, n);
             if (level == 0) memcpy(first, q.data, (size_t)(ROWS * n));
             assert_memory_equal(first, q.data, (size_t)(ROWS * n));
             for (int64_t i = 0; i < ROWS * n; i++) {

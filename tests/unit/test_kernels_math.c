@@ -1,5 +1,6 @@
 /* The largest error of the own math functions over all floats, in units in the last place of the true value (long
- * double), held against what vmath.h states. A prime stride samples the bit patterns; PITH_TEST_LONG=1 takes them all. */
+ * double), held against what vmath.h states. A prime stride samples the bit patterns; PITH_TEST_LONG=1 takes them
+ * all. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -71,8 +72,8 @@ static void test_ulp(void **state) {
                 }
             }
         }
-        print_message("%-10s %.3f ulp at %a (allowed %.1f), %.3g * max(|x|, 1) elsewhere (allowed %g)\n", functions[f].family,
-                      worst, (double)at, functions[f].ulp, worst_absolute, functions[f].absolute);
+        print_message("%-10s %.3f ulp at %a (allowed %.1f), %.3g * max(|x|, 1) elsewhere (allowed %g)\n",
+                      functions[f].family, worst, (double)at, functions[f].ulp, worst_absolute, functions[f].absolute);
         failed |= worst > functions[f].ulp || worst_absolute > functions[f].absolute;
     }
     assert_false(failed);
