@@ -80,7 +80,7 @@ lint:                           ## layers, lists, names, formatting
 	@$(PYTHON) tools/lint.py
 
 fmt:                            ## format the C sources
-	@clang-format -i $$(git ls-files '*.c' '*.h')
+	@clang-format -i $$(git ls-files "*.c")
 
 install: all                    ## into PREFIX (default /usr/local), DESTDIR respected
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)

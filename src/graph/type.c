@@ -30,8 +30,9 @@ static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
         return true;                                                                                                   \
     }
         ITEM(PITH_I64, int64_t)
-        ITEM(PITH_I32, int32_t) ITEM(PITH_I16, int16_t) ITEM(PITH_I8, int8_t) ITEM(PITH_U32, uint32_t)
-            ITEM(PITH_U16, uint16_t) ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
+        ITEM(PITH_I32, int32_t)
+        ITEM(PITH_I16, int16_t) ITEM(PITH_I8, int8_t) ITEM(PITH_U32, uint32_t) ITEM(PITH_U16, uint16_t)
+            ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
 #undef ITEM
                 case PITH_U64 : {
             uint64_t x;

@@ -84,7 +84,8 @@ static pith_status infer(pith_infer *c) {
         const pith_type *m = c->in[MASK];
         pith_dim want[4] = { q.batch, q.heads, q.rows, total };
         bool half = m->dtype == PITH_F16 || m->dtype == PITH_BF16;
-        if (m->dtype && m->dtype != PITH_BOOL && m->dtype != PITH_F32 && !half) return pith_fail_dtype(c->err, m->dtype);
+        if (m->dtype && m->dtype != PITH_BOOL && m->dtype != PITH_F32 && !half)
+            return pith_fail_dtype(c->err, m->dtype);
         if (m->rank > 4 || m->rank < 1) return pith_op_fail(c, "mask has rank %d", m->rank);
         for (int i = 0; i < m->rank; i++) {
             pith_dim d = m->dims[i], w = want[4 - m->rank + i];

@@ -36,7 +36,8 @@ static pith_status infer_batch(pith_infer *c) {
     PITH_TRY(infer_channels(c));
     if (pith_node_int(c->node, "training_mode", 0) == 0 && c->out_count > 1)
         return pith_op_fail(c, "statistics are given back in training mode only");
-    for (int i = 1; i < c->out_count && i < 3; i++) pith_infer_set(c, i, c->in[i + 2]->dtype, c->in[i + 2]->rank, c->in[i + 2]->dims);
+    for (int i = 1; i < c->out_count && i < 3; i++)
+        pith_infer_set(c, i, c->in[i + 2]->dtype, c->in[i + 2]->rank, c->in[i + 2]->dims);
     return PITH_OK;
 }
 
@@ -60,7 +61,8 @@ static pith_status run_batch(pith_run *r) {
         double mean = w.in[3][c], variance = w.in[4][c], n = (double)(l.batch * l.inner);
         if (training) {
             double sum = 0, squares = 0;
-            for (int64_t i = 0; i < l.batch * l.inner; i++) sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
+            for (int64_t i = 0; i < l.batch * l.inner; i++)
+                sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
             for (int64_t i = 0; i < l.batch * l.inner; i++) {
                 double d = w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner] - sum / n;
                 squares += d * d;
@@ -81,8 +83,16 @@ static pith_status run_batch(pith_run *r) {
 }
 
 const pith_op pith_op_BatchNormalization = {
-    .domain = "", .name = "BatchNormalization", .since = 14, .min_inputs = 5, .max_inputs = 5, .max_outputs = 5,
-    .upgrade = upgrade_batch, .infer = infer_batch, .scratch = pith_wide_scratch, .run = run_batch,
+    .domain = "",
+    .name = "BatchNormalization",
+    .since = 14,
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .max_outputs = 5,
+    .upgrade = upgrade_batch,
+    .infer = infer_batch,
+    .scratch = pith_wide_scratch,
+    .run = run_batch,
 };
 
 /* ---- InstanceNormalization, GroupNormalization ---- */
@@ -98,7 +108,8 @@ static void statistics(const double *x, int64_t n, double epsilon, double *mean,
 
 static pith_status run_groups(pith_run *r, int64_t groups) {
     layout l = layout_of(r->in[0]);
-    if (groups < 1 || l.channels % groups) return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
+    if (groups < 1 || l.channels % groups)
+        return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
     PITH_TRY(check_counts(r, 1, 2, l.channels));
     pith_wide w;
     pith_wide_open(&w, r);
@@ -120,13 +131,28 @@ static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->ra
 static pith_status run_group(pith_run *r) { return run_groups(r, pith_node_int(r->node, "num_groups", 0)); }
 
 const pith_op pith_op_InstanceNormalization = {
-    .domain = "", .name = "InstanceNormalization", .since = 6, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_instance,
+    .domain = "",
+    .name = "InstanceNormalization",
+    .since = 6,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer_channels,
+    .scratch = pith_wide_scratch,
+    .run = run_instance,
 };
 
 const pith_op pith_op_GroupNormalization = {
-    .domain = "", .name = "GroupNormalization", .since = 21, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_group, .note = "scale and bias per channel (opset 21)",
+    .domain = "",
+    .name = "GroupNormalization",
+    .since = 21,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer_channels,
+    .scratch = pith_wide_scratch,
+    .run = run_group,
+    .note = "scale and bias per channel (opset 21)",
 };
 
 /* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */
@@ -137,7 +163,8 @@ static pith_status run_lrn(pith_run *r) {
     pith_wide_open(&w, r);
     int64_t size = pith_node_int(r->node, "size", 0);
     if (size < 1 || size > INT32_MAX) return pith_op_fail(r, "size %lld is out of range", (long long)size);
-    double alpha = pith_node_float(r->node, "alpha", 1e-4f), beta = pith_node_float(r->node, "beta", 0.75f), bias = pith_node_float(r->node, "bias", 1);
+    double alpha = pith_node_float(r->node, "alpha", 1e-4f), beta = pith_node_float(r->node, "beta", 0.75f),
+           bias = pith_node_float(r->node, "bias", 1);
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
         int64_t c = i / l.inner % l.channels, first = c - (size - 1) / 2, last = c + size / 2;
         double sum = 0;
@@ -152,8 +179,15 @@ static pith_status run_lrn(pith_run *r) {
 }
 
 const pith_op pith_op_LRN = {
-    .domain = "", .name = "LRN", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_channels, .scratch = pith_wide_scratch, .run = run_lrn,
+    .domain = "",
+    .name = "LRN",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_channels,
+    .scratch = pith_wide_scratch,
+    .run = run_lrn,
 };
 
 /* ---- over axes ---- */
@@ -218,8 +252,15 @@ static pith_status run_mvn(pith_run *r) {
 }
 
 const pith_op pith_op_MeanVarianceNormalization = {
-    .domain = "", .name = "MeanVarianceNormalization", .since = 9, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = pith_infer_same, .scratch = scratch_lines, .run = run_mvn,
+    .domain = "",
+    .name = "MeanVarianceNormalization",
+    .since = 9,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = pith_infer_same,
+    .scratch = scratch_lines,
+    .run = run_mvn,
 };
 
 static pith_status run_lp(pith_run *r) {
@@ -232,7 +273,8 @@ static pith_status run_lp(pith_run *r) {
     int64_t n = pith_tensor_count(r->in[0]);
     double *sum = w.rest;
     for (int64_t i = 0; i < n; i++) sum[i] = 0;
-    for (int64_t i = 0; i < n; i++) sum[line_of(r->in[0], reduced, i)] += p == 1 ? fabs(w.in[0][i]) : w.in[0][i] * w.in[0][i];
+    for (int64_t i = 0; i < n; i++)
+        sum[line_of(r->in[0], reduced, i)] += p == 1 ? fabs(w.in[0][i]) : w.in[0][i] * w.in[0][i];
     for (int64_t i = 0; i < n; i++) {
         double norm = sum[line_of(r->in[0], reduced, i)];
         if (p == 2) norm = sqrt(norm);
@@ -243,6 +285,13 @@ static pith_status run_lp(pith_run *r) {
 }
 
 const pith_op pith_op_LpNormalization = {
-    .domain = "", .name = "LpNormalization", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_channels, .scratch = scratch_lines, .run = run_lp,
+    .domain = "",
+    .name = "LpNormalization",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_channels,
+    .scratch = scratch_lines,
+    .run = run_lp,
 };

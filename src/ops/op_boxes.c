@@ -38,7 +38,8 @@ static double overlap(box a, box b) {
 
 static pith_status infer_nms(pith_infer *c) {
     for (int i = 0; i < 2; i++)
-        if (c->in[i]->rank >= 0 && c->in[i]->rank != 3) return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
+        if (c->in[i]->rank >= 0 && c->in[i]->rank != 3)
+            return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
     pith_type_set(&c->out[0], PITH_I64, 2, (pith_dim[]){ PITH_DIM_UNKNOWN, 3 });
     return PITH_OK;
 }
@@ -83,23 +84,36 @@ static pith_status run_nms(pith_run *r) {
 }
 
 const pith_op pith_op_NonMaxSuppression = {
-    .domain = "", .name = "NonMaxSuppression", .since = 10, .min_inputs = 2, .max_inputs = 5, .max_outputs = 1,
-    .flags = PITH_OP_LATE, .infer = infer_nms, .scratch = pith_wide_scratch, .run = run_nms,
+    .domain = "",
+    .name = "NonMaxSuppression",
+    .since = 10,
+    .min_inputs = 2,
+    .max_inputs = 5,
+    .max_outputs = 1,
+    .flags = PITH_OP_LATE,
+    .infer = infer_nms,
+    .scratch = pith_wide_scratch,
+    .run = run_nms,
 };
 
 /* ---- RoiAlign ---- */
 
 /* Before opset 16 corners were not shifted by half a pixel. */
 static pith_status upgrade_roi(pith_node *node, pith_error *err) {
-    return pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("output_half_pixel")) ? pith_fail_memory(err, 32) : PITH_OK;
+    return pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("output_half_pixel"))
+               ? pith_fail_memory(err, 32)
+               : PITH_OK;
 }
 
 static pith_status infer_roi(pith_infer *c) {
-    if (c->in[0]->rank >= 0 && c->in[0]->rank != 4) return pith_op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
+    if (c->in[0]->rank >= 0 && c->in[0]->rank != 4)
+        return pith_op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
     int64_t height = pith_node_int(c->node, "output_height", 1), width = pith_node_int(c->node, "output_width", 1);
     int64_t ratio = pith_node_int(c->node, "sampling_ratio", 0);
-    if (height < 1 || width < 1 || ratio < 0 || ratio > 1024) return pith_op_fail(c, "output size or sampling ratio is out of range");
-    pith_dim dims[4] = { c->in[2]->rank == 1 ? c->in[2]->dims[0] : PITH_DIM_UNKNOWN, c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height, width };
+    if (height < 1 || width < 1 || ratio < 0 || ratio > 1024)
+        return pith_op_fail(c, "output size or sampling ratio is out of range");
+    pith_dim dims[4] = { c->in[2]->rank == 1 ? c->in[2]->dims[0] : PITH_DIM_UNKNOWN,
+                         c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height, width };
     pith_type_set(&c->out[0], c->in[0]->dtype, 4, dims);
     return PITH_OK;
 }
@@ -131,13 +145,16 @@ static pith_status run_roi(pith_run *r) {
     for (int64_t n = 0; n < y->dims[0]; n++) {
         int64_t image = (int64_t)w.in[2][n];
         if (image < 0 || image >= x->dims[0])
-            return pith_fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image, (long long)x->dims[0]);
+            return pith_fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image,
+                             (long long)x->dims[0]);
         const double *roi = w.in[1] + 4 * n;
-        double x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset, roi_w = roi[2] * scale - offset - x0, roi_h = roi[3] * scale - offset - y0;
+        double x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset, roi_w = roi[2] * scale - offset - x0,
+               roi_h = roi[3] * scale - offset - y0;
         if (!half) roi_w = fmax(roi_w, 1), roi_h = fmax(roi_h, 1);
         double bin_h = roi_h / (double)bins_h, bin_w = roi_w / (double)bins_w;
         double grid_h = ratio ? (double)ratio : ceil(bin_h), grid_w = ratio ? (double)ratio : ceil(bin_w);
-        if (!(fabs(grid_h) <= 65536 && fabs(grid_w) <= 65536)) return pith_fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
+        if (!(fabs(grid_h) <= 65536 && fabs(grid_w) <= 65536))
+            return pith_fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
         int64_t steps_h = (int64_t)fmax(grid_h, 0), steps_w = (int64_t)fmax(grid_w, 0);
         for (int64_t i = 0; i < channels * bins_h * bins_w; i++) {
             const double *plane = w.in[0] + (image * channels + i / (bins_h * bins_w)) * height * width;
@@ -157,6 +174,14 @@ static pith_status run_roi(pith_run *r) {
 }
 
 const pith_op pith_op_RoiAlign = {
-    .domain = "", .name = "RoiAlign", .since = 16, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1, .upgrade = upgrade_roi,
-    .infer = infer_roi, .scratch = pith_wide_scratch, .run = run_roi,
+    .domain = "",
+    .name = "RoiAlign",
+    .since = 16,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .upgrade = upgrade_roi,
+    .infer = infer_roi,
+    .scratch = pith_wide_scratch,
+    .run = run_roi,
 };

@@ -8,7 +8,8 @@ static pith_status infer(pith_infer *c) {
     if (x->rank >= 0 && x->rank < 2) return pith_op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
     if (x->rank >= 2 && pith_dim_known(x->dims[x->rank - 1]) && pith_dim_known(x->dims[x->rank - 2]) &&
         x->dims[x->rank - 1] != x->dims[x->rank - 2])
-        return pith_op_fail(c, "matrices of %lld by %lld are not square", (long long)x->dims[x->rank - 2], (long long)x->dims[x->rank - 1]);
+        return pith_op_fail(c, "matrices of %lld by %lld are not square", (long long)x->dims[x->rank - 2],
+                            (long long)x->dims[x->rank - 1]);
     pith_type_set(&c->out[0], x->dtype, x->rank < 0 ? -1 : x->rank - 2, x->dims);
     return PITH_OK;
 }
@@ -44,6 +45,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_Det = {
-    .domain = "", .name = "Det", .since = 11, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "Det",
+    .since = 11,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };

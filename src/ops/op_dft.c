@@ -19,8 +19,13 @@ typedef struct transform {
 enum { ARRAYS = 6 };
 
 static void transform_init(transform *t, double *memory, int64_t n) {
-    *t = (transform){ .n = n, .re = memory, .im = memory + n, .out_re = memory + 2 * n, .out_im = memory + 3 * n,
-                      .cos_table = memory + 4 * n, .sin_table = memory + 5 * n };
+    *t = (transform){ .n = n,
+                      .re = memory,
+                      .im = memory + n,
+                      .out_re = memory + 2 * n,
+                      .out_im = memory + 3 * n,
+                      .cos_table = memory + 4 * n,
+                      .sin_table = memory + 5 * n };
     for (int64_t k = 0; k < n; k++) {
         t->cos_table[k] = cos(2 * PI * (double)k / (double)n);
         t->sin_table[k] = sin(2 * PI * (double)k / (double)n);
@@ -65,8 +70,10 @@ static void plain_dft(transform *t, double sign) {
 /* re, im → out_re, out_im. The inverse divides by n. */
 static void transform_run(transform *t, bool inverse) {
     double sign = inverse ? 1 : -1;
-    if ((t->n & (t->n - 1)) == 0) fft(t, sign);
-    else plain_dft(t, sign);
+    if ((t->n & (t->n - 1)) == 0)
+        fft(t, sign);
+    else
+        plain_dft(t, sign);
     for (int64_t i = 0; inverse && i < t->n; i++) t->out_re[i] /= (double)t->n, t->out_im[i] /= (double)t->n;
 }
 
@@ -105,14 +112,17 @@ typedef struct dft_form {
 /* false: axis or length is not known yet. */
 static pith_status dft_form_of(const pith_infer *c, dft_form *f, bool *known) {
     const pith_type *x = c->in[0];
-    *f = (dft_form){ .inverse = pith_node_int(c->node, "inverse", 0) != 0, .onesided = pith_node_int(c->node, "onesided", 0) != 0 };
+    *f = (dft_form){ .inverse = pith_node_int(c->node, "inverse", 0) != 0,
+                     .onesided = pith_node_int(c->node, "onesided", 0) != 0 };
     *known = false;
     if (x->rank < 0) return PITH_OK;
-    if (x->rank < 2) return pith_fail(c->err, PITH_ERR_ARGUMENT, "input has %d dimensions, at least 2 are needed", x->rank);
+    if (x->rank < 2)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "input has %d dimensions, at least 2 are needed", x->rank);
     pith_dim axis = -2;
     if (c->in_count > 2 && c->in[2] && (!pith_type_elem(c->in[2], 0, &axis) || !pith_dim_known(axis))) return PITH_OK;
     PITH_TRY(pith_axis_normalize(axis, x->rank, &f->axis, c->err));
-    if (f->axis == x->rank - 1) return pith_fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
+    if (f->axis == x->rank - 1)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
     f->length = x->dims[f->axis];
     if (f->inverse && f->onesided && pith_dim_known(f->length)) f->length = 2 * (f->length - 1);
     if (c->in_count > 1 && c->in[1] && !pith_type_elem(c->in[1], 0, &f->length)) return PITH_OK;
@@ -158,8 +168,11 @@ static pith_status run_dft(pith_run *r) {
     bool inverse = pith_node_int(r->node, "inverse", 0) != 0, onesided = pith_node_int(r->node, "onesided", 0) != 0;
     int axis;
     PITH_TRY(pith_axis_normalize(r->in_count > 2 && r->in[2] ? index_of(r->in[2]) : -2, x->rank, &axis, r->err));
-    int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1], out_parts = y->dims[y->rank - 1];
-    int64_t n = r->in_count > 1 && r->in[1] ? index_of(r->in[1]) : inverse && onesided ? 2 * (in_length - 1) : in_length;
+    int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1],
+            out_parts = y->dims[y->rank - 1];
+    int64_t n = r->in_count > 1 && r->in[1] ? index_of(r->in[1])
+                : inverse && onesided       ? 2 * (in_length - 1)
+                                            : in_length;
     if (parts != 1 && parts != 2) return pith_op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
@@ -189,8 +202,16 @@ static pith_status run_dft(pith_run *r) {
 }
 
 const pith_op pith_op_DFT = {
-    .domain = "", .name = "DFT", .since = 20, .min_inputs = 1, .max_inputs = 3, .max_outputs = 1, .upgrade = upgrade_dft,
-    .infer = infer_dft, .scratch = scratch_dft, .run = run_dft,
+    .domain = "",
+    .name = "DFT",
+    .since = 20,
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .upgrade = upgrade_dft,
+    .infer = infer_dft,
+    .scratch = scratch_dft,
+    .run = run_dft,
 };
 
 /* ---- STFT ---- */
@@ -207,7 +228,8 @@ static bool frame_of(const pith_infer *c, pith_dim *frame) {
 static pith_status infer_stft(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3) return pith_op_fail(c, "the signal has %d dimensions, not 3", x->rank);
-    pith_dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, 2 }, frame, step;
+    pith_dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, 2 }, frame,
+             step;
     if (x->rank == 3 && frame_of(c, &frame) && pith_type_elem(c->in[1], 0, &step)) {
         if ((pith_dim_known(step) && step < 1) || (pith_dim_known(frame) && frame < 1))
             return pith_op_fail(c, "frame step and frame length must be positive");
@@ -216,7 +238,8 @@ static pith_status infer_stft(pith_infer *c) {
         pith_dim room = pith_dim_apply(c->dims, PITH_DIM_SUB, x->dims[1], frame);
         dims[1] = pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, room, step), 1);
         dims[2] = pith_node_int(c->node, "onesided", 1) == 0
-            ? frame : pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
+                      ? frame
+                      : pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
     }
     pith_type_set(&c->out[0], x->dtype, 4, dims);
     return PITH_OK;
@@ -255,6 +278,13 @@ static pith_status run_stft(pith_run *r) {
 }
 
 const pith_op pith_op_STFT = {
-    .domain = "", .name = "STFT", .since = 17, .min_inputs = 2, .max_inputs = 4, .max_outputs = 1,
-    .infer = infer_stft, .scratch = scratch_stft, .run = run_stft,
+    .domain = "",
+    .name = "STFT",
+    .since = 17,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .max_outputs = 1,
+    .infer = infer_stft,
+    .scratch = scratch_stft,
+    .run = run_stft,
 };

@@ -1,7 +1,8 @@
 /* op_einsum.c - Einsum: sum over every label that the result does not name, of the product of the operands.
  *
- * Labels are letters; "..." stands for further dimensions, which broadcast. The loop runs over all labels at once, result
- * labels outermost, each operand with a stride per label (several if a label repeats: a diagonal). Source: ONNX Einsum. */
+ * Labels are letters; "..." stands for further dimensions, which broadcast. The loop runs over all labels at once,
+ * result labels outermost, each operand with a stride per label (several if a label repeats: a diagonal). Source: ONNX
+ * Einsum. */
 #include <string.h>
 
 #include "ops/infer.h"
@@ -32,7 +33,8 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
             if (term.size - i < 3 || memcmp(term.data + i, "...", 3) != 0)
                 return pith_fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is no label", term.data[i]);
             for (int d = dots - 1; d >= 0; d--) {
-                if (n >= PITH_MAX_RANK || d >= MAX_LABELS - ELLIPSIS) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+                if (n >= PITH_MAX_RANK || d >= MAX_LABELS - ELLIPSIS)
+                    return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
                 labels[n++] = (int8_t)(ELLIPSIS + d);
             }
             i += 2;
@@ -41,23 +43,28 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
         if (n >= PITH_MAX_RANK) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
         labels[n++] = (int8_t)label;
     }
-    if (rank >= 0 && n != rank) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n, rank);
+    if (rank >= 0 && n != rank)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n, rank);
     *count = n;
     return PITH_OK;
 }
 
 static pith_status note_size(einsum *e, int label, pith_dim size, pith_error *err) {
     pith_dim *known = &e->sizes[label];
-    if (!e->seen[label] || *known == 1) *known = size;
+    if (!e->seen[label] || *known == 1)
+        *known = size;
     else if (size != 1 && pith_dim_known(size) && pith_dim_known(*known) && size != *known)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a label stands for sizes %lld and %lld", (long long)*known, (long long)size);
-    else if (size != 1 && !pith_dim_known(*known)) *known = pith_dim_known(size) || pith_dim_equal(size, *known) ? size : PITH_DIM_UNKNOWN;
+        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a label stands for sizes %lld and %lld", (long long)*known,
+                         (long long)size);
+    else if (size != 1 && !pith_dim_known(*known))
+        *known = pith_dim_known(size) || pith_dim_equal(size, *known) ? size : PITH_DIM_UNKNOWN;
     e->seen[label] = true;
     return PITH_OK;
 }
 
 /* Reads the equation against ranks and sizes; an operand of unknown rank makes *known false. */
-static pith_status read_equation(einsum *e, const pith_node *node, const pith_type *const *in, int count, bool *known, pith_error *err) {
+static pith_status read_equation(einsum *e, const pith_node *node, const pith_type *const *in, int count, bool *known,
+                                 pith_error *err) {
     pith_str equation = pith_node_str(node, "equation", ""), left = equation, right = { NULL, 0 };
     memset(e, 0, sizeof *e);
     *known = true;
@@ -67,11 +74,13 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
         right = (pith_str){ equation.data + i + 2, equation.size - i - 2 };
         break;
     }
-    if (count > MAX_OPERANDS) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count, MAX_OPERANDS);
+    if (count > MAX_OPERANDS)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count, MAX_OPERANDS);
     int uses[MAX_LABELS] = { 0 }, dots = 0, operand = 0;
     for (size_t begin = 0, i = 0; i <= left.size; i++) {
         if (i < left.size && left.data[i] != ',') continue;
-        if (operand >= count) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
+        if (operand >= count)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
         const pith_type *t = in[operand];
         if (!t || t->rank < 0) return *known = false, PITH_OK;
         int n;
@@ -85,14 +94,17 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
         operand++;
         begin = i + 1;
     }
-    if (operand != count) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand, count);
+    if (operand != count)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand, count);
     if (right.data) {
         PITH_TRY(read_term(err, right, -1, dots, e->out, &e->out_rank));
         for (int d = 0; d < e->out_rank; d++)
-            if (!e->seen[(int)e->out[d]]) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: the result has a label no operand has");
+            if (!e->seen[(int)e->out[d]])
+                return pith_fail(err, PITH_ERR_ARGUMENT, "equation: the result has a label no operand has");
         return PITH_OK;
     }
-    for (int d = dots - 1; d >= 0; d--) e->out[e->out_rank++] = (int8_t)(ELLIPSIS + d); /* implicit: what occurs once, sorted */
+    for (int d = dots - 1; d >= 0; d--)
+        e->out[e->out_rank++] = (int8_t)(ELLIPSIS + d); /* implicit: what occurs once, sorted */
     for (int k = 0; k < 52; k++) {
         int label = k < 26 ? k + 26 : k - 26; /* capitals first */
         if (uses[label] != 1) continue;
@@ -135,7 +147,8 @@ static pith_status run(pith_run *r) {
     }
     for (int label = 0; label < MAX_LABELS; label++)
         if (e.seen[label] && !in_result[label]) order[loops++] = label;
-    int64_t strides[MAX_OPERANDS][MAX_LABELS] = { { 0 } }, index[MAX_LABELS] = { 0 }, at[MAX_OPERANDS] = { 0 }, inner = 1, outer = 1;
+    int64_t strides[MAX_OPERANDS][MAX_LABELS] = { { 0 } }, index[MAX_LABELS] = { 0 }, at[MAX_OPERANDS] = { 0 },
+            inner = 1, outer = 1;
     for (int i = 0; i < r->in_count; i++) {
         int64_t stride = 1;
         for (int d = r->in[i]->rank - 1; d >= 0; d--) {
@@ -167,6 +180,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_Einsum = {
-    .domain = "", .name = "Einsum", .since = 12, .min_inputs = 1, .max_inputs = -1, .max_outputs = 1,
-    .infer = infer, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "Einsum",
+    .since = 12,
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .max_outputs = 1,
+    .infer = infer,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };

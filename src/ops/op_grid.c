@@ -30,7 +30,8 @@ static double grid_place(int64_t i, int64_t n, bool corners) {
 static pith_status run_affine(pith_run *r) {
     const pith_tensor *y = r->out[0];
     int axes = y->rank - 2;
-    if (pith_tensor_count(r->in[0]) != y->dims[0] * axes * (axes + 1)) return pith_op_fail(r, "theta does not fit size");
+    if (pith_tensor_count(r->in[0]) != y->dims[0] * axes * (axes + 1))
+        return pith_op_fail(r, "theta does not fit size");
     bool corners = pith_node_int(r->node, "align_corners", 0) != 0;
     pith_wide w;
     pith_wide_open(&w, r);
@@ -54,8 +55,15 @@ static pith_status run_affine(pith_run *r) {
 }
 
 const pith_op pith_op_AffineGrid = {
-    .domain = "", .name = "AffineGrid", .since = 20, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = infer_affine, .scratch = pith_wide_scratch, .run = run_affine,
+    .domain = "",
+    .name = "AffineGrid",
+    .since = 20,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = infer_affine,
+    .scratch = pith_wide_scratch,
+    .run = run_affine,
 };
 
 /* ---- windows ---- */
@@ -71,7 +79,8 @@ static pith_status check_windows(const pith_node *node, int axes, pith_error *er
     for (int i = 0; i < axes; i++) {
         int64_t stride = entry(node, "strides", i, 1), dilation = entry(node, "dilations", i, 1);
         int64_t before = entry(node, "pads", i, 0), after = entry(node, "pads", axes + i, 0);
-        if (stride < 1 || dilation < 1 || stride > INT32_MAX || dilation > INT32_MAX || before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+        if (stride < 1 || dilation < 1 || stride > INT32_MAX || dilation > INT32_MAX || before < 0 || after < 0 ||
+            before > INT32_MAX || after > INT32_MAX)
             return pith_fail(err, PITH_ERR_ARGUMENT, "strides, dilations or pads of axis %d are out of range", i);
     }
     return PITH_OK;
@@ -111,7 +120,8 @@ static pith_status run_col2im(pith_run *r) {
         volume *= block[d], blocks *= counts[d], size *= y->dims[2 + d];
     }
     if (x->dims[1] != y->dims[1] * volume || x->dims[2] != blocks)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "the input must be [batch, %lld, %lld]", (long long)(y->dims[1] * volume), (long long)blocks);
+        return pith_fail(r->err, PITH_ERR_ARGUMENT, "the input must be [batch, %lld, %lld]",
+                         (long long)(y->dims[1] * volume), (long long)blocks);
     pith_wide w;
     pith_wide_open(&w, r);
     for (int64_t row = 0; row < x->dims[0] * x->dims[1]; row++) {
@@ -119,7 +129,8 @@ static pith_status run_col2im(pith_run *r) {
             int64_t k = row % volume, at = b, index = 0, stride = 1;
             bool inside = true;
             for (int d = axes - 1; d >= 0; d--) {
-                int64_t place = at % counts[d] * entry(r->node, "strides", d, 1) + k % block[d] * entry(r->node, "dilations", d, 1) - entry(r->node, "pads", d, 0);
+                int64_t place = at % counts[d] * entry(r->node, "strides", d, 1) +
+                                k % block[d] * entry(r->node, "dilations", d, 1) - entry(r->node, "pads", d, 0);
                 inside &= place >= 0 && place < y->dims[2 + d];
                 index += place * stride;
                 stride *= y->dims[2 + d];
@@ -134,8 +145,15 @@ static pith_status run_col2im(pith_run *r) {
 }
 
 const pith_op pith_op_Col2Im = {
-    .domain = "", .name = "Col2Im", .since = 18, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer_col2im, .scratch = pith_wide_scratch, .run = run_col2im,
+    .domain = "",
+    .name = "Col2Im",
+    .since = 18,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer_col2im,
+    .scratch = pith_wide_scratch,
+    .run = run_col2im,
 };
 
 /* ---- MaxUnpool ---- */
@@ -169,11 +187,13 @@ static pith_status run_unpool(pith_run *r) {
     for (int d = 0; d < axes; d++) {
         from[d] = (x->dims[2 + d] - 1) * entry(r->node, "strides", d, 1) + entry(r->node, "kernel_shape", d, 1) -
                   entry(r->node, "pads", d, 0) - entry(r->node, "pads", axes + d, 0);
-        if (from[d] < 0 || pith_mul_overflows(total, from[d], &total)) return pith_op_fail(r, "kernel and pads do not fit");
+        if (from[d] < 0 || pith_mul_overflows(total, from[d], &total))
+            return pith_op_fail(r, "kernel and pads do not fit");
     }
     for (int64_t i = 0; i < pith_tensor_count(x); i++) {
         int64_t at = ((const int64_t *)r->in[1]->data)[i], index = 0, stride = 1;
-        if (at < 0 || at >= total) return pith_fail(r->err, PITH_ERR_RUN, "index %lld is outside of the output", (long long)at);
+        if (at < 0 || at >= total)
+            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is outside of the output", (long long)at);
         bool inside = true;
         for (int d = axes - 1; d >= 0; d--) {
             inside &= at % from[d] < y->dims[2 + d];
@@ -189,8 +209,15 @@ static pith_status run_unpool(pith_run *r) {
 }
 
 const pith_op pith_op_MaxUnpool = {
-    .domain = "", .name = "MaxUnpool", .since = 9, .min_inputs = 2, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer_unpool, .scratch = pith_wide_scratch, .run = run_unpool,
+    .domain = "",
+    .name = "MaxUnpool",
+    .since = 9,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer_unpool,
+    .scratch = pith_wide_scratch,
+    .run = run_unpool,
 };
 
 /* ---- DeformConv, two-dimensional ---- */
@@ -199,10 +226,12 @@ static pith_status infer_deform(pith_infer *c) {
     const pith_type *x = c->in[0], *weight = c->in[1], *offset = c->in[2];
     for (int i = 0; i < 3; i++)
         if (c->in[i]->rank >= 0 && c->in[i]->rank != 4)
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has %d dimensions; only images are supported", i, c->in[i]->rank);
+            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has %d dimensions; only images are supported", i,
+                             c->in[i]->rank);
     PITH_TRY(check_windows(c->node, 2, c->err));
     if (x->rank < 0 || weight->rank < 0 || offset->rank < 0) return PITH_OK;
-    pith_type_set(&c->out[0], x->dtype, 4, (pith_dim[]){ x->dims[0], weight->dims[0], offset->dims[2], offset->dims[3] });
+    pith_type_set(&c->out[0], x->dtype, 4,
+                  (pith_dim[]){ x->dims[0], weight->dims[0], offset->dims[2], offset->dims[3] });
     return PITH_OK;
 }
 
@@ -223,12 +252,15 @@ static pith_status run_deform(pith_run *r) {
     const pith_tensor *x = r->in[0], *weight = r->in[1], *y = r->out[0], *mask = r->in_count > 4 ? r->in[4] : NULL;
     const pith_tensor *bias = r->in_count > 3 ? r->in[3] : NULL;
     int64_t groups = pith_node_int(r->node, "group", 1), offset_groups = pith_node_int(r->node, "offset_group", 1);
-    int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], outs = weight->dims[0], kh = weight->dims[2], kw = weight->dims[3];
+    int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], outs = weight->dims[0],
+            kh = weight->dims[2], kw = weight->dims[3];
     int64_t oh = y->dims[2], ow = y->dims[3], taps = kh * kw;
-    if (groups < 1 || offset_groups < 1 || channels != weight->dims[1] * groups || outs % groups || channels % offset_groups ||
-        r->in[2]->dims[0] != x->dims[0] || r->in[2]->dims[1] != offset_groups * taps * 2 || (bias && pith_tensor_count(bias) != outs) ||
+    if (groups < 1 || offset_groups < 1 || channels != weight->dims[1] * groups || outs % groups ||
+        channels % offset_groups || r->in[2]->dims[0] != x->dims[0] || r->in[2]->dims[1] != offset_groups * taps * 2 ||
+        (bias && pith_tensor_count(bias) != outs) ||
         (mask && pith_tensor_count(mask) != x->dims[0] * offset_groups * taps * oh * ow))
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "weights, offsets, bias or mask do not fit the input and the groups");
+        return pith_fail(r->err, PITH_ERR_ARGUMENT,
+                         "weights, offsets, bias or mask do not fit the input and the groups");
     pith_wide w;
     pith_wide_open(&w, r);
     for (int64_t i = 0; i < pith_tensor_count(y); i++) {
@@ -239,8 +271,12 @@ static pith_status run_deform(pith_run *r) {
             const double *plane = w.in[0] + (n * channels + channel) * height * width;
             for (int64_t t = 0; t < taps; t++) {
                 int64_t at = ((n * offset_groups + og) * taps + t) * 2 * oh * ow + row * ow + column;
-                double py = (double)(row * entry(r->node, "strides", 0, 1) - entry(r->node, "pads", 0, 0) + t / kw * entry(r->node, "dilations", 0, 1)) + w.in[2][at];
-                double px = (double)(column * entry(r->node, "strides", 1, 1) - entry(r->node, "pads", 1, 0) + t % kw * entry(r->node, "dilations", 1, 1)) + w.in[2][at + oh * ow];
+                double py = (double)(row * entry(r->node, "strides", 0, 1) - entry(r->node, "pads", 0, 0) +
+                                     t / kw * entry(r->node, "dilations", 0, 1)) +
+                            w.in[2][at];
+                double px = (double)(column * entry(r->node, "strides", 1, 1) - entry(r->node, "pads", 1, 0) +
+                                     t % kw * entry(r->node, "dilations", 1, 1)) +
+                            w.in[2][at + oh * ow];
                 double m = mask ? w.in[4][((n * offset_groups + og) * taps + t) * oh * ow + row * ow + column] : 1;
                 sum += w.in[1][(o * weight->dims[1] + k) * taps + t] * m * bilinear(plane, height, width, py, px);
             }
@@ -252,6 +288,13 @@ static pith_status run_deform(pith_run *r) {
 }
 
 const pith_op pith_op_DeformConv = {
-    .domain = "", .name = "DeformConv", .since = 19, .min_inputs = 3, .max_inputs = 5, .max_outputs = 1,
-    .infer = infer_deform, .scratch = pith_wide_scratch, .run = run_deform,
+    .domain = "",
+    .name = "DeformConv",
+    .since = 19,
+    .min_inputs = 3,
+    .max_inputs = 5,
+    .max_outputs = 1,
+    .infer = infer_deform,
+    .scratch = pith_wide_scratch,
+    .run = run_deform,
 };

@@ -1,7 +1,7 @@
 /* op_grid_sample.c - GridSample: values of an image (or volume) at given places, interpolated.
  *
- * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders. Interpolation is a product of
- * per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a tap outside is zero, clamped or reflected.
+ * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders. Interpolation is a product
+ * of per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a tap outside is zero, clamped or reflected.
  * Source: ONNX operator GridSample and its reference implementation. */
 #include <math.h>
 
@@ -21,14 +21,22 @@ typedef struct sampler {
 static pith_status read_attributes(sampler *s, const pith_node *node, pith_error *err) {
     pith_str m = pith_node_str(node, "mode", "linear"), p = pith_node_str(node, "padding_mode", "zeros");
     s->corners = pith_node_int(node, "align_corners", 0) != 0;
-    if (pith_str_is(m, "linear") || pith_str_is(m, "bilinear")) s->mode = LINEAR;
-    else if (pith_str_is(m, "cubic") || pith_str_is(m, "bicubic")) s->mode = CUBIC;
-    else if (pith_str_is(m, "nearest")) s->mode = NEAREST;
-    else return pith_fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
-    if (pith_str_is(p, "zeros")) s->padding = ZEROS;
-    else if (pith_str_is(p, "border")) s->padding = BORDER;
-    else if (pith_str_is(p, "reflection")) s->padding = REFLECTION;
-    else return pith_fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
+    if (pith_str_is(m, "linear") || pith_str_is(m, "bilinear"))
+        s->mode = LINEAR;
+    else if (pith_str_is(m, "cubic") || pith_str_is(m, "bicubic"))
+        s->mode = CUBIC;
+    else if (pith_str_is(m, "nearest"))
+        s->mode = NEAREST;
+    else
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
+    if (pith_str_is(p, "zeros"))
+        s->padding = ZEROS;
+    else if (pith_str_is(p, "border"))
+        s->padding = BORDER;
+    else if (pith_str_is(p, "reflection"))
+        s->padding = REFLECTION;
+    else
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
     return PITH_OK;
 }
 
@@ -36,10 +44,13 @@ static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0], *grid = c->in[1];
     sampler s;
     PITH_TRY(read_attributes(&s, c->node, c->err));
-    if (x->rank >= 0 && (x->rank < 3 || x->rank > MAX_AXES + 2)) return pith_op_fail(c, "input has %d dimensions", x->rank);
-    if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank) return pith_op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
+    if (x->rank >= 0 && (x->rank < 3 || x->rank > MAX_AXES + 2))
+        return pith_op_fail(c, "input has %d dimensions", x->rank);
+    if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank)
+        return pith_op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
     pith_dim dims[PITH_MAX_RANK];
-    for (int d = 0; d < x->rank; d++) dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
+    for (int d = 0; d < x->rank; d++)
+        dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
     pith_type_set(&c->out[0], x->dtype, x->rank, dims);
     return PITH_OK;
 }
@@ -136,6 +147,14 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_GridSample = {
-    .domain = "", .name = "GridSample", .since = 16, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = infer, .prepare = prepare, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "GridSample",
+    .since = 16,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };

@@ -18,7 +18,8 @@ typedef struct linear {
 
 static pith_status read_linear(linear *s, const pith_node *node, pith_error *err) {
     pith_str rule = pith_node_str(node, "update_rule", "gated_delta");
-    *s = (linear){ .q_heads = pith_node_int(node, "q_num_heads", 0), .kv_heads = pith_node_int(node, "kv_num_heads", 0),
+    *s = (linear){ .q_heads = pith_node_int(node, "q_num_heads", 0),
+                   .kv_heads = pith_node_int(node, "kv_num_heads", 0),
                    .scale = pith_node_float(node, "scale", 0) };
     s->gated = pith_str_is(rule, "gated") || pith_str_is(rule, "gated_delta");
     s->delta = pith_str_is(rule, "delta") || pith_str_is(rule, "gated_delta");
@@ -36,13 +37,17 @@ static pith_status infer_linear(pith_infer *c) {
     PITH_TRY(read_linear(&s, c->node, c->err));
     const pith_type *q = c->in[0], *v = c->in[2];
     for (int i = 0; i < 3; i++)
-        if (c->in[i]->rank >= 0 && c->in[i]->rank != 3) return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
-    if (is_given(c->in, c->in_count, 4) != s.gated) return pith_op_fail(c, "decay goes with the gated update rules, and only with them");
-    if (is_given(c->in, c->in_count, 5) != s.delta) return pith_op_fail(c, "beta goes with the delta update rules, and only with them");
+        if (c->in[i]->rank >= 0 && c->in[i]->rank != 3)
+            return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
+    if (is_given(c->in, c->in_count, 4) != s.gated)
+        return pith_op_fail(c, "decay goes with the gated update rules, and only with them");
+    if (is_given(c->in, c->in_count, 5) != s.delta)
+        return pith_op_fail(c, "beta goes with the delta update rules, and only with them");
     pith_dim dk = q->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, q->dims[2], s.q_heads);
     pith_dim dv = v->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, v->dims[2], s.kv_heads);
     pith_dim batch = q->rank < 0 ? PITH_DIM_UNKNOWN : q->dims[0], time = q->rank < 0 ? PITH_DIM_UNKNOWN : q->dims[1];
-    pith_type_set(&c->out[0], q->dtype, 3, (pith_dim[]){ batch, time, pith_dim_apply(c->dims, PITH_DIM_MUL, dv, s.q_heads) });
+    pith_type_set(&c->out[0], q->dtype, 3,
+                  (pith_dim[]){ batch, time, pith_dim_apply(c->dims, PITH_DIM_MUL, dv, s.q_heads) });
     int state = is_given(c->in, c->in_count, 3) ? c->in[3]->dtype : q->dtype;
     if (c->out_count > 1) pith_type_set(&c->out[1], state, 4, (pith_dim[]){ batch, s.kv_heads, dk, dv });
     return PITH_OK;
@@ -96,8 +101,10 @@ static pith_status run_linear(pith_run *r) {
     for (int64_t head = 0; head < batch * s->kv_heads; head++) {
         int64_t b = head / s->kv_heads, h = head % s->kv_heads;
         size_t bytes = (size_t)(dk * dv) * sizeof *state;
-        if (r->in_count > 3 && r->in[3]) memcpy(state, w.in[3] + head * dk * dv, bytes);
-        else memset(state, 0, bytes);
+        if (r->in_count > 3 && r->in[3])
+            memcpy(state, w.in[3] + head * dk * dv, bytes);
+        else
+            memset(state, 0, bytes);
         for (int64_t t = 0; t < time; t++) {
             int64_t row = b * time + t;
             const double *k = w.in[1] + (row * s->kv_heads + h) * dk, *v = w.in[2] + (row * s->kv_heads + h) * dv;
@@ -129,8 +136,16 @@ static pith_status run_linear(pith_run *r) {
 }
 
 const pith_op pith_op_LinearAttention = {
-    .domain = "", .name = "LinearAttention", .since = 27, .min_inputs = 3, .max_inputs = 6, .max_outputs = 2,
-    .infer = infer_linear, .prepare = prepare_linear, .scratch = scratch_linear, .run = run_linear,
+    .domain = "",
+    .name = "LinearAttention",
+    .since = 27,
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .max_outputs = 2,
+    .infer = infer_linear,
+    .prepare = prepare_linear,
+    .scratch = scratch_linear,
+    .run = run_linear,
 };
 
 /* ---- CausalConvWithState: depthwise, over the past state and the input ---- */
@@ -152,9 +167,11 @@ static pith_status infer_conv(pith_infer *c) {
 }
 
 static pith_status run_conv(pith_run *r) {
-    const pith_tensor *x = r->in[0], *past = r->in_count > 3 ? r->in[3] : NULL, *bias = r->in_count > 2 ? r->in[2] : NULL;
+    const pith_tensor *x = r->in[0], *past = r->in_count > 3 ? r->in[3] : NULL,
+                      *bias = r->in_count > 2 ? r->in[2] : NULL;
     int64_t channels = x->dims[1], length = x->dims[2], taps = r->in[1]->dims[2], before = taps - 1;
-    if (taps < 1 || r->in[1]->dims[0] != channels || r->in[1]->dims[1] != 1 || (bias && pith_tensor_count(bias) != channels) ||
+    if (taps < 1 || r->in[1]->dims[0] != channels || r->in[1]->dims[1] != 1 ||
+        (bias && pith_tensor_count(bias) != channels) ||
         (past && pith_tensor_count(past) != x->dims[0] * channels * before))
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "weight, bias or past state do not fit the input");
     pith_wide w;
@@ -181,8 +198,15 @@ static pith_status run_conv(pith_run *r) {
 }
 
 const pith_op pith_op_CausalConvWithState = {
-    .domain = "", .name = "CausalConvWithState", .since = 27, .min_inputs = 2, .max_inputs = 4, .max_outputs = 2,
-    .infer = infer_conv, .scratch = pith_wide_scratch, .run = run_conv,
+    .domain = "",
+    .name = "CausalConvWithState",
+    .since = 27,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .max_outputs = 2,
+    .infer = infer_conv,
+    .scratch = pith_wide_scratch,
+    .run = run_conv,
 };
 
 /* ---- FlexAttention: attention with subgraphs over scores and probabilities ---- */
@@ -194,7 +218,8 @@ static int flex_precision(const pith_node *node, int dtype) {
 static pith_status infer_flex(pith_infer *c) {
     const pith_type *q = c->in[0], *k = c->in[1], *v = c->in[2];
     for (int i = 0; i < 3; i++)
-        if (c->in[i]->rank >= 0 && c->in[i]->rank != 4) return pith_op_fail(c, "input %d has %d dimensions, not 4", i, c->in[i]->rank);
+        if (c->in[i]->rank >= 0 && c->in[i]->rank != 4)
+            return pith_op_fail(c, "input %d has %d dimensions, not 4", i, c->in[i]->rank);
     pith_dim dims[4], scores[4];
     for (int i = 0; i < 4; i++) dims[i] = scores[i] = q->rank == 4 ? q->dims[i] : PITH_DIM_UNKNOWN;
     dims[3] = v->rank == 4 ? v->dims[3] : PITH_DIM_UNKNOWN;
@@ -216,7 +241,8 @@ static pith_status scratch_flex(const pith_infer *c, const void *state, int thre
     PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
     size_t n;
     int64_t rows = pith_dims_count(c->in[0]->dims, 3);
-    if (rows < 0 || pith_mul_overflows((size_t)rows, 16 * (size_t)c->in[1]->dims[2], &n) || pith_add_overflows(*bytes, n + 64, bytes))
+    if (rows < 0 || pith_mul_overflows((size_t)rows, 16 * (size_t)c->in[1]->dims[2], &n) ||
+        pith_add_overflows(*bytes, n + 64, bytes))
         return pith_fail(c->err, PITH_ERR_MEMORY, "the scores are too large");
     return PITH_OK;
 }
@@ -228,24 +254,29 @@ static pith_status modify(pith_run *r, const char *name, double *scores, const p
     in.data = narrow;
     pith_convert(narrow, in.dtype, 0, scores, PITH_F64, 0, n, true);
     PITH_TRY(r->exec->subgraph(r->exec, r, name, &in, 1, &out, 1));
-    if (pith_tensor_count(&out) != n || out.dtype != in.dtype) return pith_op_fail(r, "%s changed shape or dtype", name);
+    if (pith_tensor_count(&out) != n || out.dtype != in.dtype)
+        return pith_op_fail(r, "%s changed shape or dtype", name);
     pith_convert(scores, PITH_F64, 0, out.data, out.dtype, 0, n, true);
     return PITH_OK;
 }
 
 static pith_status run_flex(pith_run *r) {
     const pith_tensor *q = r->in[0], *k = r->in[1], *v = r->in[2];
-    int64_t batch = q->dims[0], heads = q->dims[1], rows = q->dims[2], d = q->dims[3], kv_heads = k->dims[1], keys = k->dims[2];
+    int64_t batch = q->dims[0], heads = q->dims[1], rows = q->dims[2], d = q->dims[3], kv_heads = k->dims[1],
+            keys = k->dims[2];
     int64_t dv = v->dims[3];
-    if (kv_heads < 1 || heads % kv_heads || v->dims[1] != kv_heads || v->dims[2] != keys || k->dims[3] != d || k->dims[0] != batch || v->dims[0] != batch)
+    if (kv_heads < 1 || heads % kv_heads || v->dims[1] != kv_heads || v->dims[2] != keys || k->dims[3] != d ||
+        k->dims[0] != batch || v->dims[0] != batch)
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "Q, K and V do not fit");
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t all = batch * heads * rows * keys;
-    double *scores = w.rest, scale = pith_node_attr(r->node, "scale") ? pith_node_float(r->node, "scale", 1) : 1 / sqrt((double)d);
+    double *scores = w.rest,
+           scale = pith_node_attr(r->node, "scale") ? pith_node_float(r->node, "scale", 1) : 1 / sqrt((double)d);
     void *narrow = scores + all;
     pith_tensor shape = { .dtype = flex_precision(r->node, q->dtype), .rank = 4, .dims = { batch, heads, rows, keys } };
-    if (!pith_dtype_bytes(shape.dtype, all, &shape.bytes) || shape.bytes > (size_t)all * 8 || !pith_dtype_is_float(shape.dtype))
+    if (!pith_dtype_bytes(shape.dtype, all, &shape.bytes) || shape.bytes > (size_t)all * 8 ||
+        !pith_dtype_is_float(shape.dtype))
         return pith_op_fail(r, "softmax_precision %d is no float type", shape.dtype);
     for (int64_t row = 0; row < batch * heads * rows; row++) {
         int64_t b = row / (heads * rows), h = row / rows % heads;
@@ -275,6 +306,13 @@ static pith_status run_flex(pith_run *r) {
 }
 
 const pith_op pith_op_preview_FlexAttention = {
-    .domain = "ai.onnx.preview", .name = "FlexAttention", .since = 1, .min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer_flex, .scratch = scratch_flex, .run = run_flex,
+    .domain = "ai.onnx.preview",
+    .name = "FlexAttention",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer_flex,
+    .scratch = scratch_flex,
+    .run = run_flex,
 };

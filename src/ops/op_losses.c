@@ -16,10 +16,14 @@ typedef struct loss {
 
 static pith_status read_reduction(const pith_node *node, int *reduction, pith_error *err) {
     pith_str name = pith_node_str(node, "reduction", "mean");
-    if (pith_str_is(name, "mean")) *reduction = MEAN;
-    else if (pith_str_is(name, "sum")) *reduction = SUM;
-    else if (pith_str_is(name, "none")) *reduction = NONE;
-    else return pith_fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    if (pith_str_is(name, "mean"))
+        *reduction = MEAN;
+    else if (pith_str_is(name, "sum"))
+        *reduction = SUM;
+    else if (pith_str_is(name, "none"))
+        *reduction = NONE;
+    else
+        return pith_fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
     return PITH_OK;
 }
 
@@ -27,7 +31,8 @@ static pith_status infer(pith_infer *c) {
     int reduction;
     PITH_TRY(read_reduction(c->node, &reduction, c->err));
     const pith_type *x = c->in[0], *labels = c->in[1];
-    if (x->rank >= 0 && x->rank < 2) return pith_op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
+    if (x->rank >= 0 && x->rank < 2)
+        return pith_op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
     if (x->rank >= 0 && labels->rank >= 0 && labels->rank != x->rank - 1)
         return pith_op_fail(c, "labels have %d dimensions, %d are needed", labels->rank, x->rank - 1);
     for (int i = 0; x->rank >= 0 && i < labels->rank; i++) {
@@ -71,8 +76,8 @@ static pith_status run(pith_run *r) {
     int64_t batch = x->dims[0], classes = x->dims[1], inner = 1;
     for (int i = 2; i < x->rank; i++) inner *= x->dims[i];
     if (weights && pith_tensor_count(weights) != classes)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "%lld weights for %lld classes", (long long)pith_tensor_count(weights),
-                         (long long)classes);
+        return pith_fail(r->err, PITH_ERR_ARGUMENT, "%lld weights for %lld classes",
+                         (long long)pith_tensor_count(weights), (long long)classes);
     if (labels->dtype != PITH_I64 && labels->dtype != PITH_I32) {
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "labels are neither int64 nor int32");
     }
@@ -80,10 +85,12 @@ static pith_status run(pith_run *r) {
     for (int64_t i = 0; i < batch * inner; i++) {
         double *column = w.in[0] + i / inner * classes * inner + i % inner;
         if (s->softmax) log_softmax(column, classes, inner);
-        int64_t label = labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i] : ((const int32_t *)labels->data)[i];
+        int64_t label =
+            labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i] : ((const int32_t *)labels->data)[i];
         bool ignored = s->ignores && label == s->ignored;
         if (!ignored && (label < 0 || label >= classes))
-            return pith_fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes", (long long)label, (long long)classes);
+            return pith_fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes", (long long)label,
+                             (long long)classes);
         double weight = ignored ? 0 : weights ? w.in[2][label] : 1;
         double value = ignored ? 0 : -weight * column[label * inner];
         if (s->reduction == NONE && w.out[0]) w.out[0][i] = value;
@@ -98,11 +105,27 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_NegativeLogLikelihoodLoss = {
-    .domain = "", .name = "NegativeLogLikelihoodLoss", .since = 12, .min_inputs = 2, .max_inputs = 3, .max_outputs = 1,
-    .infer = infer, .prepare = prepare_nll, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "NegativeLogLikelihoodLoss",
+    .since = 12,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare_nll,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };
 
 const pith_op pith_op_SoftmaxCrossEntropyLoss = {
-    .domain = "", .name = "SoftmaxCrossEntropyLoss", .since = 12, .min_inputs = 2, .max_inputs = 3, .max_outputs = 2,
-    .infer = infer, .prepare = prepare_softmax, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "SoftmaxCrossEntropyLoss",
+    .since = 12,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .max_outputs = 2,
+    .infer = infer,
+    .prepare = prepare_softmax,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };

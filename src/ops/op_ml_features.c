@@ -26,7 +26,8 @@ static pith_status infer_same_f32(pith_infer *c) {
 static pith_status infer_extractor(pith_infer *c) {
     const pith_type *x = c->in[0], *index = c->in[1];
     if (x->rank == 0) return pith_op_fail(c, "the input is a scalar");
-    pith_dim dims[PITH_MAX_RANK], count = index->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_product(c->dims, index->dims, index->rank);
+    pith_dim dims[PITH_MAX_RANK],
+        count = index->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_product(c->dims, index->dims, index->rank);
     for (int i = 0; i + 1 < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank == 1) dims[0] = 1;
     int rank = x->rank == 1 ? 2 : x->rank;
@@ -37,12 +38,14 @@ static pith_status infer_extractor(pith_infer *c) {
 
 static pith_status run_extractor(pith_run *r) {
     const pith_tensor *x = r->in[0], *index = r->in[1];
-    int64_t columns = columns_of(x), picked = pith_tensor_count(index), rows = columns ? pith_tensor_count(x) / columns : 0;
+    int64_t columns = columns_of(x), picked = pith_tensor_count(index),
+            rows = columns ? pith_tensor_count(x) / columns : 0;
     size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
     for (int64_t k = 0; k < picked; k++) {
         int64_t column = ((const int64_t *)index->data)[k];
         if (column < 0 || column >= columns)
-            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns", (long long)column, (long long)columns);
+            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns", (long long)column,
+                             (long long)columns);
         for (int64_t row = 0; row < rows; row++)
             memcpy((char *)r->out[0]->data + (size_t)(row * picked + k) * item,
                    (const char *)x->data + (size_t)(row * columns + column) * item, item);
@@ -51,8 +54,14 @@ static pith_status run_extractor(pith_run *r) {
 }
 
 const pith_op pith_op_ml_ArrayFeatureExtractor = {
-    .domain = ML, .name = "ArrayFeatureExtractor", .since = 1, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = infer_extractor, .run = run_extractor,
+    .domain = ML,
+    .name = "ArrayFeatureExtractor",
+    .since = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = infer_extractor,
+    .run = run_extractor,
 };
 
 /* ---- Binarizer: x > threshold ---- */
@@ -67,8 +76,16 @@ static pith_status run_binarizer(pith_run *r) {
 }
 
 const pith_op pith_op_ml_Binarizer = {
-    .domain = ML, .name = "Binarizer", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_ELEMENTWISE, .infer = infer_same, .scratch = pith_wide_scratch, .run = run_binarizer,
+    .domain = ML,
+    .name = "Binarizer",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .flags = PITH_OP_ELEMENTWISE,
+    .infer = infer_same,
+    .scratch = pith_wide_scratch,
+    .run = run_binarizer,
 };
 
 /* ---- FeatureVectorizer: columns side by side ---- */
@@ -80,7 +97,9 @@ static pith_status infer_vectorizer(pith_infer *c) {
     if (c->in[0] && c->in[0]->rank == 2) dims[0] = c->in[0]->dims[0];
     for (int i = 0; i < c->in_count; i++) {
         if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
-        pith_dim width = (size_t)i < count ? widths[i] : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1] : PITH_DIM_UNKNOWN;
+        pith_dim width = (size_t)i < count    ? widths[i]
+                         : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
+                                              : PITH_DIM_UNKNOWN;
         if (pith_dim_known(width) && width < 0) return pith_op_fail(c, "inputdimensions[%d] is negative", i);
         dims[1] = pith_dim_apply(c->dims, PITH_DIM_ADD, dims[1], width);
     }
@@ -96,7 +115,8 @@ static pith_status run_vectorizer(pith_run *r) {
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
         int64_t columns = columns_of(x), width = (size_t)i < count ? widths[i] : columns;
-        if (pith_tensor_count(x) != rows * columns) return pith_op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
+        if (pith_tensor_count(x) != rows * columns)
+            return pith_op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
         for (int64_t row = 0; row < rows; row++)
             pith_convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype, row * columns,
                          width < columns ? width : columns, true);
@@ -106,8 +126,14 @@ static pith_status run_vectorizer(pith_run *r) {
 }
 
 const pith_op pith_op_ml_FeatureVectorizer = {
-    .domain = ML, .name = "FeatureVectorizer", .since = 1, .min_inputs = 1, .max_inputs = -1, .max_outputs = 1,
-    .infer = infer_vectorizer, .run = run_vectorizer,
+    .domain = ML,
+    .name = "FeatureVectorizer",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .max_outputs = 1,
+    .infer = infer_vectorizer,
+    .run = run_vectorizer,
 };
 
 /* ---- Imputer: one value (NaN, say) replaced ---- */
@@ -126,7 +152,8 @@ static pith_status run_imputer(pith_run *r) {
     pith_wide w;
     pith_wide_open(&w, r);
     bool ints = r->in[0]->dtype == PITH_I64;
-    double replaced = ints ? (double)pith_node_int(r->node, "replaced_value_int64", 0) : pith_node_float(r->node, "replaced_value_float", 0);
+    double replaced = ints ? (double)pith_node_int(r->node, "replaced_value_int64", 0)
+                           : pith_node_float(r->node, "replaced_value_float", 0);
     int64_t columns = columns_of(r->in[0]);
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
         double x = w.in[0][i];
@@ -141,8 +168,15 @@ static pith_status run_imputer(pith_run *r) {
 }
 
 const pith_op pith_op_ml_Imputer = {
-    .domain = ML, .name = "Imputer", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_same, .scratch = pith_wide_scratch, .run = run_imputer,
+    .domain = ML,
+    .name = "Imputer",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_same,
+    .scratch = pith_wide_scratch,
+    .run = run_imputer,
 };
 
 /* ---- Normalizer: rows divided by their norm ---- */
@@ -150,14 +184,16 @@ const pith_op pith_op_ml_Imputer = {
 static pith_status run_normalizer(pith_run *r) {
     pith_str norm = pith_node_str(r->node, "norm", "MAX");
     int kind = pith_str_is(norm, "L1") ? 1 : pith_str_is(norm, "L2") ? 2 : 0;
-    if (!kind && !pith_str_is(norm, "MAX")) return pith_op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
+    if (!kind && !pith_str_is(norm, "MAX"))
+        return pith_op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t columns = columns_of(r->in[0]), count = pith_tensor_count(r->in[0]);
     for (int64_t row = 0; columns && row < count / columns; row++) {
         const double *x = w.in[0] + row * columns;
         double sum = kind ? 0 : -INFINITY;
-        for (int64_t i = 0; i < columns; i++) sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
+        for (int64_t i = 0; i < columns; i++)
+            sum = kind == 0 ? fmax(sum, x[i]) : sum + (kind == 1 ? fabs(x[i]) : x[i] * x[i]);
         if (kind == 2) sum = sqrt(sum);
         for (int64_t i = 0; i < columns; i++) w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
     }
@@ -166,8 +202,15 @@ static pith_status run_normalizer(pith_run *r) {
 }
 
 const pith_op pith_op_ml_Normalizer = {
-    .domain = ML, .name = "Normalizer", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_same_f32, .scratch = pith_wide_scratch, .run = run_normalizer,
+    .domain = ML,
+    .name = "Normalizer",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_same_f32,
+    .scratch = pith_wide_scratch,
+    .run = run_normalizer,
 };
 
 /* ---- OneHotEncoder ---- */
@@ -198,7 +241,8 @@ static pith_status run_one_hot(pith_run *r) {
         double number = 0;
         if (x->dtype != PITH_STRING) pith_convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
         for (size_t k = 0; k < count; k++) {
-            bool same = x->dtype == PITH_STRING ? pith_str_eq(((const pith_str *)x->data)[i], strings[k]) : number == (double)ints[k];
+            bool same = x->dtype == PITH_STRING ? pith_str_eq(((const pith_str *)x->data)[i], strings[k])
+                                                : number == (double)ints[k];
             y[k] = same;
             found |= same;
         }
@@ -209,8 +253,14 @@ static pith_status run_one_hot(pith_run *r) {
 }
 
 const pith_op pith_op_ml_OneHotEncoder = {
-    .domain = ML, .name = "OneHotEncoder", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_one_hot, .run = run_one_hot,
+    .domain = ML,
+    .name = "OneHotEncoder",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_one_hot,
+    .run = run_one_hot,
 };
 
 /* ---- Scaler: (x - offset) * scale ---- */
@@ -230,6 +280,13 @@ static pith_status run_scaler(pith_run *r) {
 }
 
 const pith_op pith_op_ml_Scaler = {
-    .domain = ML, .name = "Scaler", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_same_f32, .scratch = pith_wide_scratch, .run = run_scaler,
+    .domain = ML,
+    .name = "Scaler",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_same_f32,
+    .scratch = pith_wide_scratch,
+    .run = run_scaler,
 };

@@ -36,7 +36,8 @@ static pith_status of_tensor(labels *l, const pith_tensor *t, pith_arena *arena,
 }
 
 /* The attribute that is given of prefix_strings, prefix_int64s, prefix_floats, prefix_tensor. */
-static pith_status read_labels(labels *l, const pith_node *node, const char *const names[4], pith_arena *arena, pith_error *err) {
+static pith_status read_labels(labels *l, const pith_node *node, const char *const names[4], pith_arena *arena,
+                               pith_error *err) {
     size_t n;
     const pith_str *strings = pith_node_strs(node, names[0], &n);
     if (strings) {
@@ -44,9 +45,16 @@ static pith_status read_labels(labels *l, const pith_node *node, const char *con
         return PITH_OK;
     }
     const int64_t *ints = pith_node_ints(node, names[1], &n);
-    if (ints) return of_tensor(l, &(pith_tensor){ .data = (void *)(uintptr_t)ints, .dtype = PITH_I64, .rank = 1, .dims = { (int64_t)n } }, arena, err);
+    if (ints)
+        return of_tensor(
+            l, &(pith_tensor){ .data = (void *)(uintptr_t)ints, .dtype = PITH_I64, .rank = 1, .dims = { (int64_t)n } },
+            arena, err);
     const float *floats = pith_node_floats(node, names[2], &n);
-    if (floats) return of_tensor(l, &(pith_tensor){ .data = (void *)(uintptr_t)floats, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)n } }, arena, err);
+    if (floats)
+        return of_tensor(
+            l,
+            &(pith_tensor){ .data = (void *)(uintptr_t)floats, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)n } },
+            arena, err);
     const pith_tensor *t = pith_node_tensor(node, names[3]);
     if (t) return of_tensor(l, t, arena, err);
     return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '%s' (or %s, %s) is missing", names[0], names[1], names[2]);
@@ -57,14 +65,18 @@ static const char *const value_names[4] = { "values_strings", "values_int64s", "
 
 static int values_dtype(const pith_node *node) {
     const pith_tensor *t = pith_node_tensor(node, "values_tensor");
-    return t ? t->dtype : pith_node_attr(node, "values_strings") ? PITH_STRING : pith_node_attr(node, "values_int64s") ? PITH_I64 : PITH_F32;
+    return t                                        ? t->dtype
+           : pith_node_attr(node, "values_strings") ? PITH_STRING
+           : pith_node_attr(node, "values_int64s")  ? PITH_I64
+                                                    : PITH_F32;
 }
 
 /* Opset 1 knew only a list of strings, numbered from 0. */
 static bool is_plain_list(const pith_node *node) { return pith_node_attr(node, "classes_strings") != NULL; }
 
 static pith_status infer_encoder(pith_infer *c) {
-    int dtype = is_plain_list(c->node) ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING) : values_dtype(c->node);
+    int dtype =
+        is_plain_list(c->node) ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING) : values_dtype(c->node);
     pith_type_set(&c->out[0], dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
@@ -76,7 +88,8 @@ static pith_status make_fallback(encoder *e, const pith_node *node, pith_arena *
     double *x = pith_arena_array(arena, 1, sizeof *x);
     if (!s || !x) return pith_fail_memory(err, sizeof *s);
     *s = pith_node_str(node, "default_string", "_Unused");
-    *x = e->values.dtype == PITH_F32 ? pith_node_float(node, "default_float", -0.0f) : (double)pith_node_int(node, "default_int64", -1);
+    *x = e->values.dtype == PITH_F32 ? pith_node_float(node, "default_float", -0.0f)
+                                     : (double)pith_node_int(node, "default_int64", -1);
     e->fallback = (labels){ .dtype = e->values.dtype, .strings = s, .numbers = x, .count = 1 };
     return PITH_OK;
 }
@@ -87,7 +100,8 @@ static pith_status make_mapper(encoder *e, pith_prepare *c, const char *strings_
     const pith_str *strings = pith_node_strs(c->node, strings_name, &n);
     const int64_t *numbers = ints_name ? pith_node_ints(c->node, ints_name, &ints) : NULL;
     if (ints_name && ints != n) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%zu strings and %zu numbers", n, ints);
-    labels list = { .dtype = PITH_STRING, .strings = strings, .count = (int64_t)n }, index = { .dtype = PITH_I64, .count = (int64_t)n };
+    labels list = { .dtype = PITH_STRING, .strings = strings, .count = (int64_t)n },
+           index = { .dtype = PITH_I64, .count = (int64_t)n };
     index.numbers = pith_arena_array(c->arena, n + 1, sizeof *index.numbers);
     if (!index.numbers) return pith_fail_memory(c->err, n * sizeof *index.numbers);
     for (size_t i = 0; i < n; i++) index.numbers[i] = numbers ? (double)numbers[i] : (double)i;
@@ -107,9 +121,11 @@ static pith_status prepare_encoder(pith_prepare *c) {
         PITH_TRY(read_labels(&e->values, c->node, value_names, c->arena, c->err));
     }
     if (e->keys.count != e->values.count)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values", (long long)e->keys.count, (long long)e->values.count);
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values", (long long)e->keys.count,
+                         (long long)e->values.count);
     if ((c->in[0]->dtype == PITH_STRING) != (e->keys.dtype == PITH_STRING))
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s", pith_dtype_name(e->keys.dtype), pith_dtype_name(c->in[0]->dtype));
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s", pith_dtype_name(e->keys.dtype),
+                         pith_dtype_name(c->in[0]->dtype));
     c->state = e;
     return make_fallback(e, c->node, c->arena, c->err);
 }
@@ -147,18 +163,34 @@ static pith_status run(pith_run *r) {
         int64_t at = find(&e->keys, r->in[0], i);
         const labels *from = at < 0 ? &e->fallback : &e->values;
         if (at < 0) at = 0;
-        if (y->dtype == PITH_STRING) ((pith_str *)y->data)[i] = from->strings[at];
-        else pith_convert(y->data, y->dtype, i, from->numbers, PITH_F64, at, 1, true);
+        if (y->dtype == PITH_STRING)
+            ((pith_str *)y->data)[i] = from->strings[at];
+        else
+            pith_convert(y->data, y->dtype, i, from->numbers, PITH_F64, at, 1, true);
     }
     return PITH_OK;
 }
 
 const pith_op pith_op_ml_CategoryMapper = {
-    .domain = "ai.onnx.ml", .name = "CategoryMapper", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_mapper, .prepare = prepare_mapper, .run = run,
+    .domain = "ai.onnx.ml",
+    .name = "CategoryMapper",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_mapper,
+    .prepare = prepare_mapper,
+    .run = run,
 };
 
 const pith_op pith_op_ml_LabelEncoder = {
-    .domain = "ai.onnx.ml", .name = "LabelEncoder", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_encoder, .prepare = prepare_encoder, .run = run,
+    .domain = "ai.onnx.ml",
+    .name = "LabelEncoder",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_encoder,
+    .prepare = prepare_encoder,
+    .run = run,
 };

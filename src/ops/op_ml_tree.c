@@ -1,8 +1,8 @@
 /* op_ml_tree.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml.
  *
  * The older two spellings name nodes by (tree, node) and say BRANCH_* or LEAF per node; prepare brings all three to one
- * list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a hostile file
- * is an error, not a hang. Source: ONNX operators of these names. */
+ * list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a hostile
+ * file is an error, not a hang. Source: ONNX operators of these names. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,18 +92,23 @@ static pith_status prepare_trees(pith_prepare *c) {
     if (!e) return pith_fail_memory(c->err, sizeof *e);
     c->state = e;
     size_t n, leaves, roots;
-    const int64_t *features = pith_node_ints(c->node, "nodes_featureids", &n), *on_true, *on_false, *true_leafs, *false_leafs, *missing;
-    const int64_t *targets = pith_node_ints(c->node, "leaf_targetids", &leaves), *root = pith_node_ints(c->node, "tree_roots", &roots);
-    const pith_tensor *modes = pith_node_tensor(c->node, "nodes_modes"), *splits = pith_node_tensor(c->node, "nodes_splits");
-    const pith_tensor *weights = pith_node_tensor(c->node, "leaf_weights"), *members = pith_node_tensor(c->node, "membership_values");
+    const int64_t *features = pith_node_ints(c->node, "nodes_featureids", &n), *on_true, *on_false, *true_leafs,
+                  *false_leafs, *missing;
+    const int64_t *targets = pith_node_ints(c->node, "leaf_targetids", &leaves),
+                  *root = pith_node_ints(c->node, "tree_roots", &roots);
+    const pith_tensor *modes = pith_node_tensor(c->node, "nodes_modes"),
+                      *splits = pith_node_tensor(c->node, "nodes_splits");
+    const pith_tensor *weights = pith_node_tensor(c->node, "leaf_weights"),
+                      *members = pith_node_tensor(c->node, "membership_values");
     PITH_TRY(ints(c, "nodes_truenodeids", n, &on_true));
     PITH_TRY(ints(c, "nodes_falsenodeids", n, &on_false));
     PITH_TRY(ints(c, "nodes_trueleafs", n, &true_leafs));
     PITH_TRY(ints(c, "nodes_falseleafs", n, &false_leafs));
     PITH_TRY(ints(c, "nodes_missing_value_tracks_true", n, &missing));
-    bool whole = features && on_true && on_false && true_leafs && false_leafs && targets && root && modes && splits && weights;
-    if (!whole || modes->dtype != PITH_U8 || pith_tensor_count(modes) != (int64_t)n || pith_tensor_count(splits) != (int64_t)n ||
-        pith_tensor_count(weights) != (int64_t)leaves)
+    bool whole =
+        features && on_true && on_false && true_leafs && false_leafs && targets && root && modes && splits && weights;
+    if (!whole || modes->dtype != PITH_U8 || pith_tensor_count(modes) != (int64_t)n ||
+        pith_tensor_count(splits) != (int64_t)n || pith_tensor_count(weights) != (int64_t)leaves)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
     PITH_TRY(allocate(c, e, n, leaves, roots, members ? (size_t)pith_tensor_count(members) : 0));
     e->targets = pith_node_int(c->node, "n_targets", 1);
@@ -115,14 +120,19 @@ static pith_status prepare_trees(pith_prepare *c) {
     for (int64_t i = 0; i < member_count; i++) e->members[i] = tensor_number(members, i);
     for (size_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
-        int64_t limit_true = true_leafs[i] ? (int64_t)leaves : (int64_t)n, limit_false = false_leafs[i] ? (int64_t)leaves : (int64_t)n;
+        int64_t limit_true = true_leafs[i] ? (int64_t)leaves : (int64_t)n,
+                limit_false = false_leafs[i] ? (int64_t)leaves : (int64_t)n;
         if (on_true[i] < 0 || on_true[i] >= limit_true) return bad(c, "nodes_truenodeids", (int64_t)i);
         if (on_false[i] < 0 || on_false[i] >= limit_false) return bad(c, "nodes_falsenodeids", (int64_t)i);
         int m = ((const uint8_t *)modes->data)[i];
         if (m > MEMBER) return bad(c, "nodes_modes", (int64_t)i);
-        *v = (node){ .mode = (mode)m, .feature = features[i], .split = tensor_number(splits, (int64_t)i),
-                     .missing_is_true = missing && missing[i], .members = at,
-                     .next = { false_leafs[i] ? ~on_false[i] : on_false[i], true_leafs[i] ? ~on_true[i] : on_true[i] } };
+        *v =
+            (node){ .mode = (mode)m,
+                    .feature = features[i],
+                    .split = tensor_number(splits, (int64_t)i),
+                    .missing_is_true = missing && missing[i],
+                    .members = at,
+                    .next = { false_leafs[i] ? ~on_false[i] : on_false[i], true_leafs[i] ? ~on_true[i] : on_true[i] } };
         if (m != MEMBER) continue;
         while (at < member_count && !isnan(e->members[at])) at++;
         v->member_end = at;
@@ -149,7 +159,8 @@ static int64_t place(const int64_t *trees, const int64_t *ids, int64_t count, in
 }
 
 static pith_status read_mode(pith_prepare *c, pith_str name, mode *m) {
-    static const char *const names[] = { "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "", "LEAF" };
+    static const char *const names[] = { "BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                         "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF" };
     for (int i = 0; i <= LEAF; i++)
         if (i != MEMBER && pith_str_is(name, names[i])) return *m = (mode)i, PITH_OK;
     return pith_fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
@@ -188,12 +199,13 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
     PITH_TRY(ints(c, name, leaves, &leaf_nodes));
     snprintf(name, sizeof name, "%s_ids", kind);
     PITH_TRY(ints(c, name, leaves, &leaf_targets));
-    if (!trees || !ids || !features || !on_true || !on_false || !modes || strings != n || !leaf_trees || !leaf_nodes || !leaf_targets)
+    if (!trees || !ids || !features || !on_true || !on_false || !modes || strings != n || !leaf_trees || !leaf_nodes ||
+        !leaf_targets)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
     double *splits, *weights;
     PITH_TRY(values(c, "nodes_values", "nodes_values_as_tensor", n, &splits));
-    PITH_TRY(values(c, classifier ? "class_weights" : "target_weights", classifier ? "class_weights_as_tensor" : "target_weights_as_tensor",
-                    leaves, &weights));
+    PITH_TRY(values(c, classifier ? "class_weights" : "target_weights",
+                    classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", leaves, &weights));
     PITH_TRY(allocate(c, e, n, leaves, n, 0));
     PITH_TRY(read_post(c, e));
     e->aggregate = SUM;
@@ -207,7 +219,8 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
         if (!e->label_count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
     }
     e->targets = classifier ? (int64_t)e->label_count : pith_node_int(c->node, "n_targets", 1);
-    if (e->targets < 1 || e->targets > INT32_MAX) return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
+    if (e->targets < 1 || e->targets > INT32_MAX)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
     e->base = pith_node_floats(c->node, "base_values", &e->base_count);
     bool one_target = true;
     for (size_t i = 0; i < leaves; i++) {
@@ -247,14 +260,22 @@ static pith_status prepare_classifier(pith_prepare *c) { return prepare_old(c, t
 /* ---- shapes ---- */
 
 static pith_status infer_scores(pith_infer *c, pith_dim targets, int dtype, int output) {
-    if (c->in[0]->rank > 2 || c->in[0]->rank == 0) return pith_op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
-    pith_dim dims[2] = { c->in[0]->rank == 2 ? c->in[0]->dims[0] : c->in[0]->rank == 1 ? 1 : PITH_DIM_UNKNOWN, targets };
+    if (c->in[0]->rank > 2 || c->in[0]->rank == 0)
+        return pith_op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
+    pith_dim dims[2] = { c->in[0]->rank == 2   ? c->in[0]->dims[0]
+                         : c->in[0]->rank == 1 ? 1
+                                               : PITH_DIM_UNKNOWN,
+                         targets };
     pith_type_set(&c->out[output], dtype, 2, dims);
     return PITH_OK;
 }
 
-static pith_status infer_trees(pith_infer *c) { return infer_scores(c, pith_node_int(c->node, "n_targets", 1), c->in[0]->dtype, 0); }
-static pith_status infer_regressor(pith_infer *c) { return infer_scores(c, pith_node_int(c->node, "n_targets", 1), PITH_F32, 0); }
+static pith_status infer_trees(pith_infer *c) {
+    return infer_scores(c, pith_node_int(c->node, "n_targets", 1), c->in[0]->dtype, 0);
+}
+static pith_status infer_regressor(pith_infer *c) {
+    return infer_scores(c, pith_node_int(c->node, "n_targets", 1), PITH_F32, 0);
+}
 
 static pith_status infer_classifier(pith_infer *c) {
     size_t strings, numbers;
@@ -301,16 +322,18 @@ static void add(const ensemble *e, double *score, bool *set, double weight) {
     *set = true;
 }
 
-static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row, int64_t columns,
-                        double *scores, bool *set) {
+static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row,
+                        int64_t columns, double *scores, bool *set) {
     int64_t at = root;
     for (int64_t steps = 0; at >= 0; steps++) {
         const node *v = &e->nodes[at];
-        if (steps > e->node_count) return pith_fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
+        if (steps > e->node_count)
+            return pith_fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
         double value = 0;
         if (v->mode != LEAF) {
             if (v->feature < 0 || v->feature >= columns)
-                return pith_fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns", (long long)v->feature, (long long)columns);
+                return pith_fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns", (long long)v->feature,
+                                 (long long)columns);
             value = tensor_number(x, row * columns + v->feature);
         }
         at = v->next[decide(e, v, value)];
@@ -337,7 +360,8 @@ static void transform(post p, double *y, int64_t n) {
     case POST_PROBIT:
         for (int64_t i = 0; i < n; i++) y[i] = probit(y[i]);
         return;
-    case POST_SOFTMAX: case POST_SOFTMAX_ZERO:
+    case POST_SOFTMAX:
+    case POST_SOFTMAX_ZERO:
         for (int64_t i = 0; i < n; i++) most = fmax(most, y[i]);
         for (int64_t i = 0; i < n; i++) {
             if (p == POST_SOFTMAX || y[i] != 0) y[i] = exp(y[i] - most), sum += y[i];
@@ -376,23 +400,46 @@ static pith_status run(pith_run *r) {
         transform(e->post, scores, e->targets);
         if (y) pith_convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
         if (!classifier || !r->out[0]) continue;
-        if (e->string_labels) ((pith_str *)r->out[0]->data)[row] = e->string_labels[best];
-        else ((int64_t *)r->out[0]->data)[row] = e->int_labels[best];
+        if (e->string_labels)
+            ((pith_str *)r->out[0]->data)[row] = e->string_labels[best];
+        else
+            ((int64_t *)r->out[0]->data)[row] = e->int_labels[best];
     }
     return PITH_OK;
 }
 
 const pith_op pith_op_ml_TreeEnsemble = {
-    .domain = "ai.onnx.ml", .name = "TreeEnsemble", .since = 5, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_trees, .prepare = prepare_trees, .run = run,
+    .domain = "ai.onnx.ml",
+    .name = "TreeEnsemble",
+    .since = 5,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_trees,
+    .prepare = prepare_trees,
+    .run = run,
 };
 
 const pith_op pith_op_ml_TreeEnsembleClassifier = {
-    .domain = "ai.onnx.ml", .name = "TreeEnsembleClassifier", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 2,
-    .infer = infer_classifier, .prepare = prepare_classifier, .run = run,
+    .domain = "ai.onnx.ml",
+    .name = "TreeEnsembleClassifier",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 2,
+    .infer = infer_classifier,
+    .prepare = prepare_classifier,
+    .run = run,
 };
 
 const pith_op pith_op_ml_TreeEnsembleRegressor = {
-    .domain = "ai.onnx.ml", .name = "TreeEnsembleRegressor", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_regressor, .prepare = prepare_regressor, .run = run,
+    .domain = "ai.onnx.ml",
+    .name = "TreeEnsembleRegressor",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_regressor,
+    .prepare = prepare_regressor,
+    .run = run,
 };

@@ -139,9 +139,16 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
 /* ---- attention ---- */
 
 static bool set_attention(pith_node *node, int64_t heads, const int64_t sizes[3], float scale, bool causal) {
-    const struct { const char *name; int64_t value; } ints[] = {
-        { "heads", heads }, { "kv_heads", heads }, { "size", sizes[0] / heads }, { "v_size", sizes[2] / heads },
-        { "window_right", causal ? 0 : -1 }, { "none_left", 1 },
+    const struct {
+        const char *name;
+        int64_t value;
+    } ints[] = {
+        { "heads", heads },
+        { "kv_heads", heads },
+        { "size", sizes[0] / heads },
+        { "v_size", sizes[2] / heads },
+        { "window_right", causal ? 0 : -1 },
+        { "none_left", 1 },
     };
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
         if (pith_node_set_int(node, ints[i].name, ints[i].value)) return false;
@@ -195,10 +202,16 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
 
 static pith_status infer_never(pith_infer *c) { return pith_op_fail(c, "its opset is impossible"); }
 
-#define FUSED(symbol, op_name, min_in, max_in, max_out, how)                                                      \
-    const pith_op pith_op_##symbol##_ms = {                                                                         \
-        .domain = "com.microsoft", .name = op_name, .since = ALWAYS_UPGRADED, .min_inputs = min_in,               \
-        .max_inputs = max_in, .max_outputs = max_out, .upgrade = how, .infer = infer_never,                       \
+#define FUSED(symbol, op_name, min_in, max_in, max_out, how)                                                           \
+    const pith_op pith_op_##symbol##_ms = {                                                                            \
+        .domain = "com.microsoft",                                                                                     \
+        .name = op_name,                                                                                               \
+        .since = ALWAYS_UPGRADED,                                                                                      \
+        .min_inputs = min_in,                                                                                          \
+        .max_inputs = max_in,                                                                                          \
+        .max_outputs = max_out,                                                                                        \
+        .upgrade = how,                                                                                                \
+        .infer = infer_never,                                                                                          \
     };
 
 FUSED(Attention, "Attention", 2, 7, 2, upgrade_attention)

@@ -130,7 +130,8 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     bool ragged = input(c, OFFSETS) != NULL;
     int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
     if (pith_mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
-        pith_mul_overflows(floats, (int64_t)sizeof(float), &total)) return pith_fail_memory(c->err, SIZE_MAX);
+        pith_mul_overflows(floats, (int64_t)sizeof(float), &total))
+        return pith_fail_memory(c->err, SIZE_MAX);
     int64_t mask = input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
     if (pith_add_overflows(total, mask, &total)) return pith_fail_memory(c->err, SIZE_MAX);
     *bytes = (size_t)total;
@@ -154,9 +155,7 @@ static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64
     int64_t size = i == V ? s->v_size : s->size;
     if (w->offsets)
         return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + s->columns[i] + head * size;
-    if (s->head_major >> i & 1) {
-        return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size;
-    }
+    if (s->head_major >> i & 1) { return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size; }
     return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + s->columns[i] + head * size;
 }
 
@@ -175,12 +174,21 @@ static void part(void *context, size_t index, int worker) {
     int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * ATTENTION_QUERIES;
     if (first >= queries) return;
     pith_attention a = {
-        .q = rows_of(w, Q, b, head, first), .k = rows_of(w, K, b, kv_head, 0), .v = rows_of(w, V, b, kv_head, 0),
-        .q_stride = w->row_floats[Q], .k_stride = w->row_floats[K], .v_stride = w->row_floats[V],
+        .q = rows_of(w, Q, b, head, first),
+        .k = rows_of(w, K, b, kv_head, 0),
+        .v = rows_of(w, V, b, kv_head, 0),
+        .q_stride = w->row_floats[Q],
+        .k_stride = w->row_floats[K],
+        .v_stride = w->row_floats[V],
         .o_stride = s->heads * s->v_size,
         .queries = queries - first < ATTENTION_QUERIES ? queries - first : ATTENTION_QUERIES,
-        .keys = w->offsets ? queries : w->keys, .d = s->size, .dv = s->v_size, .scale = s->scale,
-        .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1,
+        .keys = w->offsets ? queries : w->keys,
+        .d = s->size,
+        .dv = s->v_size,
+        .scale = s->scale,
+        .causal_offset = INT64_MAX,
+        .window_left = -1,
+        .window_right = -1,
         .masked_is_finite = s->none_left == NONE_LEFT_MEAN,
     };
     if (s->window_left >= 0 || s->window_right >= 0) {
@@ -295,6 +303,14 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_Attention_pith = {
-    .domain = "pith", .name = "Attention", .since = 1, .min_inputs = 3, .max_inputs = INPUTS, .max_outputs = 1,
-    .infer = infer, .prepare = prepare, .scratch = scratch, .run = run,
+    .domain = "pith",
+    .name = "Attention",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = INPUTS,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .scratch = scratch,
+    .run = run,
 };

@@ -116,9 +116,15 @@ static pith_status run(pith_run *r) {
     const embed_norm *s = r->state;
     const pith_tensor *out = r->out[0];
     int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
-    work w = { .norm = s->norm, .row = { .gamma = r->in[0]->data, .beta = r->in[1] ? r->in[1]->data : NULL,
-                                         .y = out->data, .rows = 1, .n = n, .epsilon = s->epsilon },
-               .tables = (r->in_count - 2) / 2, .out = out };
+    work w = { .norm = s->norm,
+               .row = { .gamma = r->in[0]->data,
+                        .beta = r->in[1] ? r->in[1]->data : NULL,
+                        .y = out->data,
+                        .rows = 1,
+                        .n = n,
+                        .epsilon = s->epsilon },
+               .tables = (r->in_count - 2) / 2,
+               .out = out };
     for (int t = 0; t < w.tables; t++) {
         w.table[t] = r->in[2 + 2 * t];
         w.ids[t] = r->in[3 + 2 * t];
@@ -138,6 +144,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_EmbedNorm_pith = {
-    .domain = "pith", .name = "EmbedNorm", .since = 1, .min_inputs = 1, .max_inputs = 8, .max_outputs = 1,
-    .infer = infer, .prepare = prepare, .run = run,
+    .domain = "pith",
+    .name = "EmbedNorm",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 8,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .run = run,
 };

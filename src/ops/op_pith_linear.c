@@ -22,9 +22,7 @@ typedef struct linear {
     pith_activation activation;
 } linear;
 
-static bool is_transposed(const pith_node *node, int pair) {
-    return pith_node_int(node, "transposed", 0) >> pair & 1;
-}
+static bool is_transposed(const pith_node *node, int pair) { return pith_node_int(node, "transposed", 0) >> pair & 1; }
 
 static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0];
@@ -160,8 +158,17 @@ static pith_status run(pith_run *r) {
     const linear *s = r->state;
     int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
     if (m == 0) return PITH_OK;
-    work w = { .s = s, .gemm = { .a = r->in[0]->data, .b = s->packed, .c = r->out[0]->data, .bias = s->bias, .m = m,
-                                 .n = s->n, .k = s->k, .lda = s->k, .ldc = s->n, .activation = s->activation } };
+    work w = { .s = s,
+               .gemm = { .a = r->in[0]->data,
+                         .b = s->packed,
+                         .c = r->out[0]->data,
+                         .bias = s->bias,
+                         .m = m,
+                         .n = s->n,
+                         .k = s->k,
+                         .lda = s->k,
+                         .ldc = s->n,
+                         .activation = s->activation } };
     w.row_chunk = m;
     w.column_chunk = s->n;
     if (m >= r->exec->threads * LINEAR_ROWS) {
@@ -175,6 +182,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_Linear_pith = {
-    .domain = "pith", .name = "Linear", .since = 1, .min_inputs = 2, .max_inputs = -1, .max_outputs = 1,
-    .infer = infer, .prepare = prepare, .run = run,
+    .domain = "pith",
+    .name = "Linear",
+    .since = 1,
+    .min_inputs = 2,
+    .max_inputs = -1,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .run = run,
 };

@@ -70,8 +70,10 @@ static void sum_integers(const pith_tensor *x, pith_tensor *y, int64_t text, int
             sum += x->dtype == PITH_I64 ? (uint64_t)((const int64_t *)x->data)[i * n + j]
                                         : (uint64_t)((const int32_t *)x->data)[i * n + j];
         }
-        if (x->dtype == PITH_I64) ((int64_t *)y->data)[text * n + j] = (int64_t)sum;
-        else ((int32_t *)y->data)[text * n + j] = (int32_t)(uint32_t)sum;
+        if (x->dtype == PITH_I64)
+            ((int64_t *)y->data)[text * n + j] = (int64_t)sum;
+        else
+            ((int32_t *)y->data)[text * n + j] = (int32_t)(uint32_t)sum;
     }
 }
 
@@ -105,15 +107,26 @@ static pith_status segment_run(pith_run *r) {
     int64_t texts = offsets->dims[0] - 1, n = 1;
     for (int d = 1; d < x->rank; d++) n *= x->dims[d];
     if (texts == 0 || n == 0) return PITH_OK;
-    segment_work w = { .s = r->state, .x = x, .y = r->out[0], .offsets = offsets->data, .n = n,
+    segment_work w = { .s = r->state,
+                       .x = x,
+                       .y = r->out[0],
+                       .offsets = offsets->data,
+                       .n = n,
                        .row_bytes = r->out[0]->bytes / (size_t)texts };
     pith_run_parallel(r, segment_part, &w, (size_t)texts);
     return PITH_OK;
 }
 
 const pith_op pith_op_Segment_pith = {
-    .domain = "pith", .name = "Segment", .since = 1, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = segment_infer, .prepare = segment_prepare, .run = segment_run,
+    .domain = "pith",
+    .name = "Segment",
+    .since = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = segment_infer,
+    .prepare = segment_prepare,
+    .run = segment_run,
 };
 
 /* ---- SegmentScan ---- */
@@ -144,8 +157,10 @@ static pith_status scan_run(pith_run *r) {
                     wide ? (uint64_t)((const int64_t *)x->data)[i] : (uint64_t)((const int32_t *)x->data)[i];
                 uint64_t out = exclusive ? sum : sum + item;
                 sum += item;
-                if (wide) ((int64_t *)r->out[0]->data)[i] = (int64_t)out;
-                else ((int32_t *)r->out[0]->data)[i] = (int32_t)(uint32_t)out;
+                if (wide)
+                    ((int64_t *)r->out[0]->data)[i] = (int64_t)out;
+                else
+                    ((int32_t *)r->out[0]->data)[i] = (int32_t)(uint32_t)out;
             }
         }
     }
@@ -153,8 +168,14 @@ static pith_status scan_run(pith_run *r) {
 }
 
 const pith_op pith_op_SegmentScan_pith = {
-    .domain = "pith", .name = "SegmentScan", .since = 1, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = scan_infer, .run = scan_run,
+    .domain = "pith",
+    .name = "SegmentScan",
+    .since = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = scan_infer,
+    .run = scan_run,
 };
 
 /* ---- Longest ---- */
@@ -177,6 +198,12 @@ static pith_status longest_run(pith_run *r) {
 }
 
 const pith_op pith_op_Longest_pith = {
-    .domain = "pith", .name = "Longest", .since = 1, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = longest_infer, .run = longest_run,
+    .domain = "pith",
+    .name = "Longest",
+    .since = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = longest_infer,
+    .run = longest_run,
 };

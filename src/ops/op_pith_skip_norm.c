@@ -71,8 +71,14 @@ static pith_status run(pith_run *r) {
     const skip_norm *s = r->state;
     int64_t n = r->out[0]->dims[r->out[0]->rank - 1], count = pith_tensor_count(r->out[0]);
     if (count == 0) return PITH_OK;
-    work w = { .norm = s->norm, .all = { .x = r->in[0]->data, .residual = r->in[1]->data, .gamma = r->in[2]->data,
-                                         .y = r->out[0]->data, .rows = count / n, .n = n, .epsilon = s->epsilon } };
+    work w = { .norm = s->norm,
+               .all = { .x = r->in[0]->data,
+                        .residual = r->in[1]->data,
+                        .gamma = r->in[2]->data,
+                        .y = r->out[0]->data,
+                        .rows = count / n,
+                        .n = n,
+                        .epsilon = s->epsilon } };
     if (r->in_count > 3 && r->in[3]) w.all.beta = r->in[3]->data;
     if (r->out_count > 1 && r->out[1]) w.all.sum = r->out[1]->data;
     w.chunk = pith_run_chunk(r, w.all.rows, n, SKIP_NORM_GRAIN);
@@ -81,6 +87,14 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_SkipNorm_pith = {
-    .domain = "pith", .name = "SkipNorm", .since = 1, .min_inputs = 3, .max_inputs = 4, .max_outputs = 2,
-    .flags = PITH_OP_IN_PLACE, .infer = infer, .prepare = prepare, .run = run,
+    .domain = "pith",
+    .name = "SkipNorm",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .max_outputs = 2,
+    .flags = PITH_OP_IN_PLACE,
+    .infer = infer,
+    .prepare = prepare,
+    .run = run,
 };

@@ -45,11 +45,14 @@ static pith_status infer_multinomial(pith_infer *c) {
     int64_t samples = pith_node_int(c->node, "sample_size", 1);
     if (x->rank >= 0 && x->rank != 2) return pith_op_fail(c, "input has %d dimensions, not 2", x->rank);
     if (samples < 0) return pith_op_fail(c, "sample_size is negative");
-    pith_type_set(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_I32), 2, (pith_dim[]){ x->rank == 2 ? x->dims[0] : PITH_DIM_UNKNOWN, samples });
+    pith_type_set(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_I32), 2,
+                  (pith_dim[]){ x->rank == 2 ? x->dims[0] : PITH_DIM_UNKNOWN, samples });
     return check_dtype(c, c->out[0].dtype);
 }
 
-static void put(const pith_tensor *t, int64_t i, double x) { pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true); }
+static void put(const pith_tensor *t, int64_t i, double x) {
+    pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
+}
 
 static pith_status run_normal(pith_run *r) {
     pith_random g;
@@ -63,7 +66,8 @@ static pith_status run_uniform(pith_run *r) {
     pith_random g;
     seed(&g, r->node);
     double low = pith_node_float(r->node, "low", 0), high = pith_node_float(r->node, "high", 1);
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, low + (high - low) * pith_random_uniform(&g));
+    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++)
+        put(r->out[0], i, low + (high - low) * pith_random_uniform(&g));
     return PITH_OK;
 }
 
@@ -101,10 +105,18 @@ static pith_status run_multinomial(pith_run *r) {
     return PITH_OK;
 }
 
-#define RANDOM_OP(op_name, first, inputs, infer_fn, run_fn)                                                          \
-    const pith_op pith_op_##op_name = {                                                                              \
-        .domain = "", .name = #op_name, .since = first, .min_inputs = inputs, .max_inputs = inputs, .max_outputs = 1, \
-        .flags = PITH_OP_RANDOM, .infer = infer_fn, .run = run_fn, .note = "own generator",                          \
+#define RANDOM_OP(op_name, first, inputs, infer_fn, run_fn)                                                            \
+    const pith_op pith_op_##op_name = {                                                                                \
+        .domain = "",                                                                                                  \
+        .name = #op_name,                                                                                              \
+        .since = first,                                                                                                \
+        .min_inputs = inputs,                                                                                          \
+        .max_inputs = inputs,                                                                                          \
+        .max_outputs = 1,                                                                                              \
+        .flags = PITH_OP_RANDOM,                                                                                       \
+        .infer = infer_fn,                                                                                             \
+        .run = run_fn,                                                                                                 \
+        .note = "own generator",                                                                                       \
     }
 
 RANDOM_OP(Bernoulli, 15, 1, infer_like, run_bernoulli);

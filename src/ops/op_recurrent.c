@@ -1,8 +1,8 @@
 /* op_recurrent.c - RNN, GRU and LSTM, in double, one direction and one batch row at a time.
  *
  * Layout 0 is time-major [seq, batch, …]; layout 1 is [batch, seq, …]: only the strides differ. Gates lie in W, R and B
- * in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps beyond a row's sequence length give zeros; the
- * reverse direction starts at the row's own last step. Source: ONNX operators of these names. */
+ * in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps beyond a row's sequence length give zeros;
+ * the reverse direction starts at the row's own last step. Source: ONNX operators of these names. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ typedef struct recurrent {
     kind kind;
     int64_t directions;
     bool first_is_reverse, batch_first, linear_before_reset, input_forget;
-    double clip; /* 0: none */
+    double clip;               /* 0: none */
     activation activations[6]; /* three per direction at most */
 } recurrent;
 
@@ -41,10 +41,17 @@ static const struct {
     double (*f)(double, double, double);
     double alpha, beta; /* defaults */
 } known_activations[] = {
-    { "affine", affine, 1, 0 },           { "elu", elu, 1, 0 },         { "hardsigmoid", hard_sigmoid, 0.2, 0.5 },
-    { "leakyrelu", leaky_relu, 0.01, 0 }, { "relu", relu, 0, 0 },       { "scaledtanh", scaled_tanh, 1, 1 },
-    { "sigmoid", sigmoid, 0, 0 },         { "softplus", softplus, 0, 0 }, { "softsign", softsign, 0, 0 },
-    { "tanh", tanh_of, 0, 0 },            { "thresholdedrelu", thresholded_relu, 1, 0 },
+    { "affine", affine, 1, 0 },
+    { "elu", elu, 1, 0 },
+    { "hardsigmoid", hard_sigmoid, 0.2, 0.5 },
+    { "leakyrelu", leaky_relu, 0.01, 0 },
+    { "relu", relu, 0, 0 },
+    { "scaledtanh", scaled_tanh, 1, 1 },
+    { "sigmoid", sigmoid, 0, 0 },
+    { "softplus", softplus, 0, 0 },
+    { "softsign", softsign, 0, 0 },
+    { "tanh", tanh_of, 0, 0 },
+    { "thresholdedrelu", thresholded_relu, 1, 0 },
 };
 
 static int64_t gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
@@ -67,11 +74,14 @@ static pith_status infer_kind(pith_infer *c, kind k) {
     if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) || (r->rank >= 0 && r->rank != 3))
         return pith_op_fail(c, "X, W and R must have three dimensions");
     bool batch_first = pith_node_int(c->node, "layout", 0) != 0;
-    pith_dim directions = w->rank < 0 ? PITH_DIM_UNKNOWN : w->dims[0], hidden = r->rank < 0 ? PITH_DIM_UNKNOWN : r->dims[2];
-    pith_dim seq = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[batch_first], batch = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[!batch_first];
+    pith_dim directions = w->rank < 0 ? PITH_DIM_UNKNOWN : w->dims[0],
+             hidden = r->rank < 0 ? PITH_DIM_UNKNOWN : r->dims[2];
+    pith_dim seq = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[batch_first],
+             batch = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[!batch_first];
     if (w->rank == 3 && r->rank == 3 && pith_dim_known(hidden) && pith_dim_known(w->dims[1]) &&
         w->dims[1] != gates_of(k) * hidden)
-        return pith_op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1], (long long)(gates_of(k) * hidden));
+        return pith_op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1],
+                            (long long)(gates_of(k) * hidden));
     pith_dim all[2][4] = { { seq, directions, batch, hidden }, { batch, seq, directions, hidden } };
     pith_dim last[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
     pith_type_set(&c->out[0], x->dtype, 4, all[batch_first]);
@@ -88,7 +98,9 @@ static pith_status prepare_kind(pith_prepare *c, kind k) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     pith_str direction = pith_node_str(c->node, "direction", "forward");
     bool both = pith_str_is(direction, "bidirectional");
-    *s = (recurrent){ .kind = k, .directions = both ? 2 : 1, .first_is_reverse = pith_str_is(direction, "reverse"),
+    *s = (recurrent){ .kind = k,
+                      .directions = both ? 2 : 1,
+                      .first_is_reverse = pith_str_is(direction, "reverse"),
                       .batch_first = pith_node_int(c->node, "layout", 0) != 0,
                       .linear_before_reset = pith_node_int(c->node, "linear_before_reset", 0) != 0,
                       .input_forget = pith_node_int(c->node, "input_forget", 0) != 0,
@@ -100,7 +112,8 @@ static pith_status prepare_kind(pith_prepare *c, kind k) {
     const pith_str *name = pith_node_strs(c->node, "activations", &names);
     const float *alpha = pith_node_floats(c->node, "activation_alpha", &alphas);
     const float *beta = pith_node_floats(c->node, "activation_beta", &betas);
-    if (name && names != wanted) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, wanted);
+    if (name && names != wanted)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, wanted);
     for (size_t i = 0; i < wanted; i++) {
         pith_str a = name ? name[i] : pith_str_of(defaults[k][i % (size_t)activations_of(k)]);
         PITH_TRY(find_activation(&s->activations[i], a, c->err));
@@ -119,7 +132,8 @@ static pith_status prepare_lstm(pith_prepare *c) { return prepare_kind(c, LSTM);
 static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
     size_t row;
-    if (pith_mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) || pith_add_overflows(*bytes, row, bytes))
+    if (pith_mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) ||
+        pith_add_overflows(*bytes, row, bytes))
         return pith_fail(c->err, PITH_ERR_MEMORY, "hidden size is too large");
     return PITH_OK;
 }
@@ -182,7 +196,8 @@ static void step_lstm(const row *t, const double *x) {
     project(t, x, 0, 4);
     for (int64_t i = 0; i < n; i++) {
         double in = t->x_gates[i] + t->h_gates[i], out = t->x_gates[n + i] + t->h_gates[n + i];
-        double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i], cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
+        double forget = t->x_gates[2 * n + i] + t->h_gates[2 * n + i],
+               cell = t->x_gates[3 * n + i] + t->h_gates[3 * n + i];
         in = act(t, 0, in + (t->p ? t->p[i] * t->c[i] : 0));
         forget = t->s->input_forget ? 1 - in : act(t, 0, forget + (t->p ? t->p[2 * n + i] * t->c[i] : 0));
         t->c[i] = forget * t->c[i] + in * act(t, 1, cell);
@@ -205,7 +220,8 @@ static pith_status check_size(const pith_run *r, int i, int64_t wanted) {
 static pith_status run(pith_run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];
-    int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2], hidden = r->in[2]->dims[2];
+    int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
+            hidden = r->in[2]->dims[2];
     int64_t gates = gates_of(s->kind) * hidden, directions = s->directions;
     PITH_TRY(check_size(r, 1, directions * gates * inputs));
     PITH_TRY(check_size(r, 2, directions * gates * hidden));
@@ -224,14 +240,23 @@ static pith_status run(pith_run *r) {
     void (*step)(const row *, const double *) = s->kind == RNN ? step_rnn : s->kind == GRU ? step_gru : step_lstm;
     for (int64_t d = 0; d < directions; d++) {
         bool reverse = s->first_is_reverse || d == 1;
-        row t = { .s = s, .f = s->activations + d * activations_of(s->kind), .w = w.in[1] + d * gates * inputs,
-                  .r = w.in[2] + d * gates * hidden, .b = bias ? bias + d * 2 * gates : NULL,
-                  .p = peep ? peep + d * 3 * hidden : NULL, .inputs = inputs, .hidden = hidden, .x_gates = rows,
-                  .h_gates = rows + 4 * hidden, .h = rows + 8 * hidden, .c = rows + 9 * hidden };
+        row t = { .s = s,
+                  .f = s->activations + d * activations_of(s->kind),
+                  .w = w.in[1] + d * gates * inputs,
+                  .r = w.in[2] + d * gates * hidden,
+                  .b = bias ? bias + d * 2 * gates : NULL,
+                  .p = peep ? peep + d * 3 * hidden : NULL,
+                  .inputs = inputs,
+                  .hidden = hidden,
+                  .x_gates = rows,
+                  .h_gates = rows + 4 * hidden,
+                  .h = rows + 8 * hidden,
+                  .c = rows + 9 * hidden };
         for (int64_t n = 0; n < batch; n++) {
             int64_t steps = lengths ? (int64_t)lengths[n] : seq;
             if (steps < 0 || steps > seq)
-                return pith_fail(r->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld", (long long)steps, (long long)seq);
+                return pith_fail(r->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld", (long long)steps,
+                                 (long long)seq);
             int64_t last = (s->batch_first ? n * directions + d : d * batch + n) * hidden;
             for (int64_t i = 0; i < hidden; i++) {
                 t.h[i] = h0 ? h0[last + i] : 0;
@@ -240,7 +265,8 @@ static pith_status run(pith_run *r) {
             for (int64_t k = 0; k < steps; k++) {
                 int64_t at = reverse ? steps - 1 - k : k;
                 step(&t, w.in[0] + (s->batch_first ? n * seq + at : at * batch + n) * inputs);
-                int64_t place = (s->batch_first ? (n * seq + at) * directions + d : (at * directions + d) * batch + n) * hidden;
+                int64_t place =
+                    (s->batch_first ? (n * seq + at) * directions + d : (at * directions + d) * batch + n) * hidden;
                 if (y) memcpy(y + place, t.h, (size_t)hidden * sizeof *y);
             }
             if (y_h) memcpy(y_h + last, t.h, (size_t)hidden * sizeof *y_h);
@@ -252,16 +278,40 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_GRU = {
-    .domain = "", .name = "GRU", .since = 7, .min_inputs = 3, .max_inputs = 6, .max_outputs = 2,
-    .infer = infer_gru, .prepare = prepare_gru, .scratch = scratch, .run = run,
+    .domain = "",
+    .name = "GRU",
+    .since = 7,
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .max_outputs = 2,
+    .infer = infer_gru,
+    .prepare = prepare_gru,
+    .scratch = scratch,
+    .run = run,
 };
 
 const pith_op pith_op_LSTM = {
-    .domain = "", .name = "LSTM", .since = 7, .min_inputs = 3, .max_inputs = 8, .max_outputs = 3,
-    .infer = infer_lstm, .prepare = prepare_lstm, .scratch = scratch, .run = run,
+    .domain = "",
+    .name = "LSTM",
+    .since = 7,
+    .min_inputs = 3,
+    .max_inputs = 8,
+    .max_outputs = 3,
+    .infer = infer_lstm,
+    .prepare = prepare_lstm,
+    .scratch = scratch,
+    .run = run,
 };
 
 const pith_op pith_op_RNN = {
-    .domain = "", .name = "RNN", .since = 7, .min_inputs = 3, .max_inputs = 6, .max_outputs = 2,
-    .infer = infer_rnn, .prepare = prepare_rnn, .scratch = scratch, .run = run,
+    .domain = "",
+    .name = "RNN",
+    .since = 7,
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .max_outputs = 2,
+    .infer = infer_rnn,
+    .prepare = prepare_rnn,
+    .scratch = scratch,
+    .run = run,
 };

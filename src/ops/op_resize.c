@@ -12,14 +12,20 @@
 #include "ops/infer.h"
 
 typedef enum coordinates {
-    HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, TF_CROP_AND_RESIZE, COORDINATES
+    HALF_PIXEL,
+    HALF_PIXEL_SYMMETRIC,
+    PYTORCH_HALF_PIXEL,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_CROP_AND_RESIZE,
+    COORDINATES
 } coordinates;
 typedef enum mode { NEAREST, LINEAR, CUBIC, MODES } mode;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, ROUNDINGS } rounding;
 typedef enum aspect { STRETCH, NOT_LARGER, NOT_SMALLER, ASPECTS } aspect;
 
-static const char *const coordinates_names[] = { "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-                                                 "align_corners", "asymmetric", "tf_crop_and_resize" };
+static const char *const coordinates_names[] = { "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+                                                 "align_corners", "asymmetric",           "tf_crop_and_resize" };
 static const char *const mode_names[] = { "nearest", "linear", "cubic" };
 static const char *const rounding_names[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil" };
 static const char *const aspect_names[] = { "stretch", "not_larger", "not_smaller" };
@@ -37,7 +43,8 @@ typedef struct resize {
 
 /* ---- attributes ---- */
 
-static pith_status choose(const pith_node *node, const char *name, const char *const *names, int count, int *choice, pith_error *err) {
+static pith_status choose(const pith_node *node, const char *name, const char *const *names, int count, int *choice,
+                          pith_error *err) {
     pith_str text = pith_node_str(node, name, names[0]);
     for (int i = 0; i < count; i++)
         if (pith_str_is(text, names[i])) return *choice = i, PITH_OK;
@@ -50,7 +57,10 @@ static pith_status read_attributes(resize *s, const pith_node *node, pith_error 
     PITH_TRY(choose(node, "mode", mode_names, MODES, &m, err));
     PITH_TRY(choose(node, "nearest_mode", rounding_names, ROUNDINGS, &r, err));
     PITH_TRY(choose(node, "keep_aspect_ratio_policy", aspect_names, ASPECTS, &a, err));
-    *s = (resize){ .coordinates = (coordinates)c, .mode = (mode)m, .rounding = (rounding)r, .aspect = (aspect)a,
+    *s = (resize){ .coordinates = (coordinates)c,
+                   .mode = (mode)m,
+                   .rounding = (rounding)r,
+                   .aspect = (aspect)a,
                    .antialias = pith_node_int(node, "antialias", 0) != 0,
                    .exclude_outside = pith_node_int(node, "exclude_outside", 0) != 0,
                    .cubic_a = pith_node_float(node, "cubic_coeff_a", -0.75f),
@@ -74,7 +84,8 @@ static double number(const pith_tensor *t, int64_t i) {
     return x;
 }
 
-/* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known. */
+/* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known.
+ */
 static const pith_tensor *contents(const pith_type *const *in, int count, int i, bool *known) {
     if (i >= count || !in[i]) return NULL;
     if (pith_type_count(in[i]) == 0) return NULL;
@@ -108,7 +119,9 @@ static pith_status read_target(target *t, const resize *s, const pith_type *cons
     }
     const pith_tensor *given = sizes ? sizes : scales;
     if (!given || (scales && sizes)) return pith_fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
-    if (pith_tensor_count(given) != n) return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes", (long long)pith_tensor_count(given), n);
+    if (pith_tensor_count(given) != n)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes",
+                         (long long)pith_tensor_count(given), n);
     if (s->coordinates == TF_CROP_AND_RESIZE && (!roi || pith_tensor_count(roi) != 2 * n))
         return pith_fail(err, PITH_ERR_ARGUMENT, "roi must have %d elements", 2 * n);
     for (int d = 0; d < x->rank; d++) t->size[d] = x->dims[d], t->scale[d] = 1, t->roi_end[d] = 1;
@@ -140,10 +153,13 @@ static pith_status prepare(pith_prepare *c) {
     resize *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
-    if (pith_dtype_bits(c->in[0]->dtype) < 8) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
+    if (pith_dtype_bits(c->in[0]->dtype) < 8)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
     PITH_TRY(read_attributes(s, c->node, c->err));
     bool number_type = c->in[0]->dtype == PITH_F64 || pith_convert_known(c->in[0]->dtype, PITH_F64);
-    if (s->mode != NEAREST && !number_type) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated", pith_dtype_name(c->in[0]->dtype));
+    if (s->mode != NEAREST && !number_type)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
+                         pith_dtype_name(c->in[0]->dtype));
     return PITH_OK;
 }
 
@@ -180,10 +196,13 @@ static int64_t half_taps(const resize *s, double scale) {
 }
 
 /* Fills index[] and weight[] (2 * half entries) for source place x; the pixel left of x is preferred. */
-static void make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index, double *weight) {
+static void make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index,
+                      double *weight) {
     double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
     if (s->mode == NEAREST) {
-        bool right = ratio == 1 || (s->rounding == PREFER_FLOOR ? ratio > 0.5 : s->rounding == PREFER_CEIL ? ratio >= 0.5 : s->rounding == CEIL);
+        bool right = ratio == 1 || (s->rounding == PREFER_FLOOR  ? ratio > 0.5
+                                    : s->rounding == PREFER_CEIL ? ratio >= 0.5
+                                                                 : s->rounding == CEIL);
         weight[0] = !right, weight[1] = right;
     }
     for (int64_t k = 0; k < 2 * half; k++) {
@@ -225,7 +244,8 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     }
     int64_t widest, taps;
     double product = 1;
-    for (int d = 0; d < c->in[0]->rank; d++) product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
+    for (int d = 0; d < c->in[0]->rank; d++)
+        product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
     if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
     sizes_of(c->in[0], &t, &widest, &taps, s);
     *bytes = ((size_t)widest * 2 + (size_t)taps * 2 + 16) * sizeof(double);
@@ -261,16 +281,18 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
         for (int64_t k = 0; k < row; k++) {
             char *to = (char *)y->data + (size_t)(i + k) * item;
             int64_t last = rank ? index[rank - 1][k] : 0;
-            if (outside || last < 0) pith_convert(to, y->dtype, 0, &s->extrapolation, PITH_F64, 0, 1, true);
-            else memcpy(to, (const char *)x->data + (size_t)(base + last) * item, item);
+            if (outside || last < 0)
+                pith_convert(to, y->dtype, 0, &s->extrapolation, PITH_F64, 0, 1, true);
+            else
+                memcpy(to, (const char *)x->data + (size_t)(base + last) * item, item);
         }
         for (int d = rank - 2; d >= 0 && ++place[d] == t->size[d]; d--) place[d] = 0;
     }
 }
 
 /* One axis of from [outer, length, inner] into to [outer, size, inner]. */
-static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer, int64_t length,
-                     int64_t inner, void *memory) {
+static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer,
+                     int64_t length, int64_t inner, void *memory) {
     int64_t half = half_taps(s, t->scale[d]), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
@@ -331,14 +353,24 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
     PITH_TRY(pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith_node_set_str(node, "nearest_mode", PITH_STR("floor")));
     pith_value *scales = node->input_count > 1 ? node->inputs[1] : NULL;
-    if (pith_node_set_input_count(node, 3) || pith_node_set_input(node, 2, scales) || pith_node_set_input(node, 1, NULL))
+    if (pith_node_set_input_count(node, 3) || pith_node_set_input(node, 2, scales) ||
+        pith_node_set_input(node, 1, NULL))
         return pith_fail_memory(err, 0);
     return PITH_OK;
 }
 
 const pith_op pith_op_Resize = {
-    .domain = "", .name = "Resize", .since = 13, .min_inputs = 1, .max_inputs = 4, .max_outputs = 1, .upgrade = upgrade,
-    .infer = infer, .prepare = prepare, .scratch = scratch, .run = run,
+    .domain = "",
+    .name = "Resize",
+    .since = 13,
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .max_outputs = 1,
+    .upgrade = upgrade,
+    .infer = infer,
+    .prepare = prepare,
+    .scratch = scratch,
+    .run = run,
 };
 
 /* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
@@ -350,7 +382,9 @@ static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
         float *copy = pith_arena_array(node->graph->arena, count + 1, sizeof *copy);
         if (!copy) return pith_fail_memory(err, count * sizeof *copy);
         for (size_t i = 0; i < count; i++) copy[i] = scales[i];
-        pith_tensor t = { .data = copy, .bytes = count * sizeof *copy, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)count } };
+        pith_tensor t = {
+            .data = copy, .bytes = count * sizeof *copy, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)count }
+        };
         inputs[2] = pith_graph_add_const(node->graph, PITH_STR(""), &t);
         if (!inputs[2]) return pith_fail_memory(err, sizeof t);
     }
@@ -370,6 +404,13 @@ static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
 }
 
 const pith_op pith_op_Upsample = {
-    .domain = "", .name = "Upsample", .since = INT32_MAX, .min_inputs = 1, .max_inputs = 2, .max_outputs = 1,
-    .upgrade = upgrade_upsample, .infer = pith_infer_same, .note = "becomes Resize",
+    .domain = "",
+    .name = "Upsample",
+    .since = INT32_MAX,
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .upgrade = upgrade_upsample,
+    .infer = pith_infer_same,
+    .note = "becomes Resize",
 };

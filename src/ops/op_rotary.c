@@ -1,13 +1,16 @@
 /* op_rotary.c - RotaryEmbedding: pairs of a head's elements turned by the angles of their position.
  *
- * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]; a pair is (i, i + half) or, interleaved,
- * (2i, 2i + 1). Elements behind rotary_embedding_dim pass through. Source: ONNX RotaryEmbedding (opset 23). */
+ * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]; a pair is (i, i + half) or,
+ * interleaved, (2i, 2i + 1). Elements behind rotary_embedding_dim pass through. Source: ONNX RotaryEmbedding (opset
+ * 23). */
 #include "ops/wide.h"
 
 static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 3 && x->rank != 4) return pith_op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
-    if (x->rank == 3 && pith_node_int(c->node, "num_heads", 0) < 1) return pith_op_fail(c, "num_heads must be given for an input of rank 3");
+    if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
+        return pith_op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
+    if (x->rank == 3 && pith_node_int(c->node, "num_heads", 0) < 1)
+        return pith_op_fail(c, "num_heads must be given for an input of rank 3");
     pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
@@ -15,12 +18,14 @@ static pith_status infer(pith_infer *c) {
 static pith_status run(pith_run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
     bool packed = x->rank == 3, interleaved = pith_node_int(r->node, "interleaved", 0) != 0;
-    int64_t heads = packed ? pith_node_int(r->node, "num_heads", 1) : x->dims[1], batch = x->dims[0], seq = x->dims[packed ? 1 : 2];
+    int64_t heads = packed ? pith_node_int(r->node, "num_heads", 1) : x->dims[1], batch = x->dims[0],
+            seq = x->dims[packed ? 1 : 2];
     int64_t size = packed ? x->dims[2] / heads : x->dims[3], turned = pith_node_int(r->node, "rotary_embedding_dim", 0);
     if (!turned) turned = size;
     int64_t half = turned / 2, cache = pith_tensor_count(r->in[1]);
     if (turned < 0 || turned > size || turned % 2 || (packed && x->dims[2] % heads) || !half || cache % half ||
-        pith_tensor_count(r->in[2]) != cache || (ids ? pith_tensor_count(ids) != batch * seq : cache != batch * seq * half))
+        pith_tensor_count(r->in[2]) != cache ||
+        (ids ? pith_tensor_count(ids) != batch * seq : cache != batch * seq * half))
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "caches and position ids do not fit the input");
     pith_wide w;
     pith_wide_open(&w, r);
@@ -28,7 +33,8 @@ static pith_status run(pith_run *r) {
         int64_t b = i / (heads * seq), s = packed ? i / heads % seq : i % seq, row = b * seq + s;
         if (ids) row = ((const int64_t *)ids->data)[row];
         if (row < 0 || row >= cache / half)
-            return pith_fail(r->err, PITH_ERR_RUN, "position %lld is outside of a cache of %lld", (long long)row, (long long)(cache / half));
+            return pith_fail(r->err, PITH_ERR_RUN, "position %lld is outside of a cache of %lld", (long long)row,
+                             (long long)(cache / half));
         const double *from = w.in[0] + i * size, *cosine = w.in[1] + row * half, *sine = w.in[2] + row * half;
         double *to = w.out[0] + i * size;
         for (int64_t k = 0; k < half; k++) {
@@ -43,6 +49,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_RotaryEmbedding = {
-    .domain = "", .name = "RotaryEmbedding", .since = 23, .min_inputs = 3, .max_inputs = 4, .max_outputs = 1,
-    .infer = infer, .scratch = pith_wide_scratch, .run = run,
+    .domain = "",
+    .name = "RotaryEmbedding",
+    .since = 23,
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .max_outputs = 1,
+    .infer = infer,
+    .scratch = pith_wide_scratch,
+    .run = run,
 };

@@ -51,8 +51,14 @@ static pith_status run_concat(pith_run *r) {
 }
 
 const pith_op pith_op_StringConcat = {
-    .domain = "", .name = "StringConcat", .since = 20, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-    .infer = infer_concat, .run = run_concat,
+    .domain = "",
+    .name = "StringConcat",
+    .since = 20,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = infer_concat,
+    .run = run_concat,
 };
 
 /* ---- StringSplit ---- */
@@ -130,8 +136,15 @@ static pith_status run_split(pith_run *r) {
 }
 
 const pith_op pith_op_StringSplit = {
-    .domain = "", .name = "StringSplit", .since = 20, .min_inputs = 1, .max_inputs = 1, .max_outputs = 2,
-    .flags = PITH_OP_LATE, .infer = infer_split, .run = run_split,
+    .domain = "",
+    .name = "StringSplit",
+    .since = 20,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 2,
+    .flags = PITH_OP_LATE,
+    .infer = infer_split,
+    .run = run_split,
 };
 
 /* ---- StringNormalizer ---- */
@@ -195,8 +208,15 @@ static pith_status run_normalizer(pith_run *r) {
 }
 
 const pith_op pith_op_StringNormalizer = {
-    .domain = "", .name = "StringNormalizer", .since = 10, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .flags = PITH_OP_LATE, .infer = infer_normalizer, .run = run_normalizer,
+    .domain = "",
+    .name = "StringNormalizer",
+    .since = 10,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .flags = PITH_OP_LATE,
+    .infer = infer_normalizer,
+    .run = run_normalizer,
     .note = "simple case mappings, no locale",
 };
 
@@ -215,7 +235,8 @@ static pith_status match_all(pith_run *r, pcre2_code *code, pcre2_match_data *ma
     const pith_str *texts = r->in[0]->data;
     uint8_t *y = r->out[0]->data;
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
-        int found = pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""), texts[i].size, 0, 0, match, limits);
+        int found =
+            pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""), texts[i].size, 0, 0, match, limits);
         if (found < 0 && found != PCRE2_ERROR_NOMATCH) {
             char message[128] = "";
             pcre2_get_error_message(found, (PCRE2_UCHAR *)message, sizeof message);
@@ -230,7 +251,8 @@ static pith_status run_regex(pith_run *r) {
     pith_str pattern = pith_node_str(r->node, "pattern", "");
     int error;
     PCRE2_SIZE at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size, PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, NULL);
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size,
+                                     PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, NULL);
     if (!code) {
         char message[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);
@@ -253,6 +275,13 @@ static pith_status run_regex(pith_run *r) {
 }
 
 const pith_op pith_op_RegexFullMatch = {
-    .domain = "", .name = "RegexFullMatch", .since = 20, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_regex, .run = run_regex, .note = "PCRE2 syntax",
+    .domain = "",
+    .name = "RegexFullMatch",
+    .since = 20,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_regex,
+    .run = run_regex,
+    .note = "PCRE2 syntax",
 };

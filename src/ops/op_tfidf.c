@@ -17,7 +17,8 @@ typedef struct tfidf {
 
 static pith_status read_attributes(const pith_node *node, tfidf *t, pith_error *err) {
     size_t strings, ints;
-    *t = (tfidf){ .shortest = pith_node_int(node, "min_gram_length", 1), .longest = pith_node_int(node, "max_gram_length", 1),
+    *t = (tfidf){ .shortest = pith_node_int(node, "min_gram_length", 1),
+                  .longest = pith_node_int(node, "max_gram_length", 1),
                   .skip = pith_node_int(node, "max_skip_count", 0) };
     t->strings = pith_node_strs(node, "pool_strings", &strings);
     t->ints = pith_node_ints(node, "pool_int64s", &ints);
@@ -28,7 +29,8 @@ static pith_status read_attributes(const pith_node *node, tfidf *t, pith_error *
     pith_str mode = pith_node_str(node, "mode", "");
     t->tf = pith_str_is(mode, "TF") || pith_str_is(mode, "TFIDF");
     t->idf = pith_str_is(mode, "IDF") || pith_str_is(mode, "TFIDF");
-    if (!t->tf && !t->idf) return pith_fail(err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(mode));
+    if (!t->tf && !t->idf)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(mode));
     if (!t->items || !t->count_count || !t->index_count) return pith_fail(err, PITH_ERR_ARGUMENT, "the pool is empty");
     if (t->shortest < 1 || t->longest < t->shortest || t->skip < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "gram lengths or skip count are wrong");
@@ -39,9 +41,11 @@ static pith_status read_attributes(const pith_node *node, tfidf *t, pith_error *
             return pith_fail(err, PITH_ERR_ARGUMENT, "ngram_counts[%zu] does not fit the pool", n);
         grams += (size_t)(end - begin) / (n + 1);
     }
-    if (grams > t->index_count) return pith_fail(err, PITH_ERR_ARGUMENT, "%zu grams but %zu indexes", grams, t->index_count);
+    if (grams > t->index_count)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu grams but %zu indexes", grams, t->index_count);
     for (size_t i = 0; i < t->index_count; i++) {
-        if (t->indexes[i] < 0 || t->indexes[i] > INT32_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "ngram_indexes[%zu]", i);
+        if (t->indexes[i] < 0 || t->indexes[i] > INT32_MAX)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "ngram_indexes[%zu]", i);
         if (t->indexes[i] >= t->width) t->width = t->indexes[i] + 1;
     }
     if (t->weights && t->weight_count < (size_t)t->width && t->weight_count < t->index_count)
@@ -71,8 +75,11 @@ static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, 
     for (int64_t k = 0; k < n; k++) {
         int64_t i = from + k * step;
         bool same = false;
-        if (t->strings) same = pith_str_eq(((const pith_str *)x->data)[i], t->strings[at + (size_t)k]);
-        else same = (x->dtype == PITH_I32 ? ((const int32_t *)x->data)[i] : ((const int64_t *)x->data)[i]) == t->ints[at + (size_t)k];
+        if (t->strings)
+            same = pith_str_eq(((const pith_str *)x->data)[i], t->strings[at + (size_t)k]);
+        else
+            same = (x->dtype == PITH_I32 ? ((const int32_t *)x->data)[i] : ((const int64_t *)x->data)[i]) ==
+                   t->ints[at + (size_t)k];
         if (!same) return false;
     }
     return true;
@@ -81,7 +88,8 @@ static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, 
 static pith_status run(pith_run *r) {
     const tfidf *t = r->state;
     const pith_tensor *x = r->in[0];
-    if ((x->dtype == PITH_STRING) != (t->strings != NULL)) return pith_op_fail(r, "the input's dtype is not the pool's");
+    if ((x->dtype == PITH_STRING) != (t->strings != NULL))
+        return pith_op_fail(r, "the input's dtype is not the pool's");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, length = x->dims[x->rank - 1];
     int64_t skip = t->skip < length ? t->skip : length; /* elements further apart than the row is long are not there */
     float *y = r->out[0]->data;
@@ -108,6 +116,13 @@ static pith_status run(pith_run *r) {
 }
 
 const pith_op pith_op_TfIdfVectorizer = {
-    .domain = "", .name = "TfIdfVectorizer", .since = 9, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer, .prepare = prepare, .run = run,
+    .domain = "",
+    .name = "TfIdfVectorizer",
+    .since = 9,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .run = run,
 };

@@ -1,7 +1,7 @@
 /* op_training.c - the optimisers of ai.onnx.preview.training: Adagrad, Adam, Momentum.
  *
- * Inputs: learning rate R, update count T, then n tensors X, n gradients G and n of each state; outputs: n new X and n of
- * each new state. Source: ONNX operators of these names. */
+ * Inputs: learning rate R, update count T, then n tensors X, n gradients G and n of each state; outputs: n new X and n
+ * of each new state. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "kernels/convert.h"
@@ -32,12 +32,14 @@ static pith_status prepare_optimiser(pith_prepare *c, int states, optimiser defa
     optimiser *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     *s = (optimiser){
-        .alpha = pith_node_float(c->node, "alpha", defaults.alpha), .beta = pith_node_float(c->node, "beta", defaults.beta),
+        .alpha = pith_node_float(c->node, "alpha", defaults.alpha),
+        .beta = pith_node_float(c->node, "beta", defaults.beta),
         .epsilon = pith_node_float(c->node, "epsilon", defaults.epsilon),
         .norm = pith_node_float(c->node, "norm_coefficient", 0),
         .norm_post = pith_node_float(c->node, "norm_coefficient_post", 0),
         .decay = pith_node_float(c->node, "decay_factor", 0),
-        .nesterov = pith_str_is(pith_node_str(c->node, "mode", "standard"), "nesterov"), .states = states,
+        .nesterov = pith_str_is(pith_node_str(c->node, "mode", "standard"), "nesterov"),
+        .states = states,
     };
     c->state = s;
     return PITH_OK;
@@ -86,7 +88,8 @@ static pith_status run_update(pith_run *r, update *f) {
     for (int i = 0; i < n; i++) {
         int64_t elements = pith_tensor_count(r->in[2 + i]);
         for (int k = 1; k < 2 + s->states; k++)
-            if (pith_tensor_count(r->in[2 + i + k * n]) != elements) return pith_op_fail(r, "tensors of X %d differ in size", i);
+            if (pith_tensor_count(r->in[2 + i + k * n]) != elements)
+                return pith_op_fail(r, "tensors of X %d differ in size", i);
         for (int64_t e = 0; e < elements; e++) {
             double x = number(r->in[2 + i], e), g = number(r->in[2 + n + i], e), state[2] = { 0 };
             for (int k = 0; k < s->states; k++) state[k] = number(r->in[2 + (2 + k) * n + i], e);
@@ -108,16 +111,37 @@ static pith_status run_momentum(pith_run *r) { return run_update(r, momentum); }
 #define TRAINING "ai.onnx.preview.training"
 
 const pith_op pith_op_training_Adagrad = {
-    .domain = TRAINING, .name = "Adagrad", .since = 1, .min_inputs = 3, .max_inputs = -1, .max_outputs = -1,
-    .infer = infer_one, .prepare = prepare_adagrad, .run = run_adagrad,
+    .domain = TRAINING,
+    .name = "Adagrad",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = -1,
+    .max_outputs = -1,
+    .infer = infer_one,
+    .prepare = prepare_adagrad,
+    .run = run_adagrad,
 };
 
 const pith_op pith_op_training_Adam = {
-    .domain = TRAINING, .name = "Adam", .since = 1, .min_inputs = 3, .max_inputs = -1, .max_outputs = -1,
-    .infer = infer_two, .prepare = prepare_adam, .run = run_adam,
+    .domain = TRAINING,
+    .name = "Adam",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = -1,
+    .max_outputs = -1,
+    .infer = infer_two,
+    .prepare = prepare_adam,
+    .run = run_adam,
 };
 
 const pith_op pith_op_training_Momentum = {
-    .domain = TRAINING, .name = "Momentum", .since = 1, .min_inputs = 3, .max_inputs = -1, .max_outputs = -1,
-    .infer = infer_one, .prepare = prepare_momentum, .run = run_momentum,
+    .domain = TRAINING,
+    .name = "Momentum",
+    .since = 1,
+    .min_inputs = 3,
+    .max_inputs = -1,
+    .max_outputs = -1,
+    .infer = infer_one,
+    .prepare = prepare_momentum,
+    .run = run_momentum,
 };

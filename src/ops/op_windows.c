@@ -13,7 +13,9 @@ static double number(const pith_tensor *t) {
     return y;
 }
 
-static void put(const pith_tensor *t, int64_t i, double x) { pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true); }
+static void put(const pith_tensor *t, int64_t i, double x) {
+    pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
+}
 
 static pith_status infer_window(pith_infer *c) {
     pith_dim size;
@@ -40,18 +42,36 @@ static pith_status run_hamming(pith_run *r) { return run_window(r, 25.0 / 46, 21
 static pith_status run_blackman(pith_run *r) { return run_window(r, 0.42, 0.5, 0.08); }
 
 const pith_op pith_op_BlackmanWindow = {
-    .domain = "", .name = "BlackmanWindow", .since = 17, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_window, .run = run_blackman,
+    .domain = "",
+    .name = "BlackmanWindow",
+    .since = 17,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_window,
+    .run = run_blackman,
 };
 
 const pith_op pith_op_HammingWindow = {
-    .domain = "", .name = "HammingWindow", .since = 17, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_window, .run = run_hamming,
+    .domain = "",
+    .name = "HammingWindow",
+    .since = 17,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_window,
+    .run = run_hamming,
 };
 
 const pith_op pith_op_HannWindow = {
-    .domain = "", .name = "HannWindow", .since = 17, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-    .infer = infer_window, .run = run_hann,
+    .domain = "",
+    .name = "HannWindow",
+    .since = 17,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .infer = infer_window,
+    .run = run_hann,
 };
 
 static pith_status infer_mel(pith_infer *c) {
@@ -71,7 +91,8 @@ static double hertz(double m) { return 700 * (pow(10, m / 2595) - 1); }
 
 static pith_status run_mel(pith_run *r) {
     const pith_tensor *y = r->out[0];
-    double length = number(r->in[1]), rate = number(r->in[2]), low = mel(number(r->in[3])), high = mel(number(r->in[4]));
+    double length = number(r->in[1]), rate = number(r->in[2]), low = mel(number(r->in[3])),
+           high = mel(number(r->in[4]));
     int64_t rows = y->dims[0], bins = y->dims[1];
     double step = (high - low) / (double)(bins + 2);
     for (int64_t i = 0; i < rows * bins; i++) put(y, i, 0);
@@ -79,18 +100,26 @@ static pith_status run_mel(pith_run *r) {
         int64_t edge[3]; /* left, centre and right of the triangle, in spectrogram bins */
         for (int k = 0; k < 3; k++) {
             double e = floor((length + 1) * hertz((double)(b + k) * step + low) / rate);
-            if (!(e >= 0 && e < (double)rows)) return pith_fail(r->err, PITH_ERR_RUN, "frequency edges lie outside of the spectrogram");
+            if (!(e >= 0 && e < (double)rows))
+                return pith_fail(r->err, PITH_ERR_RUN, "frequency edges lie outside of the spectrogram");
             edge[k] = (int64_t)e;
         }
         if (edge[0] == edge[1]) put(y, edge[1] * bins + b, 1);
         for (int64_t j = edge[0]; edge[1] > edge[0] && j <= edge[1]; j++)
             put(y, j * bins + b, (double)(j - edge[0]) / (double)(edge[1] - edge[0]));
-        for (int64_t j = edge[1]; j < edge[2]; j++) put(y, j * bins + b, (double)(edge[2] - j) / (double)(edge[2] - edge[1]));
+        for (int64_t j = edge[1]; j < edge[2]; j++)
+            put(y, j * bins + b, (double)(edge[2] - j) / (double)(edge[2] - edge[1]));
     }
     return PITH_OK;
 }
 
 const pith_op pith_op_MelWeightMatrix = {
-    .domain = "", .name = "MelWeightMatrix", .since = 17, .min_inputs = 5, .max_inputs = 5, .max_outputs = 1,
-    .infer = infer_mel, .run = run_mel,
+    .domain = "",
+    .name = "MelWeightMatrix",
+    .since = 17,
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .max_outputs = 1,
+    .infer = infer_mel,
+    .run = run_mel,
 };

@@ -37,7 +37,8 @@ void pith_wide_open(pith_wide *w, const pith_run *r) {
     memset(w, 0, sizeof *w);
     for (int i = 0; i < r->in_count && i < PITH_WIDE_MAX; i++) {
         w->in[i] = take(&at, r->in[i]);
-        if (w->in[i]) pith_convert(w->in[i], PITH_F64, 0, r->in[i]->data, r->in[i]->dtype, 0, pith_tensor_count(r->in[i]), true);
+        if (w->in[i])
+            pith_convert(w->in[i], PITH_F64, 0, r->in[i]->data, r->in[i]->dtype, 0, pith_tensor_count(r->in[i]), true);
     }
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++) {
         w->out[i] = take(&at, r->out[i]);
@@ -48,5 +49,7 @@ void pith_wide_open(pith_wide *w, const pith_run *r) {
 
 void pith_wide_close(const pith_wide *w, const pith_run *r) {
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++)
-        if (w->out[i]) pith_convert(r->out[i]->data, r->out[i]->dtype, 0, w->out[i], PITH_F64, 0, pith_tensor_count(r->out[i]), true);
+        if (w->out[i])
+            pith_convert(r->out[i]->data, r->out[i]->dtype, 0, w->out[i], PITH_F64, 0, pith_tensor_count(r->out[i]),
+                         true);
 }

@@ -56,24 +56,43 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
         pith_type_init(&out_types[i]);
         outs[i] = &out[i];
     }
-    pith_infer infer = { .node = node, .in = in_types, .out = out_types, .in_count = in_count, .out_count = out_count,
-                         .arena = arena, .err = err };
+    pith_infer infer = { .node = node,
+                         .in = in_types,
+                         .out = out_types,
+                         .in_count = in_count,
+                         .out_count = out_count,
+                         .arena = arena,
+                         .err = err };
     PITH_TRY(pith_op_infer_node(&infer));
     PITH_TRY(make_outputs(out, out_types, out_count, max_bytes, arena, err));
     if (node->op->flags & PITH_OP_VIEW) {
         out[0].data = in[0]->data;
         return PITH_OK;
     }
-    pith_prepare prepare = { .node = node, .in = in_types, .out = out_types, .in_count = in_count,
-                             .out_count = out_count, .isa = pith_cpu_get()->isa, .arena = arena, .err = err };
+    pith_prepare prepare = { .node = node,
+                             .in = in_types,
+                             .out = out_types,
+                             .in_count = in_count,
+                             .out_count = out_count,
+                             .isa = pith_cpu_get()->isa,
+                             .arena = arena,
+                             .err = err };
     if (node->op->prepare) PITH_TRY(node->op->prepare(&prepare));
-    eval_exec exec = { .exec = { .threads = 1, .isa = prepare.isa, .loop_limit = 1, .alloc = exec_alloc,
-                                 .subgraph = exec_subgraph }, .arena = arena };
+    eval_exec exec = {
+        .exec = { .threads = 1, .isa = prepare.isa, .loop_limit = 1, .alloc = exec_alloc, .subgraph = exec_subgraph },
+        .arena = arena
+    };
     size_t scratch = 0;
     if (node->op->scratch) PITH_TRY(node->op->scratch(&infer, prepare.state, 1, &scratch));
     if (scratch > max_bytes) return pith_fail(err, PITH_ERR_UNSUPPORTED, "scratch is too large");
-    pith_run run = { .node = node, .state = prepare.state, .in = in, .out = outs, .in_count = in_count,
-                     .out_count = out_count, .exec = &exec.exec, .err = err };
+    pith_run run = { .node = node,
+                     .state = prepare.state,
+                     .in = in,
+                     .out = outs,
+                     .in_count = in_count,
+                     .out_count = out_count,
+                     .exec = &exec.exec,
+                     .err = err };
     run.scratch = pith_arena_alloc64(arena, scratch);
     if (!run.scratch) return pith_fail_memory(err, scratch);
     return node->op->run(&run);

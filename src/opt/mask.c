@@ -18,10 +18,10 @@
 typedef struct cone {
     const pith_graph *graph;
     const pith_value *value;
-    pith_value *input;       /* the only graph input whose contents matter, or NULL */
-    uint8_t *wanted;         /* by value id: a node's output inside the cone */
-    bool positional;         /* positions take part */
-    int64_t largest;         /* integer constant */
+    pith_value *input; /* the only graph input whose contents matter, or NULL */
+    uint8_t *wanted;   /* by value id: a node's output inside the cone */
+    bool positional;   /* positions take part */
+    int64_t largest;   /* integer constant */
     int nodes;
     const char *why;
 } cone;

@@ -41,10 +41,25 @@ bool pith_match_scalar(const pith_value *v, double *x) {
     if (!pith_match_const(v) || pith_type_count(&v->type) != 1) return false;
     const void *p = v->type.data->data;
     switch (v->type.data->dtype) {
-    case PITH_F32: { float f; memcpy(&f, p, sizeof f); *x = (double)f; return true; }
+    case PITH_F32: {
+        float f;
+        memcpy(&f, p, sizeof f);
+        *x = (double)f;
+        return true;
+    }
     case PITH_F64: memcpy(x, p, sizeof *x); return true;
-    case PITH_F16: { uint16_t h; memcpy(&h, p, sizeof h); *x = (double)pith_f32_of_f16(h); return true; }
-    case PITH_BF16: { uint16_t h; memcpy(&h, p, sizeof h); *x = (double)pith_f32_of_bf16(h); return true; }
+    case PITH_F16: {
+        uint16_t h;
+        memcpy(&h, p, sizeof h);
+        *x = (double)pith_f32_of_f16(h);
+        return true;
+    }
+    case PITH_BF16: {
+        uint16_t h;
+        memcpy(&h, p, sizeof h);
+        *x = (double)pith_f32_of_bf16(h);
+        return true;
+    }
     default: break;
     }
     pith_dim d;

@@ -39,7 +39,13 @@ typedef struct attention {
 
 /* What values mean, so that the layers of a network ask once. */
 typedef struct known_masks {
-    struct { const pith_value *v; pith_mask_form form; pith_mask_kind kind; pith_mask mask; const char *why; } items[8];
+    struct {
+        const pith_value *v;
+        pith_mask_form form;
+        pith_mask_kind kind;
+        pith_mask mask;
+        const char *why;
+    } items[8];
     int count;
 } known_masks;
 
@@ -338,7 +344,8 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
         if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses)) return PITH_OK;
     }
     if (q->type.rank != 4 || !pith_dim_known(q->type.dims[1]) || !pith_dim_known(q->type.dims[3]) ||
-        pith_node_float(node, "softcap", 0.0f) != 0.0f || pith_node_attr(node, "softmax_precision")) return PITH_OK;
+        pith_node_float(node, "softcap", 0.0f) != 0.0f || pith_node_attr(node, "softmax_precision"))
+        return PITH_OK;
     m->heads = q->type.dims[1];
     m->scale = (double)pith_node_float(node, "scale", (float)(1.0 / sqrt((double)q->type.dims[3])));
     if (pith_node_int(node, "is_causal", 0)) m->window_right = 0;
@@ -348,7 +355,8 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
     groups.heads = kv_heads;
     if (!pith_dim_known(kv_heads) || !trace_operand(m, &m->in[Q], q, false, NULL) ||
         !trace_operand(&groups, &m->in[K], node->inputs[1], false, NULL) ||
-        !trace_operand(&groups, &m->in[V], node->inputs[2], false, NULL)) return PITH_OK;
+        !trace_operand(&groups, &m->in[V], node->inputs[2], false, NULL))
+        return PITH_OK;
     if (mask && mask->type.dtype == PITH_BOOL) {
         pith_mask_kind kind;
         PITH_TRY(take_mask(m, mask, PITH_MASK_KEEPS, false, &kind));
@@ -406,9 +414,17 @@ static pith_status set_attributes(const attention *m, pith_node *made) {
     int64_t columns[] = { m->in[Q].column, m->in[K].column, m->in[V].column };
     int64_t head_major = m->in[Q].head_major | m->in[K].head_major << K | m->in[V].head_major << V;
     int64_t none_left = m->zero_if_none ? NONE_LEFT_ZERO : m->finite || !m->masked ? NONE_LEFT_MEAN : NONE_LEFT_NAN;
-    const struct { const char *name; int64_t value; } ints[] = {
-        { "heads", m->heads }, { "kv_heads", m->in[K].heads }, { "size", m->in[Q].size }, { "v_size", m->in[V].size },
-        { "head_major", head_major }, { "window_left", m->window_left }, { "window_right", m->window_right },
+    const struct {
+        const char *name;
+        int64_t value;
+    } ints[] = {
+        { "heads", m->heads },
+        { "kv_heads", m->in[K].heads },
+        { "size", m->in[Q].size },
+        { "v_size", m->in[V].size },
+        { "head_major", head_major },
+        { "window_left", m->window_left },
+        { "window_right", m->window_right },
         { "none_left", none_left },
     };
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {

@@ -50,7 +50,9 @@ static bool always(const pith_node *node) {
 
 static bool one_input(const pith_node *node) { return node->input_count == 1; }
 
-static const struct { const char *op_type; bool (*does_nothing)(const pith_node *node);
+static const struct {
+    const char *op_type;
+    bool (*does_nothing)(const pith_node *node);
 } idle[] = {
     { "Cast", cast },         { "Concat", one_input },  { "Dropout", dropout },
     { "Expand", same_type },  { "Flatten", same_type }, { "Identity", always },

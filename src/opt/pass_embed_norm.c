@@ -60,7 +60,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         pith_node *made;
         PITH_TRY(pith_match_put(&made, node->outputs[0], node, "pith", "EmbedNorm", inputs, 2 + 2 * l.count, o->err));
         if (pith_node_set_float(made, "epsilon", pith_node_float(node, "epsilon", 1e-5f)) ||
-            pith_node_set_int(made, "rms", rms)) return pith_fail_memory(o->err, 0);
+            pith_node_set_int(made, "rms", rms))
+            return pith_fail_memory(o->err, 0);
         pith_report_add(o->report, true, "embed_norm", "%d tables and norm '" PITH_STR_FMT "'", l.count,
                         PITH_STR_ARG(node->name));
         ++*changes;

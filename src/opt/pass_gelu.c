@@ -13,7 +13,9 @@
 #define DEGREE 3
 #define DEPTH_MAX 12
 
-typedef struct polynomial { double c[DEGREE + 1]; } polynomial;
+typedef struct polynomial {
+    double c[DEGREE + 1];
+} polynomial;
 
 static bool multiply(polynomial *p, const polynomial *a, const polynomial *b) {
     polynomial r = { { 0 } };
@@ -90,8 +92,8 @@ static bool take_factors(const pith_node *node, const pith_value *v, pith_value 
 /* From Erf or Tanh forward to the node whose output is gelu(x). */
 static pith_node *match(pith_node *node, pith_value **x) {
     pith_node *add = pith_match_user(node->outputs[0]);
-    if (!pith_match_is(add, "Add") ||
-        !pith_match_scalar_near(pith_match_other(add, node->outputs[0]), 1.0, 0.0)) return NULL;
+    if (!pith_match_is(add, "Add") || !pith_match_scalar_near(pith_match_other(add, node->outputs[0]), 1.0, 0.0))
+        return NULL;
     bool half = false;
     pith_node *last = add;
     while (!*x || !half) {

@@ -34,7 +34,8 @@ static bool match_product(pith_node *node, dense *m) {
         if (m->x->type.rank < 1) return false;
     } else if (pith_match_is(node, "Gemm")) {
         if (pith_node_float(node, "alpha", 1.0f) != 1.0f || pith_node_float(node, "beta", 1.0f) != 1.0f ||
-            pith_node_int(node, "transA", 0)) return false;
+            pith_node_int(node, "transA", 0))
+            return false;
         m->x = node->inputs[0];
         m->transposed = pith_node_int(node, "transB", 0) != 0;
         m->bias = pith_match_input(node, 2);
@@ -50,8 +51,13 @@ static bool match_product(pith_node *node, dense *m) {
 
 /* An activation that is its node's input alone: the node after it, or NULL. */
 static pith_node *activation_after(const pith_value *v, pith_activation *activation) {
-    static const struct { const char *op_type; pith_activation activation; } plain[] = {
-        { "Relu", PITH_ACT_RELU }, { "Tanh", PITH_ACT_TANH }, { "Sigmoid", PITH_ACT_SIGMOID },
+    static const struct {
+        const char *op_type;
+        pith_activation activation;
+    } plain[] = {
+        { "Relu", PITH_ACT_RELU },
+        { "Tanh", PITH_ACT_TANH },
+        { "Sigmoid", PITH_ACT_SIGMOID },
     };
     pith_node *user = pith_match_user(v);
     if (pith_match_is(user, "Gelu")) {

@@ -20,7 +20,8 @@ static pith_status fuse(pith_opt *o, pith_node *norm, pith_node *add, bool rms) 
     pith_node *made = pith_graph_add_node(o->graph, norm, "pith", "SkipNorm", inputs, beta ? 4 : 3, NULL,
                                           sum->user_count > 1 || sum->output_uses ? 2 : 1);
     if (!made || pith_node_set_float(made, "epsilon", pith_node_float(norm, "epsilon", 1e-5f)) ||
-        pith_node_set_int(made, "rms", rms)) return pith_fail_memory(o->err, 0);
+        pith_node_set_int(made, "rms", rms))
+        return pith_fail_memory(o->err, 0);
     made->name = norm->name;
     PITH_TRY(pith_op_bind_node(made, o->err));
     if (made->output_count == 2) PITH_TRY(pith_match_replace(sum, made->outputs[1], o->err));

@@ -94,8 +94,10 @@ static pith_status widen(pith_opt *o, pith_node *node) {
     for (int i = 0; i < node->output_count; i++) {
         pith_value *old = node->outputs[i], *by = made->outputs[i];
         if (!old) continue;
-        if (is_narrow(old)) PITH_TRY(cast(&by, o, node, by, old->type.dtype));
-        else by->type = old->type;
+        if (is_narrow(old))
+            PITH_TRY(cast(&by, o, node, by, old->type.dtype));
+        else
+            by->type = old->type;
         PITH_TRY(pith_match_replace(old, by, o->err));
     }
     return PITH_OK;

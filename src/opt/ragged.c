@@ -30,9 +30,12 @@ pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type
             return form;
         }
     }
-    if (sequences == 1) form.kind = PITH_RAGGED_TOKEN;
-    else if (sequences == 0) form.kind = form.batch ? PITH_RAGGED_TEXT : PITH_RAGGED_CONST;
-    else if (sequences == 2) form.kind = PITH_RAGGED_PAIR;
+    if (sequences == 1)
+        form.kind = PITH_RAGGED_TOKEN;
+    else if (sequences == 0)
+        form.kind = form.batch ? PITH_RAGGED_TEXT : PITH_RAGGED_CONST;
+    else if (sequences == 2)
+        form.kind = PITH_RAGGED_PAIR;
     return form;
 }
 
@@ -42,8 +45,10 @@ pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_t
         if (!inputs[i] && r->status) return NULL;
     }
     pith_node *node = pith_graph_add_node(r->to, NULL, domain, op_type, inputs, count, NULL, 1);
-    if (!node) out_of_memory(r);
-    else if (pith_op_bind_node(node, r->err)) r->status = PITH_ERR_UNSUPPORTED;
+    if (!node)
+        out_of_memory(r);
+    else if (pith_op_bind_node(node, r->err))
+        r->status = PITH_ERR_UNSUPPORTED;
     return r->status ? NULL : node;
 }
 

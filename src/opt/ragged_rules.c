@@ -230,7 +230,8 @@ static bool expand(pith_ragged *r, const pith_node *node) {
     if (!value) return false;
     pith_ragged_kind kind = kind_of(r, x);
     if ((kind != PITH_RAGGED_TOKEN && kind != PITH_RAGGED_TEXT && kind != PITH_RAGGED_CONST) ||
-        (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN)) return fail(r, "it repeats along the batch");
+        (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN))
+        return fail(r, "it repeats along the batch");
     pith_ragged_form in =
         kind == PITH_RAGGED_CONST ? (pith_ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
     if (!rest_dims(&in, &x->type, have, &have_count) || !rest_dims(&form, &out->type, want, &want_count)) {
@@ -311,9 +312,11 @@ static bool segment(pith_ragged *r, const pith_value *x, const pith_value *out, 
 }
 
 static bool reduce(pith_ragged *r, const pith_node *node) {
-    static const struct { const char *op_type, *how; } names[] = {
-        { "ReduceL1", "l1" }, { "ReduceMax", "max" }, { "ReduceMean", "mean" }, { "ReduceMin", "min" },
-        { "ReduceSum", "sum" }, { "ReduceSumSquare", "sumsq" },
+    static const struct {
+        const char *op_type, *how;
+    } names[] = {
+        { "ReduceL1", "l1" },   { "ReduceMax", "max" }, { "ReduceMean", "mean" },
+        { "ReduceMin", "min" }, { "ReduceSum", "sum" }, { "ReduceSumSquare", "sumsq" },
     };
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     pith_ragged_form form = r->forms[x->id];
@@ -445,7 +448,8 @@ static bool is_padded_start(const pith_ragged *r, const pith_value *v) {
     pith_dim stride;
     for (int i = 0; mul && i < 2; i++) {
         if (is_batch_range(r, mul->inputs[i]) && pith_type_count(&mul->inputs[1 - i]->type) == 1 &&
-            pith_type_elem(&mul->inputs[1 - i]->type, 0, &stride) && pith_dim_equal(stride, r->sequence)) return true;
+            pith_type_elem(&mul->inputs[1 - i]->type, 0, &stride) && pith_dim_equal(stride, r->sequence))
+            return true;
     }
     return false;
 }
@@ -457,7 +461,8 @@ static bool take_token(pith_ragged *r, const pith_value *x, const pith_value *in
     pith_value *rows = pith_ragged_operand(r, x, &form, x->type.rank), *at = pith_ragged_operand(r, index, &text, 1);
     if (!rows || !at) return false;
     if (form.kind != PITH_RAGGED_TOKEN || !form.batch || form.sequence != 1 || index->type.rank != 1 ||
-        index->type.dtype != PITH_I64) return fail(r, "it does not take one token of each text");
+        index->type.dtype != PITH_I64)
+        return fail(r, "it does not take one token of each text");
     pith_value *slice_inputs[] = { r->offsets, pith_ragged_ints(r, &first, 1), pith_ragged_ints(r, &last, 1) };
     pith_node *starts = slice_inputs[1] && slice_inputs[2] ? pith_ragged_emit(r, "", "Slice", slice_inputs, 3) : NULL;
     pith_node *sum = starts ? pith_ragged_emit(r, "", "Add", (pith_value *[]){ starts->outputs[0], at }, 2) : NULL;
@@ -525,7 +530,9 @@ static bool gather(pith_ragged *r, const pith_node *node) {
 /* ---- the table ---- */
 
 pith_ragged_rule *pith_ragged_find(const pith_node *node) {
-    static const struct { const char *domain, *op_type; pith_ragged_rule *rule;
+    static const struct {
+        const char *domain, *op_type;
+        pith_ragged_rule *rule;
     } rules[] = {
         { "", "Cast", map },
         { "", "Concat", concat },

@@ -161,8 +161,8 @@ static bool take(pith_view *v, const pith_node *node) {
 }
 
 bool pith_view_moves(const pith_node *node) {
-    static const char *const names[] = { "Expand", "Flatten", "Gather", "Reshape", "Slice", "Split", "Squeeze",
-                                         "Transpose", "Unsqueeze" };
+    static const char *const names[] = { "Expand", "Flatten", "Gather",    "Reshape",  "Slice",
+                                         "Split",  "Squeeze", "Transpose", "Unsqueeze" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith_match_is(node, names[i])) return true;
     }

@@ -424,8 +424,9 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
     const char *b = source.data + tokens->begin[i], *e = source.data + tokens->end[i];
     if ((first || tokens->begin[i] == 0) && t->framing->trim_prefix_space && leading == 1) leading = 0;
     for (; leading > 0 && b < e; leading--) pith_utf8_next(&b);
-    for (; trailing > 0 && e > b; trailing--)
-        do e--; while ((*e & 0xC0) == 0x80);
+    for (; trailing > 0 && e > b; trailing--) do
+            e--;
+        while ((*e & 0xC0) == 0x80);
     tokens->begin[i] = (uint32_t)(b - source.data);
     tokens->end[i] = (uint32_t)(e - source.data);
 }

@@ -20,8 +20,10 @@ static pith_str step_type(pith_json *j, pith_loader *loader) {
     *ahead = *j;
     pith_json_object(ahead);
     while (!type.data && pith_json_next_key(ahead, &key)) {
-        if (pith_str_is(key, "type")) type = pith_json_string(ahead);
-        else pith_json_skip(ahead);
+        if (pith_str_is(key, "type"))
+            type = pith_json_string(ahead);
+        else
+            pith_json_skip(ahead);
     }
     if (ahead->failed) j->failed = true;
     return type;
@@ -47,8 +49,10 @@ static void add_step(pith_json *j, pith_loader *loader, pith_step_list *list, co
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
         return;
     }
-    if (parse) parse(&self, j, loader);
-    else pith_json_skip(j);
+    if (parse)
+        parse(&self, j, loader);
+    else
+        pith_json_skip(j);
     if (!j->failed && self != PITH_STEP_REPLACED && !push_step(loader, list, desc, self))
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
@@ -60,11 +64,13 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
     if (pith_json_null(j)) return;
     pith_str type = step_type(j, loader);
     if (j->failed) return;
-    if (!type.data) pith_json_fail(j, PITH_ERR_FORMAT, "a %s without type", kind);
+    if (!type.data)
+        pith_json_fail(j, PITH_ERR_FORMAT, "a %s without type", kind);
     else if (pith_str_is(type, "Sequence")) {
         pith_json_object(j);
         while (pith_json_next_key(j, &key)) {
-            if (pith_str_is(key, "type")) pith_json_skip(j);
+            if (pith_str_is(key, "type"))
+                pith_json_skip(j);
             else {
                 pith_json_array(j);
                 while (pith_json_next_item(j)) parse_steps(j, loader, kind);
@@ -78,7 +84,8 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
         add_step(j, loader, &t->pretokenizers, d, d ? d->parse : NULL, kind, type);
     } else {
         const pith_decoder_desc *d = pith_decoder_find(type);
-        if (d) add_step(j, loader, &t->decoders, d, d->parse, kind, type);
+        if (d)
+            add_step(j, loader, &t->decoders, d, d->parse, kind, type);
         else { /* encoding works without: detokenizing names it */
             pith_json_skip(j);
             pith_str name = pith_arena_str(loader->arena, type);
@@ -96,9 +103,12 @@ static pith_str model_type_by_keys(pith_json *j, pith_loader *loader) {
     *ahead = *j;
     pith_json_object(ahead);
     while (pith_json_next_key(ahead, &key)) {
-        if (pith_str_is(key, "merges")) type = PITH_STR("BPE");
-        else if (pith_str_is(key, "unk_id")) type = PITH_STR("Unigram");
-        else if (pith_str_is(key, "max_input_chars_per_word")) type = PITH_STR("WordPiece");
+        if (pith_str_is(key, "merges"))
+            type = PITH_STR("BPE");
+        else if (pith_str_is(key, "unk_id"))
+            type = PITH_STR("Unigram");
+        else if (pith_str_is(key, "max_input_chars_per_word"))
+            type = PITH_STR("WordPiece");
         pith_json_skip(ahead);
     }
     if (ahead->failed) j->failed = true;
@@ -125,14 +135,22 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
 }
 
 static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
-    if (pith_str_is(kind, "normalizer")) parse_steps(j, loader, "normalizer");
-    else if (pith_str_is(kind, "pre_tokenizer")) parse_steps(j, loader, "pre-tokenizer");
-    else if (pith_str_is(kind, "decoder")) parse_steps(j, loader, "decoder");
-    else if (pith_str_is(kind, "post_processor")) pith_framing_parse(j, loader);
-    else if (pith_str_is(kind, "model")) parse_model(j, loader);
-    else if (pith_str_is(kind, "truncation")) pith_truncation_parse(j, &loader->tokenizer->framing->truncation);
-    else if (pith_str_is(kind, "padding")) pith_padding_parse(j, &loader->tokenizer->framing->padding);
-    else pith_json_skip(j);
+    if (pith_str_is(kind, "normalizer"))
+        parse_steps(j, loader, "normalizer");
+    else if (pith_str_is(kind, "pre_tokenizer"))
+        parse_steps(j, loader, "pre-tokenizer");
+    else if (pith_str_is(kind, "decoder"))
+        parse_steps(j, loader, "decoder");
+    else if (pith_str_is(kind, "post_processor"))
+        pith_framing_parse(j, loader);
+    else if (pith_str_is(kind, "model"))
+        parse_model(j, loader);
+    else if (pith_str_is(kind, "truncation"))
+        pith_truncation_parse(j, &loader->tokenizer->framing->truncation);
+    else if (pith_str_is(kind, "padding"))
+        pith_padding_parse(j, &loader->tokenizer->framing->padding);
+    else
+        pith_json_skip(j);
 }
 
 /* What went wrong; a step that failed without a word has run out of memory. */
@@ -156,15 +174,22 @@ static void parse_added_token(pith_json *j, pith_loader *loader) {
     uint32_t flags = 0;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        static const struct { const char *key; uint32_t flag; } names[] = {
-            { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP }, { "rstrip", PITH_ADDED_RSTRIP },
-            { "normalized", PITH_ADDED_NORMALIZED }, { "special", PITH_ADDED_SPECIAL },
+        static const struct {
+            const char *key;
+            uint32_t flag;
+        } names[] = {
+            { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP },
+            { "rstrip", PITH_ADDED_RSTRIP },           { "normalized", PITH_ADDED_NORMALIZED },
+            { "special", PITH_ADDED_SPECIAL },
         };
         size_t i = 0;
         while (i < 5 && !pith_str_is(key, names[i].key)) i++;
-        if (i < 5) flags |= pith_json_bool(j) ? names[i].flag : 0;
-        else if (pith_str_is(key, "content")) content = pith_json_string(j);
-        else pith_json_skip(j);
+        if (i < 5)
+            flags |= pith_json_bool(j) ? names[i].flag : 0;
+        else if (pith_str_is(key, "content"))
+            content = pith_json_string(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && pith_loader_add_token(loader, content, -1, flags)) j->failed = true;
 }
@@ -182,7 +207,8 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
             *added = *j;
             has_added = true;
             pith_json_skip(j);
-        } else parse_kind(j, loader, key);
+        } else
+            parse_kind(j, loader, key);
     }
     pith_json_finish(j);
     if (!j->failed && !loader->tokenizer->model) pith_json_fail(j, PITH_ERR_FORMAT, "no model");
@@ -195,8 +221,9 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     return PITH_OK;
 }
 
-const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json", 0, { "tokenizer.json" }, ".json",
-                                                           load_tokenizer_json };
+const pith_tokenizer_source pith_source_tokenizer_json = {
+    "tokenizer.json", 0, { "tokenizer.json" }, ".json", load_tokenizer_json
+};
 
 /* ---- tokenizer_config.json ---- */
 
@@ -207,23 +234,36 @@ static pith_str config_token(pith_json *j, pith_arena *arena) {
     if (pith_json_peek(j) == PITH_JSON_STRING) return pith_arena_str(arena, pith_json_string(j));
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "content")) token = pith_arena_str(arena, pith_json_string(j));
-        else pith_json_skip(j);
+        if (pith_str_is(key, "content"))
+            token = pith_arena_str(arena, pith_json_string(j));
+        else
+            pith_json_skip(j);
     }
     return token;
 }
 
 static pith_status read_config(pith_loader *loader, const char *name, pith_str bytes) {
     pith_tokenizer_config *c = loader->config;
-    const struct { const char *key; pith_str *token; } tokens[] = {
-        { "unk_token", &c->unk_token }, { "bos_token", &c->bos_token }, { "eos_token", &c->eos_token },
-        { "cls_token", &c->cls_token }, { "sep_token", &c->sep_token }, { "pad_token", &c->pad_token },
+    const struct {
+        const char *key;
+        pith_str *token;
+    } tokens[] = {
+        { "unk_token", &c->unk_token },   { "bos_token", &c->bos_token },
+        { "eos_token", &c->eos_token },   { "cls_token", &c->cls_token },
+        { "sep_token", &c->sep_token },   { "pad_token", &c->pad_token },
         { "mask_token", &c->mask_token }, { "tokenizer_class", &c->tokenizer_class },
     };
-    const struct { const char *key; int *flag; } flags[] = {
-        { "do_lower_case", &c->do_lower_case }, { "strip_accents", &c->strip_accents },
-        { "tokenize_chinese_chars", &c->tokenize_chinese_chars }, { "add_bos_token", &c->add_bos_token },
-        { "add_eos_token", &c->add_eos_token }, { "add_prefix_space", &c->add_prefix_space }, { "legacy", &c->legacy },
+    const struct {
+        const char *key;
+        int *flag;
+    } flags[] = {
+        { "do_lower_case", &c->do_lower_case },
+        { "strip_accents", &c->strip_accents },
+        { "tokenize_chinese_chars", &c->tokenize_chinese_chars },
+        { "add_bos_token", &c->add_bos_token },
+        { "add_eos_token", &c->add_eos_token },
+        { "add_prefix_space", &c->add_prefix_space },
+        { "legacy", &c->legacy },
         { "clean_up_tokenization_spaces", &c->clean_up_tokenization_spaces },
     };
     pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
@@ -242,7 +282,8 @@ static pith_status read_config(pith_loader *loader, const char *name, pith_str b
         else if (pith_str_is(key, "model_max_length") && pith_json_peek(j) == PITH_JSON_NUMBER) {
             double n = pith_json_double(j);
             c->model_max_length = n >= 1 && n <= PITH_TEXT_MAX ? (int64_t)n : 0;
-        } else pith_json_skip(j);
+        } else
+            pith_json_skip(j);
     }
     pith_json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
@@ -343,7 +384,8 @@ static pith_status finish(pith_loader *loader) {
 static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     const pith_tokenizer_source *source;
     pith_str file_path = pith_str_of(path), dir = file_path;
-    if (pith_dir_exists(path)) PITH_TRY(find_in_dir(&source, &file_path, loader, path));
+    if (pith_dir_exists(path))
+        PITH_TRY(find_in_dir(&source, &file_path, loader, path));
     else {
         if (!pith_file_exists(path))
             return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);

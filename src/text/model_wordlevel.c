@@ -15,8 +15,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         if (pith_str_is(key, "vocab")) {
             pith_vocab_parse(&vocab, j);
             has_vocab = true;
-        } else if (pith_str_is(key, "unk_token")) unk = pith_json_string(j);
-        else pith_json_skip(j);
+        } else if (pith_str_is(key, "unk_token"))
+            unk = pith_json_string(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (j->failed) return;
@@ -49,5 +51,6 @@ static pith_str token(const void *self, int32_t i) { return pith_vocab_token(voc
 static int32_t size(const void *self) { return vocab_of(self)->id_count; }
 static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
 
-const pith_model_desc pith_model_WordLevel = { .name = "WordLevel", .parse = parse, .encode = encode, .id = id,
-                                               .token = token, .size = size, .count = count };
+const pith_model_desc pith_model_WordLevel = {
+    .name = "WordLevel", .parse = parse, .encode = encode, .id = id, .token = token, .size = size, .count = count
+};

@@ -94,10 +94,14 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         if (pith_str_is(key, "vocab")) {
             pith_vocab_parse(&vocab, j);
             has_vocab = true;
-        } else if (pith_str_is(key, "unk_token")) unk = pith_json_string(j);
-        else if (pith_str_is(key, "continuing_subword_prefix")) prefix = pith_json_string(j);
-        else if (pith_str_is(key, "max_input_chars_per_word")) max_chars = pith_json_int(j);
-        else pith_json_skip(j);
+        } else if (pith_str_is(key, "unk_token"))
+            unk = pith_json_string(j);
+        else if (pith_str_is(key, "continuing_subword_prefix"))
+            prefix = pith_json_string(j);
+        else if (pith_str_is(key, "max_input_chars_per_word"))
+            max_chars = pith_json_int(j);
+        else
+            pith_json_skip(j);
     }
     if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (!j->failed && (max_chars < 0 || prefix.size > 64))
@@ -138,6 +142,14 @@ static int32_t size(const void *self) { return vocab_of(self)->id_count; }
 static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
 
 const pith_model_desc pith_model_WordPiece = {
-    .name = "WordPiece", .parse = parse, .encode = encode, .id = id, .token = token, .size = size, .count = count,
-    .fuse = pith_bert_fuse, .encode_fused = pith_bert_encode_fused, .unfuse = pith_bert_unfuse,
+    .name = "WordPiece",
+    .parse = parse,
+    .encode = encode,
+    .id = id,
+    .token = token,
+    .size = size,
+    .count = count,
+    .fuse = pith_bert_fuse,
+    .encode_fused = pith_bert_encode_fused,
+    .unfuse = pith_bert_unfuse,
 };

@@ -45,7 +45,16 @@ static void run_gemm(input *in, pith_kernel_fn *fn, float *out) {
     floats(in, bias, n);
     pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar);
     pack(packed, b, n, 1, k, n, 0, n);
-    pith_gemm g = { .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n, .activation = activation };
+    pith_gemm g = { .a = a,
+                    .b = packed,
+                    .c = out,
+                    .bias = bias,
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .lda = k,
+                    .ldc = n,
+                    .activation = activation };
     ((pith_gemm_f32_fn *)fn)(&g, 0, m, 0, n);
 }
 
@@ -57,9 +66,24 @@ static void run_attention(input *in, pith_kernel_fn *fn, float *out) {
     floats(in, k, keys * d);
     floats(in, v, keys * d);
     for (int64_t j = 0; j < keys; j++) mask[j] = byte(in) & 1;
-    pith_attention a = { .q = q, .k = k, .v = v, .o = out, .q_stride = d, .k_stride = d, .v_stride = d, .o_stride = d,
-                         .queries = queries, .keys = keys, .d = d, .dv = d, .scale = 0.25f, .key_mask = mask,
-                         .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1, .masked_is_finite = byte(in) & 1 };
+    pith_attention a = { .q = q,
+                         .k = k,
+                         .v = v,
+                         .o = out,
+                         .q_stride = d,
+                         .k_stride = d,
+                         .v_stride = d,
+                         .o_stride = d,
+                         .queries = queries,
+                         .keys = keys,
+                         .d = d,
+                         .dv = d,
+                         .scale = 0.25f,
+                         .key_mask = mask,
+                         .causal_offset = INT64_MAX,
+                         .window_left = -1,
+                         .window_right = -1,
+                         .masked_is_finite = byte(in) & 1 };
     if (pith_attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch)) return;
     ((pith_attention_f32_fn *)fn)(&a, scratch);
 }
@@ -67,8 +91,14 @@ static void run_attention(input *in, pith_kernel_fn *fn, float *out) {
 /* One kernel on operands taken from the input, which is read from the same place for every level. */
 static void run_row(const pith_kernel_row *row, pith_kernel_fn *fn, input in, float *out) {
     static float x[MOST], y[MOST];
-    if (strcmp(row->family, "gemm") == 0) { run_gemm(&in, fn, out); return; }
-    if (strcmp(row->family, "attention") == 0) { run_attention(&in, fn, out); return; }
+    if (strcmp(row->family, "gemm") == 0) {
+        run_gemm(&in, fn, out);
+        return;
+    }
+    if (strcmp(row->family, "attention") == 0) {
+        run_attention(&in, fn, out);
+        return;
+    }
     int64_t n = byte(&in) % 80, rows = 1 + byte(&in) % 4;
     if (LISTED(unary_families, row->family)) {
         floats(&in, x, n);

@@ -82,7 +82,9 @@ static void close_net(net *n) {
 #define QWEN_LAYER " Linear Linear Linear Attention Linear SkipNorm Linear Linear Linear SkipNorm"
 #define QWEN "Linear Linear Linear Attention Linear SkipNorm Linear Linear Linear SkipNorm" QWEN_LAYER
 
-static const struct network { const char *name, *steps, *ragged; } networks[] = {
+static const struct network {
+    const char *name, *steps, *ragged;
+} networks[] = {
     { "bert-base-dynamo18-eager", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-dynamo18-sdpa", ENCODER " Linear", ENCODER " Segment Linear" },
     { "bert-base-dynamo20-eager", ENCODER " Linear", ENCODER " Segment Linear" },
@@ -208,7 +210,10 @@ typedef struct chunk {
 static int64_t token(int text, int position) { return 5 + (text * 131 + position * 17) % 370; }
 
 /* What a text gives: the rows of its tokens, or its one row, of each output. */
-typedef struct result { float rows[2][LONGEST * HIDDEN]; size_t count[2]; } result;
+typedef struct result {
+    float rows[2][LONGEST * HIDDEN];
+    size_t count[2];
+} result;
 
 static void take(result *r, size_t output, const float *from, size_t count) {
     assert_true(count <= LONGEST * HIDDEN);

@@ -139,9 +139,12 @@ static void test_gelu_tanh(void **state) {
     for (int form = 0; form < 3; form++) {
         bench *b = make_bench();
         pith_value *x = token_input(b, "x", PITH_F32), *cube, *inner;
-        if (form == 0) cube = op(b, "Pow", x, number(b, 3.0f), NULL);
-        else cube = op(b, "Mul", x, op(b, "Mul", x, x, NULL), NULL);
-        if (form < 2) inner = op(b, "Add", x, op(b, "Mul", number(b, 0.044715f), cube, NULL), NULL);
+        if (form == 0)
+            cube = op(b, "Pow", x, number(b, 3.0f), NULL);
+        else
+            cube = op(b, "Mul", x, op(b, "Mul", x, x, NULL), NULL);
+        if (form < 2)
+            inner = op(b, "Add", x, op(b, "Mul", number(b, 0.044715f), cube, NULL), NULL);
         else
             inner = op(
                 b, "Mul", x,
@@ -213,10 +216,12 @@ static void test_what_is_not_a_mask(void **state) {
     for (int form = 0; form < 4; form++) {
         bench *b = make_bench();
         pith_value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
-        if (form == 0) v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
+        if (form == 0)
+            v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
         else if (form == 1)
             v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), mask, NULL), number(b, -3.0f), NULL); /* too weak */
-        else if (form == 2) v = op(b, "ReduceMax", mask, ints(b, 3), NULL); /* one key decides for all */
+        else if (form == 2)
+            v = op(b, "ReduceMax", mask, ints(b, 3), NULL); /* one key decides for all */
         else
             v = op(b, "Mul", op(b, "Sub", number(b, 1.0f), op(b, "Transpose", mask, NULL, NULL), NULL),
                    number(b, -1e9f), NULL);
@@ -299,10 +304,14 @@ static void test_ragged_names_the_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gelu_in_every_order),       cmocka_unit_test(test_what_is_not_gelu_stays),
-        cmocka_unit_test(test_gelu_tanh),                 cmocka_unit_test(test_added_mask),
-        cmocka_unit_test(test_chosen_mask_with_infinity), cmocka_unit_test(test_what_is_not_a_mask),
-        cmocka_unit_test(test_causal_and_windows),        cmocka_unit_test(test_ragged_names_the_node),
+        cmocka_unit_test(test_gelu_in_every_order),
+        cmocka_unit_test(test_what_is_not_gelu_stays),
+        cmocka_unit_test(test_gelu_tanh),
+        cmocka_unit_test(test_added_mask),
+        cmocka_unit_test(test_chosen_mask_with_infinity),
+        cmocka_unit_test(test_what_is_not_a_mask),
+        cmocka_unit_test(test_causal_and_windows),
+        cmocka_unit_test(test_ragged_names_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
