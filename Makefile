@@ -39,6 +39,8 @@ test: build-test/build.ninja model  ## build with warnings as errors and run eve
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE long
 
 test-long: test                 ## also the slow ones: every ISA limit, sanitizers, valgrind, exhaustive maths, NEON
+	@tools/setup.sh long
+	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
 	@$(MAKE) --no-print-directory asan ubsan tsan valgrind
 
