@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "kernels/convert.h"
-#include "ops/op.h"
+#include "ops/wide.h"
 
 typedef enum mode { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF } mode;
 typedef enum aggregate { AVERAGE, SUM, MIN, MAX } aggregate;
@@ -58,12 +57,6 @@ static pith_status ints(pith_prepare *c, const char *name, size_t count, const i
     *out = pith_node_ints(c->node, name, &n);
     if (*out && n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
-}
-
-static double tensor_number(const pith_tensor *t, int64_t i) {
-    double x;
-    pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
-    return x;
 }
 
 static pith_status read_post(pith_prepare *c, ensemble *e) {
@@ -117,7 +110,7 @@ static pith_status prepare_trees(pith_prepare *c) {
     if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX || (unsigned)e->post > POST_PROBIT)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
     int64_t at = 0, member_count = members ? pith_tensor_count(members) : 0;
-    for (int64_t i = 0; i < member_count; i++) e->members[i] = tensor_number(members, i);
+    for (int64_t i = 0; i < member_count; i++) e->members[i] = pith_wide_get(members, i);
     for (size_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
         int64_t limit_true = true_leafs[i] ? (int64_t)leaves : (int64_t)n,
@@ -129,7 +122,7 @@ static pith_status prepare_trees(pith_prepare *c) {
         *v =
             (node){ .mode = (mode)m,
                     .feature = features[i],
-                    .split = tensor_number(splits, (int64_t)i),
+                    .split = pith_wide_get(splits, (int64_t)i),
                     .missing_is_true = missing && missing[i],
                     .members = at,
                     .next = { false_leafs[i] ? ~on_false[i] : on_false[i], true_leafs[i] ? ~on_true[i] : on_true[i] } };
@@ -140,7 +133,7 @@ static pith_status prepare_trees(pith_prepare *c) {
     }
     for (size_t i = 0; i < leaves; i++) {
         if (targets[i] < 0 || targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
-        e->leaves[i] = (leaf){ targets[i], -1, tensor_number(weights, (int64_t)i) };
+        e->leaves[i] = (leaf){ targets[i], -1, pith_wide_get(weights, (int64_t)i) };
     }
     for (size_t i = 0; i < roots; i++) {
         if (root[i] < 0 || root[i] >= (int64_t)n) return bad(c, "tree_roots", (int64_t)i);
@@ -175,7 +168,7 @@ static pith_status values(pith_prepare *c, const char *name, const char *tensor_
     if (n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     *out = pith_arena_array(c->arena, count + 1, sizeof **out);
     if (!*out) return pith_fail_memory(c->err, count * sizeof **out);
-    for (size_t i = 0; i < count; i++) (*out)[i] = t ? tensor_number(t, (int64_t)i) : f[i];
+    for (size_t i = 0; i < count; i++) (*out)[i] = t ? pith_wide_get(t, (int64_t)i) : f[i];
     return PITH_OK;
 }
 
@@ -334,7 +327,7 @@ static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith
             if (v->feature < 0 || v->feature >= columns)
                 return pith_fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns", (long long)v->feature,
                                  (long long)columns);
-            value = tensor_number(x, row * columns + v->feature);
+            value = pith_wide_get(x, row * columns + v->feature);
         }
         at = v->next[decide(e, v, value)];
     }

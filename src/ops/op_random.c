@@ -9,6 +9,7 @@
 #include "kernels/convert.h"
 #include "ops/op.h"
 #include "ops/random.h"
+#include "ops/wide.h"
 
 /* The attribute is a float; its integral part counts, as in the reference. */
 static void seed(pith_random *g, const pith_node *node) {
@@ -50,15 +51,12 @@ static pith_status infer_multinomial(pith_infer *c) {
     return check_dtype(c, c->out[0].dtype);
 }
 
-static void put(const pith_tensor *t, int64_t i, double x) {
-    pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
-}
-
 static pith_status run_normal(pith_run *r) {
     pith_random g;
     seed(&g, r->node);
     double mean = pith_node_float(r->node, "mean", 0), scale = pith_node_float(r->node, "scale", 1);
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) put(r->out[0], i, mean + scale * pith_random_normal(&g));
+    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++)
+        pith_wide_put(r->out[0], i, mean + scale * pith_random_normal(&g));
     return PITH_OK;
 }
 
@@ -67,7 +65,7 @@ static pith_status run_uniform(pith_run *r) {
     seed(&g, r->node);
     double low = pith_node_float(r->node, "low", 0), high = pith_node_float(r->node, "high", 1);
     for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++)
-        put(r->out[0], i, low + (high - low) * pith_random_uniform(&g));
+        pith_wide_put(r->out[0], i, low + (high - low) * pith_random_uniform(&g));
     return PITH_OK;
 }
 
@@ -75,9 +73,8 @@ static pith_status run_bernoulli(pith_run *r) {
     pith_random g;
     seed(&g, r->node);
     for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) {
-        double p;
-        pith_convert(&p, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, i, 1, true);
-        put(r->out[0], i, pith_random_uniform(&g) < p);
+        double p = pith_wide_get(r->in[0], i);
+        pith_wide_put(r->out[0], i, pith_random_uniform(&g) < p);
     }
     return PITH_OK;
 }
@@ -99,7 +96,7 @@ static pith_status run_multinomial(pith_run *r) {
             double u = pith_random_uniform(&g) * total;
             int64_t k = 0;
             while (k < classes - 1 && sums[k] <= u) k++;
-            put(y, row * samples + s, (double)k);
+            pith_wide_put(y, row * samples + s, (double)k);
         }
     }
     return PITH_OK;

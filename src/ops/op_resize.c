@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "kernels/convert.h"
 #include "ops/infer.h"
+#include "ops/wide.h"
 
 typedef enum coordinates {
     HALF_PIXEL,
@@ -78,12 +79,6 @@ typedef struct target {
     double scale[PITH_MAX_RANK], roi_begin[PITH_MAX_RANK], roi_end[PITH_MAX_RANK];
 } target;
 
-static double number(const pith_tensor *t, int64_t i) {
-    double x;
-    pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
-    return x;
-}
-
 /* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known.
  */
 static const pith_tensor *contents(const pith_type *const *in, int count, int i, bool *known) {
@@ -127,13 +122,14 @@ static pith_status read_target(target *t, const resize *s, const pith_type *cons
     for (int d = 0; d < x->rank; d++) t->size[d] = x->dims[d], t->scale[d] = 1, t->roi_end[d] = 1;
     for (int k = 0; k < n; k++) {
         int d = axes[k];
-        double value = number(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
+        double value = pith_wide_get(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
         if (!(value >= 0 && size <= (double)INT32_MAX) || (!sizes && value <= 0))
             return pith_fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range", value, d);
         if (size > 0 && x->dims[d] == 0) return pith_fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
         t->size[d] = (int64_t)size;
         t->scale[d] = sizes && x->dims[d] ? value / (double)x->dims[d] : value;
-        if (s->coordinates == TF_CROP_AND_RESIZE) t->roi_begin[d] = number(roi, k), t->roi_end[d] = number(roi, k + n);
+        if (s->coordinates == TF_CROP_AND_RESIZE)
+            t->roi_begin[d] = pith_wide_get(roi, k), t->roi_end[d] = pith_wide_get(roi, k + n);
     }
     if (sizes && s->aspect != STRETCH) keep_aspect(s, t, axes, n, x->dims);
     return PITH_OK;

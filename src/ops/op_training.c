@@ -4,8 +4,7 @@
  * of each new state. Source: ONNX operators of these names. */
 #include <math.h>
 
-#include "kernels/convert.h"
-#include "ops/op.h"
+#include "ops/wide.h"
 
 typedef struct optimiser {
     float alpha, beta, epsilon, norm, norm_post, decay;
@@ -74,16 +73,10 @@ static void momentum(const optimiser *s, double rate, double count, double *x, d
     *x -= rate * (s->nesterov ? gradient + s->alpha * v[0] : v[0]);
 }
 
-static double number(const pith_tensor *t, int64_t i) {
-    double y;
-    pith_convert(&y, PITH_F64, 0, t->data, t->dtype, i, 1, true);
-    return y;
-}
-
 static pith_status run_update(pith_run *r, update *f) {
     const optimiser *s = r->state;
     if (pith_tensor_count(r->in[0]) < 1 || pith_tensor_count(r->in[1]) < 1) return pith_op_fail(r, "R or T is empty");
-    double rate = number(r->in[0], 0), count = number(r->in[1], 0);
+    double rate = pith_wide_get(r->in[0], 0), count = pith_wide_get(r->in[1], 0);
     int n = (r->in_count - 2) / (2 + s->states);
     for (int i = 0; i < n; i++) {
         int64_t elements = pith_tensor_count(r->in[2 + i]);
@@ -91,13 +84,13 @@ static pith_status run_update(pith_run *r, update *f) {
             if (pith_tensor_count(r->in[2 + i + k * n]) != elements)
                 return pith_op_fail(r, "tensors of X %d differ in size", i);
         for (int64_t e = 0; e < elements; e++) {
-            double x = number(r->in[2 + i], e), g = number(r->in[2 + n + i], e), state[2] = { 0 };
-            for (int k = 0; k < s->states; k++) state[k] = number(r->in[2 + (2 + k) * n + i], e);
+            double x = pith_wide_get(r->in[2 + i], e), g = pith_wide_get(r->in[2 + n + i], e), state[2] = { 0 };
+            for (int k = 0; k < s->states; k++) state[k] = pith_wide_get(r->in[2 + (2 + k) * n + i], e);
             f(s, rate, count, &x, g, state);
-            if (r->out[i]) pith_convert(r->out[i]->data, r->out[i]->dtype, e, &x, PITH_F64, 0, 1, true);
+            if (r->out[i]) pith_wide_put(r->out[i], e, x);
             for (int k = 0; k < s->states; k++) {
                 pith_tensor *out = r->out[(1 + k) * n + i];
-                if (out) pith_convert(out->data, out->dtype, e, &state[k], PITH_F64, 0, 1, true);
+                if (out) pith_wide_put(out, e, state[k]);
             }
         }
     }

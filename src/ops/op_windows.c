@@ -2,20 +2,11 @@
  * Source: ONNX operators of these names. */
 #include <math.h>
 
-#include "kernels/convert.h"
-#include "ops/op.h"
+#include "ops/wide.h"
 
 #define PI 3.14159265358979323846
 
-static double number(const pith_tensor *t) {
-    double y = 0;
-    if (pith_tensor_count(t) > 0) pith_convert(&y, PITH_F64, 0, t->data, t->dtype, 0, 1, true);
-    return y;
-}
-
-static void put(const pith_tensor *t, int64_t i, double x) {
-    pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
-}
+static double number(const pith_tensor *t) { return pith_tensor_count(t) > 0 ? pith_wide_get(t, 0) : 0; }
 
 static pith_status infer_window(pith_infer *c) {
     pith_dim size;
@@ -32,7 +23,7 @@ static pith_status run_window(pith_run *r, double a, double b, double c) {
     double n = (double)y->dims[0] - (pith_node_int(r->node, "periodic", 1) ? 0 : 1);
     for (int64_t i = 0; i < y->dims[0]; i++) {
         double angle = 2 * PI * (double)i / n;
-        put(y, i, a - b * cos(angle) + c * cos(2 * angle));
+        pith_wide_put(y, i, a - b * cos(angle) + c * cos(2 * angle));
     }
     return PITH_OK;
 }
@@ -95,7 +86,7 @@ static pith_status run_mel(pith_run *r) {
            high = mel(number(r->in[4]));
     int64_t rows = y->dims[0], bins = y->dims[1];
     double step = (high - low) / (double)(bins + 2);
-    for (int64_t i = 0; i < rows * bins; i++) put(y, i, 0);
+    for (int64_t i = 0; i < rows * bins; i++) pith_wide_put(y, i, 0);
     for (int64_t b = 0; b < bins; b++) {
         int64_t edge[3]; /* left, centre and right of the triangle, in spectrogram bins */
         for (int k = 0; k < 3; k++) {
@@ -104,11 +95,11 @@ static pith_status run_mel(pith_run *r) {
                 return pith_fail(r->err, PITH_ERR_RUN, "frequency edges lie outside of the spectrogram");
             edge[k] = (int64_t)e;
         }
-        if (edge[0] == edge[1]) put(y, edge[1] * bins + b, 1);
+        if (edge[0] == edge[1]) pith_wide_put(y, edge[1] * bins + b, 1);
         for (int64_t j = edge[0]; edge[1] > edge[0] && j <= edge[1]; j++)
-            put(y, j * bins + b, (double)(j - edge[0]) / (double)(edge[1] - edge[0]));
+            pith_wide_put(y, j * bins + b, (double)(j - edge[0]) / (double)(edge[1] - edge[0]));
         for (int64_t j = edge[1]; j < edge[2]; j++)
-            put(y, j * bins + b, (double)(edge[2] - j) / (double)(edge[2] - edge[1]));
+            pith_wide_put(y, j * bins + b, (double)(edge[2] - j) / (double)(edge[2] - edge[1]));
     }
     return PITH_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef PITH_OPS_WIDE_H
 #define PITH_OPS_WIDE_H
 
+#include "kernels/convert.h"
 #include "ops/op.h"
 
 #define PITH_WIDE_MAX 16
@@ -13,6 +14,16 @@ typedef struct pith_wide {
     double *in[PITH_WIDE_MAX], *out[PITH_WIDE_MAX]; /* NULL: absent, not wanted, or not a number type */
     void *rest;                                     /* scratch behind the arrays */
 } pith_wide;
+
+/* Element i as a double, and back, of any number type (pith_convert_known); for operators that want single elements. */
+static inline double pith_wide_get(const pith_tensor *t, int64_t i) {
+    double x;
+    pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
+    return x;
+}
+static inline void pith_wide_put(const pith_tensor *t, int64_t i, double x) {
+    pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
+}
 
 /* Bytes for the copies of all inputs and outputs (at most PITH_WIDE_MAX of each). */
 pith_status pith_wide_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes);
