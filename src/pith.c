@@ -77,10 +77,16 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     return PITH_OK;
 }
 
-/* The parent folder of a path, "." for a bare name. */
-static pith_str parent_of(pith_arena *arena, pith_str path) {
+/* Bytes of a path up to and with its last slash. */
+static size_t last_slash(pith_str path) {
     size_t n = path.size;
     while (n && path.data[n - 1] != '/') n--;
+    return n;
+}
+
+/* The parent folder of a path, "." for a bare name. */
+static pith_str parent_of(pith_arena *arena, pith_str path) {
+    size_t n = last_slash(path);
     if (!n) return pith_arena_str(arena, PITH_STR("."));
     return pith_arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
 }
@@ -99,7 +105,8 @@ static pith_status read_onnx(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(pith_files_open(&bytes, &m->files, file.data, err));
     if (!m->dir.data) {
         pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
-        bool in_onnx = folder.size >= 5 && !memcmp(folder.data + folder.size - 5, "/onnx", 5);
+        size_t name = last_slash(folder);
+        bool in_onnx = pith_str_is((pith_str){ folder.data + name, folder.size - name }, "onnx");
         if (has_file(m, folder, "tokenizer.json"))
             m->dir = folder;
         else if (in_onnx && has_file(m, above, "tokenizer.json"))

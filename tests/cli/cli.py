@@ -346,6 +346,15 @@ class Models(Command):
                                                 "normalize": True, "prompts": {}})
         self.bad(1, "inspect", __file__, says=Path(__file__).name)
 
+    def test_directory_of_a_file(self):
+        (self.dir / "onnx").mkdir()
+        os.symlink(MODELS / "bert-base-script17-eager/model.onnx", self.dir / "onnx/model.onnx")
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            os.symlink(SOURCE / "tests/data/minilm" / name, self.dir / name)
+        for folder, path in ((self.dir, "onnx/model.onnx"), (self.dir, "./onnx/model.onnx"), ("/", self.dir / "onnx/model.onnx")):
+            described = json.loads(self.good("inspect", "--json", path, cwd=folder))
+            self.assertTrue(described["embedding"]["possible"], path)
+
     def test_verify(self):
         import shutil
         name = "bert-base-script17-eager"
