@@ -184,15 +184,6 @@ static void keep_output(pith_graph *graph, int index) {
     pith_graph_sweep(graph);
 }
 
-/* Pages of weights that were packed need not stay in memory: they can be read again from the file. */
-static pith_status build_plan(pith_plan **plan, pith_model *m, const pith_graph *graph, pith_arena *arena,
-                              pith_error *err) {
-    PITH_TRY(pith_plan_build(plan, graph, arena, err));
-    for (size_t i = 0; i < (*plan)->consumed_count; i++)
-        pith_files_release(&m->files, (*plan)->consumed[i].data, (*plan)->consumed[i].bytes);
-    return PITH_OK;
-}
-
 static pith_status plan_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     if (m->options.optimization == 0) {
@@ -202,7 +193,7 @@ static pith_status plan_ragged(pith_model *m, pith_error *err) {
     PITH_TRY(pith_opt_ragged(&m->ragged, &m->ragged_reason, &o));
     if (!m->ragged) return PITH_OK;
     if (m->text_output >= 0) keep_output(m->ragged, m->text_output);
-    return build_plan(&m->text_plan, m, m->ragged, &m->text_arena, err);
+    return pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err);
 }
 
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
@@ -211,7 +202,7 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
     pthread_mutex_lock(&m->lock);
     if (!m->plan) {
         pith_plan *built;
-        status = build_plan(&built, m, m->graph, &m->plan_arena, err);
+        status = pith_plan_build(&built, m->graph, &m->files, &m->plan_arena, err);
         if (status)
             pith_arena_free(&m->plan_arena);
         else

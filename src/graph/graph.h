@@ -40,7 +40,8 @@ typedef enum pith_value_kind {
     PITH_VALUE_INPUT,   /* of the graph (a default may be in type.data) */
     PITH_VALUE_CAPTURE, /* of a subgraph: a value of the outer graph */
     PITH_VALUE_CONST,   /* type.data */
-    PITH_VALUE_NODE     /* made by producer */
+    PITH_VALUE_NODE,    /* made by producer */
+    PITH_VALUE_PACKED   /* a constant without type.data: its nodes have its contents in their packed forms */
 } pith_value_kind;
 
 typedef struct pith_use {
@@ -89,6 +90,13 @@ typedef struct pith_attr {
     };
 } pith_attr;
 
+/* A constant of a node as its operator packed it (ops/pack.h), from a compiled file. */
+typedef struct pith_packed {
+    pith_str layout;
+    const void *data; /* 64-byte aligned */
+    size_t bytes;
+} pith_packed;
+
 struct pith_node {
     pith_str name, domain, op_type; /* domain "" is ai.onnx */
     pith_str overload;
@@ -99,6 +107,8 @@ struct pith_node {
     int32_t input_count, output_count, capture_count;
     pith_attr *attrs;
     size_t attr_count;
+    const pith_packed *packed; /* in the order the operator asks for them; none unless the graph was compiled */
+    size_t packed_count;
     pith_node *prev, *next;
     pith_graph *graph; /* NULL once removed */
     uint32_t mark;     /* scratch of one walk over the graph */

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "kernels/convert.h"
+#include "ops/pack.h"
 
 enum { ROWS = 64 };
 
@@ -17,26 +18,44 @@ static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = (int8_t)(from[i] ^ flip);
 }
 
+typedef struct weights {
+    pith_gemm_pack_i8_fn *pack;
+    const pith_tensor *from;
+    int64_t k, n;
+} weights;
+
+static int64_t panel_bytes(int64_t k) { return (k + 3) / 4 * 64 + 64; }
+
+static void fill_panel(void *packed, const void *context, size_t part, void *scratch) {
+    const weights *w = context;
+    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
+    int8_t *bytes = scratch;
+    const char *from = (const char *)w->from->data + n0;
+    for (int64_t i = 0; i < w->k; i++) shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
+    w->pack((char *)packed + (int64_t)part * panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
+}
+
 pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b) {
-    pith_kernel_fn *pack;
+    pith_kernel_fn *kernel;
     const pith_type *t = c->in[b];
     if (t->dtype != PITH_U8 && t->dtype != PITH_I8) return pith_fail_dtype(c->err, t->dtype);
-    PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_I8, &pack));
-    p->pack = (pith_gemm_pack_i8_fn *)pack;
+    PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_I8, &kernel));
+    p->pack = (pith_gemm_pack_i8_fn *)kernel;
     p->gemm = pith_gemm_i8_find(c->isa);
     if (!p->gemm) return pith_fail_dtype(c->err, PITH_I8);
-    if (!t->data || !t->data->data || t->rank != 2) return PITH_OK;
-    int64_t k = t->dims[0], n = t->dims[1], size = pith_gemm_int8_packed_size(k, n);
-    if (size < 0) return pith_fail_memory(c->err, SIZE_MAX);
-    void *packed = pith_arena_alloc64(c->arena, (size_t)size);
-    pith_arena_mark mark = pith_arena_get_mark(c->arena);
-    int8_t *bytes = pith_arena_alloc64(c->arena, (size_t)(k * n));
-    if (!packed || !bytes) return pith_fail_memory(c->err, (size_t)size);
-    shift_bytes(bytes, t->data->data, t->dtype, k * n);
-    p->pack(packed, bytes, n, 1, k, n, 0, n);
-    pith_arena_rewind(c->arena, mark);
-    p->packed = packed;
-    return PITH_OK;
+    if (t->rank != 2 || !pith_pack_can(c, b)) return PITH_OK;
+    int64_t size = pith_gemm_int8_packed_size(t->dims[0], t->dims[1]);
+    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
+    if (size < 0 || !w) return pith_fail_memory(c->err, size < 0 ? SIZE_MAX : sizeof *w);
+    *w = (weights){ p->pack, t->data, t->dims[0], t->dims[1] };
+    pith_pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
+                       .bytes = (size_t)size,
+                       .inputs = 1u << b,
+                       .fill = fill_panel,
+                       .context = w,
+                       .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
+                       .scratch = (size_t)w->k * PITH_GEMM_PANEL };
+    return pith_prepare_pack(c, &p->packed, &pack);
 }
 
 /* Zero points of rows and columns, sums of columns; bytes of b and its packed form. */
@@ -57,7 +76,7 @@ typedef struct job {
 
 /* The packed form holds the sums of its 16 columns behind each panel. */
 static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
-    int64_t panel = (k + 3) / 4 * 64 + 64;
+    int64_t panel = panel_bytes(k);
     for (int64_t j = 0; j < n; j += 16) {
         memcpy(sums + j, (const char *)packed + j / 16 * panel + panel - 64,
                (size_t)(n - j < 16 ? n - j : 16) * sizeof *sums);

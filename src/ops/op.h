@@ -49,7 +49,9 @@ typedef struct pith_prepare {
     pith_isa isa;
     pith_arena *arena;              /* the plan's */
     void *state;                    /* result; handed to scratch and run */
-    uint32_t consumed;              /* result: bit i set if input i (a constant) was packed and is not read by run */
+    struct pith_packer *packer;     /* the plan's, for pith_prepare_pack (ops/pack.h); NULL: there is no plan */
+    uint32_t packed_inputs;         /* result of pith_prepare_pack: bit i set if run does not read input i */
+    size_t pack_count;              /* … and how often it was called */
     pith_error *err;
 } pith_prepare;
 

@@ -118,10 +118,8 @@ static pith_status prepare(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     int dtype = c->in[Q]->dtype;
     if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith_fail_dtype(c->err, dtype);
-    pith_type none;
     pith_kernel_fn *softmax, *tanh_fn;
-    pith_type_init(&none);
-    PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, &none, false));
+    PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, -1, false));
     PITH_TRY(pith_prepare_kernel(c, "softmax", PITH_F32, &softmax));
     PITH_TRY(pith_prepare_kernel(c, "tanh", PITH_F32, &tanh_fn));
     s->softmax = (pith_row_f32_fn *)softmax;

@@ -46,8 +46,7 @@ static pith_status prepare(pith_prepare *c) {
     s->alpha = (double)pith_node_float(c->node, "alpha", 1.0f);
     s->beta = (double)pith_node_float(c->node, "beta", 1.0f);
     s->compute = pith_compute_dtype(c->in[0]->dtype);
-    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, c->in[1], s->transpose_b));
-    c->consumed = s->product.packed ? 2 : 0;
+    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, s->transpose_b));
     c->state = s;
     return PITH_OK;
 }

@@ -68,8 +68,7 @@ static pith_status prepare(pith_prepare *c) {
     if (pith_node_int(c->node, "transBatchA", 0) || pith_node_int(c->node, "transBatchB", 0)) {
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "attributes transBatchA and transBatchB are not supported");
     }
-    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, c->in[1], s->transpose_b));
-    c->consumed = s->product.packed ? 2 : 0;
+    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, s->transpose_b));
     c->state = s;
     return PITH_OK;
 }

@@ -67,7 +67,6 @@ static pith_status prepare(pith_prepare *c) {
     bool dynamic = s->inputs->a_zero < 0;
     if (dynamic ? dtype != PITH_F32 : dtype != PITH_U8 && dtype != PITH_I8) return pith_fail_dtype(c->err, dtype);
     PITH_TRY(pith_int_product_prepare(&s->product, c, s->inputs->b));
-    c->consumed = s->product.packed ? 1u << s->inputs->b : 0;
     c->state = s;
     return PITH_OK;
 }

@@ -5,6 +5,7 @@
  */
 #include "base/checked.h"
 #include "kernels/convert.h"
+#include "ops/pack.h"
 #include "ops/product.h"
 #include "ops/widen.h"
 
@@ -14,6 +15,12 @@ typedef struct state {
     pith_product product;
     int64_t n, k;
 } state;
+
+typedef struct weights {
+    pith_gemm_pack_f32_fn *pack;
+    const pith_tensor *b, *scales, *zeros; /* zeros may be NULL */
+    int64_t n, k, bits, block, blocks;
+} weights;
 
 static pith_status infer(pith_infer *c) {
     const pith_type *a = c->in[A];
@@ -32,69 +39,90 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status unpack(float *to, pith_prepare *c, int64_t n, int64_t k) {
-    int64_t bits = pith_node_int(c->node, "bits", 4), block = pith_node_int(c->node, "block_size", 32);
-    if ((bits != 2 && bits != 4 && bits != 8) || block < 16 || block > 1 << 20) {
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported", (long long)bits,
-                         (long long)block);
+static pith_status describe(weights *w, const pith_prepare *c) {
+    w->n = pith_node_int(c->node, "N", 0);
+    w->k = pith_node_int(c->node, "K", 0);
+    w->bits = pith_node_int(c->node, "bits", 4);
+    w->block = pith_node_int(c->node, "block_size", 32);
+    if ((w->bits != 2 && w->bits != 4 && w->bits != 8) || w->block < 16 || w->block > 1 << 20) {
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported",
+                         (long long)w->bits, (long long)w->block);
     }
-    int64_t blocks = (k + block - 1) / block, zero_row = (blocks * bits + 7) / 8, bytes = block * bits / 8;
-    const pith_tensor *b = c->in[B]->data, *scales = c->in[SCALES]->data,
-                      *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS]->data : NULL;
-    bool packed_zeros = zeros && zeros->dtype == PITH_U8;
-    if (b->dtype != PITH_U8 || pith_tensor_count(b) != n * blocks * bytes || pith_tensor_count(scales) != n * blocks ||
+    const pith_type *b = c->in[B], *scales = c->in[SCALES], *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS] : NULL;
+    w->blocks = (w->k + w->block - 1) / w->block;
+    int64_t scale_count, weight_count, zero_row = (w->blocks * w->bits + 7) / 8;
+    if (pith_mul_overflows(w->n, w->blocks, &scale_count) ||
+        pith_mul_overflows(scale_count, w->block * w->bits / 8, &weight_count) || b->dtype != PITH_U8 ||
+        pith_type_count(b) != weight_count || pith_type_count(scales) != scale_count ||
         !pith_convert_known(scales->dtype, PITH_F32) ||
         (zeros && (!pith_convert_known(zeros->dtype, PITH_F32) ||
-                   pith_tensor_count(zeros) != n * (packed_zeros ? zero_row : blocks)))) {
+                   pith_type_count(zeros) != (zeros->dtype == PITH_U8 ? w->n * zero_row : scale_count)))) {
         return pith_op_fail(c, "weights, scales or zero points do not have the sizes that N, K and block_size ask for");
     }
-    const uint8_t *w = b->data;
-    unsigned mask = (1u << bits) - 1;
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = 0; i < k; i++) {
-            int64_t at = i / block, bit = i % block * bits;
-            float scale, zero = (float)(1 << (bits - 1));
-            pith_convert(&scale, PITH_F32, 0, scales->data, scales->dtype, j * blocks + at, 1, true);
-            if (packed_zeros)
-                zero = (float)(((const uint8_t *)zeros->data)[j * zero_row + at * bits / 8] >> (at * bits % 8) & mask);
-            else if (zeros)
-                pith_convert(&zero, PITH_F32, 0, zeros->data, zeros->dtype, j * blocks + at, 1, true);
-            unsigned q = w[(j * blocks + at) * bytes + bit / 8] >> (bit % 8) & mask;
-            to[j * k + i] = ((float)q - zero) * scale;
+    w->b = b->data;
+    w->scales = scales->data;
+    w->zeros = zeros ? zeros->data : NULL;
+    return PITH_OK;
+}
+
+/* Column j as floats. */
+static void unpack(float *to, const weights *w, int64_t j) {
+    int64_t zero_row = (w->blocks * w->bits + 7) / 8;
+    unsigned mask = (1u << w->bits) - 1;
+    for (int64_t at = 0; at < w->blocks; at++) {
+        float scale, zero = (float)(1 << (w->bits - 1));
+        pith_convert(&scale, PITH_F32, 0, w->scales->data, w->scales->dtype, j * w->blocks + at, 1, true);
+        if (w->zeros && w->zeros->dtype == PITH_U8) {
+            uint8_t byte = ((const uint8_t *)w->zeros->data)[j * zero_row + at * w->bits / 8];
+            zero = (float)(byte >> (at * w->bits % 8) & mask);
+        } else if (w->zeros) {
+            pith_convert(&zero, PITH_F32, 0, w->zeros->data, w->zeros->dtype, j * w->blocks + at, 1, true);
+        }
+        const uint8_t *bytes = (const uint8_t *)w->b->data + (j * w->blocks + at) * w->block * w->bits / 8;
+        int64_t begin = at * w->block, n = w->k - begin < w->block ? w->k - begin : w->block;
+        for (int64_t i = 0; i < n; i++) {
+            unsigned q = bytes[i * w->bits / 8] >> (i * w->bits % 8) & mask;
+            to[begin + i] = ((float)q - zero) * scale;
         }
     }
-    return PITH_OK;
+}
+
+static void fill_panel(void *packed, const void *context, size_t part, void *scratch) {
+    const weights *w = context;
+    float *columns = scratch;
+    int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
+    for (int64_t j = 0; j < n; j++) unpack(columns + j * w->k, w, n0 + j);
+    w->pack((float *)packed + n0 * w->k, columns, 1, w->k, w->k, n, 0, n);
 }
 
 static pith_status prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->n = pith_node_int(c->node, "N", 0);
-    s->k = pith_node_int(c->node, "K", 0);
+    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
+    if (!s || !w) return pith_fail_memory(c->err, sizeof *s);
     int dtype = c->in[A]->dtype;
     if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith_fail_dtype(c->err, dtype);
-    if (!c->in[B]->data || !c->in[SCALES]->data || (pith_has_input(c, ZEROS) && !c->in[ZEROS]->data) ||
+    if (!pith_pack_can(c, B) || !pith_pack_can(c, SCALES) || (pith_has_input(c, ZEROS) && !pith_pack_can(c, ZEROS)) ||
         pith_has_input(c, GROUPS)) {
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "weights must be constants, without a group index");
     }
-    int64_t count;
-    if (pith_mul_overflows(s->n, s->k, &count) || count > INT64_MAX / 8) return pith_fail_memory(c->err, SIZE_MAX);
-    pith_type none;
-    pith_type_init(&none);
-    PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, &none, false));
-    int64_t size = pith_gemm_f32_packed_size(s->k, s->n);
-    if (size < 0) return pith_fail_memory(c->err, SIZE_MAX);
-    float *packed = pith_arena_alloc64(c->arena, (size_t)size * sizeof *packed);
-    pith_arena_mark mark = pith_arena_get_mark(c->arena);
-    float *plain = pith_arena_alloc64(c->arena, (size_t)count * sizeof *plain);
-    if (!packed || !plain) return pith_fail_memory(c->err, (size_t)count * sizeof *plain);
-    PITH_TRY(unpack(plain, c, s->n, s->k));
-    s->product.pack(packed, plain, 1, s->k, s->k, s->n, 0, s->n);
-    pith_arena_rewind(c->arena, mark);
-    s->product.packed = packed;
+    PITH_TRY(describe(w, c));
+    PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, -1, false));
+    w->pack = s->product.pack;
+    s->n = w->n;
+    s->k = w->k;
     s->product.matrices = 1;
-    s->product.packed_size = size;
-    c->consumed = 1u << B | 1u << SCALES | (pith_has_input(c, ZEROS) ? 1u << ZEROS : 0);
+    s->product.packed_size = pith_gemm_f32_packed_size(w->k, w->n);
+    pith_pack pack = { .layout = "nbits-f32x16",
+                       .inputs = 1u << B | 1u << SCALES | (pith_has_input(c, ZEROS) ? 1u << ZEROS : 0),
+                       .fill = fill_panel,
+                       .context = w,
+                       .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL };
+    if (s->product.packed_size < 0 || pith_mul_overflows((size_t)s->product.packed_size, sizeof(float), &pack.bytes) ||
+        pith_mul_overflows((size_t)w->k, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    const void *packed;
+    PITH_TRY(pith_prepare_pack(c, &packed, &pack));
+    s->product.packed = packed;
     c->state = s;
     return PITH_OK;
 }

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "kernels/gemm.h"
-#include "ops/op.h"
+#include "ops/pack.h"
 
 #define WEIGHTS_MAX 8
 /* Below this many multiply-adds a part is not worth a thread's wake-up. */
@@ -17,7 +17,8 @@
 
 typedef struct linear {
     pith_gemm_f32_fn *gemm;
-    float *packed, *bias; /* bias may be NULL */
+    const float *packed;
+    float *bias; /* may be NULL */
     int64_t k, n;
     pith_activation activation;
 } linear;
@@ -57,34 +58,13 @@ static float element(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_F16 ? pith_f32_of_f16(h) : pith_f32_of_bf16(h);
 }
 
-static bool readable_in_place(const pith_tensor *t) {
-    return t->dtype == PITH_F32 && (uintptr_t)t->data % sizeof(float) == 0;
-}
-
-/* Packs one weight [k, n] given by strides. What is not aligned f32 goes through a panel of f32. */
-static void pack(pith_gemm_pack_f32_fn *fn, float *packed, const pith_tensor *w, int64_t row_stride,
-                 int64_t column_stride, int64_t k, int64_t n, float *panel) {
-    if (readable_in_place(w)) {
-        fn(packed, w->data, row_stride, column_stride, k, n, 0, n);
-        return;
-    }
-    for (int64_t n0 = 0; n0 < n; n0 += PITH_GEMM_PANEL) {
-        int64_t columns = n - n0 < PITH_GEMM_PANEL ? n - n0 : PITH_GEMM_PANEL;
-        for (int64_t i = 0; i < k; i++) {
-            for (int64_t j = 0; j < columns; j++) {
-                panel[i * PITH_GEMM_PANEL + j] = element(w, i * row_stride + (n0 + j) * column_stride);
-            }
-        }
-        fn(packed + n0 * k, panel, PITH_GEMM_PANEL, 1, k, columns, 0, columns);
-    }
-}
-
 static pith_status check_constants(const pith_prepare *c) {
     for (int i = 1; i < c->in_count; i++) {
         if (!c->in[i]) continue;
-        const pith_tensor *t = c->in[i]->data;
-        if (!t) return pith_op_fail(c, "input %d is not a constant", i);
-        if (t->dtype != PITH_F32 && t->dtype != PITH_F16 && t->dtype != PITH_BF16) {
+        int dtype = c->in[i]->dtype;
+        if (!(i % 2 ? pith_pack_can(c, i) : c->in[i]->data != NULL))
+            return pith_op_fail(c, "input %d is not a constant", i);
+        if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) {
             return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has an unsupported dtype", i);
         }
     }
@@ -97,9 +77,8 @@ static pith_status prepare(pith_prepare *c) {
     PITH_TRY(check_constants(c));
     linear *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    pith_gemm_pack_f32_fn *pack_fn = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa);
     s->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, c->isa);
-    if (!s->gemm || !pack_fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+    if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[is_transposed(c->node, 0)];
     bool has_bias = false;
@@ -115,24 +94,21 @@ static pith_status prepare(pith_prepare *c) {
     }
     int64_t floats = pith_gemm_f32_packed_size(s->k, s->n);
     if (floats < 0) return pith_fail_memory(c->err, SIZE_MAX);
-    s->packed = pith_arena_alloc64(c->arena, (size_t)floats * sizeof(float));
-    s->bias = has_bias ? pith_arena_alloc64(c->arena, (size_t)s->n * sizeof(float)) : NULL;
-    if (!s->packed || (has_bias && !s->bias)) return pith_fail_memory(c->err, (size_t)floats * sizeof(float));
-    pith_arena_mark mark = pith_arena_get_mark(c->arena);
-    float *panel = pith_arena_alloc64(c->arena, (size_t)s->k * PITH_GEMM_PANEL * sizeof(float));
-    if (!panel) return pith_fail_memory(c->err, (size_t)s->k * PITH_GEMM_PANEL * sizeof(float));
-    for (int64_t i = 1, n0 = 0; i < c->in_count; n0 += columns_of(c, (int)i), i += 2) {
-        const pith_tensor *w = c->in[i]->data, *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
-        int64_t n = columns_of(c, (int)i);
-        bool transposed = is_transposed(c->node, (int)i / 2);
-        pack(pack_fn, s->packed + n0 * s->k, w, transposed ? 1 : n, transposed ? s->k : 1, s->k, n, panel);
+    if (has_bias) {
+        s->bias = pith_arena_alloc64(c->arena, (size_t)s->n * sizeof(float));
+        if (!s->bias) return pith_fail_memory(c->err, (size_t)s->n * sizeof(float));
+    }
+    pith_pack_matrix weights[WEIGHTS_MAX];
+    size_t count = 0;
+    int64_t n0 = 0;
+    for (int i = 1; i < c->in_count; n0 += columns_of(c, i), i += 2) {
+        int64_t n = columns_of(c, i);
+        weights[count++] = (pith_pack_matrix){ i, is_transposed(c->node, i / 2), 0, n, n0 * s->k };
+        const pith_tensor *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
         /* x + -0.0 is x, for every x. */
         for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? element(b, j) : -0.0f;
     }
-    pith_arena_rewind(c->arena, mark);
-    for (int i = 1; i < c->in_count && i < 32; i++) {
-        if (c->in[i]) c->consumed |= 1u << i;
-    }
+    PITH_TRY(pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, (size_t)floats));
     c->state = s;
     return PITH_OK;
 }

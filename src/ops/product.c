@@ -4,11 +4,11 @@
 #include "base/checked.h"
 #include "kernels/matmul.h"
 #include "ops/elementwise.h"
-#include "ops/widen.h"
+#include "ops/pack.h"
 
 enum { ROWS = 48, COLUMNS = 256, GRAIN = 1 << 18 };
 
-pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, const pith_type *b, bool transposed) {
+pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed) {
     int compute = pith_compute_dtype(dtype);
     p->element = pith_element_size(compute);
     if (compute != PITH_F32) {
@@ -20,32 +20,21 @@ pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, co
     PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
     p->gemm = (pith_gemm_f32_fn *)gemm;
     p->pack = (pith_gemm_pack_f32_fn *)pack;
-    if (!b->data || !b->data->data || b->rank < 2) return PITH_OK;
-    int64_t k = b->dims[b->rank - 2], n = b->dims[b->rank - 1], swap = k;
-    if (transposed) {
-        k = n;
-        n = swap;
-    }
+    if (b < 0 || c->in[b]->rank < 2 || !pith_pack_can(c, b)) return PITH_OK;
+    const pith_type *t = c->in[b];
+    int64_t k = t->dims[t->rank - 2 + transposed], n = t->dims[t->rank - 1 - transposed];
     p->matrices = 1;
-    for (int i = 0; i < b->rank - 2; i++) p->matrices *= b->dims[i];
+    for (int i = 0; i < t->rank - 2; i++) p->matrices *= t->dims[i];
     p->packed_size = pith_gemm_f32_packed_size(k, n);
-    size_t bytes;
-    if (p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &bytes) ||
-        pith_mul_overflows(bytes, sizeof(float), &bytes)) {
+    size_t floats;
+    if (p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &floats)) {
         return pith_fail_memory(c->err, SIZE_MAX);
     }
-    float *packed = pith_arena_alloc64(c->arena, bytes);
-    if (!packed) return pith_fail_memory(c->err, bytes);
-    pith_arena_mark mark = pith_arena_get_mark(c->arena);
-    const pith_tensor *wide = pith_widen_const(c, b->data);
-    if (!wide) return pith_fail_memory(c->err, b->data->bytes * 2);
-    for (int64_t i = 0; i < p->matrices; i++) {
-        p->pack(packed + i * p->packed_size, (const float *)wide->data + i * k * n, transposed ? 1 : n,
-                transposed ? k : 1, k, n, 0, n);
-    }
-    pith_arena_rewind(c->arena, mark);
-    p->packed = packed;
-    return PITH_OK;
+    pith_pack_matrix *list = pith_arena_array(c->arena, (size_t)p->matrices, sizeof *list);
+    if (!list) return pith_fail_memory(c->err, SIZE_MAX);
+    for (int64_t i = 0; i < p->matrices; i++)
+        list[i] = (pith_pack_matrix){ b, transposed, i * k * n, n, i * p->packed_size };
+    return pith_prepare_pack_f32(c, &p->packed, list, (size_t)p->matrices, k, floats);
 }
 
 bool pith_product_scratch(const pith_product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes) {

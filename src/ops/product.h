@@ -18,9 +18,9 @@ typedef struct pith_product {
     int64_t matrices, packed_size;
 } pith_product;
 
-/* b: [matrices…, k, n], or [matrices…, n, k] if transposed; data may be NULL (not constant). f16 and bf16 are packed as
- * f32; run then expects widened operands. */
-pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, const pith_type *b, bool transposed);
+/* b: the input that is the right side, packed if it is a constant; -1: none is. [matrices…, k, n], or [matrices…, n, k]
+ * if transposed. f16 and bf16 are packed as f32; run then expects widened operands. */
+pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed);
 
 /* `count` products c = a b (+ bias, f32 only), each [m, n] dense, c's after each other. */
 typedef struct pith_product_job {

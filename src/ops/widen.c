@@ -80,14 +80,3 @@ pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_r
     }
     return PITH_OK;
 }
-
-const pith_tensor *pith_widen_const(pith_prepare *c, const pith_tensor *t) {
-    if (!is_half(t->dtype)) return t;
-    pith_tensor *wide = pith_arena_array(c->arena, 1, sizeof *wide);
-    int64_t total = pith_tensor_count(t);
-    char *data = pith_arena_alloc64(c->arena, (size_t)total * sizeof(float));
-    if (!wide || !data) return NULL;
-    take(wide, t, &data);
-    pith_convert(wide->data, PITH_F32, 0, t->data, t->dtype, 0, total, true);
-    return wide;
-}

@@ -9,7 +9,5 @@
 pith_status pith_widen_scratch(const pith_infer *c, uint32_t skip, size_t *bytes);
 /* run sees converted tensors, and scratch behind what pith_widen_scratch took. At most 16 inputs and 8 outputs. */
 pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_run *r));
-/* A constant of f16 or bf16 as f32 in the arena; any other tensor as it is. NULL if memory is out. */
-const pith_tensor *pith_widen_const(pith_prepare *c, const pith_tensor *t);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Going backward from the outputs, a node becomes a step if somebody needs an output of it that is not known anyway.
  * Known are constants, and integer tensors whose elements are expressions over the inputs' sizes: whole subgraphs of
- * shape arithmetic vanish that way. Then every step is prepared on its backend, in order. */
+ * shape arithmetic vanish that way. Then every step is prepared on its backend, in order, and what they asked for is
+ * packed. */
 #include "plan/plan.h"
 
 #include "base/dtype.h"
@@ -14,9 +15,12 @@
 typedef struct builder {
     pith_plan *plan;
     const pith_graph *graph;
+    const pith_files *files;
     pith_arena *arena;
     void *context; /* of the backend */
-    bool *needed;  /* by value id */
+    pith_packer packer;
+    bool *needed;     /* by value id */
+    bool *read_later; /* by value id: by a step that does not have it packed */
     uint32_t *last_use;
     const pith_tensor **constants;
     pith_error *err;
@@ -104,13 +108,28 @@ static pith_status plan_subgraphs(builder *b, pith_step *step) {
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
         step->subplans[step->subplan_count].attribute = node->attrs[i].name;
-        PITH_TRY(pith_plan_build(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->arena, b->err));
+        PITH_TRY(pith_plan_build(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->files, b->arena,
+                                 b->err));
         b->plan->packed_bytes += step->subplans[step->subplan_count++].plan->packed_bytes;
     }
     return PITH_OK;
 }
 
-static pith_status prepare_step(builder *b, pith_step *step, bool *read_later) {
+/* Notes which inputs are read when the step runs: all that are not packed. */
+static pith_status note_reads(builder *b, const pith_node *node, uint32_t packed_inputs) {
+    for (int i = 0; i < node->input_count; i++) {
+        const pith_value *value = node->inputs[i];
+        if (!value || (i < 32 && packed_inputs >> i & 1)) continue;
+        if (value->kind == PITH_VALUE_PACKED) {
+            return pith_fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
+                             PITH_STR_ARG(value->name));
+        }
+        b->read_later[value->id] = true;
+    }
+    return PITH_OK;
+}
+
+static pith_status prepare_step(builder *b, pith_step *step) {
     const pith_node *node = step->node;
     pith_arena scratch;
     pith_arena_init(&scratch, b->arena->allocator);
@@ -141,20 +160,20 @@ static pith_status prepare_step(builder *b, pith_step *step, bool *read_later) {
                        .out_count = node->output_count,
                        .isa = b->plan->isa,
                        .arena = b->arena,
+                       .packer = &b->packer,
                        .err = b->err };
     size_t before = b->arena->total;
     status = step->backend->prepare(b->context, &c);
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
-    for (size_t i = 0; i < ins; i++)
-        if (node->inputs[i] && (i >= 32 || !(c.consumed >> i & 1))) read_later[node->inputs[i]->id] = true;
+    if (!status) status = note_reads(b, node, c.packed_inputs);
 out:
     pith_arena_free(&scratch);
     char place[256];
     return status ? pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
 }
 
-static pith_status add_step(builder *b, const pith_node *node, bool *read_later) {
+static pith_status add_step(builder *b, const pith_node *node) {
     pith_plan *plan = b->plan;
     uint32_t index = (uint32_t)plan->step_count;
     pith_step *step = &plan->steps[plan->step_count++];
@@ -175,20 +194,17 @@ static pith_status add_step(builder *b, const pith_node *node, bool *read_later)
         if (node->inputs[i]) b->last_use[node->inputs[i]->id] = index;
     pith_status status = plan_subgraphs(b, step);
     if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
-    return prepare_step(b, step, read_later);
+    return prepare_step(b, step);
 }
 
-/* Constants that only packing read, and that still lie where the file has them. */
-static pith_status find_consumed(builder *b, const bool *read_later) {
-    pith_consumed *spans = pith_arena_array(b->arena, b->graph->value_count, sizeof *spans);
-    if (!spans) return out_of_memory(b);
-    for (size_t i = 0; i < b->graph->value_count; i++) {
-        const pith_tensor *data = b->graph->values[i]->type.data;
-        if (!data || b->constants[i] != data || read_later[i] || b->last_use[i] >= b->plan->step_count) continue;
-        spans[b->plan->consumed_count++] = (pith_consumed){ data->data, data->bytes };
+/* What only packing read can be read again from its file, if need be. */
+static void release_sources(void *context, const pith_packed_step *step) {
+    const builder *b = context;
+    for (int i = 0; i < step->node->input_count && i < 32; i++) {
+        const pith_value *value = step->node->inputs[i];
+        if (!(step->pack.inputs >> i & 1) || !b->files || b->read_later[value->id]) continue;
+        pith_files_release(b->files, value->type.data->data, value->type.data->bytes);
     }
-    b->plan->consumed = spans;
-    return PITH_OK;
 }
 
 static pith_status build(builder *b) {
@@ -196,8 +212,8 @@ static pith_status build(builder *b) {
     b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
     b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
     b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
-    bool *read_later = pith_arena_array(b->arena, values, sizeof *read_later);
-    if (!b->needed || !b->last_use || !b->constants || !read_later) return out_of_memory(b);
+    b->read_later = pith_arena_array(b->arena, values, sizeof *b->read_later);
+    if (!b->needed || !b->last_use || !b->constants || !b->read_later) return out_of_memory(b);
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
     size_t steps = find_needed(b);
     if (steps >= UINT32_MAX) return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "too many nodes");
@@ -205,19 +221,22 @@ static pith_status build(builder *b) {
     if (!b->plan->steps) return out_of_memory(b);
     PITH_TRY(find_known(b));
     for (const pith_node *node = b->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(add_step(b, node, read_later));
+        if (node->mark) PITH_TRY(add_step(b, node));
     for (size_t i = 0; i < b->graph->output_count; i++) {
         b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
     b->plan->last_use = b->last_use;
     b->plan->constants = b->constants;
-    return find_consumed(b, read_later);
+    b->plan->packed = b->packer.steps;
+    b->plan->packed_count = b->packer.count;
+    return pith_packer_fill(&b->packer, release_sources, b, b->err);
 }
 
-pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, pith_arena *arena, pith_error *err) {
+pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                            pith_error *err) {
     pith_plan *p = pith_arena_array(arena, 1, sizeof *p);
     if (!p) return pith_fail_memory(err, sizeof *p);
-    builder b = { .plan = p, .graph = graph, .arena = arena, .err = err };
+    builder b = { .plan = p, .graph = graph, .files = files, .arena = arena, .packer = { .arena = arena }, .err = err };
     p->graph = graph;
     p->backend = &pith_backend_cpu;
     p->arena = arena;

@@ -3,6 +3,8 @@
 #define PITH_PLAN_PLAN_H
 
 #include "backend/backend.h"
+#include "base/file.h"
+#include "ops/pack.h"
 
 typedef struct pith_plan pith_plan;
 
@@ -11,12 +13,6 @@ typedef struct pith_subplan {
     pith_str attribute;
     pith_plan *plan;
 } pith_subplan;
-
-/* A constant that was packed and is not read again: its file pages may be given back. */
-typedef struct pith_consumed {
-    const void *data;
-    size_t bytes;
-} pith_consumed;
 
 typedef struct pith_step {
     const pith_node *node;
@@ -40,17 +36,19 @@ struct pith_plan {
     /* Values whose contents follow from the sizes of the inputs alone (type.elems); no step makes them. */
     const pith_value *const *symbolic;
     size_t symbolic_count;
-    const pith_consumed *consumed;
-    size_t consumed_count;
+    const pith_packed_step *packed; /* in the order of the steps */
+    size_t packed_count;
     /* By value id: index of the last step that reads it; step_count for outputs; UINT32_MAX never. */
     const uint32_t *last_use;
     pith_arena *arena;
     pith_isa isa;
-    size_t packed_bytes;
+    size_t packed_bytes; /* of the arena: packed weights and states */
 };
 
 /* The graph must be bound and inferred. Everything is allocated from arena. Nodes that no output needs, and those whose
- * outputs are constants or follow from the inputs' sizes, are left out. */
-pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, pith_arena *arena, pith_error *err);
+ * outputs are constants or follow from the inputs' sizes, are left out. files: where constants lie; pages that were
+ * only read to pack them are given back. NULL: none are. */
+pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                            pith_error *err);
 
 #endif

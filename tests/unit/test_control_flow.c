@@ -87,7 +87,7 @@ static void build(fixture *f) {
     pith_status status = pith_graph_check(f->graph, &f->err);
     if (!status) status = pith_ops_bind(f->graph, &f->err);
     if (!status) status = pith_ops_infer(f->graph, false, &f->err);
-    if (!status) status = pith_plan_build(&f->plan, f->graph, &f->arena, &f->err);
+    if (!status) status = pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err);
     if (!status) status = pith_executor_create(&f->executor, f->plan, &f->options, &f->err);
     if (status) fail_msg("%s", f->err.message);
 }

@@ -278,7 +278,7 @@ static void output(fixture *f, pith_value *value) {
 static pith_status build(fixture *f) {
     PITH_TRY(pith_graph_check(f->graph, &f->err));
     PITH_TRY(pith_ops_infer(f->graph, false, &f->err));
-    PITH_TRY(pith_plan_build(&f->plan, f->graph, &f->arena, &f->err));
+    PITH_TRY(pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err));
     return pith_executor_create(&f->executor, f->plan, &f->options, &f->err);
 }
 
@@ -633,7 +633,7 @@ static void every_allocation_may_fail(void **state) {
     add_repeat(f);
     output(f, apply(f, &op_positive, f->inputs[0], NULL));
     assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
-    assert_int_equal(pith_plan_build(&f->plan, f->graph, &f->arena, &f->err), PITH_OK);
+    assert_int_equal(pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err), PITH_OK);
     static float data[2000];
     fill(data, 2000);
     int64_t times = 3;
@@ -665,7 +665,7 @@ static void planning_may_run_out_of_memory(void **state) {
         add_repeat(f);
         f->count.fail_at = f->count.calls + n;
         pith_status status = pith_ops_infer(f->graph, false, &f->err);
-        if (!status) status = pith_plan_build(&f->plan, f->graph, &f->arena, &f->err);
+        if (!status) status = pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err);
         f->count.fail_at = 0;
         if (status) assert_int_equal(status, PITH_ERR_MEMORY);
         teardown((void **)&f);

@@ -33,7 +33,7 @@ static pith_executor *executor_of(net *n, const pith_graph *graph) {
     pith_error err = PITH_ERROR_INIT;
     pith_plan *plan;
     pith_executor *executor;
-    must(pith_plan_build(&plan, graph, &n->arena, &err), &err, n->dir);
+    must(pith_plan_build(&plan, graph, NULL, &n->arena, &err), &err, n->dir);
     must(pith_executor_create(&executor, plan, &options, &err), &err, n->dir);
     return executor;
 }

@@ -95,7 +95,7 @@ static void infer_ok(fixture *f) {
 
 static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in, int threads) {
     pith_executor_options options = { .allocator = &pith_allocator_default };
-    if (!f->executor && (infer(f) || pith_plan_build(&f->plan, f->graph, &f->arena, &f->err) ||
+    if (!f->executor && (infer(f) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
                          pith_executor_create(&f->executor, f->plan, &options, &f->err))) {
         fail_msg("%s", f->err.message);
     }
