@@ -8,6 +8,11 @@
 #include "text/steps.h"
 #include "text/unicode.h"
 
+const struct pith_added_flag pith_added_flags[PITH_ADDED_FLAGS] = {
+    { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP },   { "rstrip", PITH_ADDED_RSTRIP },
+    { "normalized", PITH_ADDED_NORMALIZED },   { "special", PITH_ADDED_SPECIAL },
+};
+
 pith_status pith_added_create(pith_loader *loader) {
     pith_added *added = pith_arena_array(loader->arena, 1, sizeof *added);
     if (!added) return pith_fail_memory(loader->err, sizeof *added);

@@ -17,6 +17,13 @@ typedef struct pith_added_token {
     uint32_t flags; /* PITH_ADDED_* */
 } pith_added_token;
 
+/* What tokenizer.json calls the flags. */
+enum { PITH_ADDED_FLAGS = 5 };
+extern const struct pith_added_flag {
+    const char *key;
+    uint32_t flag;
+} pith_added_flags[PITH_ADDED_FLAGS];
+
 typedef struct pith_added_set {
     uint32_t *order; /* tokens by pattern */
     uint32_t count;

@@ -6,28 +6,56 @@
  * hardly more than any other. */
 #include "text/bpe.h"
 
+#include "text/image.h"
+
 enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
 
 static const uint32_t none = UINT32_MAX;
 
-pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, uint64_t seed,
-                              pith_arena *arena, pith_error *err) {
-    int bits = 4;
-    if (count > 1u << 28) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
-    while ((size_t)1 << bits < 2 * count) bits++;
-    size_t slot_count = (size_t)1 << bits;
-    pith_merge *slots = pith_arena_array(arena, slot_count, sizeof *slots);
+/* Longest way from a pair's place to its slot, in slots; honest merges stay below 100. */
+enum { PROBE_LIMIT = 1024, SLOTS_MAX = 1 << 29 };
+
+pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
+                              pith_error *err) {
+    size_t slot_count = 16;
+    if (count > SLOTS_MAX / 2) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
+    while (slot_count < count + count / 2) slot_count *= 2;
+    pith_merge *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
     if (!slots) return pith_fail_memory(err, slot_count * sizeof *slots);
-    *table = (pith_merges){ slots, (uint32_t)(slot_count - 1), 64 - bits, seed };
-    for (size_t i = 0; i < slot_count; i++) slots[i].pair = UINT64_MAX;
+    memset(slots, 0xFF, slot_count * sizeof *slots);
+    *table = (pith_merges){ slots, (uint32_t)(slot_count - 1) };
     for (size_t i = 0; i < count; i++) {
-        uint32_t at = pith_merges_home(table, merges[i].pair);
-        while (slots[at].pair != UINT64_MAX && slots[at].pair != merges[i].pair) at = (at + 1) & table->mask;
+        uint32_t at = pith_merges_home(table, merges[i].pair), probes = 0;
+        for (; slots[at].pair != UINT64_MAX && slots[at].pair != merges[i].pair; at = (at + 1) & table->mask)
+            if (++probes > PROBE_LIMIT)
+                return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%zu])", i);
         if (slots[at].pair == merges[i].pair)
             return pith_fail(err, PITH_ERR_FORMAT, "merges[%zu] repeats merges[%u]", i, slots[at].rank);
         slots[at] = (pith_merge){ merges[i].pair, merges[i].id, (uint32_t)i };
     }
     return PITH_OK;
+}
+
+void pith_merges_save(const pith_merges *table, pith_image_writer *writer) {
+    pith_image_put(writer, "merges", table->slots, (size_t)table->mask + 1, sizeof *table->slots);
+}
+
+pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader) {
+    size_t count;
+    uint32_t run = 0, longest_run = 0;
+    bool good = true;
+    if (!(table->slots = pith_image_table(loader, "merges", sizeof *table->slots, &count))) return loader->err->code;
+    if (count < 2 || count & (count - 1) || count > SLOTS_MAX) return pith_image_damaged(loader, "merges");
+    table->mask = (uint32_t)count - 1;
+    for (size_t i = 0; i < count; i++) {
+        bool used = table->slots[i].pair != UINT64_MAX;
+        good &= !used || (uint32_t)table->slots[i].id < (uint32_t)id_count;
+        run = used ? run + 1 : 0;
+        longest_run = run > longest_run ? run : longest_run;
+    }
+    /* A table without an end of its searches would be one long run. */
+    return good && longest_run < count && longest_run <= 2 * PROBE_LIMIT ? PITH_OK
+                                                                         : pith_image_damaged(loader, "merges");
 }
 
 /* Where the pair that begins at a symbol stands among all: rank << 32 | place; UINT64_MAX: it does not merge. */

@@ -2,7 +2,7 @@
 #ifndef PITH_TEXT_BPE_H
 #define PITH_TEXT_BPE_H
 
-#include "text/pipeline.h"
+#include "text/vocab.h"
 
 /* The pair of symbols becomes id. The lower rank goes first, then the one further left. */
 typedef struct pith_merge {
@@ -16,18 +16,19 @@ static inline uint64_t pith_pair(int32_t left, int32_t right) {
 }
 
 typedef struct pith_merges {
-    const pith_merge *slots; /* open addressing, a power of two, at most half full */
+    const pith_merge *slots; /* [mask + 1], open addressing, at most two thirds full */
     uint32_t mask;
-    int shift; /* 64 minus the bits of mask */
-    uint64_t seed;
 } pith_merges;
 
-/* merges[i] has rank i; seed: anything a file cannot foresee. Two merges of one pair: PITH_ERR_FORMAT. */
-pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, uint64_t seed,
-                              pith_arena *arena, pith_error *err);
+/* merges[i] has rank i. Two merges of one pair, or merges made to collide: PITH_ERR_FORMAT. */
+pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
+                              pith_error *err);
+/* The table into an image, and out of one; ids must be below id_count. */
+void pith_merges_save(const pith_merges *table, pith_image_writer *writer);
+pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader);
 
 static inline uint32_t pith_merges_home(const pith_merges *table, uint64_t pair) {
-    return (uint32_t)((pair ^ table->seed) * 0x9E3779B97F4A7C15u >> table->shift);
+    return (uint32_t)(pith_vocab_mix(pair * 0x9E3779B97F4A7C15u) >> 32) & table->mask;
 }
 
 /* NULL: the pair does not merge. */
@@ -51,32 +52,24 @@ size_t pith_bpe_merge(const pith_merges *table, pith_call *call, pith_symbol *sy
 
 /* ---- building a model ---- */
 
-typedef struct pith_bpe_token {
-    pith_str token;
-    int64_t id;
-} pith_bpe_token;
-
 typedef struct pith_bpe_pair {
     pith_str left, right;
 } pith_bpe_pair;
 
 /* What a file says; strings are spans that live until the model is built. */
 typedef struct pith_bpe_spec {
-    pith_arena *scratch;
-    pith_bpe_token *vocab;
+    pith_vocab_builder vocab;
     pith_bpe_pair *merges; /* by rank */
-    size_t vocab_count, vocab_capacity, merge_count, merge_capacity;
+    size_t merge_count, merge_capacity;
     pith_str unk_token, prefix, suffix; /* size 0: none */
     bool fuse_unk, byte_fallback, ignore_merges;
 } pith_bpe_spec;
 
-/* False: out of memory. */
-bool pith_bpe_add_token(pith_bpe_spec *spec, pith_str token, int64_t id);
+/* In spec->vocab.scratch. False: out of memory. */
 bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right);
 /* "left right" into its two tokens; false if it is not of that form. */
 bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
-/* An object of tokens and ids. */
-void pith_bpe_read_vocab(pith_bpe_spec *spec, pith_json *j);
+/* Where loader->image is, vocabulary and merges come from there. */
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader);
 
 extern const pith_model_desc pith_model_BPE;

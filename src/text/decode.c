@@ -82,7 +82,7 @@ static pith_status decode(pith_str *text, const pith_tokenizer *tokenizer, const
     if (!d.tokens) return pith_fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
         const pith_added_token *added = pith_added_find(tokenizer->added, ids[i]);
-        pith_str token = added ? added->content : pith_tokenizer_token(tokenizer, ids[i]);
+        pith_str token = pith_tokenizer_token(tokenizer, ids[i]);
         if (!token.data) return pith_fail(err, PITH_ERR_ARGUMENT, "id %d at %zu is no token", ids[i], i);
         if (!added || !skip_specials || !(added->flags & PITH_ADDED_SPECIAL)) d.tokens[d.count++] = token;
     }

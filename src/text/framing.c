@@ -13,7 +13,7 @@ pith_status pith_framing_create(pith_loader *loader) {
     return loader->tokenizer->framing ? PITH_OK : pith_fail_memory(loader->err, sizeof(pith_framing));
 }
 
-static int32_t token_id(pith_json *j) {
+int32_t pith_json_id(pith_json *j) {
     int64_t id = pith_json_int(j);
     if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX))
         pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
@@ -56,7 +56,7 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
             pith_json_object(j);
             while (pith_json_next_key(j, &key)) {
                 if (pith_str_is(key, "type_id"))
-                    piece.type_id = token_id(j);
+                    piece.type_id = pith_json_id(j);
                 else if (pith_str_is(key, "id")) {
                     pith_str id = pith_json_string(j);
                     if (special)
@@ -96,7 +96,7 @@ static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loade
             if (wanted && pith_str_is(field, "ids")) {
                 found = true;
                 pith_json_array(inner);
-                while (pith_json_next_item(inner)) add_item(t, inner, loader, token_id(inner), piece.type_id);
+                while (pith_json_next_item(inner)) add_item(t, inner, loader, pith_json_id(inner), piece.type_id);
             } else
                 pith_json_skip(inner);
         }
@@ -126,7 +126,7 @@ static int32_t named_id(pith_json *j) {
     int32_t id = -1;
     pith_json_array(j);
     if (pith_json_next_item(j)) pith_json_string(j);
-    if (pith_json_next_item(j)) id = token_id(j);
+    if (pith_json_next_item(j)) id = pith_json_id(j);
     if (!j->failed && (id < 0 || pith_json_next_item(j)))
         pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
     return id;
@@ -250,9 +250,9 @@ void pith_padding_parse(pith_json *j, pith_padding *padding) {
         else if (pith_str_is(key, "pad_to_multiple_of")) {
             if (!pith_json_null(j)) p.multiple = parse_size(j);
         } else if (pith_str_is(key, "pad_id"))
-            p.id = token_id(j);
+            p.id = pith_json_id(j);
         else if (pith_str_is(key, "pad_type_id"))
-            p.type_id = token_id(j);
+            p.type_id = pith_json_id(j);
         else if (pith_str_is(key, "strategy") && pith_json_peek(j) == PITH_JSON_OBJECT) { /* {"Fixed": 128} */
             pith_json_object(j);
             while (pith_json_next_key(j, &key)) p.fixed = parse_size(j);

@@ -50,6 +50,8 @@ pith_status pith_framing_create(pith_loader *loader);
 void pith_framing_parse(pith_json *j, pith_loader *loader);
 void pith_truncation_parse(pith_json *j, pith_truncation *truncation);
 void pith_padding_parse(pith_json *j, pith_padding *padding);
+/* A token id; 0 after a failure. */
+int32_t pith_json_id(pith_json *j);
 
 /* Which truncation a call asks for. */
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);

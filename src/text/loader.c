@@ -6,6 +6,7 @@
 #include "text/added.h"
 #include "text/call.h"
 #include "text/framing.h"
+#include "text/image.h"
 
 /* ---- steps from JSON ---- */
 
@@ -134,7 +135,24 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
     loader->tokenizer->model_self = self;
 }
 
+/* Keeps what was read of the settings, for images. */
+static void keep_setting(pith_json *j, pith_loader *loader, pith_str key, pith_str json) {
+    static const char *const kept[] = { "normalizer",     "pre_tokenizer", "decoder",
+                                        "post_processor", "truncation",    "padding" };
+    pith_tokenizer *t = loader->tokenizer;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !j->failed; i++) {
+        if (!pith_str_is(key, kept[i])) continue;
+        json = pith_arena_str(loader->arena, json);
+        if (!json.data || !pith_arena_grow(loader->arena, (void **)&t->settings, t->setting_count, &t->setting_capacity,
+                                           sizeof *t->settings))
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        else
+            t->settings[t->setting_count++] = (pith_setting){ kept[i], json };
+    }
+}
+
 static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
+    const char *begin = j->p;
     if (pith_str_is(kind, "normalizer"))
         parse_steps(j, loader, "normalizer");
     else if (pith_str_is(kind, "pre_tokenizer"))
@@ -151,6 +169,7 @@ static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
         pith_padding_parse(j, &loader->tokenizer->framing->padding);
     else
         pith_json_skip(j);
+    keep_setting(j, loader, kind, (pith_str){ begin, (size_t)(j->p - begin) });
 }
 
 /* What went wrong; a step that failed without a word has run out of memory. */
@@ -172,35 +191,30 @@ pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json
 static void parse_added_token(pith_json *j, pith_loader *loader) {
     pith_str key, content = { "", 0 };
     uint32_t flags = 0;
+    int32_t id = -1;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        static const struct {
-            const char *key;
-            uint32_t flag;
-        } names[] = {
-            { "single_word", PITH_ADDED_SINGLE_WORD }, { "lstrip", PITH_ADDED_LSTRIP },
-            { "rstrip", PITH_ADDED_RSTRIP },           { "normalized", PITH_ADDED_NORMALIZED },
-            { "special", PITH_ADDED_SPECIAL },
-        };
         size_t i = 0;
-        while (i < 5 && !pith_str_is(key, names[i].key)) i++;
-        if (i < 5)
-            flags |= pith_json_bool(j) ? names[i].flag : 0;
+        while (i < PITH_ADDED_FLAGS && !pith_str_is(key, pith_added_flags[i].key)) i++;
+        if (i < PITH_ADDED_FLAGS)
+            flags |= pith_json_bool(j) ? pith_added_flags[i].flag : 0;
+        else if (loader->image.data && pith_str_is(key, "id")) /* those of a file are not believed, as in the peer */
+            id = pith_json_id(j);
         else if (pith_str_is(key, "content"))
             content = pith_json_string(j);
         else
             pith_json_skip(j);
     }
-    if (!j->failed && pith_loader_add_token(loader, content, -1, flags)) j->failed = true;
+    if (!j->failed && pith_loader_add_token(loader, content, id, flags)) j->failed = true;
 }
 
 static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
-    (void)path;
+    const char *slash = strrchr(path, '/');
     pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j + 1;
     bool has_added = false;
     pith_str key;
     if (!j) return pith_fail_memory(loader->err, 2 * sizeof *j);
-    pith_json_init(j, bytes, "tokenizer.json", loader->scratch, loader->err);
+    pith_json_init(j, bytes, slash ? slash + 1 : path, loader->scratch, loader->err);
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "added_tokens")) { /* ids come from the model, which may stand behind them */
@@ -311,10 +325,14 @@ static bool ends_with(const char *path, pith_str end) {
     return n >= end.size && memcmp(path + n - end.size, end.data, end.size) == 0;
 }
 
-static bool source_takes(const pith_tokenizer_source *source, const char *path) {
+static bool has_name(const pith_tokenizer_source *source, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (int i = 0; i < 4 && source->files[i]; i++)
         if (strcmp(name, source->files[i]) == 0) return true;
+    return false;
+}
+
+static bool has_suffix(const pith_tokenizer_source *source, const char *path) {
     for (const char *p = source->suffixes; p && *p;) {
         size_t n = strcspn(p, " ");
         if (ends_with(path, (pith_str){ p, n })) return true;
@@ -345,14 +363,23 @@ static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *pa
     return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)", dir, tried.data);
 }
 
+/* The source that has a file of this name, else the one of the lowest rank that takes its suffix. */
 static pith_status find_for_file(const pith_tokenizer_source **found, pith_loader *loader, const char *path) {
+    pith_str known = PITH_STR("");
     *found = NULL;
     for (size_t s = 0; pith_tokenizer_sources[s]; s++) {
         const pith_tokenizer_source *source = pith_tokenizer_sources[s];
-        if (source_takes(source, path) && (!*found || source->rank < (*found)->rank)) *found = source;
+        if (has_name(source, path)) {
+            *found = source;
+            return PITH_OK;
+        }
+        if (has_suffix(source, path) && (!*found || source->rank < (*found)->rank)) *found = source;
+        known = pith_arena_printf(loader->scratch, "%s%s%s", known.data, s ? ", " : "", source->name);
+        if (!known.data) return pith_fail_memory(loader->err, 1);
     }
     if (*found) return PITH_OK;
-    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file", path);
+    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file (known are %s)", path,
+                     known.data);
 }
 
 static pith_status prepare(pith_loader *loader) {
@@ -403,16 +430,27 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     return status;
 }
 
-static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str json, const pith_open_options *options,
-                        pith_arena *arena, pith_error *err) {
+static pith_status load_image(pith_loader *loader) {
+    pith_str json;
+    PITH_TRY(pith_image_check(loader->image, loader->err));
+    loader->tokenizer->from_image = true;
+    if (!(json.data = pith_image_table(loader, "settings", 1, &json.size))) return loader->err->code;
+    PITH_TRY(read_config(loader, "settings", json));
+    return load_tokenizer_json(loader, "settings", json);
+}
+
+/* From path, or json, or image: the others have no data. */
+static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str json, pith_str image,
+                        const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith_arena scratch;
-    pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path };
+    pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .image = image };
     loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = prepare(&loader);
     if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
-    if (!status && !path) status = load_tokenizer_json(&loader, "", json);
+    if (!status && json.data) status = load_tokenizer_json(&loader, "tokenizer.json", json);
+    if (!status && image.data) status = load_image(&loader);
     if (!status && !path) status = finish(&loader);
     if (status) status = failure(&loader);
     pith_arena_free(&scratch);
@@ -427,10 +465,17 @@ static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str j
 
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err) {
-    return load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, options, arena, err);
+    return load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err) {
-    return load(tokenizer, NULL, json, options, arena, err);
+    if (!json.data) json.data = "";
+    return load(tokenizer, NULL, json, (pith_str){ NULL, 0 }, options, arena, err);
+}
+
+pith_status pith_tokenizer_open_image(pith_tokenizer **tokenizer, const void *bytes, size_t size,
+                                      const pith_open_options *options, pith_arena *arena, pith_error *err) {
+    pith_str image = { bytes ? bytes : "", bytes ? size : 0 };
+    return load(tokenizer, NULL, (pith_str){ NULL, 0 }, image, options, arena, err);
 }

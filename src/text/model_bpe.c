@@ -4,10 +4,10 @@
  * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
  * add up from the start of the piece. Where ByteLevel is the last pre-tokenizer, text is not spelled in its 256
  * characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
-#include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytelevel.h"
 #include "text/bytes.h"
+#include "text/image.h"
 #include "text/word_cache.h"
 
 enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
@@ -15,18 +15,10 @@ enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 /* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
-typedef struct span {
-    uint32_t begin, size;
-} span;
-
-static const uint32_t no_token = UINT32_MAX;
-
 typedef struct bpe {
-    pith_map ids;
+    pith_vocab vocab;
     pith_merges merges;
-    const char *text;                   /* of all tokens */
-    const span *tokens;                 /* [size]; begin is no_token where an id is not used */
-    int32_t size, unk_id;               /* unk_id -1: not in the vocabulary */
+    int32_t unk_id;                     /* -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     bool raw;                       /* the text is bytes, not the characters that spell them */
@@ -35,7 +27,7 @@ typedef struct bpe {
 } bpe;
 
 static int32_t look_up(const bpe *model, const char *token, size_t size) {
-    return (int32_t)pith_map_get(&model->ids, (pith_str){ token, size });
+    return pith_vocab_id(&model->vocab, (pith_str){ token, size });
 }
 
 /* The symbol of a character as the vocabulary writes it; returns its size. */
@@ -179,26 +171,14 @@ static const void *adopt(const void *self, pith_loader *loader) {
 
 static int32_t token_id(const void *self, pith_str token) { return look_up(self, token.data, token.size); }
 
-static pith_str token_text(const void *self, int32_t id) {
-    const bpe *model = self;
-    if (id < 0 || id >= model->size || model->tokens[id].begin == no_token) return (pith_str){ NULL, 0 };
-    return (pith_str){ model->text + model->tokens[id].begin, model->tokens[id].size };
-}
+static pith_str token_text(const void *self, int32_t id) { return pith_vocab_token(&((const bpe *)self)->vocab, id); }
 
-static int32_t vocab_size(const void *self) { return ((const bpe *)self)->size; }
+static int32_t vocab_size(const void *self) { return ((const bpe *)self)->vocab.id_count; }
 
 /* ---- building ---- */
 
-bool pith_bpe_add_token(pith_bpe_spec *spec, pith_str token, int64_t id) {
-    if (!pith_arena_grow(spec->scratch, (void **)&spec->vocab, spec->vocab_count, &spec->vocab_capacity,
-                         sizeof *spec->vocab))
-        return false;
-    spec->vocab[spec->vocab_count++] = (pith_bpe_token){ token, id };
-    return true;
-}
-
 bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right) {
-    if (!pith_arena_grow(spec->scratch, (void **)&spec->merges, spec->merge_count, &spec->merge_capacity,
+    if (!pith_arena_grow(spec->vocab.scratch, (void **)&spec->merges, spec->merge_count, &spec->merge_capacity,
                          sizeof *spec->merges))
         return false;
     spec->merges[spec->merge_count++] = (pith_bpe_pair){ left, right };
@@ -212,15 +192,6 @@ bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right) {
     *left = (pith_str){ line.data, size };
     *right = (pith_str){ space + 1, line.size - size - 1 };
     return true;
-}
-
-void pith_bpe_read_vocab(pith_bpe_spec *spec, pith_json *j) {
-    pith_str token;
-    for (pith_json_object(j); pith_json_next_key(j, &token);)
-        if (!pith_bpe_add_token(spec, token, pith_json_int(j))) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu tokens", spec->vocab_count);
-            return;
-        }
 }
 
 static void read_merges(pith_bpe_spec *spec, pith_json *j) {
@@ -245,47 +216,15 @@ static void read_merges(pith_bpe_spec *spec, pith_json *j) {
     }
 }
 
-static pith_status build_vocab(bpe *model, const pith_bpe_spec *s, pith_loader *loader) {
-    size_t bytes = 0;
-    int64_t largest = -1;
-    for (size_t i = 0; i < s->vocab_count; i++) {
-        bytes += s->vocab[i].token.size;
-        if (s->vocab[i].id > largest) largest = s->vocab[i].id;
-        if (s->vocab[i].id < 0 || s->vocab[i].id >= PITH_TOKEN_ID_MAX)
-            return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab: id %lld of '" PITH_STR_FMT "'",
-                             (long long)s->vocab[i].id, PITH_STR_ARG(s->vocab[i].token));
-    }
-    if (bytes > INT32_MAX) return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "vocab: %zu bytes of tokens", bytes);
-    size_t size = (size_t)(largest + 1);
-    char *text = pith_arena_alloc(loader->arena, bytes);
-    span *tokens = pith_arena_array(loader->arena, size, sizeof *tokens);
-    if (!text || !tokens) return pith_fail_memory(loader->err, bytes + size * sizeof *tokens);
-    PITH_TRY(pith_map_init(&model->ids, loader->arena, s->vocab_count));
-    for (size_t i = 0; i < size; i++) tokens[i].begin = no_token;
-    uint32_t at = 0;
-    for (size_t i = 0; i < s->vocab_count; i++) {
-        pith_str token = s->vocab[i].token;
-        if (token.size) memcpy(text + at, token.data, token.size);
-        token.data = text + at;
-        if (!pith_map_put(&model->ids, token, (uint32_t)s->vocab[i].id, NULL))
-            return pith_fail_memory(loader->err, s->vocab_count * sizeof(uint64_t));
-        tokens[s->vocab[i].id] = (span){ at, (uint32_t)token.size };
-        at += (uint32_t)token.size;
-    }
-    model->text = text;
-    model->tokens = tokens;
-    model->size = (int32_t)size;
-    return PITH_OK;
-}
-
 static pith_status build_merges(bpe *model, const pith_bpe_spec *s, pith_loader *loader) {
+    const pith_vocab *vocab = &model->vocab;
     pith_merge *merges = pith_arena_array(loader->scratch, s->merge_count, sizeof *merges);
     if (!merges) return pith_fail_memory(loader->err, s->merge_count * sizeof *merges);
-    char *joined = NULL;
-    size_t joined_capacity = 0;
     for (size_t i = 0; i < s->merge_count; i++) {
         pith_str left = s->merges[i].left, right = s->merges[i].right;
-        int32_t left_id = look_up(model, left.data, left.size), right_id = look_up(model, right.data, right.size);
+        uint64_t left_hash = pith_vocab_hash(0, left.data, left.size);
+        int32_t left_id = pith_vocab_find(vocab, left_hash, PITH_STR(""), left.data, (uint32_t)left.size);
+        int32_t right_id = pith_vocab_id(vocab, right);
         if (left_id < 0 || right_id < 0)
             return pith_fail(loader->err, PITH_ERR_FORMAT, "merges[%zu]: '" PITH_STR_FMT "' is not in the vocabulary",
                              i, PITH_STR_ARG(left_id < 0 ? left : right));
@@ -293,21 +232,15 @@ static pith_status build_merges(bpe *model, const pith_bpe_spec *s, pith_loader 
             return pith_fail(loader->err, PITH_ERR_FORMAT, "merges[%zu] has an empty side", i);
         right.data += model->prefix.size;
         right.size -= model->prefix.size;
-        if (left.size + right.size > joined_capacity) {
-            joined_capacity = 2 * (left.size + right.size);
-            joined = pith_arena_alloc(loader->scratch, joined_capacity);
-            if (!joined) return pith_fail_memory(loader->err, joined_capacity);
-        }
-        memcpy(joined, left.data, left.size);
-        memcpy(joined + left.size, right.data, right.size);
-        int32_t id = look_up(model, joined, left.size + right.size);
+        uint64_t hash = pith_vocab_hash(left_hash, right.data, right.size);
+        int32_t id = pith_vocab_find(vocab, hash, left, right.data, (uint32_t)right.size);
         if (id < 0)
             return pith_fail(loader->err, PITH_ERR_FORMAT,
                              "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT "' is not in the vocabulary", i,
                              PITH_STR_ARG(left), PITH_STR_ARG(right));
         merges[i] = (pith_merge){ pith_pair(left_id, right_id), id, (uint32_t)i };
     }
-    return pith_merges_build(&model->merges, merges, s->merge_count, model->ids.seed, loader->arena, loader->err);
+    return pith_merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->err);
 }
 
 static void build_direct(bpe *model) {
@@ -342,22 +275,23 @@ pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_l
     PITH_TRY(copy_text(&m->unk_token, spec->unk_token, "unk_token", loader));
     PITH_TRY(copy_text(&m->prefix, spec->prefix, "continuing_subword_prefix", loader));
     PITH_TRY(copy_text(&m->suffix, spec->suffix, "end_of_word_suffix", loader));
-    PITH_TRY(build_vocab(m, spec, loader));
-    PITH_TRY(build_merges(m, spec, loader));
+    PITH_TRY(pith_vocab_take(&m->vocab, &spec->vocab, loader));
+    PITH_TRY(loader->image.data ? pith_merges_open(&m->merges, m->vocab.id_count, loader)
+                                : build_merges(m, spec, loader));
     build_direct(m);
     *model = m;
     return PITH_OK;
 }
 
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
-    pith_bpe_spec spec = { .scratch = loader->scratch };
-    bool has_vocab = false;
+    pith_bpe_spec spec = { .vocab.scratch = loader->scratch };
+    bool has_vocab = loader->image.data;
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_json_null(j)) continue;
         if (pith_str_is(key, "vocab")) {
-            pith_bpe_read_vocab(&spec, j);
+            pith_vocab_parse(&spec.vocab, j);
             has_vocab = true;
         } else if (pith_str_is(key, "merges"))
             read_merges(&spec, j);
@@ -383,9 +317,22 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         j->failed = true;
 }
 
+static void save(const void *self, pith_image_writer *writer) {
+    const bpe *model = self;
+    pith_image_put_string(writer, "unk_token", model->unk_token);
+    pith_image_put_string(writer, "continuing_subword_prefix", model->prefix);
+    pith_image_put_string(writer, "end_of_word_suffix", model->suffix);
+    pith_image_put_bool(writer, "fuse_unk", model->fuse_unk);
+    pith_image_put_bool(writer, "byte_fallback", model->byte_fallback);
+    pith_image_put_bool(writer, "ignore_merges", model->ignore_merges);
+    pith_vocab_save(&model->vocab, writer);
+    pith_merges_save(&model->merges, writer);
+}
+
 const pith_model_desc pith_model_BPE = {
     .name = "BPE",
     .parse = parse,
+    .save = save,
     .encode = encode,
     .id = token_id,
     .token = token_text,

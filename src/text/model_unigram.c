@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "text/bytes.h"
+#include "text/image.h"
 #include "text/trie.h"
 #include "text/word_cache.h"
 
@@ -34,6 +35,13 @@ typedef struct node {
     int32_t other; /* where the piece begins; on the way back, where it ends */
     int32_t id;
 } node;
+
+static void find_bytes(pith_unigram *model) {
+    for (unsigned b = 0; b < 256; b++) {
+        pith_byte_token token = pith_byte_token_of(b);
+        model->byte_ids[b] = (int32_t)pith_trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
+    }
+}
 
 const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
                                        bool byte_fallback, pith_loader *loader) {
@@ -71,11 +79,49 @@ const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *sco
                              .unk_score = lowest - unknown_penalty,
                              .byte_fallback = byte_fallback };
     if (pith_trie_build(&model->trie, own_pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
-    for (unsigned b = 0; b < 256; b++) {
-        pith_byte_token token = pith_byte_token_of(b);
-        model->byte_ids[b] = (int32_t)pith_trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
-    }
+    find_bytes(model);
     return model;
+}
+
+/* The same out of an image. */
+static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_loader *loader) {
+    size_t count, start_count, bytes;
+    pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
+    if (!model) {
+        pith_fail_memory(loader->err, sizeof *model);
+        return NULL;
+    }
+    if (!(model->scores = pith_image_table(loader, "scores", sizeof *model->scores, &count)) ||
+        !(model->starts = pith_image_table(loader, "starts", sizeof *model->starts, &start_count)) ||
+        !(model->text = pith_image_table(loader, "text", 1, &bytes)))
+        return NULL;
+    bool good = count < PITH_TOKEN_ID_MAX && start_count == count + 1 && unk_id < (int64_t)count;
+    double lowest = INFINITY;
+    for (size_t i = 0; good && i < count; i++) {
+        good = model->starts[i] <= model->starts[i + 1];
+        if (model->scores[i] < lowest) lowest = model->scores[i];
+    }
+    if (!good || model->starts[count] > bytes) {
+        pith_image_damaged(loader, "starts");
+        return NULL;
+    }
+    if (pith_trie_open(&model->trie, (uint32_t)count, loader)) return NULL;
+    model->count = (uint32_t)count;
+    model->unk_id = (int32_t)unk_id;
+    model->unk_score = lowest - unknown_penalty;
+    model->byte_fallback = byte_fallback;
+    find_bytes(model);
+    return model;
+}
+
+static void save(const void *self, pith_image_writer *writer) {
+    const pith_unigram *model = self;
+    if (model->unk_id >= 0) pith_image_put_int(writer, "unk_id", model->unk_id);
+    pith_image_put_bool(writer, "byte_fallback", model->byte_fallback);
+    pith_image_put(writer, "scores", model->scores, model->count, sizeof *model->scores);
+    pith_image_put(writer, "starts", model->starts, (size_t)model->count + 1, sizeof *model->starts);
+    pith_image_put(writer, "text", model->text, model->starts[model->count], 1);
+    pith_trie_save(&model->trie, writer);
 }
 
 /* One token for a run of unknown characters: itself if the vocabulary has it, its bytes' tokens, or the unknown one. */
@@ -245,7 +291,10 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         }
     }
     if (j->failed) return;
-    if (!has_vocab) {
+    if (loader->image.data) {
+        *self = open_tables(unk_id, byte_fallback, loader);
+        if (!*self) j->failed = true;
+    } else if (!has_vocab) {
         pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     } else if (unk_id >= (int64_t)count) {
         pith_json_fail(j, PITH_ERR_FORMAT, "unk_id %lld is outside the vocabulary of %zu", (long long)unk_id, count);
@@ -258,6 +307,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
 const pith_model_desc pith_model_Unigram = {
     .name = "Unigram",
     .parse = parse,
+    .save = save,
     .encode = encode,
     .id = token_id,
     .token = token_text,

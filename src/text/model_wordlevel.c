@@ -1,8 +1,10 @@
 /* model_wordlevel.c - WordLevel: a piece is a token or it is unknown. */
+#include "text/image.h"
 #include "text/vocab.h"
 
 typedef struct wordlevel {
     pith_vocab vocab;
+    pith_str unk_token;
     int32_t unk_id;
 } wordlevel;
 
@@ -20,14 +22,14 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         else
             pith_json_skip(j);
     }
-    if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && !has_vocab && !loader->image.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (j->failed) return;
     wordlevel *w = pith_arena_array(loader->arena, 1, sizeof *w);
-    if (!w) {
+    if (!w || !(w->unk_token = pith_arena_str(loader->arena, unk)).data) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
-    if (pith_vocab_build(&w->vocab, &vocab, loader->arena, loader->err)) {
+    if (pith_vocab_take(&w->vocab, &vocab, loader)) {
         j->failed = true;
         return;
     }
@@ -45,6 +47,12 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
+static void save(const void *self, pith_image_writer *writer) {
+    const wordlevel *w = self;
+    pith_image_put_string(writer, "unk_token", w->unk_token);
+    pith_vocab_save(&w->vocab, writer);
+}
+
 static const pith_vocab *vocab_of(const void *self) { return &((const wordlevel *)self)->vocab; }
 static int32_t id(const void *self, pith_str token) { return pith_vocab_id(vocab_of(self), token); }
 static pith_str token(const void *self, int32_t i) { return pith_vocab_token(vocab_of(self), i); }
@@ -52,5 +60,12 @@ static int32_t size(const void *self) { return vocab_of(self)->id_count; }
 static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
 
 const pith_model_desc pith_model_WordLevel = {
-    .name = "WordLevel", .parse = parse, .encode = encode, .id = id, .token = token, .size = size, .count = count
+    .name = "WordLevel",
+    .parse = parse,
+    .save = save,
+    .encode = encode,
+    .id = id,
+    .token = token,
+    .size = size,
+    .count = count,
 };

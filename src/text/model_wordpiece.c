@@ -6,6 +6,8 @@
  * text. */
 #include "text/wordpiece.h"
 
+#include "text/image.h"
+
 static uint32_t start_of(const char *p) {
     uint32_t bytes = (uint32_t)(unsigned char)p[0] << 16 | (uint32_t)(unsigned char)p[1] << 8 | (unsigned char)p[2];
     return bytes * 0x9E3779B1u >> 20;
@@ -24,7 +26,7 @@ size_t pith_wordpiece_split(const pith_wordpiece *w, const char *word, uint32_t 
         uint32_t rest = size - begin < w->longest ? size - begin : w->longest, lengths = 6;
         int32_t id = -1;
         if (rest > 2) lengths |= w->lengths[begin > 0][start_of(word + begin)];
-        if (rest < 31) lengths &= (2u << rest) - 1;
+        lengths &= rest < 31 ? (2u << rest) - 2 : ~1u;
         uint32_t n = rest;
         for (; lengths >> 31 && n > 30 && id < 0; n--) id = probe(w, word, hashes, begin, n);
         if (id >= 0) n++;
@@ -41,16 +43,28 @@ size_t pith_wordpiece_split(const pith_wordpiece *w, const char *word, uint32_t 
 }
 
 /* Which lengths occur behind each start. */
-static void note_lengths(pith_wordpiece *w, const pith_vocab_builder *vocab) {
+static pith_status note_lengths(pith_wordpiece *w, const pith_vocab_builder *vocab, pith_loader *loader) {
+    uint32_t(*lengths)[PITH_WORDPIECE_STARTS] = pith_arena_array(loader->arena, 2, sizeof *lengths);
+    if (!lengths) return pith_fail_memory(loader->err, 2 * sizeof *lengths);
+    w->lengths = (const uint32_t(*)[PITH_WORDPIECE_STARTS])lengths;
     for (size_t i = 0; i < vocab->count; i++) {
         pith_str text = vocab->entries[i].text;
         for (int k = 0; k < 2; k++) {
             size_t skip = k ? w->prefix.size : 0;
             if (text.size < skip + 3 || (k && memcmp(text.data, w->prefix.data, skip) != 0)) continue;
             size_t n = text.size - skip;
-            w->lengths[k][start_of(text.data + skip)] |= 1u << (n < 31 ? n : 31);
+            lengths[k][start_of(text.data + skip)] |= 1u << (n < 31 ? n : 31);
         }
     }
+    return PITH_OK;
+}
+
+static pith_status open_lengths(pith_wordpiece *w, pith_loader *loader) {
+    size_t count;
+    const uint32_t *lengths = pith_image_table(loader, "lengths", sizeof *lengths, &count);
+    if (!lengths) return loader->err->code;
+    w->lengths = (const uint32_t(*)[PITH_WORDPIECE_STARTS])lengths;
+    return count == 2 * PITH_WORDPIECE_STARTS ? PITH_OK : pith_image_damaged(loader, "lengths");
 }
 
 pith_status pith_wordpiece_no_unk(const pith_wordpiece *w, pith_error *err) {
@@ -63,7 +77,7 @@ pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *
                                  pith_str unk_token, pith_str prefix, int64_t max_chars) {
     pith_wordpiece *w = pith_arena_array(loader->arena, 1, sizeof *w);
     if (!w) return pith_fail_memory(loader->err, sizeof *w);
-    PITH_TRY(pith_vocab_build(&w->vocab, vocab, loader->arena, loader->err));
+    PITH_TRY(pith_vocab_take(&w->vocab, vocab, loader));
     w->unk_token = pith_arena_str(loader->arena, unk_token);
     w->unk_id = pith_vocab_id(&w->vocab, unk_token);
     w->prefix = pith_arena_str(loader->arena, prefix);
@@ -73,11 +87,7 @@ pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *
     w->powers = pith_arena_alloc(loader->arena, ((size_t)w->longest + 1) * sizeof *w->powers);
     if (!w->powers || !w->unk_token.data || !w->prefix.data)
         return pith_fail_memory(loader->err, w->longest * sizeof *w->powers);
-    for (int k = 0; k < 2; k++) {
-        w->lengths[k] = pith_arena_array(loader->arena, PITH_WORDPIECE_STARTS, sizeof *w->lengths[k]);
-        if (!w->lengths[k]) return pith_fail_memory(loader->err, PITH_WORDPIECE_STARTS * sizeof *w->lengths[k]);
-    }
-    note_lengths(w, vocab);
+    PITH_TRY(loader->image.data ? open_lengths(w, loader) : note_lengths(w, vocab, loader));
     uint64_t power = 1;
     for (uint32_t i = 0; i <= w->longest; i++, power *= PITH_VOCAB_PRIME) w->powers[i] = power;
     *wordpiece = w;
@@ -103,7 +113,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         else
             pith_json_skip(j);
     }
-    if (!j->failed && !has_vocab) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && !has_vocab && !loader->image.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (!j->failed && (max_chars < 0 || prefix.size > 64))
         pith_json_fail(j, PITH_ERR_FORMAT, "continuing_subword_prefix or max_input_chars_per_word out of range");
     if (j->failed) return;
@@ -135,6 +145,15 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
+static void save(const void *self, pith_image_writer *writer) {
+    const pith_wordpiece *w = self;
+    pith_image_put_string(writer, "unk_token", w->unk_token);
+    pith_image_put_string(writer, "continuing_subword_prefix", w->prefix);
+    pith_image_put_int(writer, "max_input_chars_per_word", w->max_chars);
+    pith_vocab_save(&w->vocab, writer);
+    pith_image_put(writer, "lengths", w->lengths, 2, sizeof *w->lengths);
+}
+
 static const pith_vocab *vocab_of(const void *self) { return &((const pith_wordpiece *)self)->vocab; }
 static int32_t id(const void *self, pith_str token) { return pith_vocab_id(vocab_of(self), token); }
 static pith_str token(const void *self, int32_t i) { return pith_vocab_token(vocab_of(self), i); }
@@ -144,6 +163,7 @@ static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; 
 const pith_model_desc pith_model_WordPiece = {
     .name = "WordPiece",
     .parse = parse,
+    .save = save,
     .encode = encode,
     .id = id,
     .token = token,

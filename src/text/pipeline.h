@@ -156,8 +156,11 @@ typedef struct pith_loader {
     const pith_allocator *allocator;
     pith_error *err;
     const char *path;     /* of the file or directory, for messages */
+    pith_str image;       /* where the model's tables are (image.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
 } pith_loader;
+
+typedef struct pith_image_writer pith_image_writer;
 
 /* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
  * or NULL. Faults go through pith_json_fail; the caller checks j->failed. A NULL function stands for a step without
@@ -196,6 +199,8 @@ typedef struct pith_model_desc {
     int32_t (*id)(const void *self, pith_str token);   /* -1: none */
     pith_str (*token)(const void *self, int32_t id);   /* data NULL: none. Valid as long as the tokenizer. */
     int32_t (*size)(const void *self);                 /* largest id + 1 */
+    /* Its settings, as parse reads them, and its tables, which parse finds again where loader->image is set. */
+    void (*save)(const void *self, pith_image_writer *writer);
     /* May be NULL. After everything is parsed: if the model can do the tokenizer's whole chain from raw text to tokens
      * at once, with the same result, it returns data for `fused`, else NULL. */
     const void *(*fuse)(const void *self, pith_loader *loader);
@@ -240,6 +245,12 @@ typedef struct pith_step_list {
 
 /* ---- the tokenizer ---- */
 
+/* A part of tokenizer.json as it was read, or as a source made it up. */
+typedef struct pith_setting {
+    const char *key; /* "normalizer", … */
+    pith_str json;
+} pith_setting;
+
 enum { PITH_ADDED_SINGLE_WORD = 1, PITH_ADDED_LSTRIP = 2, PITH_ADDED_RSTRIP = 4, PITH_ADDED_NORMALIZED = 8,
        PITH_ADDED_SPECIAL = 16 };
 
@@ -254,6 +265,9 @@ struct pith_tokenizer {
     struct pith_framing *framing;         /* postprocess.h */
     const struct pith_tokenizer_config *config;
     struct pith_call_pool *calls;
+    pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
+    size_t setting_count, setting_capacity;
+    bool from_image; /* token strings may be anything: whoever shows them checks them first */
 };
 
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it

@@ -30,7 +30,7 @@ static pith_status read_vocab(pith_bpe_spec *spec, pith_str bytes, pith_loader *
     pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith_fail_memory(loader->err, sizeof *j);
     pith_json_init(j, bytes, "vocab.json", loader->scratch, loader->err);
-    pith_bpe_read_vocab(spec, j);
+    pith_vocab_parse(&spec->vocab, j);
     pith_json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
 }
@@ -46,9 +46,9 @@ static family find_family(const pith_loader *loader, const pith_bpe_spec *spec) 
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (pith_source_class_is(loader, names[i].name)) return names[i].family;
-    for (size_t i = 0; i < spec->vocab_count; i++) {
-        if (pith_str_is(spec->vocab[i].token, "<|startoftext|>")) return CLIP;
-        if (pith_str_is(spec->vocab[i].token, "<s>")) return ROBERTA;
+    for (size_t i = 0; i < spec->vocab.count; i++) {
+        if (pith_str_is(spec->vocab.entries[i].text, "<|startoftext|>")) return CLIP;
+        if (pith_str_is(spec->vocab.entries[i].text, "<s>")) return ROBERTA;
     }
     return GPT2;
 }
@@ -121,7 +121,7 @@ static pith_status add_specials(pith_loader *loader, family kind) {
 }
 
 static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_str merges) {
-    pith_bpe_spec spec = { .scratch = loader->scratch };
+    pith_bpe_spec spec = { .vocab.scratch = loader->scratch };
     const void *model = NULL;
     PITH_TRY(read_vocab(&spec, vocab, loader));
     PITH_TRY(read_merges(&spec, merges, loader->err));

@@ -179,13 +179,13 @@ static bool add_extra_ids(spm *s) {
 }
 
 static pith_status build_pairs(const spm *s, const void **model, bool with_unknown) {
-    pith_bpe_spec spec = { .scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
+    pith_bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
     pith_map ids;
     if (with_unknown) spec.unk_token = s->pieces[s->unk_id];
     PITH_TRY(pith_map_init(&ids, s->loader->scratch, s->count));
     for (size_t i = 0; i < s->count; i++)
         if (!pith_map_put(&ids, s->pieces[i], (uint32_t)i, NULL) ||
-            !pith_bpe_add_token(&spec, s->pieces[i], (int64_t)i))
+            !pith_vocab_add(&spec.vocab, s->pieces[i], (int32_t)i))
             return pith_fail_memory(s->loader->err, s->count);
     for (size_t i = 0; i < s->count; i++) {
         pith_str piece = s->pieces[i];

@@ -62,7 +62,7 @@ static pith_status add_merges(pith_bpe_spec *spec, const pith_map *ranks, pith_s
         cuts[at] = c;
     }
     for (size_t i = 0; i < count; i++) {
-        pith_str left = spell(spec->scratch, cuts[i].left), right = spell(spec->scratch, cuts[i].right);
+        pith_str left = spell(spec->vocab.scratch, cuts[i].left), right = spell(spec->vocab.scratch, cuts[i].right);
         if (!left.data || !right.data || !pith_bpe_add_merge(spec, left, right))
             return pith_fail_memory(err, spec->merge_count);
     }
@@ -102,7 +102,7 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
 }
 
 static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
-    pith_bpe_spec spec = { .scratch = loader->scratch, .ignore_merges = true };
+    pith_bpe_spec spec = { .vocab.scratch = loader->scratch, .ignore_merges = true };
     pith_str *tokens = NULL;
     const void *model = NULL;
     size_t count = 0;
@@ -114,7 +114,7 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
         if (!tokens[i].data) continue;
         pith_str spelled = spell(loader->scratch, tokens[i]);
         if (!spelled.data || !pith_map_put(&ranks, tokens[i], (uint32_t)i, NULL) ||
-            !pith_bpe_add_token(&spec, spelled, (int64_t)i))
+            !pith_vocab_add(&spec.vocab, spelled, (int32_t)i))
             return pith_fail_memory(loader->err, count);
     }
     for (size_t i = 0; i < count; i++)

@@ -203,7 +203,10 @@ int32_t pith_tokenizer_id(const pith_tokenizer *t, pith_str token) {
 
 pith_str pith_tokenizer_token(const pith_tokenizer *t, int32_t id) {
     const pith_added_token *added = pith_added_find(t->added, id);
-    return added ? added->pattern : t->model->token(t->model_self, id);
+    if (added) return added->pattern;
+    pith_str token = t->model->token(t->model_self, id);
+    bool bad = t->from_image && token.data && pith_utf8_valid_prefix(token.data, token.size) != token.size;
+    return bad ? (pith_str){ NULL, 0 } : token;
 }
 
 int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {

@@ -6,9 +6,7 @@
  * looked at, which bounds the work per node; the many nodes with one child fill the holes. */
 #include "text/trie.h"
 
-#include <string.h>
-
-#include "base/str.h"
+#include "text/image.h"
 
 enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 6 };
 
@@ -212,4 +210,21 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     }
     *trie = (pith_trie){ slots, (uint32_t)(b.block_count * BLOCK) };
     return PITH_OK;
+}
+
+void pith_trie_save(const pith_trie *trie, pith_image_writer *writer) {
+    pith_image_put(writer, "trie", trie->slots, trie->count, sizeof *trie->slots);
+}
+
+pith_status pith_trie_open(pith_trie *trie, uint32_t value_count, pith_loader *loader) {
+    size_t count;
+    uint32_t bad = 0;
+    if (!(trie->slots = pith_image_table(loader, "trie", sizeof *trie->slots, &count))) return loader->err->code;
+    if (count < 2 * BLOCK || count % BLOCK || count > MAX_SLOTS) return pith_image_damaged(loader, "trie");
+    trie->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        bad |= trie->slots[i].base_label >> 8 >= count;
+        bad |= trie->slots[i].value + 1 > value_count; /* PITH_TRIE_NONE is -1 */
+    }
+    return bad ? pith_image_damaged(loader, "trie") : PITH_OK;
 }

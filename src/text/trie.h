@@ -6,8 +6,7 @@
 #ifndef PITH_TEXT_TRIE_H
 #define PITH_TEXT_TRIE_H
 
-#include "base/error.h"
-#include "base/memory.h"
+#include "text/pipeline.h"
 
 #define PITH_TRIE_NONE UINT32_MAX
 #define PITH_TRIE_ROOT 256u
@@ -26,6 +25,10 @@ typedef struct pith_trie {
  * what building needs in scratch. PITH_ERR_UNSUPPORTED beyond 2^24 slots. */
 pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
                             pith_error *err);
+
+/* The array into an image, and out of one; values must be below value_count. */
+void pith_trie_save(const pith_trie *trie, pith_image_writer *writer);
+pith_status pith_trie_open(pith_trie *trie, uint32_t value_count, pith_loader *loader);
 
 /* Steps from *slot to its child under the byte; false: there is none. */
 static inline int pith_trie_step(const pith_trie_slot *slots, pith_trie_slot *slot, unsigned char byte) {

@@ -2,6 +2,8 @@
  * whose strings pile up in one place (only a hostile one does) is refused rather than searched slowly. */
 #include "text/vocab.h"
 
+#include "text/image.h"
+
 /* Longest run of occupied slots a string may lie from its place. Random strings stay below 40 at a million entries. */
 #define PROBE_LIMIT 512
 
@@ -40,35 +42,87 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
         return pith_fail(err, PITH_ERR_FORMAT, "id %d is far beyond the %zu tokens of the vocabulary", v->id_count - 1,
                          b->count);
     size_t id_bytes = (size_t)v->id_count * sizeof *v->by_id, slot_bytes = capacity * sizeof *v->slots;
-    v->slots = pith_arena_alloc64(arena, slot_bytes);
-    v->pool = pith_arena_alloc(arena, b->bytes + 16);
-    v->by_id = pith_arena_alloc(arena, id_bytes);
-    if (!v->slots || !v->pool || !v->by_id) return pith_fail_memory(err, slot_bytes + id_bytes + b->bytes);
-    memset(v->slots, 0xFF, slot_bytes);
-    memset(v->by_id, 0xFF, id_bytes);
-    memset(v->pool + b->bytes, 0, 16);
+    pith_vocab_slot *slots = pith_arena_alloc64(arena, slot_bytes);
+    char *pool = pith_arena_alloc(arena, b->bytes + PITH_VOCAB_TAIL);
+    uint32_t *by_id = pith_arena_alloc(arena, id_bytes);
+    if (!slots || !pool || !by_id) return pith_fail_memory(err, slot_bytes + id_bytes + b->bytes);
+    memset(slots, 0xFF, slot_bytes);
+    memset(by_id, 0xFF, id_bytes);
+    memset(pool + b->bytes, 0, PITH_VOCAB_TAIL);
+    v->slots = slots;
+    v->pool = pool;
+    v->by_id = by_id;
     uint32_t begin = 0;
     for (size_t i = 0; i < b->count; i++) {
         pith_str text = b->entries[i].text;
         uint32_t size = (uint32_t)text.size;
         uint64_t mixed = pith_vocab_mix(pith_vocab_hash(0, text.data, size));
         uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
-        pith_vocab_slot *slot = &v->slots[at];
-        if (size) memcpy(v->pool + begin, text.data, size);
+        pith_vocab_slot *slot = &slots[at];
+        if (size) memcpy(pool + begin, text.data, size);
         while (slot->size != UINT32_MAX &&
-               !(slot->tag == tag && slot->size == size && memcmp(v->pool + slot->begin, v->pool + begin, size) == 0)) {
+               !(slot->tag == tag && slot->size == size && memcmp(pool + slot->begin, pool + begin, size) == 0)) {
             if (++probes > PROBE_LIMIT)
                 return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i);
             at = (at + 1) & v->mask;
-            slot = &v->slots[at];
+            slot = &slots[at];
         }
         if (slot->size == UINT32_MAX) v->count++;
         *slot = (pith_vocab_slot){ tag, begin, size, b->entries[i].id };
-        v->by_id[slot->id] = at;
+        by_id[slot->id] = at;
         if (size > v->longest) v->longest = size;
         begin += size;
     }
     return PITH_OK;
+}
+
+void pith_vocab_save(const pith_vocab *v, pith_image_writer *w) {
+    pith_image_put(w, "vocab.slots", v->slots, (size_t)v->mask + 1, sizeof *v->slots);
+    pith_image_put(w, "vocab.ids", v->by_id, (size_t)v->id_count, sizeof *v->by_id);
+    pith_image_put(w, "vocab.text", v->pool, v->pool_size + PITH_VOCAB_TAIL, 1);
+}
+
+/* That every string lies in the pool and every search ends soon; counts them. */
+static bool check_slots(pith_vocab *v) {
+    uint32_t run = 0, longest_run = 0;
+    bool good = true;
+    for (size_t i = 0; i <= v->mask; i++) {
+        const pith_vocab_slot *slot = &v->slots[i];
+        if (slot->size == UINT32_MAX) {
+            good &= slot->id == -1;
+            run = 0;
+            continue;
+        }
+        good &= slot->begin <= v->pool_size && slot->size <= v->pool_size - slot->begin;
+        good &= (uint32_t)slot->id < (uint32_t)v->id_count;
+        if (slot->size > v->longest) v->longest = slot->size;
+        if (++run > longest_run) longest_run = run;
+        v->count++;
+    }
+    return good && v->count <= v->mask && longest_run <= 2 * PROBE_LIMIT;
+}
+
+pith_status pith_vocab_open(pith_vocab *v, pith_loader *loader) {
+    size_t slot_count, id_count, bytes;
+    memset(v, 0, sizeof *v);
+    if (!(v->slots = pith_image_table(loader, "vocab.slots", sizeof *v->slots, &slot_count)) ||
+        !(v->by_id = pith_image_table(loader, "vocab.ids", sizeof *v->by_id, &id_count)) ||
+        !(v->pool = pith_image_table(loader, "vocab.text", 1, &bytes)))
+        return loader->err->code;
+    if (slot_count < 2 || slot_count & (slot_count - 1) || slot_count > (size_t)4 * PITH_TOKEN_ID_MAX ||
+        id_count > PITH_TOKEN_ID_MAX || bytes < PITH_VOCAB_TAIL || bytes > PITH_TEXT_MAX)
+        return pith_image_damaged(loader, "vocab.slots");
+    v->mask = (uint32_t)slot_count - 1;
+    v->id_count = (int32_t)id_count;
+    v->pool_size = (uint32_t)bytes - PITH_VOCAB_TAIL;
+    if (!check_slots(v)) return pith_image_damaged(loader, "vocab.slots");
+    for (size_t i = 0; i < id_count; i++)
+        if (v->by_id[i] > v->mask && v->by_id[i] != UINT32_MAX) return pith_image_damaged(loader, "vocab.ids");
+    return PITH_OK;
+}
+
+pith_status pith_vocab_take(pith_vocab *v, const pith_vocab_builder *b, pith_loader *loader) {
+    return loader->image.data ? pith_vocab_open(v, loader) : pith_vocab_build(v, b, loader->arena, loader->err);
 }
 
 int32_t pith_vocab_id(const pith_vocab *v, pith_str text) {
@@ -78,5 +132,6 @@ int32_t pith_vocab_id(const pith_vocab *v, pith_str text) {
 pith_str pith_vocab_token(const pith_vocab *v, int32_t id) {
     if (id < 0 || id >= v->id_count || v->by_id[id] == UINT32_MAX) return (pith_str){ NULL, 0 };
     const pith_vocab_slot *slot = &v->slots[v->by_id[id]];
+    if (slot->id != id) return (pith_str){ NULL, 0 };
     return (pith_str){ v->pool + slot->begin, slot->size };
 }

@@ -8,6 +8,9 @@
 
 #include "text/pipeline.h"
 
+/* Readable bytes behind the strings. */
+enum { PITH_VOCAB_TAIL = 16 };
+
 #define PITH_VOCAB_PRIME 0x9E3779B97F4A7C55u
 
 typedef struct pith_vocab_slot {
@@ -18,14 +21,14 @@ typedef struct pith_vocab_slot {
 } pith_vocab_slot;
 
 typedef struct pith_vocab {
-    pith_vocab_slot *slots; /* [mask + 1], at most half full */
+    const pith_vocab_slot *slots; /* [mask + 1], at most half full */
     uint32_t mask;
-    uint32_t count; /* different strings */
-    char *pool;     /* all strings, one behind the other */
+    uint32_t count;   /* different strings */
+    const char *pool; /* all strings, one behind the other, and 16 zeros */
     uint32_t pool_size;
-    uint32_t *by_id;  /* [id_count] slot index, UINT32_MAX: no such token */
-    int32_t id_count; /* largest id + 1 */
-    uint32_t longest; /* bytes of the longest string */
+    const uint32_t *by_id; /* [id_count] slot index, UINT32_MAX: no such token */
+    int32_t id_count;      /* largest id + 1 */
+    uint32_t longest;      /* bytes of the longest string */
 } pith_vocab;
 
 /* Collects entries, then builds. Later entries with the same string win, as in a JSON object. */
@@ -42,6 +45,11 @@ typedef struct pith_vocab_builder {
 bool pith_vocab_add(pith_vocab_builder *builder, pith_str text, int32_t id);
 /* Into arena. Errors: memory; a vocabulary made to collide. */
 pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builder, pith_arena *arena, pith_error *err);
+/* Its tables into an image, and out of one, checked. */
+void pith_vocab_save(const pith_vocab *vocab, pith_image_writer *writer);
+pith_status pith_vocab_open(pith_vocab *vocab, pith_loader *loader);
+/* What parse does at the end: pith_vocab_open where there is an image, else pith_vocab_build. */
+pith_status pith_vocab_take(pith_vocab *vocab, const pith_vocab_builder *builder, pith_loader *loader);
 /* {"token": id, …}; faults are left in j. builder->scratch is set by the caller. */
 void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);
 

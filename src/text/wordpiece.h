@@ -7,6 +7,9 @@
 /* Words of more characters than this are unknown in any case: bounds scratch and prefix hashes. */
 #define PITH_WORDPIECE_CHARS_MAX 100000
 
+/* Tokens of at least three bytes are told apart by a hash of these; shorter ones are always tried. */
+#define PITH_WORDPIECE_STARTS 4096
+
 typedef struct pith_wordpiece {
     pith_vocab vocab;
     int32_t unk_id; /* -1: not in the vocabulary, and an unknown word is an error */
@@ -14,16 +17,13 @@ typedef struct pith_wordpiece {
     pith_str prefix; /* "##" */
     uint64_t prefix_hash;
     uint32_t max_chars;
-    uint32_t longest;     /* bytes of a word any single token can cover */
-    uint64_t *powers;     /* [longest + 1] of PITH_VOCAB_PRIME */
-    uint32_t *lengths[2]; /* [PITH_WORDPIECE_STARTS] bit n: a token of n bytes begins so, as a word or behind "##";
-                           * bit 31: one of 31 or more */
+    uint32_t longest; /* bytes of a word any single token can cover */
+    uint64_t *powers; /* [longest + 1] of PITH_VOCAB_PRIME */
+    /* Bit n: a token of n bytes begins so, as a word or behind "##"; bit 31: one of 31 or more. */
+    const uint32_t (*lengths)[PITH_WORDPIECE_STARTS]; /* [2] */
 } pith_wordpiece;
 
-/* Tokens of at least three bytes are told apart by a hash of these; shorter ones are always tried. */
-#define PITH_WORDPIECE_STARTS 4096
-
-/* Builds it in the loader's arena. */
+/* Builds it in the loader's arena; out of loader->image if there is one, and vocab is not looked at then. */
 pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,
                                  pith_str unk_token, pith_str prefix, int64_t max_chars);
 

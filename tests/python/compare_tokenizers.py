@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Compares ids, types, offsets, words, masks and overflow with Hugging Face tokenizers (PyPI), one kind at a time.
+"""Compares ids, types, offsets, words, masks, overflow and decoded text with Hugging Face tokenizers (PyPI), one kind at a time.
 
 usage: compare_tokenizers.py [--build DIR] [--kind NAME]... [--count N] [--seed S] [--all-code-points] [FILE.json]...
 Kinds are the functions named kind_* in the kinds_*.py beside this file; a FILE.json is a tokenizer.json of its own.
-Texts: the golden sentences, then N random ones: words, marks, every plane, white space, controls, special-token text.
+Texts: the golden sentences, those of the STS benchmark (CSV files in the directory PITH_STS, if that is set), then N
+random ones: words, marks, every plane, white space, controls, special-token text; with N of 10,000 or more two of a megabyte.
+Every second pair of texts goes through the tokenizer that was opened out of the image of the first.
 Ends with one line a kind; exit status 1 if anything differs. The seed is printed, so that a failure can be repeated.
 """
 import argparse
+import csv
 import glob
 import importlib
 import json
+import os
 import pathlib
 import random
 import sys
@@ -26,6 +30,14 @@ DATA = HERE.parent / "data"
 def golden_texts():
     with open(DATA / "minilm" / "golden.jsonl", encoding="utf-8") as lines:
         return [json.loads(line)["text"] for line in lines]
+
+
+def sts_texts():
+    texts = []
+    for name in sorted(pathlib.Path(os.environ.get("PITH_STS", "/nonexistent")).glob("*.csv")):
+        with open(name, encoding="utf-8", newline="") as rows:
+            texts += [cell for row in csv.reader(rows) for cell in row[:2]]
+    return texts
 
 
 def code_points():
@@ -96,16 +108,23 @@ def same(ours, maps, theirs):
     return None
 
 
+def same_text(ours, tokenizer, ids, skip):
+    """None, or how the decoded texts differ."""
+    mine, other = ours.decode(ids, skip), tokenizer.decode(ids, skip_special_tokens=skip)
+    return None if mine == other else f"decoded\n    ours   {mine!r}\n    theirs {other!r}"
+
+
 def check(library, name, tokenizer, texts, pairs=False, show=3):
     """The number of differences."""
     flags = text_probe.RAW if tokenizer.truncation or tokenizer.padding else 0
     try:
-        ours = text_probe.Pith(library, json=tokenizer.to_str())
+        opened = [text_probe.Pith(library, json=tokenizer.to_str(), image=image) for image in (False, True)]
     except ValueError as error:
         print(f"{name}: does not open: {error}")
         return 1
     bad = 0
     for i, text in enumerate(texts):
+        ours = opened[i // 2 % 2]
         pair = texts[(i * 7 + 3) % len(texts)] if pairs and i % 4 == 0 else None
         try:
             theirs = text_probe.hugging_face(tokenizer, text, pair)
@@ -114,6 +133,7 @@ def check(library, name, tokenizer, texts, pairs=False, show=3):
         try:
             windows, maps = ours.encode(text, pair, flags=flags)
             difference = same(windows, maps, theirs) if isinstance(theirs, list) else f"they refuse: {theirs}"
+            difference = difference or same_text(ours, tokenizer, theirs[0][0], i % 2 == 0)
         except ValueError as error:
             difference = f"refused: {error}" if isinstance(theirs, list) else None
         if difference:
@@ -154,7 +174,9 @@ def main():
             tokenizer.no_padding()
         added = [t.content for t in tokenizer.get_added_tokens_decoder().values()]
         maker = RandomTexts(options.seed, sentences, added)
-        texts = sentences + [maker.text() for _ in range(options.count)]
+        texts = sentences + sts_texts() + [maker.text() for _ in range(options.count)]
+        if options.count >= 10000:
+            texts += [" ".join(texts)[:1 << 20], "".join(maker.char() for _ in range(1 << 18))]
         if options.all_code_points:
             texts += [f"a{chr(c)}b {chr(c)} {chr(c)}\u0301" for c in code_points()]
         if getattr(make, "through_pcre2", False):  # Debian's knows Unicode 14, as this Python does; see docs/tokenizers.md

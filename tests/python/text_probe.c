@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/tokenizer.h"
+#include "text/image.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -11,11 +11,14 @@ typedef struct probe {
     pith_arena arena;
     pith_tokenizer *tokenizer;
     pith_tokens tokens;
+    char *text;
     pith_error err;
 } probe;
 
 /* path, or json with its size if path is NULL. Returns NULL and fills message (1024 bytes) on failure. */
 EXPORT probe *probe_open(const char *path, const char *json, size_t size, char *message);
+/* Puts the tokenizer in place that opens out of this one's image; false after an error. */
+EXPORT int probe_image(probe *p);
 EXPORT void probe_close(probe *p);
 EXPORT const char *probe_error(const probe *p);
 /* Number of tokens, -1 after an error. *more: another window exists. The arrays are valid until the next call. */
@@ -24,6 +27,8 @@ EXPORT long probe_encode(probe *p, const char *text, size_t size, const char *pa
 /* All texts of one buffer, text i ending at ends[i]; returns the tokens, -1 after an error. */
 EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
                         pith_tokens *out);
+/* The text of ids, valid until the next call; NULL after an error. */
+EXPORT const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size);
 EXPORT size_t probe_bytes(const probe *p);
 
 enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4 };
@@ -43,9 +48,21 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
     return NULL;
 }
 
+int probe_image(probe *p) {
+    pith_tokenizer *opened;
+    pith_str image;
+    if (pith_tokenizer_image(&image, p->tokenizer, &p->arena, &p->err) ||
+        pith_tokenizer_open_image(&opened, image.data, image.size, NULL, &p->arena, &p->err))
+        return 0;
+    pith_tokenizer_unload(p->tokenizer);
+    p->tokenizer = opened;
+    return 1;
+}
+
 void probe_close(probe *p) {
     if (!p) return;
     pith_tokens_free(&p->tokens);
+    pith_text_free(p->tokenizer, p->text);
     pith_tokenizer_unload(p->tokenizer);
     pith_arena_free(&p->arena);
     free(p);
@@ -86,4 +103,10 @@ long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, 
     free(list);
     *out = p->tokens;
     return status ? -1 : (long)p->tokens.count;
+}
+
+const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size) {
+    pith_text_free(p->tokenizer, p->text);
+    p->text = NULL;
+    return pith_detokenize(&p->text, size, p->tokenizer, ids, count, skip_specials, &p->err) ? NULL : p->text;
 }

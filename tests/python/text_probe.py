@@ -15,7 +15,7 @@ def load_library(build="build"):
     library = ctypes.CDLL(str(pathlib.Path(build).resolve() / "tests" / "libtext_probe.so"))
     library.probe_open.restype = ctypes.c_void_p
     library.probe_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p]
-    library.probe_close.argtypes = [ctypes.c_void_p]
+    library.probe_close.argtypes = library.probe_image.argtypes = [ctypes.c_void_p]
     library.probe_error.restype = ctypes.c_char_p
     library.probe_error.argtypes = [ctypes.c_void_p]
     library.probe_bytes.restype = ctypes.c_size_t
@@ -28,6 +28,9 @@ def load_library(build="build"):
     library.probe_batch.argtypes = [
         ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p,
         ctypes.POINTER(Tokens)]
+    library.probe_decode.restype = ctypes.c_void_p
+    library.probe_decode.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                                     ctypes.POINTER(ctypes.c_size_t)]
     return library
 
 
@@ -43,15 +46,17 @@ def char_index(text):
 
 
 class Pith:
-    """A tokenizer of the library; json is the text of a tokenizer.json."""
+    """A tokenizer of the library; json is the text of a tokenizer.json; image: it goes through one."""
 
-    def __init__(self, library, path=None, json=None):
+    def __init__(self, library, path=None, json=None, image=False):
         message = ctypes.create_string_buffer(1024)
         data = json.encode() if json is not None else None
         self.library = library
         self.handle = library.probe_open(path.encode() if path else None, data, len(data or b""), message)
         if not self.handle:
             raise ValueError(message.value.decode())
+        if image and not library.probe_image(self.handle):
+            raise ValueError(library.probe_error(self.handle).decode())
 
     def __del__(self):
         if getattr(self, "handle", None):
@@ -70,6 +75,13 @@ class Pith:
             windows.append((tokens.ids[:n], tokens.type_ids[:n], list(zip(tokens.begin[:n], tokens.end[:n])),
                             tokens.word_ids[:n], list(tokens.special[:n])))
         return windows, maps
+
+    def decode(self, ids, skip_special_tokens):
+        array, size = (ctypes.c_int32 * len(ids))(*ids), ctypes.c_size_t()
+        text = self.library.probe_decode(self.handle, array, len(ids), skip_special_tokens, ctypes.byref(size))
+        if not text:
+            raise ValueError(self.library.probe_error(self.handle).decode())
+        return ctypes.string_at(text, size.value).decode()
 
 
 def hugging_face(tokenizer, text, pair=None, add_special_tokens=True):

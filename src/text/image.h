@@ -1,0 +1,44 @@
+/* image.h - a loaded tokenizer as bytes that are mapped and used where they lie.
+ *
+ * An image is a header, a list of sections, and the sections at multiples of 64 bytes. The section "settings" is a
+ * small tokenizer.json: the steps as they were read, the added tokens with their ids, the model without its vocabulary.
+ * The others are the model's tables; they hold indices only. Opening reads the settings like any tokenizer.json and
+ * walks over each table once to check that no look-up can leave it; nothing is built. Numbers are little-endian. An
+ * image of another version is refused, not converted. */
+#ifndef PITH_TEXT_IMAGE_H
+#define PITH_TEXT_IMAGE_H
+
+#include "text/pipeline.h"
+
+#define PITH_IMAGE_VERSION 1u
+
+/* ---- for those who keep images ---- */
+
+/* The image of a tokenizer, in arena, 64-byte aligned. The same files give the same bytes. */
+pith_status pith_tokenizer_image(pith_str *image, const pith_tokenizer *tokenizer, pith_arena *arena, pith_error *err);
+/* A tokenizer out of an image, which is aligned to 64 bytes, stays unchanged and outlives it. For the rest it is as
+ * pith_tokenizer_load. Bytes that are no image, or a damaged one: PITH_ERR_FORMAT. */
+pith_status pith_tokenizer_open_image(pith_tokenizer **tokenizer, const void *bytes, size_t size,
+                                      const pith_open_options *options, pith_arena *arena, pith_error *err);
+
+/* ---- for the loader and models ---- */
+
+/* That the header and the list of sections are whole. */
+pith_status pith_image_check(pith_str image, pith_error *err);
+
+/* Faults of the writer's functions are kept in it and reported at the end. */
+
+/* A table of the model; data must stay until the image is written. name: at most 15 characters. */
+void pith_image_put(pith_image_writer *writer, const char *name, const void *data, size_t count, size_t item_size);
+/* A setting of the model under the key it has in tokenizer.json. Strings without data are left out. */
+void pith_image_put_string(pith_image_writer *writer, const char *key, pith_str value);
+void pith_image_put_int(pith_image_writer *writer, const char *key, int64_t value);
+void pith_image_put_bool(pith_image_writer *writer, const char *key, bool value);
+
+/* The table in loader->image, *count items of item_size; NULL with loader->err set if it is missing or of an odd
+ * size. */
+const void *pith_image_table(pith_loader *loader, const char *name, size_t item_size, size_t *count);
+/* What a model returns that finds a table wrong. */
+pith_status pith_image_damaged(pith_loader *loader, const char *name);
+
+#endif
