@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/profile_file.h"
 #include "cli/vectors.h"
 
 /* A window's bounds. More texts fill more threads; memory is three times this and the vectors. */
@@ -55,6 +56,7 @@ static const char help[] =
     "  --stats                one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds,\n"
     "                         tokens_per_second, peak_bytes\n"
     "  --progress             a line that counts texts, if standard error is a terminal\n"
+    "  --profile FILE         a Chrome trace of every step and phase, for ui.perfetto.dev\n"
     "work\n"
     "  -t, --threads N        (all the process may use)\n"
     "  --batch-tokens N       tokens run at once by one thread (512); changes memory and speed, never a vector\n";
@@ -186,7 +188,9 @@ static void *reader(void *context) {
     job *j = context;
     for (size_t turn = 0;; turn++) {
         window *w = wait_for(j, turn, EMPTY);
+        uint64_t begin = pith_profile_now();
         w->last = !read_window(j, w);
+        pith_profile_phase(j->options.profile, "read texts", begin);
         bool last = w->last;
         hand_on(j, w, FILLED);
         if (last) return NULL;
@@ -202,6 +206,7 @@ static void *writer(void *context) {
     double shown = 0;
     for (size_t turn = 0; !last; turn++) {
         window *w = wait_for(j, turn, DONE);
+        uint64_t begin = pith_profile_now();
         if (good) good = vector_writer_rows(&j->writer, w->vectors, w->count, j->jsonl ? w->prefixes : NULL);
         if (good && !w->last && j->writer.format != FORMAT_NPY) good = output_flush(j->writer.out);
         if (!good) {
@@ -209,6 +214,7 @@ static void *writer(void *context) {
             j->stop = j->write_failed = true;
             pthread_mutex_unlock(&j->lock);
         }
+        pith_profile_phase(j->options.profile, "write", begin);
         rows += w->count;
         drop_rows(j, w);
         if (j->progress && (now_seconds() - shown > 0.2 || w->last)) {
@@ -301,7 +307,7 @@ static void work(job *j, pith_embed_stats *stats) {
 
 static int run(int argc, char **argv) {
     const command *c = &command_embed;
-    const char *model = DEFAULT_MODEL, *output_path = NULL;
+    const char *model = DEFAULT_MODEL, *output_path = NULL, *profile_path = NULL;
     bool no_normalize = false, null = false, stats_wanted = false;
     int format = FORMAT_JSONL, invalid = 0, pooling = 0;
     string_list files = { NULL, 0 };
@@ -325,6 +331,7 @@ static int run(int argc, char **argv) {
         { "format", 0, OPTION_CHOICE, &format, 0, 0, VECTOR_FORMATS },
         { "stats", 0, OPTION_FLAG, &stats_wanted, 0, 0, NULL },
         { "progress", 0, OPTION_FLAG, &progress, 0, 0, NULL },
+        { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &j.options.threads, 1, 4096, NULL },
         { "batch-tokens", 0, OPTION_INT, &j.options.batch_tokens, 1, INT32_MAX, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
@@ -340,11 +347,18 @@ static int run(int argc, char **argv) {
     open_options.log = &warnings;
 
     pith_error err = PITH_ERROR_INIT;
-    if (pith_model_open(&j.model, model, &open_options, &err)) return fail_model(c, &err, model);
+    code = profile_open(&j.options.profile, c, profile_path);
+    if (code) return code;
+    open_options.profile = j.options.profile;
+    if (pith_model_open(&j.model, model, &open_options, &err)) {
+        pith_profile_destroy(j.options.profile);
+        return fail_model(c, &err, model);
+    }
     double began = now_seconds();
     j.dim = pith_embed_dim(j.model, &j.options);
     if (pith_embed(NULL, j.model, NULL, 0, &j.options, &err)) { /* options and model alone */
         pith_model_close(j.model);
+        pith_profile_destroy(j.options.profile);
         return fail(c, "%s", err.message);
     }
     output out;
@@ -368,5 +382,5 @@ static int run(int argc, char **argv) {
         pthread_mutex_destroy(&j.lock);
     }
     pith_model_close(j.model);
-    return code;
+    return profile_close(j.options.profile, c, profile_path, code);
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/dtype.h"
+#include "cli/profile_file.h"
 #include "cli/tensor_file.h"
 
 static const char help[];
@@ -30,7 +31,8 @@ static const char help[] =
     "  --input-shape NAME=A,B,...  gives the input this shape; the number of elements stays\n"
     "  -o, --output DIR            made if it is not there; without it nothing is written\n"
     "  --level N                   optimisation level 0 to 3 (3)\n"
-    "  -t, --threads N             (all the process may use)\n";
+    "  -t, --threads N             (all the process may use)\n"
+    "  --profile FILE              a Chrome trace of every step and phase, for ui.perfetto.dev\n";
 
 typedef struct inputs {
     const char **names;
@@ -143,7 +145,7 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
 
 static int run(int argc, char **argv) {
     const command *c = &command_run;
-    const char *dir = NULL;
+    const char *dir = NULL, *profile_path = NULL;
     string_list rest = { NULL, 0 }, given = { NULL, 0 }, shapes = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     pith_run_options run_options = PITH_RUN_OPTIONS_INIT;
@@ -153,6 +155,7 @@ static int run(int argc, char **argv) {
         { "output", 'o', OPTION_STRING, &dir, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "threads", 't', OPTION_INT, &run_options.threads, 1, 4096, NULL },
+        { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &rest);
@@ -164,18 +167,29 @@ static int run(int argc, char **argv) {
     }
 
     pith_error err = PITH_ERROR_INIT;
+    pith_profile *profile;
+    code = profile_open(&profile, c, profile_path);
+    if (code) return code;
     open_options.log = &warnings;
+    open_options.profile = run_options.profile = profile;
     pith_model *model;
     pith_session *session = NULL;
     inputs in = { NULL, NULL, NULL, 0 };
-    if (pith_model_open(&model, rest.items[0], &open_options, &err)) return fail_model(c, &err, rest.items[0]);
+    if (pith_model_open(&model, rest.items[0], &open_options, &err)) {
+        pith_profile_destroy(profile);
+        return fail_model(c, &err, rest.items[0]);
+    }
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
+    uint64_t begin = pith_profile_now();
     code = load_inputs(&in, model, &given);
     if (!code) code = set_shapes(&in, &shapes);
+    pith_profile_phase(profile, "read inputs", begin);
     if (!code && (pith_session_create(&session, model, &err) ||
                   pith_session_run(session, outputs, in.names, in.tensors, in.count, &run_options, &err)))
         code = fail(c, "%s", err.message);
+    begin = pith_profile_now();
     if (!code) code = write_outputs(model, outputs, dir);
+    pith_profile_phase(profile, "write", begin);
     pith_session_destroy(session);
     pith_model_close(model);
     for (size_t i = 0; i < in.count; i++) {
@@ -188,5 +202,5 @@ static int run(int argc, char **argv) {
     free(outputs);
     free(given.items);
     free(shapes.items);
-    return code;
+    return profile_close(profile, c, profile_path, code);
 }

@@ -5,15 +5,14 @@
 #include "model.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/json_write.h"
 #include "base/map.h"
-#include "base/utf8.h"
 
 /* ---- operators of a file ---- */
 
@@ -73,118 +72,49 @@ pith_status pith_model_count_ops(pith_model *m, const pith_graph *graph, pith_er
 
 /* ---- JSON ---- */
 
-typedef struct writer {
-    void (*write)(void *user, const char *text, size_t size);
-    void *user;
-    bool comma; /* the next key or item needs one before it */
-} writer;
-
-static void put(writer *w, const char *text) { w->write(w->user, text, strlen(text)); }
-
-static void put_string(writer *w, pith_str s) {
-    put(w, "\"");
-    for (size_t i = 0; i < s.size;) {
-        unsigned char c = (unsigned char)s.data[i];
-        char escape[8];
-        size_t good = 0;
-        while (i + good < s.size && (unsigned char)s.data[i + good] >= 0x20 && s.data[i + good] != '"' &&
-               s.data[i + good] != '\\')
-            good++;
-        good = pith_utf8_valid_prefix(s.data + i, good);
-        w->write(w->user, s.data + i, good);
-        i += good;
-        if (good || i == s.size) continue;
-        if (c == '"' || c == '\\')
-            snprintf(escape, sizeof escape, "\\%c", c);
-        else
-            snprintf(escape, sizeof escape, "\\u%04x", c < 0x20 ? c : 0xFFFD);
-        put(w, escape);
-        i++;
-    }
-    put(w, "\"");
-}
-
-static void separate(writer *w) {
-    if (w->comma) put(w, ", ");
-    w->comma = true;
-}
-
-static void key(writer *w, const char *name) {
-    separate(w);
-    put_string(w, pith_str_of(name));
-    put(w, ": ");
-}
-
-static void open_list(writer *w, const char *bracket) {
-    put(w, bracket);
-    w->comma = false;
-}
-
-static void close_list(writer *w, const char *bracket) {
-    put(w, bracket);
-    w->comma = true;
-}
-
-static void key_number(writer *w, const char *name, int64_t number) {
-    char text[32];
-    snprintf(text, sizeof text, "%" PRId64, number);
-    key(w, name);
-    put(w, text);
-}
-
-static void key_bool(writer *w, const char *name, bool yes) {
-    key(w, name);
-    put(w, yes ? "true" : "false");
-}
-
-static void key_string(writer *w, const char *name, pith_str s) {
-    key(w, name);
-    put_string(w, s);
-}
-
 static pith_str domain_name(pith_str domain) { return domain.size ? domain : PITH_STR("ai.onnx"); }
 
-static void put_ports(writer *w, const char *name, const pith_port *ports, size_t count) {
-    key(w, name);
-    open_list(w, "[");
+static void put_ports(pith_json_out *w, const char *name, const pith_port *ports, size_t count) {
+    pith_json_key(w, name);
+    pith_json_open(w, "[");
     for (size_t i = 0; i < count; i++) {
-        separate(w);
-        open_list(w, "{");
-        key_string(w, "name", pith_str_of(ports[i].name));
-        key_string(w, "dtype", pith_str_of(pith_dtype_name(ports[i].dtype)));
-        key_string(w, "shape", pith_str_of(ports[i].shape));
-        key_bool(w, "optional", ports[i].optional);
-        close_list(w, "}");
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "name", pith_str_of(ports[i].name));
+        pith_json_key_string(w, "dtype", pith_str_of(pith_dtype_name(ports[i].dtype)));
+        pith_json_key_string(w, "shape", pith_str_of(ports[i].shape));
+        pith_json_key_bool(w, "optional", ports[i].optional);
+        pith_json_close(w, "}");
     }
-    close_list(w, "]");
+    pith_json_close(w, "]");
 }
 
-static void put_report(writer *w, const char *name, const pith_report *report, bool done) {
-    key(w, name);
-    open_list(w, "[");
+static void put_report(pith_json_out *w, const char *name, const pith_report *report, bool done) {
+    pith_json_key(w, name);
+    pith_json_open(w, "[");
     for (size_t i = 0; i < report->count; i++) {
         if (report->lines[i].done != done) continue;
-        separate(w);
-        open_list(w, "{");
-        key_string(w, "what", pith_str_of(report->lines[i].what));
-        key_string(w, "text", report->lines[i].text);
-        close_list(w, "}");
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "what", pith_str_of(report->lines[i].what));
+        pith_json_key_string(w, "text", report->lines[i].text);
+        pith_json_close(w, "}");
     }
-    close_list(w, "]");
+    pith_json_close(w, "]");
 }
 
-static void put_steps(writer *w, const pith_plan *plan) {
-    key(w, "steps");
-    open_list(w, "[");
+static void put_steps(pith_json_out *w, const pith_plan *plan) {
+    pith_json_key(w, "steps");
+    pith_json_open(w, "[");
     for (size_t i = 0; i < plan->step_count; i++) {
         const pith_node *node = plan->steps[i].node;
-        separate(w);
-        put_string(w, node->op_type);
+        pith_json_separate(w);
+        pith_json_put_string(w, node->op_type);
     }
-    close_list(w, "]");
+    pith_json_close(w, "]");
 }
 
-static void put_parameters(writer *w, const pith_graph *graph) {
+static void put_parameters(pith_json_out *w, const pith_graph *graph) {
     int64_t count = 0, bytes = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
         const pith_value *v = graph->values[i];
@@ -192,94 +122,94 @@ static void put_parameters(writer *w, const pith_graph *graph) {
         count += pith_dims_count(v->type.data->dims, v->type.data->rank);
         bytes += (int64_t)v->type.data->bytes;
     }
-    key_number(w, "parameters", count);
-    key_number(w, "parameter_bytes", bytes);
+    pith_json_key_int(w, "parameters", count);
+    pith_json_key_int(w, "parameter_bytes", bytes);
 }
 
-static void put_embedding(writer *w, const pith_model *m) {
+static void put_embedding(pith_json_out *w, const pith_model *m) {
     static const char *const modes[PITH_POOL_MODES] = { "cls",           "max",          "mean",
                                                         "mean_sqrt_len", "weightedmean", "lasttoken" };
-    key(w, "embedding");
-    open_list(w, "{");
-    key_bool(w, "possible", m->embedder != NULL);
-    if (!m->embedder) key_string(w, "reason", pith_str_of(m->no_text.message));
+    pith_json_key(w, "embedding");
+    pith_json_open(w, "{");
+    pith_json_key_bool(w, "possible", m->embedder != NULL);
+    if (!m->embedder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
     if (m->embedder) {
-        key_number(w, "dim", (int64_t)pith_embed_dim(m, NULL));
-        key_number(w, "max_length", (int64_t)pith_embed_max_length(m, NULL));
-        key(w, "pooling");
-        open_list(w, "[");
+        pith_json_key_int(w, "dim", (int64_t)pith_embed_dim(m, NULL));
+        pith_json_key_int(w, "max_length", (int64_t)pith_embed_max_length(m, NULL));
+        pith_json_key(w, "pooling");
+        pith_json_open(w, "[");
         for (int i = 0; i < PITH_POOL_MODES; i++)
-            if (m->modules.pooling >> i & 1u) separate(w), put_string(w, pith_str_of(modes[i]));
-        close_list(w, "]");
-        key_bool(w, "normalize", m->modules.normalize);
-        key(w, "prompts");
-        open_list(w, "{");
+            if (m->modules.pooling >> i & 1u) pith_json_separate(w), pith_json_put_string(w, pith_str_of(modes[i]));
+        pith_json_close(w, "]");
+        pith_json_key_bool(w, "normalize", m->modules.normalize);
+        pith_json_key(w, "prompts");
+        pith_json_open(w, "{");
         for (size_t i = 0; i < m->modules.prompt_count; i++) {
-            separate(w);
-            put_string(w, m->modules.prompts[i].name);
-            put(w, ": ");
-            put_string(w, m->modules.prompts[i].text);
+            pith_json_separate(w);
+            pith_json_put_string(w, m->modules.prompts[i].name);
+            pith_json_put(w, ": ");
+            pith_json_put_string(w, m->modules.prompts[i].text);
         }
-        close_list(w, "}");
+        pith_json_close(w, "}");
     }
-    close_list(w, "}");
+    pith_json_close(w, "}");
 }
 
-static void put_model(writer *w, const pith_model *m, const pith_plan *plan) {
+static void put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan) {
     const pith_graph *g = m->graph;
-    open_list(w, "{");
-    key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
-    key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
-    key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
-    key_number(w, "ir_version", g->ir_version);
-    key(w, "opsets");
-    open_list(w, "{");
+    pith_json_open(w, "{");
+    pith_json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
+    pith_json_key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
+    pith_json_key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
+    pith_json_key_int(w, "ir_version", g->ir_version);
+    pith_json_key(w, "opsets");
+    pith_json_open(w, "{");
     for (size_t i = 0; i < g->opset_count && !m->from_safetensors; i++) {
         char version[32];
-        separate(w);
-        put_string(w, domain_name(g->opsets[i].domain));
+        pith_json_separate(w);
+        pith_json_put_string(w, domain_name(g->opsets[i].domain));
         snprintf(version, sizeof version, ": %" PRId64, g->opsets[i].version);
-        put(w, version);
+        pith_json_put(w, version);
     }
-    close_list(w, "}");
+    pith_json_close(w, "}");
     put_ports(w, "inputs", m->inputs, g->input_count);
     put_ports(w, "outputs", m->outputs, g->output_count);
-    key(w, "ops");
-    open_list(w, "[");
+    pith_json_key(w, "ops");
+    pith_json_open(w, "[");
     for (size_t i = 0; i < m->op_count; i++) {
-        separate(w);
-        open_list(w, "{");
-        key_string(w, "domain", domain_name(m->ops[i].domain));
-        key_string(w, "op", m->ops[i].op_type);
-        key_number(w, "count", (int64_t)m->ops[i].count);
-        close_list(w, "}");
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "domain", domain_name(m->ops[i].domain));
+        pith_json_key_string(w, "op", m->ops[i].op_type);
+        pith_json_key_int(w, "count", (int64_t)m->ops[i].count);
+        pith_json_close(w, "}");
     }
-    close_list(w, "]");
+    pith_json_close(w, "]");
     put_parameters(w, g);
-    key_number(w, "level", m->options.optimization);
+    pith_json_key_int(w, "level", m->options.optimization);
     put_report(w, "fused", &m->report, true);
     put_report(w, "not_fused", &m->report, false);
-    key_bool(w, "ragged", m->ragged != NULL);
-    key_string(w, "ragged_reason",
-               m->ragged_reason.data ? m->ragged_reason
-               : m->ragged           ? PITH_STR("")
-                                     : pith_str_of(m->no_text.message));
+    pith_json_key_bool(w, "ragged", m->ragged != NULL);
+    pith_json_key_string(w, "ragged_reason",
+                         m->ragged_reason.data ? m->ragged_reason
+                         : m->ragged           ? PITH_STR("")
+                                               : pith_str_of(m->no_text.message));
     put_embedding(w, m);
     put_steps(w, plan);
-    key(w, "memory");
-    open_list(w, "{");
-    key_number(w, "packed_bytes", (int64_t)plan->packed_bytes);
-    key_number(w, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
-    close_list(w, "}");
-    close_list(w, "}");
-    put(w, "\n");
+    pith_json_key(w, "memory");
+    pith_json_open(w, "{");
+    pith_json_key_int(w, "packed_bytes", (int64_t)plan->packed_bytes);
+    pith_json_key_int(w, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
+    pith_json_close(w, "}");
+    pith_json_close(w, "}");
+    pith_json_put(w, "\n");
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
                                 void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
     const pith_graph *graph = model->ragged ? model->ragged : model->graph;
     const pith_plan *plan = model->text_plan;
-    writer w = { write, user, false };
+    pith_json_out w = { write, user, false };
     switch (form) {
     case PITH_DESCRIBE_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
     case PITH_DESCRIBE_DOT: pith_graph_dump_dot(graph, write, user); return PITH_OK;

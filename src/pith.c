@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "exec/profile.h"
 #include "hf/hf.h"
 #include "hub/hub.h"
 #include "onnx/onnx.h"
@@ -238,7 +239,9 @@ static pith_status optimize(pith_model *m, pith_error *err) {
     return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
 }
 
-static pith_status finish(pith_model *m, pith_error *err) {
+/* What every way of opening ends with; lane: of the profile, or NULL. */
+static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
+    uint64_t begin = pith_lane_now(lane);
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
@@ -246,19 +249,28 @@ static pith_status finish(pith_model *m, pith_error *err) {
     PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
     m->text_output = pith_embedder_output(m->graph);
     PITH_TRY(optimize(m, err));
+    pith_lane_phase(lane, "optimise", begin, -1);
+    begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith_plan *plan;
-    return m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
+    pith_status status = m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
+    pith_lane_phase(lane, "tokenizer and plan", begin, -1);
+    return status;
 }
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
     pith_model *m;
     PITH_TRY(create_model(&m, options, err));
     pith_fpmode mode = pith_fpmode_enter();
+    pith_lane *lane = pith_profile_lane(m->options.profile);
+    uint64_t begin = pith_lane_now(lane);
     pith_status status = read_path(m, path, err);
-    if (!status) status = finish(m, err);
+    pith_lane_phase(lane, "read", begin, -1);
+    if (!status) status = finish(m, lane, err);
+    pith_lane_phase(lane, "open", begin, -1);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
+    m->options.profile = NULL;
     if (status)
         free_model(m);
     else
@@ -271,11 +283,16 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
     pith_model *m;
     PITH_TRY(create_model(&m, options, err));
     pith_fpmode mode = pith_fpmode_enter();
+    pith_lane *lane = pith_profile_lane(m->options.profile);
+    uint64_t begin = pith_lane_now(lane);
     pith_str bytes = { data, size };
     pith_status status = pith_onnx_read(&m->graph, bytes, NULL, &m->files, &m->arena, m->options.log, err);
-    if (!status) status = finish(m, err);
+    pith_lane_phase(lane, "read", begin, -1);
+    if (!status) status = finish(m, lane, err);
+    pith_lane_phase(lane, "open", begin, -1);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
+    m->options.profile = NULL;
     if (status)
         free_model(m);
     else
@@ -383,7 +400,11 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
     pith_fpmode mode = pith_fpmode_enter();
     int threads = o.threads ? o.threads : pith_cpu_get()->threads;
+    pith_lane *lane = pith_profile_lane(o.profile);
+    uint64_t begin = pith_lane_now(lane);
+    pith_lane_listen(lane, session->executor);
     pith_status status = pith_executor_run(session->executor, outputs, session->inputs, threads, o.cancel, err);
+    pith_lane_phase(lane, "run", begin, -1);
     pith_fpmode_leave(mode);
     return status;
 }

@@ -112,6 +112,27 @@ typedef struct pith_tensor {
     int64_t dims[PITH_MAX_RANK]; /* the first rank ones count */
 } pith_tensor;
 
+/* ---- profiles ---- */
+
+/* What ran when: the steps of runs, each with operator, shapes, kernel, bytes, operations and thread, and the phases
+ * around them (open, tokenise, bind, run, pool). One profile may be given to any number of opens, runs and embeds, also
+ * to several at the same time in different threads; without one nothing is recorded and nothing is paid for it. It
+ * holds copies, so models may be closed before it is written. Beyond a million events only their number is kept. */
+typedef struct pith_profile pith_profile;
+
+/* allocator: NULL is malloc and free; copied. */
+PITH_API pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
+/* NULL is allowed. No call that was given the profile may be under way; the same holds for pith_profile_write. */
+PITH_API void pith_profile_destroy(pith_profile *profile);
+/* The clock of profiles: nanoseconds, monotonic. */
+PITH_API uint64_t pith_profile_now(void);
+/* Adds a phase of the host's own in the calling thread, from begin_ns to now. profile may be NULL; name is copied. */
+PITH_API void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
+/* The Chrome trace format (JSON), which Perfetto reads; docs/cli.md lists the keys. write receives it in pieces. */
+PITH_API pith_status pith_profile_write(const pith_profile *profile,
+                                        void (*write)(void *user, const char *text, size_t size), void *user,
+                                        pith_error *err);
+
 /* ---- models ---- */
 
 typedef struct pith_model pith_model;
@@ -131,9 +152,10 @@ typedef struct pith_open_options {
     size_t memory_limit;             /* bytes a run may hold for activations; 0: no limit */
     int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
     const char *stop_after;          /* the name of the last pass to run, for looking at the graph; NULL: all */
+    pith_profile *profile;           /* records the phases of opening; NULL: none. Not kept. */
 } pith_open_options;
 
-#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL }
+#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL }
 
 /* path: a directory in Hugging Face layout, an .onnx file, or the name of a model in the model cache ($PITH_CACHE, else
  * $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json opens as its directory
@@ -176,9 +198,10 @@ typedef struct pith_run_options {
     size_t size;
     int32_t threads;            /* 0: as many as the machine or the container gives */
     const volatile int *cancel; /* set to non-zero by anyone: the call returns PITH_ERR_CANCELLED soon */
+    pith_profile *profile;      /* records steps and phases; NULL: none */
 } pith_run_options;
 
-#define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL }
+#define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL, NULL }
 
 /* names[i] goes with inputs[i]; inputs are only read. outputs has pith_model_output_count places, filled in the model's
  * order; their data belongs to the session and is valid until its next run or its end. */
@@ -233,9 +256,10 @@ typedef struct pith_embed_options {
     const volatile int *cancel;
     pith_embed_stats *stats; /* added to, not reset; NULL: not wanted */
     const char *prompt_name; /* a prompt of config_sentence_transformers.json; NULL: its default, "": none */
+    pith_profile *profile;   /* records steps and phases; NULL: none */
 } pith_embed_options;
 
-#define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL }
+#define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL }
 
 /* Components of one vector under these options; 0 if the model cannot embed text. */
 PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "embed/feed.h"
 #include "embed/pooling.h"
+#include "exec/profile.h"
 #include "kernels/norm.h"
 
 /* Memory of a call beside activations: ids of this many texts or of this much text at a time. Larger windows fill
@@ -266,10 +267,13 @@ static void encode_part(void *context, size_t part, int index) {
     call *c = context;
     worker *w = &c->workers[index];
     size_t end = (part + 1) * TEXTS_PER_PART < c->count ? (part + 1) * TEXTS_PER_PART : c->count;
+    pith_lane *lane = pith_profile_lane(c->options->profile);
+    uint64_t begin = pith_lane_now(lane);
     for (size_t i = part * TEXTS_PER_PART; i < end && !stopped(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (encode_text(c, w, i, &fault)) fail_text(c, w, &fault, i);
     }
+    pith_lane_phase(lane, "tokenise", begin, (int64_t)(end - part * TEXTS_PER_PART));
 }
 
 static pith_status borrow_executor(call *c, worker *w, pith_error *err) {
@@ -319,7 +323,9 @@ static pith_status output_rows(const float **x, const pith_embedder *e, const pi
 static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err) {
     pith_embedder *e = c->e;
     const pith_graph *graph = e->parts.plan->graph;
+    pith_lane *lane = pith_profile_lane(c->options->profile);
     PITH_TRY(borrow_executor(c, w, err));
+    pith_lane_listen(lane, w->executor);
     const pith_row *const *rows = c->ordered + k->first;
     int64_t tokens = 0;
     for (size_t i = 0; i < k->count; i++) tokens += rows[i]->count;
@@ -331,7 +337,9 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     float *vector = pith_arena_array(&w->chunk, (size_t)full, sizeof *vector);
     if (!inputs || !outputs || !vector) return pith_fail_memory(err, (size_t)full * sizeof *vector);
     PITH_TRY(pith_feed_fill(inputs, &e->feed, rows, k->count, &w->chunk, err));
+    uint64_t begin = pith_lane_now(lane);
     PITH_TRY(pith_executor_run(w->executor, outputs, inputs, c->inner_threads, c->options->cancel, err));
+    pith_lane_phase(lane, "run", begin, tokens);
     size_t bytes = pith_executor_bytes(w->executor);
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
 
@@ -339,6 +347,7 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     w->padded_tokens += (uint64_t)(run_tokens - tokens);
     const float *x = NULL;
     PITH_TRY(output_rows(&x, e, &outputs[e->parts.output], e->pooled ? (int64_t)k->count : run_tokens, &w->chunk, err));
+    begin = pith_lane_now(lane);
     bool normalize = c->options->normalize < 0 ? e->parts.modules->normalize : c->options->normalize != 0;
     for (size_t i = 0; i < k->count; i++) {
         float *place = c->vectors + (int64_t)c->order[k->first + i] * c->dim;
@@ -350,6 +359,7 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
         if (normalize) e->normalize(vector, vector, 1, c->dim);
         memcpy(place, vector, (size_t)c->dim * sizeof *place);
     }
+    pith_lane_phase(lane, "pool", begin, (int64_t)k->count);
     return PITH_OK;
 }
 

@@ -4,7 +4,7 @@
  * as needed now). What is only known while running lies in the late arena; after a run that needed several chunks it is
  * made one chunk, so that a steady state asks the allocator for nothing. A subgraph runs in an executor of its own,
  * kept by the binding of the step that owns it, with the outer values it uses as further inputs; all executors of one
- * tree share one account of bytes held. */
+ * tree share one account of bytes held and one listener to their steps. */
 #include "exec/session.h"
 
 #include <time.h>
@@ -18,6 +18,8 @@ enum { MAX_BINDINGS = 8 };
 
 typedef struct account {
     size_t held, peak;
+    pith_trace_fn *trace; /* NULL: nobody wants to hear of steps */
+    void *trace_context;
 } account;
 
 /* The executor of a subgraph. Its outputs are copied to the two arenas in turn, so that what one call gave can be an
@@ -36,6 +38,7 @@ struct pith_executor {
     const pith_dim *outer_symbols;
     void *backend_context;
     account own, *account; /* account: of the root */
+    int depth;             /* 0: the root */
     pith_arena arena, scratch, late;
     size_t late_counted; /* of late, in the account */
     void *buffer;
@@ -120,6 +123,7 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     if (!e) return pith_fail_memory(err, sizeof *e);
     *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
     e->account = parent ? parent->account : &e->own;
+    e->depth = parent ? parent->depth + 1 : 0;
     e->options.allocator = &e->allocator;
     if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
     pith_arena_init(&e->arena, &e->allocator);
@@ -145,6 +149,17 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
 pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
                                  pith_error *err) {
     return create(executor, plan, options, NULL, NULL, err);
+}
+
+void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context) {
+    executor->account->trace = trace;
+    executor->account->trace_context = context;
+}
+
+uint64_t pith_trace_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void end_child(pith_executor *e, pith_child *child) {
@@ -220,6 +235,11 @@ static pith_binding *take_binding(pith_executor *e) {
     return b;
 }
 
+static void trace(const pith_executor *e, const pith_step *step, size_t index, uint64_t begin, const pith_run *run) {
+    pith_trace_event event = { step, index, e->depth, begin, pith_trace_now(), run };
+    e->account->trace(e->account->trace_context, &event);
+}
+
 static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, pith_error *err) {
     pith_binding *b = find_binding(e, threads);
     if (!b) {
@@ -233,7 +253,9 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
+        uint64_t begin = e->account->trace ? pith_trace_now() : 0;
         pith_status status = pith_binding_make(b, &how);
+        if (e->account->trace) trace(e, NULL, 0, begin, NULL);
         if (status) {
             pith_arena arena = b->arena;
             pith_arena_reset(&arena);
@@ -417,12 +439,6 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
     return run->scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
     pith_run run = { .node = step->node,
@@ -436,7 +452,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
                      .plan = step,
                      .err = err };
     bool view = false;
-    uint64_t begin = e->options.trace ? now_ns() : 0;
+    uint64_t begin = e->account->trace ? pith_trace_now() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
         pith_status status = step->backend->run(e->backend_context, &run);
@@ -445,10 +461,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
         if (status == PITH_ERR_CANCELLED) return status;
         if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
-    if (e->options.trace) {
-        pith_trace_event event = { .step = step, .begin_ns = begin, .end_ns = now_ns(), .run = &run };
-        e->options.trace(e->options.trace_context, &event);
-    }
+    if (e->account->trace) trace(e, step, r->step, begin, &run);
     return PITH_OK;
 }
 

@@ -11,25 +11,33 @@
 
 typedef struct pith_executor pith_executor;
 
-/* One record per step of a run, for profiles. */
+/* One record per step of a run, and one per binding made for it, for profiles. */
 typedef struct pith_trace_event {
-    const pith_step *step;
+    const pith_step *step; /* NULL: shapes were bound */
+    size_t index;          /* of the step in its plan */
+    int depth;             /* 0: the main graph; a subgraph's steps lie inside their owner's time */
     uint64_t begin_ns, end_ns;
     const pith_run *run; /* shapes; valid during the call */
 } pith_trace_event;
+
+typedef void pith_trace_fn(void *context, const pith_trace_event *event);
 
 typedef struct pith_executor_options {
     const pith_allocator *allocator;
     const pith_log *log;
     size_t memory_limit; /* bytes of activations; 0: none */
     int64_t loop_limit;
-    void (*trace)(void *context, const pith_trace_event *event); /* NULL: not wanted */
-    void *trace_context;
 } pith_executor_options;
 
 pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
                                  pith_error *err);
 void pith_executor_destroy(pith_executor *executor);
+
+/* Who hears of each step from the next run on, subgraphs' included, on the thread that runs; NULL: nobody, which costs
+ * nothing. */
+void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context);
+/* The clock of trace events: nanoseconds, monotonic. */
+uint64_t pith_trace_now(void);
 
 /* inputs in the order of the plan's graph inputs (those with a default may be missing: dtype PITH_UNDEFINED). outputs
  * in graph order; valid until the next run. An input whose shape contradicts another's through a shared symbol is an

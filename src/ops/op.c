@@ -136,3 +136,18 @@ int64_t pith_tensor_count(const pith_tensor *t) {
     for (int i = 0; i < t->rank; i++) count *= t->dims[i];
     return count;
 }
+
+pith_cost pith_run_cost(const pith_run *r) {
+    pith_cost cost = { .operations = (double)pith_tensor_count(r->out[0]) };
+    for (int i = 0; i < r->in_count; i++)
+        if (r->in[i]) cost.bytes += (double)r->in[i]->bytes;
+    for (int i = 0; i < r->out_count; i++)
+        if (r->out[i]) cost.bytes += (double)r->out[i]->bytes;
+    if (r->node->op->cost) r->node->op->cost(r, &cost);
+    return cost;
+}
+
+void pith_cost_product(const pith_run *r, pith_cost *cost, int64_t k, const char *kernel) {
+    cost->operations = 2.0 * (double)pith_tensor_count(r->out[0]) * (double)k;
+    cost->kernel = kernel;
+}

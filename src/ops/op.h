@@ -7,6 +7,7 @@
  *   prepare   once per plan: reads attributes, fetches kernels, packs weights, into a state that is never changed again
  *   scratch   at bind: bytes that run wants
  *   run       computes; allocates nothing (but late outputs), starts no thread (but through pith_run_parallel)
+ *   cost      what a run took in operations and bytes, only for profiles
  * Inner loops live in kernels/, never here. Domains: "" (ai.onnx), "ai.onnx.ml", "ai.onnx.preview.training",
  * "com.microsoft", and "pith" for what fusion makes. */
 #ifndef PITH_OPS_OP_H
@@ -84,6 +85,13 @@ typedef struct pith_run {
     pith_error *err;
 } pith_run;
 
+/* What a run of a step costs, for profiles. */
+typedef struct pith_cost {
+    double operations;  /* arithmetic ones; a multiply-add counts two */
+    double bytes;       /* that must be read and written at least, each once */
+    const char *kernel; /* the family of the kernels that do most of it; NULL: none in particular */
+} pith_cost;
+
 typedef struct pith_op {
     const char *domain, *name;
     int32_t since;      /* first opset of the form that infer, prepare and run know */
@@ -96,6 +104,8 @@ typedef struct pith_op {
     pith_status (*prepare)(pith_prepare *c);                                        /* NULL: no state */
     pith_status (*scratch)(const pith_infer *c, const void *state, int threads, size_t *bytes); /* NULL: none */
     pith_status (*run)(pith_run *r);
+    /* NULL if one operation per element of output 0, all inputs and all outputs is the cost, which *cost begins as. */
+    void (*cost)(const pith_run *r, pith_cost *cost);
     const char *note;   /* a restriction for docs/operators.md; NULL */
 } pith_op;
 
@@ -145,6 +155,10 @@ pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from)
 void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts);
 /* Rows per part so that each part has at least `grain` units of work and there are a few parts per thread. */
 int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain);
+/* The cost of a step as a profile shows it. */
+pith_cost pith_run_cost(const pith_run *r);
+/* The operations of products: k multiply-adds per element of output 0. */
+void pith_cost_product(const pith_run *r, pith_cost *cost, int64_t k, const char *kernel);
 /* Elements of a tensor; exact, checked when it was made. */
 int64_t pith_tensor_count(const pith_tensor *t);
 

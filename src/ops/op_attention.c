@@ -323,6 +323,15 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
+/* Every query with every key, masked or not. */
+static void cost(const pith_run *r, pith_cost *cost) {
+    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V];
+    const pith_tensor *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
+    sizes z = sizes_of(q->dims, k->dims, v->dims, q->rank, k->rank, v->rank, r->node, past ? past->dims[2] : 0);
+    cost->operations = 2.0 * (double)(z.batch * z.heads * z.rows) * (double)(z.keys * (z.d + z.dv));
+    cost->kernel = "gemm f32";
+}
+
 const pith_op pith_op_Attention = { .domain = "",
                                     .name = "Attention",
                                     .since = 23,
@@ -333,4 +342,5 @@ const pith_op pith_op_Attention = { .domain = "",
                                     .prepare = prepare,
                                     .scratch = scratch,
                                     .run = run,
+                                    .cost = cost,
                                     .note = "computed in float32; float64 is not supported" };

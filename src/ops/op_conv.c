@@ -392,6 +392,14 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    const state *s = r->state;
+    const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
+    double per_window = (double)pith_tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
+    cost->operations = 2.0 * (double)pith_tensor_count(windows) * per_window;
+    cost->kernel = s->gemm ? "gemm f32" : NULL;
+}
+
 #define CONV(symbol, since_, min, max)                                                                                 \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
@@ -402,7 +410,8 @@ static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .run = run,                                                                     \
+                                       .cost = cost };
 CONV(Conv, 1, 2, 3)
 CONV(ConvInteger, 10, 2, 4)
 CONV(ConvTranspose, 1, 2, 3)

@@ -96,6 +96,12 @@ static pith_status run_gather(pith_run *r) {
     return PITH_OK;
 }
 
+/* Of the table only what is picked is read. */
+static void cost(const pith_run *r, pith_cost *cost) {
+    cost->operations = 0;
+    cost->bytes = 2.0 * (double)r->out[0]->bytes + (double)r->in[1]->bytes;
+}
+
 const pith_op pith_op_Gather = { .domain = "",
                                  .name = "Gather",
                                  .since = 1,
@@ -104,7 +110,8 @@ const pith_op pith_op_Gather = { .domain = "",
                                  .max_outputs = 1,
                                  .infer = infer_gather,
                                  .prepare = pith_prepare_movable,
-                                 .run = run_gather };
+                                 .run = run_gather,
+                                 .cost = cost };
 
 /* ---- GatherElements ---- */
 
@@ -155,7 +162,8 @@ const pith_op pith_op_GatherElements = { .domain = "",
                                          .max_outputs = 1,
                                          .infer = infer_elements,
                                          .prepare = pith_prepare_movable,
-                                         .run = run_elements };
+                                         .run = run_elements,
+                                         .cost = cost };
 
 /* ---- GatherND ---- */
 
@@ -220,4 +228,5 @@ const pith_op pith_op_GatherND = { .domain = "",
                                    .max_outputs = 1,
                                    .infer = infer_nd,
                                    .prepare = pith_prepare_movable,
-                                   .run = run_nd };
+                                   .run = run_nd,
+                                   .cost = cost };

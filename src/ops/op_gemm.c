@@ -127,6 +127,11 @@ static pith_status run(pith_run *r) {
     return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
 }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    const state *s = r->state;
+    pith_cost_product(r, cost, r->in[0]->dims[!s->transpose_a], "gemm");
+}
+
 const pith_op pith_op_Gemm = { .domain = "",
                                .name = "Gemm",
                                .since = 1,
@@ -136,4 +141,5 @@ const pith_op pith_op_Gemm = { .domain = "",
                                .infer = infer,
                                .prepare = prepare,
                                .scratch = scratch,
-                               .run = run };
+                               .run = run,
+                               .cost = cost };

@@ -165,6 +165,12 @@ static pith_status run(pith_run *r) {
     return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
 }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    const state *s = r->state;
+    const pith_tensor *a = r->in[0];
+    pith_cost_product(r, cost, a->dims[a->rank - 1 - (s->transpose_a && a->rank > 1)], "gemm");
+}
+
 const pith_op pith_op_MatMul = { .domain = "",
                                  .name = "MatMul",
                                  .since = 1,
@@ -174,7 +180,8 @@ const pith_op pith_op_MatMul = { .domain = "",
                                  .infer = infer,
                                  .prepare = prepare,
                                  .scratch = scratch,
-                                 .run = run };
+                                 .run = run,
+                                 .cost = cost };
 
 static pith_status prepare_fused(pith_prepare *c) {
     if (c->in[0]->dtype != PITH_F32 && c->in[0]->dtype != PITH_F16 && c->in[0]->dtype != PITH_BF16) {
@@ -193,4 +200,5 @@ const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
                                          .prepare = prepare_fused,
                                          .scratch = scratch,
                                          .run = run,
+                                         .cost = cost,
                                          .note = "transBatchA and transBatchB are not supported" };

@@ -197,6 +197,11 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    const pith_tensor *a = r->in[((const state *)r->state)->inputs->a];
+    pith_cost_product(r, cost, a->dims[a->rank - 1], "gemm i8");
+}
+
 #define PRODUCT(symbol, domain_, name_, since_, min, max)                                                              \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
@@ -207,7 +212,8 @@ static pith_status run(pith_run *r) {
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .run = run,                                                                     \
+                                       .cost = cost };
 PRODUCT(MatMulInteger, "", "MatMulInteger", 10, 2, 4)
 PRODUCT(QLinearMatMul, "", "QLinearMatMul", 10, 8, 8)
 PRODUCT(DynamicQuantizeMatMul_ms, "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)

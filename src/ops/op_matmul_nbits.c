@@ -155,6 +155,10 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, SKIPPED, run_plain); }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    pith_cost_product(r, cost, ((const state *)r->state)->k, "gemm");
+}
+
 const pith_op pith_op_MatMulNBits_ms = { .domain = "com.microsoft",
                                          .name = "MatMulNBits",
                                          .since = 1,
@@ -165,4 +169,5 @@ const pith_op pith_op_MatMulNBits_ms = { .domain = "com.microsoft",
                                          .prepare = prepare,
                                          .scratch = scratch,
                                          .run = run,
+                                         .cost = cost,
                                          .note = "constant weights of 2, 4 or 8 bits; no group index" };

@@ -302,6 +302,22 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+/* Every query with every key of its text: what masks and windows leave out is counted as well. */
+static void cost(const pith_run *r, pith_cost *cost) {
+    const attention *s = r->state;
+    const pith_tensor *q = r->in[Q], *offsets = optional(r, OFFSETS);
+    int64_t rows = pith_tensor_count(r->out[0]) / (s->heads * s->v_size);
+    double pairs = offsets ? 0 : (double)rows * (double)keys_max(s, r->in[K]->dims, false);
+    for (int64_t b = 0; offsets && b + 1 < offsets->dims[0]; b++) {
+        const int64_t *at = (const int64_t *)offsets->data + b;
+        pairs += (double)(at[1] - at[0]) * (double)(at[1] - at[0]);
+    }
+    cost->operations = 2.0 * pairs * (double)(s->heads * (s->size + s->v_size));
+    /* One value may serve for all three: only its own rows are read. */
+    if (q == r->in[K] || q->data == r->in[K]->data) cost->bytes = (double)(q->bytes + r->out[0]->bytes);
+    cost->kernel = "attention f32";
+}
+
 const pith_op pith_op_Attention_pith = {
     .domain = "pith",
     .name = "Attention",
@@ -313,4 +329,5 @@ const pith_op pith_op_Attention_pith = {
     .prepare = prepare,
     .scratch = scratch,
     .run = run,
+    .cost = cost,
 };

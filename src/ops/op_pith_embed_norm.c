@@ -143,6 +143,14 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+/* As SkipNorm; of the tables only the rows that are looked up are read. */
+static void cost(const pith_run *r, pith_cost *cost) {
+    int tables = (r->in_count - 2) / 2;
+    cost->operations *= 7 + tables;
+    cost->bytes = (double)r->out[0]->bytes * (1 + tables);
+    cost->kernel = "layer_norm f32";
+}
+
 const pith_op pith_op_EmbedNorm_pith = {
     .domain = "pith",
     .name = "EmbedNorm",
@@ -153,4 +161,5 @@ const pith_op pith_op_EmbedNorm_pith = {
     .infer = infer,
     .prepare = prepare,
     .run = run,
+    .cost = cost,
 };

@@ -157,6 +157,10 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+static void cost(const pith_run *r, pith_cost *cost) {
+    pith_cost_product(r, cost, ((const linear *)r->state)->k, "gemm f32");
+}
+
 const pith_op pith_op_Linear_pith = {
     .domain = "pith",
     .name = "Linear",
@@ -167,4 +171,5 @@ const pith_op pith_op_Linear_pith = {
     .infer = infer,
     .prepare = prepare,
     .run = run,
+    .cost = cost,
 };

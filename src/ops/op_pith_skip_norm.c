@@ -86,6 +86,13 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+/* The sum, mean and variance, and the scaled result of each element. */
+static void cost(const pith_run *r, pith_cost *cost) {
+    (void)r;
+    cost->operations *= 8;
+    cost->kernel = "layer_norm f32";
+}
+
 const pith_op pith_op_SkipNorm_pith = {
     .domain = "pith",
     .name = "SkipNorm",
@@ -97,4 +104,5 @@ const pith_op pith_op_SkipNorm_pith = {
     .infer = infer,
     .prepare = prepare,
     .run = run,
+    .cost = cost,
 };

@@ -158,6 +158,16 @@ class Embed(Command):
         self.assertGreater(stats["peak_bytes"], 0)
         self.assertEqual(pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
 
+    def test_profile(self):
+        self.good("embed", "--profile", self.dir / "trace.json", stdin=b"a cat\na dog\n")
+        events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]
+        steps = [e for e in events if e.get("cat") == "step"]
+        self.assertEqual({e["name"] for e in events if e.get("cat") == "phase"},
+                         {"open", "read", "optimise", "tokenizer and plan", "read texts", "tokenise", "bind", "run", "pool", "write"})
+        self.assertEqual(set(steps[0]), {"name", "cat", "ph", "pid", "tid", "ts", "dur", "args"})
+        self.assertEqual(set(steps[0]["args"]), {"step", "depth", "node", "shapes", "kernel", "flop", "bytes", "threads"})
+        self.bad(1, "embed", "--profile", self.dir / "nowhere/trace.json", stdin=b"x", says="nowhere")
+
     def test_invalid(self):
         result = self.bad(1, "embed", stdin=b"good\nb\xff\xe2\x82d\nnever\n", says=("line 2", "byte 2"))
         self.assertEqual(len(result.stdout.splitlines()), 1)  # what came before is written
@@ -269,6 +279,9 @@ class Models(Command):
             got = np.load(self.dir / f"{i}_{port['name']}.npy")
             wanted = onnx.numpy_helper.to_array(onnx.load_tensor(data / f"output_{i}.pb"))
             np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-5)
+        self.good("run", model, *inputs, "--profile", self.dir / "trace.json")
+        names = {e["name"] for e in json.loads((self.dir / "trace.json").read_text())["traceEvents"]}
+        self.assertLessEqual({"open", "read inputs", "bind", "run", "Linear", "Attention", "write"}, names)
         # .npy in gives the same out
         arrays = []
         for i, port in enumerate(description["inputs"]):

@@ -1,0 +1,12 @@
+/* profile_file.h - --profile FILE: what ran when, as a file that Perfetto and chrome://tracing show. */
+#ifndef PITH_CLI_PROFILE_FILE_H
+#define PITH_CLI_PROFILE_FILE_H
+
+#include "cli/cli.h"
+
+/* path NULL: *profile is NULL, nothing is recorded. EXIT_DONE, or EXIT_FAILED after a message. */
+int profile_open(pith_profile **profile, const command *c, const char *path);
+/* Writes the file and ends the profile. code: of the work so far; returns it, or EXIT_FAILED after a message. */
+int profile_close(pith_profile *profile, const command *c, const char *path, int code);
+
+#endif
