@@ -58,13 +58,30 @@ pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, .
     return pith_fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
 }
 
+#define ONES 0x0101010101010101u
+#define HIGHS 0x8080808080808080u
+
+/* The index of the first byte in memory that is not zero, on a little-endian machine. */
+static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll(w) / 8; }
+
 static void fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
 
 /* The next character that is not white space, or 0 at the end and after a failure. */
 static unsigned char next_char(pith_json *j) {
+    const char *p = j->p, *end = j->end;
     if (j->failed) return 0;
-    while (j->p < j->end && (*j->p == ' ' || *j->p == '\n' || *j->p == '\r' || *j->p == '\t')) j->p++;
-    return j->p < j->end ? (unsigned char)*j->p : 0;
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        uint64_t w;
+        p++;
+        while (end - p >= 8) { /* indentation, eight spaces at once */
+            memcpy(&w, p, 8);
+            w ^= ONES * ' ';
+            p += w ? first_byte(w) : 8;
+            if (w) break;
+        }
+    }
+    j->p = p;
+    return p < end ? (unsigned char)*p : 0;
 }
 
 pith_json_kind pith_json_peek(pith_json *j) {
@@ -158,17 +175,19 @@ static int hex4(const char *p) {
 /* Consumes a string and checks it; raw is what stands between the quotes. */
 static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
     const char *begin = ++j->p, *p = begin;
-    bool wide = false;
+    uint64_t wide = 0;
     *escapes = false;
     for (;; p++) {
-        /* Eight plain bytes at once: none is below 0x20, a quote, a backslash or above 0x7F. */
-        uint64_t w;
+        /* Eight bytes at once that are no control, quote or backslash. */
         while (j->end - p >= 8) {
-            const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+            uint64_t w, quote, slash, found;
             memcpy(&w, p, 8);
-            uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\';
-            if (((w - ones * 0x20) | (quote - ones) | (slash - ones) | w) & highs) break;
-            p += 8;
+            quote = w ^ ONES * '"';
+            slash = w ^ ONES * '\\';
+            found = (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash)) & HIGHS;
+            wide |= w & HIGHS;
+            p += found ? first_byte(found) : 8;
+            if (found) break;
         }
         if (p == j->end) {
             fault(j, "a string is not closed");
@@ -181,7 +200,7 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
             fault(j, "a control character in a string");
             return false;
         }
-        if (c >= 0x80) wide = true;
+        wide |= c & 0x80;
         if (c != '\\') continue;
         *escapes = true;
         p++;

@@ -19,11 +19,8 @@ enum { UNREACHED = -1 };
 
 struct pith_unigram {
     pith_trie trie;
-    const double *scores;
-    const uint32_t *starts; /* [count + 1]: piece i is text[starts[i], starts[i + 1]) */
-    const char *text;
-    uint32_t count;
-    int32_t unk_id; /* -1: none */
+    const double *scores; /* of the trie's keys */
+    int32_t unk_id;       /* -1: none */
     double unk_score;
     bool byte_fallback;
     int32_t byte_ids[256]; /* of "<0x00>" …; -1 where missing */
@@ -36,7 +33,15 @@ typedef struct node {
     int32_t id;
 } node;
 
-static void find_bytes(pith_unigram *model) {
+/* What follows from the trie and the rest. */
+static void finish(pith_unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
+    double lowest = INFINITY;
+    for (uint32_t i = 0; i < model->trie.key_count; i++)
+        if (scores[i] < lowest) lowest = scores[i];
+    model->scores = scores;
+    model->unk_id = unk_id;
+    model->unk_score = lowest - unknown_penalty;
+    model->byte_fallback = byte_fallback;
     for (unsigned b = 0; b < 256; b++) {
         pith_byte_token token = pith_byte_token_of(b);
         model->byte_ids[b] = (int32_t)pith_trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
@@ -45,72 +50,30 @@ static void find_bytes(pith_unigram *model) {
 
 const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
                                        bool byte_fallback, pith_loader *loader) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += pieces[i].size;
-    if (bytes > INT32_MAX || count > INT32_MAX) {
-        pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes", count, bytes);
-        return NULL;
-    }
     pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    uint32_t *starts = pith_arena_array(loader->arena, count + 1, sizeof *starts);
-    double *own_scores = pith_arena_array(loader->arena, count, sizeof *own_scores);
-    char *text = pith_arena_alloc(loader->arena, bytes);
-    pith_str *own_pieces = pith_arena_array(loader->scratch, count, sizeof *own_pieces);
-    if (!model || !starts || !own_scores || !text || !own_pieces) {
-        pith_fail_memory(loader->err, bytes + count * (sizeof *starts + sizeof *own_scores + sizeof *own_pieces));
+    double *own_scores = pith_arena_alloc64(loader->arena, count * sizeof *own_scores);
+    if (!model || !own_scores) {
+        pith_fail_memory(loader->err, count * sizeof *own_scores);
         return NULL;
     }
-    double lowest = INFINITY;
-    uint32_t at = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (pieces[i].size) memcpy(text + at, pieces[i].data, pieces[i].size);
-        own_pieces[i] = (pith_str){ text + at, pieces[i].size };
-        starts[i] = at;
-        at += (uint32_t)pieces[i].size;
-        own_scores[i] = scores[i];
-        if (scores[i] < lowest) lowest = scores[i];
-    }
-    starts[count] = at;
-    *model = (pith_unigram){ .scores = own_scores,
-                             .starts = starts,
-                             .text = text,
-                             .count = (uint32_t)count,
-                             .unk_id = unk_id,
-                             .unk_score = lowest - unknown_penalty,
-                             .byte_fallback = byte_fallback };
-    if (pith_trie_build(&model->trie, own_pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
-    find_bytes(model);
+    if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
+    if (pith_trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
+    finish(model, own_scores, unk_id, byte_fallback);
     return model;
 }
 
 /* The same out of an image. */
 static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_loader *loader) {
-    size_t count, start_count, bytes;
+    size_t count;
     pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    if (!model) {
-        pith_fail_memory(loader->err, sizeof *model);
+    const double *scores = pith_image_table(loader, "scores", sizeof *scores, &count);
+    if (!model) pith_fail_memory(loader->err, sizeof *model);
+    if (!model || !scores || pith_trie_open(&model->trie, loader)) return NULL;
+    if (count != model->trie.key_count || unk_id >= (int64_t)count) {
+        pith_image_damaged(loader, "scores");
         return NULL;
     }
-    if (!(model->scores = pith_image_table(loader, "scores", sizeof *model->scores, &count)) ||
-        !(model->starts = pith_image_table(loader, "starts", sizeof *model->starts, &start_count)) ||
-        !(model->text = pith_image_table(loader, "text", 1, &bytes)))
-        return NULL;
-    bool good = count < PITH_TOKEN_ID_MAX && start_count == count + 1 && unk_id < (int64_t)count;
-    double lowest = INFINITY;
-    for (size_t i = 0; good && i < count; i++) {
-        good = model->starts[i] <= model->starts[i + 1];
-        if (model->scores[i] < lowest) lowest = model->scores[i];
-    }
-    if (!good || model->starts[count] > bytes) {
-        pith_image_damaged(loader, "starts");
-        return NULL;
-    }
-    if (pith_trie_open(&model->trie, (uint32_t)count, loader)) return NULL;
-    model->count = (uint32_t)count;
-    model->unk_id = (int32_t)unk_id;
-    model->unk_score = lowest - unknown_penalty;
-    model->byte_fallback = byte_fallback;
-    find_bytes(model);
+    finish(model, scores, (int32_t)unk_id, byte_fallback);
     return model;
 }
 
@@ -118,9 +81,7 @@ static void save(const void *self, pith_image_writer *writer) {
     const pith_unigram *model = self;
     if (model->unk_id >= 0) pith_image_put_int(writer, "unk_id", model->unk_id);
     pith_image_put_bool(writer, "byte_fallback", model->byte_fallback);
-    pith_image_put(writer, "scores", model->scores, model->count, sizeof *model->scores);
-    pith_image_put(writer, "starts", model->starts, (size_t)model->count + 1, sizeof *model->starts);
-    pith_image_put(writer, "text", model->text, model->starts[model->count], 1);
+    pith_image_put(writer, "scores", model->scores, model->trie.key_count, sizeof *model->scores);
     pith_trie_save(&model->trie, writer);
 }
 
@@ -156,11 +117,18 @@ static void find_best_path(const pith_unigram *model, node *best, const char *te
         pith_trie_slot slot = root;
         for (uint32_t i = at; i < size && pith_trie_step(slots, &slot, (unsigned char)text[i]); i++) {
             if (slot.value == PITH_TRIE_NONE) continue;
-            node *reached = &best[i + 1];
-            double score = scores[slot.value] + score_here;
+            uint32_t id = slot.value, end = i + 1;
+            if (id & PITH_TRIE_TAIL) {
+                id ^= PITH_TRIE_TAIL;
+                uint32_t key_size = pith_trie_tail(&model->trie, id, text + at, end - at, size - at);
+                if (!key_size) break;
+                end = at + key_size;
+            }
+            node *reached = &best[end];
+            double score = scores[id] + score_here;
             if (score > reached->score || reached->other == UNREACHED)
-                *reached = (node){ score, (int32_t)at, (int32_t)slot.value };
-            has_char |= i + 1 == char_end;
+                *reached = (node){ score, (int32_t)at, (int32_t)id };
+            has_char |= end == char_end;
         }
         if (!has_char) {
             node *reached = &best[char_end];
@@ -220,11 +188,11 @@ static int32_t token_id(const void *self, pith_str token) {
 
 static pith_str token_text(const void *self, int32_t id) {
     const pith_unigram *model = self;
-    if (id < 0 || (uint32_t)id >= model->count) return (pith_str){ NULL, 0 };
-    return (pith_str){ model->text + model->starts[id], model->starts[id + 1] - model->starts[id] };
+    if (id < 0 || (uint32_t)id >= model->trie.key_count) return (pith_str){ NULL, 0 };
+    return pith_trie_key(&model->trie, (uint32_t)id);
 }
 
-static int32_t vocab_size(const void *self) { return (int32_t)((const pith_unigram *)self)->count; }
+static int32_t vocab_size(const void *self) { return (int32_t)((const pith_unigram *)self)->trie.key_count; }
 
 /* As serde_json reads a number: digits into 64 bits as long as they fit, then one multiplication or division. This is
  * not always the nearest double, but it is the one Hugging Face tokenizers computes with. */
@@ -236,16 +204,20 @@ static double read_score(pith_json *j) {
     bool negative = *p == '-', fraction = false, full = false;
     uint64_t digits = 0;
     int places = 0;
-    for (p += negative; p < j->end && (*p == '.' || (*p >= '0' && *p <= '9')); p++) {
-        if (*p == '.') {
+    for (p += negative; p < j->end; p++) {
+        unsigned digit = (unsigned)*p - '0';
+        if (digit > 9) {
+            if (*p != '.' || fraction) break;
             fraction = true;
             continue;
         }
-        uint64_t digit = (uint64_t)(*p - '0'), more;
-        full = full || __builtin_mul_overflow(digits, 10, &more) || __builtin_add_overflow(more, digit, &more);
-        if (full && !fraction) return pith_json_double(j);
-        if (full) continue;
-        digits = more;
+        if (digits >= UINT64_MAX / 10) { /* room for a digit more, or just not */
+            uint64_t more;
+            full = full || __builtin_mul_overflow(digits, 10, &more) || __builtin_add_overflow(more, digit, &more);
+            if (full && !fraction) return pith_json_double(j);
+            if (full) continue;
+        }
+        digits = digits * 10 + digit;
         places += fraction;
     }
     if (p == j->end || *p == 'e' || *p == 'E' || places >= 23) return pith_json_double(j);

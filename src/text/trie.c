@@ -1,6 +1,7 @@
 /* trie.c - building the double array.
  *
- * Keys are sorted, so a node is a range of keys that share their first bytes. Nodes are placed depth first: a range's
+ * Keys are sorted, so a node is a range of keys that share their first bytes; a range of one key is a tail. Nodes are
+ * placed depth first: a range's
  * distinct next bytes need a base for which all slots base ^ byte are free. Within a block of 256 slots all 256 bases
  * are tried at once: the free bits, permuted by xor with each byte, are and-ed. Only the last few blocks with room are
  * looked at, which bounds the work per node; the many nodes with one child fill the holes. */
@@ -8,7 +9,7 @@
 
 #include "text/image.h"
 
-enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 6 };
+enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 3 };
 
 typedef struct entry {
     uint64_t prefix; /* first eight bytes, big-endian, padded with zeros */
@@ -28,7 +29,7 @@ typedef struct block {
 
 typedef struct builder {
     pith_arena *scratch;
-    const pith_str *keys;
+    const pith_trie *trie; /* its keys */
     block *blocks;
     size_t block_count, block_capacity;
     uint32_t open[OPEN_BLOCKS]; /* blocks worth looking at; the oldest is given up for a new one */
@@ -36,16 +37,16 @@ typedef struct builder {
 } builder;
 
 static bool entry_after(const builder *b, const entry *x, const entry *y) {
-    if (x->prefix != y->prefix) return x->prefix > y->prefix;
-    pith_str s = b->keys[x->index], t = b->keys[y->index];
+    pith_str s = pith_trie_key(b->trie, x->index), t = pith_trie_key(b->trie, y->index);
     size_t shorter = s.size < t.size ? s.size : t.size;
     int order = memcmp(s.data, t.data, shorter);
     if (order) return order > 0;
     return s.size != t.size ? s.size > t.size : x->index > y->index;
 }
 
-/* Merge sort; returns whichever of the two arrays holds the result. */
-static entry *sort_entries(const builder *b, entry *from, entry *to, size_t count) {
+/* Entries with equal prefixes: merge sort, result in from. */
+static void sort_ties(const builder *b, entry *from, entry *to, size_t count) {
+    entry *begin = from;
     for (size_t width = 1; width < count; width *= 2) {
         for (size_t at = 0; at < count; at += 2 * width) {
             size_t i = at, middle = at + width < count ? at + width : count, j = middle;
@@ -57,7 +58,41 @@ static entry *sort_entries(const builder *b, entry *from, entry *to, size_t coun
         from = to;
         to = swap;
     }
+    if (from != begin) memcpy(begin, from, count * sizeof *begin);
+}
+
+/* By prefix, a byte at a time from the last one, then by what follows it. Returns whichever array holds the result. */
+static entry *sort_entries(const builder *b, entry *from, entry *to, size_t count) {
+    uint32_t counts[8][256] = { { 0 } };
+    for (size_t i = 0; i < count; i++)
+        for (unsigned k = 0; k < 8; k++) counts[k][from[i].prefix >> 8 * k & 0xFF]++;
+    for (unsigned k = 0; k < 8; k++) {
+        uint32_t *at = counts[k], sum = 0;
+        for (unsigned c = 0; c < 256; c++) {
+            uint32_t n = at[c];
+            at[c] = sum;
+            sum += n;
+        }
+        for (size_t i = 0; i < count; i++) to[at[from[i].prefix >> 8 * k & 0xFF]++] = from[i];
+        entry *swap = from;
+        from = to;
+        to = swap;
+    }
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && from[end].prefix == from[i].prefix;) end++;
+        if (end > i + 1) sort_ties(b, from + i, to + i, end - i);
+    }
     return from;
+}
+
+/* Keeps the last of equal keys; returns how many are left. */
+static size_t drop_repeated(const builder *b, entry *entries, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 == count || entries[i].prefix != entries[i + 1].prefix || entries[i].size != entries[i + 1].size ||
+            !pith_str_eq(pith_trie_key(b->trie, entries[i].index), pith_trie_key(b->trie, entries[i + 1].index)))
+            entries[kept++] = entries[i];
+    return kept;
 }
 
 /* bits[i] of the result is bits[i ^ by] of a 256-bit set. */
@@ -141,6 +176,25 @@ static void close_block(block *in) {
         if (is_set(in->free, i)) in->slots[i].base_label = (i ^ base) & 0xFF;
 }
 
+static unsigned char byte_at(const builder *b, const entry *e, uint32_t depth) {
+    return (unsigned char)(depth < 8 ? e->prefix >> (56 - 8 * depth)
+                                     : (unsigned char)b->trie->text[b->trie->starts[e->index] + depth]);
+}
+
+/* The first entry whose byte is not that of entry i: most groups are short or all there is. */
+static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, uint32_t end, uint32_t depth) {
+    unsigned char c = byte_at(b, &entries[i], depth);
+    if (byte_at(b, &entries[end - 1], depth) == c) return end;
+    uint32_t low = i, step = 1; /* entry low has the byte */
+    while (step < end - low && byte_at(b, &entries[low + step], depth) == c) {
+        low += step;
+        step *= 2;
+    }
+    for (; step; step /= 2)
+        if (step < end - low && byte_at(b, &entries[low + step], depth) == c) low += step;
+    return low + 1;
+}
+
 static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith_error *err) {
     size_t capacity = 0, depth = 0;
     range *stack = NULL;
@@ -149,18 +203,19 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
     stack[depth++] = (range){ 0, (uint32_t)count, 0, PITH_TRIE_ROOT };
     while (depth) {
         range r = stack[--depth];
-        /* Shorter keys come first, equal ones in the order of their indices. */
-        for (; r.begin < r.end && entries[r.begin].size == r.depth; r.begin++)
-            slot_at(b, r.slot)->value = entries[r.begin].index;
+        /* The key that ends here comes first. */
+        if (r.begin < r.end && entries[r.begin].size == r.depth)
+            slot_at(b, r.slot)->value = entries[r.begin++].index;
+        else if (r.end - r.begin == 1 && r.depth) {
+            slot_at(b, r.slot)->value = entries[r.begin].index | PITH_TRIE_TAIL;
+            continue;
+        }
         if (r.begin == r.end) continue;
         unsigned char labels[256];
         uint32_t first[257];
         unsigned label_count = 0;
-        for (uint32_t i = r.begin; i < r.end; i++) {
-            unsigned char c = r.depth < 8 ? (unsigned char)(entries[i].prefix >> (56 - 8 * r.depth))
-                                          : (unsigned char)b->keys[entries[i].index].data[r.depth];
-            if (label_count && labels[label_count - 1] == c) continue;
-            labels[label_count] = c;
+        for (uint32_t i = r.begin; i < r.end; i = group_end(b, entries, i, r.end, r.depth)) {
+            labels[label_count] = byte_at(b, &entries[i], r.depth);
             first[label_count++] = i;
         }
         first[label_count] = r.end;
@@ -180,18 +235,41 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
     return PITH_OK;
 }
 
+/* Copies the keys, so that they lie one behind the other. */
+static pith_status copy_keys(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_error *err) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += keys[i].size;
+    if (bytes > INT32_MAX || count > INT32_MAX)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes", count, bytes);
+    uint32_t *starts = pith_arena_alloc64(arena, (count + 1) * sizeof *starts), at = 0;
+    char *text = pith_arena_alloc64(arena, bytes);
+    if (!starts || !text) return pith_fail_memory(err, bytes + (count + 1) * sizeof *starts);
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].size) memcpy(text + at, keys[i].data, keys[i].size);
+        starts[i] = at;
+        at += (uint32_t)keys[i].size;
+    }
+    starts[count] = at;
+    trie->key_count = (uint32_t)count;
+    trie->starts = starts;
+    trie->text = text;
+    return PITH_OK;
+}
+
 pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
                             pith_error *err) {
-    builder b = { .scratch = scratch, .keys = keys };
-    entry *entries = pith_arena_array(scratch, count, 2 * sizeof *entries);
-    if (!entries || count > INT32_MAX) return pith_fail_memory(err, count * 2 * sizeof *entries);
+    builder b = { .scratch = scratch, .trie = trie };
+    PITH_TRY(copy_keys(trie, keys, count, arena, err));
+    entry *entries = pith_arena_alloc(scratch, count * 2 * sizeof *entries);
+    if (!entries) return pith_fail_memory(err, count * 2 * sizeof *entries);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t prefix = 0;
         for (size_t k = 0; k < 8; k++) prefix = prefix << 8 | (k < keys[i].size ? (unsigned char)keys[i].data[k] : 0);
         if (keys[i].size) entries[used++] = (entry){ prefix, (uint32_t)i, (uint32_t)keys[i].size };
     }
-    const entry *sorted = sort_entries(&b, entries, entries + count, used);
+    entry *sorted = sort_entries(&b, entries, entries + count, used);
+    used = drop_repeated(&b, sorted, used);
     if (!add_block(&b) || !add_block(&b)) return pith_fail_memory(err, 2 * sizeof *b.blocks);
     /* Leaves have base 0, which no other node may get; nor base 1, which close_block needs. */
     memset(b.blocks[0].base_free, 0, sizeof b.blocks[0].base_free);
@@ -208,23 +286,35 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
         close_block(&b.blocks[i]);
         memcpy(slots + i * BLOCK, b.blocks[i].slots, sizeof b.blocks->slots);
     }
-    *trie = (pith_trie){ slots, (uint32_t)(b.block_count * BLOCK) };
+    trie->slots = slots;
+    trie->slot_count = (uint32_t)(b.block_count * BLOCK);
     return PITH_OK;
 }
 
 void pith_trie_save(const pith_trie *trie, pith_image_writer *writer) {
-    pith_image_put(writer, "trie", trie->slots, trie->count, sizeof *trie->slots);
+    pith_image_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
+    pith_image_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
+    pith_image_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
 }
 
-pith_status pith_trie_open(pith_trie *trie, uint32_t value_count, pith_loader *loader) {
-    size_t count;
+pith_status pith_trie_open(pith_trie *trie, pith_loader *loader) {
+    size_t slot_count, start_count, bytes;
+    if (!(trie->slots = pith_image_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
+        !(trie->starts = pith_image_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
+        !(trie->text = pith_image_table(loader, "trie.text", 1, &bytes)))
+        return loader->err->code;
+    if (slot_count < 2 * BLOCK || slot_count % BLOCK || slot_count > MAX_SLOTS)
+        return pith_image_damaged(loader, "trie.slots");
+    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith_image_damaged(loader, "trie.starts");
+    trie->slot_count = (uint32_t)slot_count;
+    trie->key_count = (uint32_t)start_count - 1;
     uint32_t bad = 0;
-    if (!(trie->slots = pith_image_table(loader, "trie", sizeof *trie->slots, &count))) return loader->err->code;
-    if (count < 2 * BLOCK || count % BLOCK || count > MAX_SLOTS) return pith_image_damaged(loader, "trie");
-    trie->count = (uint32_t)count;
-    for (size_t i = 0; i < count; i++) {
-        bad |= trie->slots[i].base_label >> 8 >= count;
-        bad |= trie->slots[i].value + 1 > value_count; /* PITH_TRIE_NONE is -1 */
+    for (size_t i = 0; i < slot_count; i++) {
+        uint32_t value = trie->slots[i].value;
+        bad |= trie->slots[i].base_label >> 8 >= slot_count;
+        bad |= value != PITH_TRIE_NONE && (value & ~PITH_TRIE_TAIL) >= trie->key_count;
     }
-    return bad ? pith_image_damaged(loader, "trie") : PITH_OK;
+    if (bad) return pith_image_damaged(loader, "trie.slots");
+    for (size_t i = 0; i < trie->key_count; i++) bad |= trie->starts[i] > trie->starts[i + 1];
+    return bad || trie->starts[trie->key_count] > bytes ? pith_image_damaged(loader, "trie.starts") : PITH_OK;
 }

@@ -2,33 +2,42 @@
  *
  * A node is a slot; the child of a node under byte c lies in slot base ^ c and is there if its label is c. Bases are
  * unique and 256-aligned blocks hold all children of a node, so base ^ c never leaves the array. Slots 0 to 255 match
- * nothing: they are the children of leaves. The array holds indices only and may be mapped as it is. */
+ * nothing: they are the children of leaves. Where only one key goes on there are no further nodes: the slot's value is
+ * that key with PITH_TRIE_TAIL set, and the rest is compared with the key itself. The arrays hold indices only and are
+ * used where they lie in an image. */
 #ifndef PITH_TEXT_TRIE_H
 #define PITH_TEXT_TRIE_H
 
 #include "text/pipeline.h"
 
 #define PITH_TRIE_NONE UINT32_MAX
+#define PITH_TRIE_TAIL 0x80000000u
 #define PITH_TRIE_ROOT 256u
 
 typedef struct pith_trie_slot {
     uint32_t base_label; /* base << 8 | label */
-    uint32_t value;      /* of the key that ends here, or PITH_TRIE_NONE */
+    uint32_t value;      /* the key that ends here, or PITH_TRIE_TAIL and the only key below, or PITH_TRIE_NONE */
 } pith_trie_slot;
 
 typedef struct pith_trie {
     const pith_trie_slot *slots;
-    uint32_t count; /* of slots, a multiple of 256, at most 2^24 */
+    uint32_t slot_count; /* a multiple of 256, at most 2^24 */
+    uint32_t key_count;
+    const uint32_t *starts; /* [key_count + 1]: key i is text[starts[i], starts[i + 1]) */
+    const char *text;
 } pith_trie;
 
-/* Values are the keys' indices; of equal keys the last one counts; empty keys are left out. The slots lie in arena,
- * what building needs in scratch. PITH_ERR_UNSUPPORTED beyond 2^24 slots. */
+/* Values are the keys' indices; of equal keys the last one counts; empty keys are never found. The tables lie in arena,
+ * what building needs in scratch. PITH_ERR_UNSUPPORTED beyond 2^24 slots or 2^31 bytes. */
 pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
                             pith_error *err);
-
-/* The array into an image, and out of one; values must be below value_count. */
+/* The tables into an image, and out of one. */
 void pith_trie_save(const pith_trie *trie, pith_image_writer *writer);
-pith_status pith_trie_open(pith_trie *trie, uint32_t value_count, pith_loader *loader);
+pith_status pith_trie_open(pith_trie *trie, pith_loader *loader);
+
+static inline pith_str pith_trie_key(const pith_trie *trie, uint32_t i) {
+    return (pith_str){ trie->text + trie->starts[i], trie->starts[i + 1] - trie->starts[i] };
+}
 
 /* Steps from *slot to its child under the byte; false: there is none. */
 static inline int pith_trie_step(const pith_trie_slot *slots, pith_trie_slot *slot, unsigned char byte) {
@@ -36,10 +45,23 @@ static inline int pith_trie_step(const pith_trie_slot *slots, pith_trie_slot *sl
     return (unsigned char)slot->base_label == byte;
 }
 
+/* Whether key i, whose first `known` bytes are those of the text, begins the text; returns its size or 0. */
+static inline uint32_t pith_trie_tail(const pith_trie *trie, uint32_t i, const char *text, uint32_t known,
+                                      uint32_t size) {
+    pith_str key = pith_trie_key(trie, i);
+    bool fits = key.size > known && key.size <= size;
+    return fits && memcmp(key.data + known, text + known, key.size - known) == 0 ? (uint32_t)key.size : 0;
+}
+
+/* PITH_TRIE_NONE: no such key. */
 static inline uint32_t pith_trie_get(const pith_trie *trie, pith_str key) {
     pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
-    for (size_t i = 0; i < key.size; i++)
+    for (size_t i = 0; i < key.size; i++) {
         if (!pith_trie_step(trie->slots, &slot, (unsigned char)key.data[i])) return PITH_TRIE_NONE;
+        if (slot.value == PITH_TRIE_NONE || !(slot.value & PITH_TRIE_TAIL)) continue;
+        return pith_str_eq(key, pith_trie_key(trie, slot.value ^ PITH_TRIE_TAIL)) ? slot.value ^ PITH_TRIE_TAIL
+                                                                                  : PITH_TRIE_NONE;
+    }
     return slot.value;
 }
 
