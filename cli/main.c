@@ -6,10 +6,10 @@
 #include "cli/cli.h"
 
 extern const command command_embed, command_similarity, command_tokenize, command_detokenize, command_run,
-    command_verify, command_inspect;
+    command_verify, command_inspect, command_bench;
 
 static const command *const commands[] = { &command_embed, &command_similarity, &command_tokenize, &command_detokenize,
-                                           &command_run,   &command_verify,     &command_inspect };
+                                           &command_run,   &command_verify,     &command_inspect,  &command_bench };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static int help(FILE *out) {

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/dtype.h"
+#include "cli/model_inputs.h"
 #include "cli/profile_file.h"
-#include "cli/tensor_file.h"
 
 static const char help[];
 
@@ -33,91 +33,6 @@ static const char help[] =
     "  --level N                   optimisation level 0 to 3 (3)\n"
     "  -t, --threads N             (all the process may use)\n"
     "  --profile FILE              a Chrome trace of every step and phase, for ui.perfetto.dev\n";
-
-typedef struct inputs {
-    const char **names;
-    tensor_file *files;
-    pith_tensor *tensors;
-    size_t count;
-} inputs;
-
-/* Splits NAME=VALUE at the first '='; a name is copied. */
-static const char *split(const char *argument, char **name) {
-    const char *equal = strchr(argument, '=');
-    if (!equal) return NULL;
-    *name = strndup(argument, (size_t)(equal - argument));
-    return equal + 1;
-}
-
-static int find_input(const pith_model *model, const char *name) {
-    for (size_t i = 0; i < pith_model_input_count(model); i++)
-        if (!strcmp(pith_model_input(model, i).name, name)) return (int)i;
-    return -1;
-}
-
-/* A .npy file has no bfloat16 and the like: unsigned integers of the wanted type's size are taken for it. */
-static void reinterpret(pith_tensor *t, int32_t wanted) {
-    bool raw = t->dtype == PITH_U8 || t->dtype == PITH_U16;
-    bool lacking =
-        wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
-    if (raw && lacking && pith_dtype_bits(wanted) == pith_dtype_bits(t->dtype)) t->dtype = wanted;
-}
-
-static int load_inputs(inputs *in, const pith_model *model, const string_list *given) {
-    const command *c = &command_run;
-    char message[1200];
-    in->names = grow(NULL, given->count * sizeof *in->names);
-    in->files = grow(NULL, given->count * sizeof *in->files);
-    in->tensors = grow(NULL, given->count * sizeof *in->tensors);
-    for (size_t i = 0; i < given->count; i++) {
-        char *name = NULL;
-        const char *path = split(given->items[i], &name);
-        if (!path && pith_model_input_count(model) == 1) {
-            path = given->items[i];
-            name = strdup(pith_model_input(model, 0).name);
-        }
-        if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
-        int index = find_input(model, name);
-        int32_t wanted = index < 0 ? PITH_UNDEFINED : pith_model_input(model, (size_t)index).dtype;
-        if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message,
-                              sizeof message)) {
-            free(name);
-            return fail(c, "input '%s': %s", given->items[i], message);
-        }
-        reinterpret(&in->files[i].tensor, wanted);
-        in->names[i] = name;
-        in->tensors[i] = in->files[i].tensor;
-        in->count++;
-    }
-    return EXIT_DONE;
-}
-
-static int set_shapes(inputs *in, const string_list *shapes) {
-    const command *c = &command_run;
-    for (size_t s = 0; s < shapes->count; s++) {
-        char *name = NULL;
-        const char *text = split(shapes->items[s], &name);
-        if (!text) return usage(c, "--input-shape takes NAME=A,B,..., not '%s'", shapes->items[s]);
-        size_t i = 0;
-        while (i < in->count && strcmp(in->names[i], name)) i++;
-        free(name);
-        if (i == in->count) return usage(c, "--input-shape '%s': that input is not given", shapes->items[s]);
-        pith_tensor *t = &in->tensors[i];
-        int64_t before = pith_dims_count(t->dims, t->rank);
-        t->rank = 0;
-        while (*text) {
-            char *end;
-            long long n = strtoll(text, &end, 10);
-            if (end == text || n < 0 || t->rank == PITH_MAX_RANK || (*end && *end != ','))
-                return usage(c, "--input-shape '%s' is not a list of numbers", shapes->items[s]);
-            t->dims[t->rank++] = n;
-            text = *end ? end + 1 : end;
-        }
-        if (pith_dims_count(t->dims, t->rank) != before)
-            return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s], (long long)before);
-    }
-    return EXIT_DONE;
-}
 
 /* A name that is safe as part of a file's. */
 static void clean_name(char *name) {
@@ -174,15 +89,15 @@ static int run(int argc, char **argv) {
     open_options.profile = run_options.profile = profile;
     pith_model *model;
     pith_session *session = NULL;
-    inputs in = { NULL, NULL, NULL, 0 };
+    model_inputs in = { NULL, NULL, NULL, 0 };
     if (pith_model_open(&model, rest.items[0], &open_options, &err)) {
         pith_profile_destroy(profile);
         return fail_model(c, &err, rest.items[0]);
     }
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
-    code = load_inputs(&in, model, &given);
-    if (!code) code = set_shapes(&in, &shapes);
+    code = model_inputs_load(&in, c, model, &given);
+    if (!code) code = model_inputs_shape(&in, c, &shapes);
     pith_profile_phase(profile, "read inputs", begin);
     if (!code && (pith_session_create(&session, model, &err) ||
                   pith_session_run(session, outputs, in.names, in.tensors, in.count, &run_options, &err)))
@@ -192,13 +107,7 @@ static int run(int argc, char **argv) {
     pith_profile_phase(profile, "write", begin);
     pith_session_destroy(session);
     pith_model_close(model);
-    for (size_t i = 0; i < in.count; i++) {
-        free((char *)(uintptr_t)in.names[i]);
-        tensor_file_close(&in.files[i]);
-    }
-    free(in.names);
-    free(in.files);
-    free(in.tensors);
+    model_inputs_free(&in);
     free(outputs);
     free(given.items);
     free(shapes.items);

@@ -51,7 +51,7 @@ class Command(unittest.TestCase):
 class General(Command):
     def test_help(self):
         listed = self.good("--help").decode()
-        for name in ("embed", "similarity", "tokenize", "detokenize", "run", "verify", "inspect"):
+        for name in ("embed", "similarity", "tokenize", "detokenize", "run", "verify", "inspect", "bench"):
             self.assertIn(name, listed)
             shown = self.good(name, "--help").decode()
             self.assertTrue(shown.startswith(f"usage: pith {name}"))
@@ -358,6 +358,42 @@ class Models(Command):
         self.assertEqual(default["embedding"], {"possible": True, "dim": 384, "max_length": 256, "pooling": ["mean"],
                                                 "normalize": True, "prompts": {}})
         self.bad(1, "inspect", __file__, says=Path(__file__).name)
+
+    def test_inspect_time(self):
+        d = json.loads(self.good("inspect", "--time", "--json", "--runs", "2", "--text", "a cat on the mat"))
+        self.assertEqual(set(d), {"runs", "threads", "seconds", "steps_seconds", "peak_flop_per_second", "flop", "steps"})
+        self.assertEqual(set(d["steps"][0]), {"step", "op", "node", "shapes", "kernel", "seconds", "share", "flop", "bytes",
+                                              "flop_per_second", "peak_fraction", "bytes_per_second"})
+        self.assertAlmostEqual(sum(s["share"] for s in d["steps"]), 1)
+        # 7 tokens of 21.2 million operations, nearly all in products
+        self.assertAlmostEqual(sum(s["flop"] for s in d["steps"] if s["op"] == "Linear") / (7 * 12 * 1769472), 1)
+        self.assertIn("GFLOP/s", self.good("inspect", "--time", "--runs", "1").decode())
+        model = MODELS / "bert-base-script17-sdpa/model.onnx"
+        shapes = [f"--input-shape={port['name']}=2,5" for port in json.loads(self.good("inspect", "--json", model))["inputs"]]
+        d = json.loads(self.good("inspect", "--time", "--json", model, *shapes))
+        self.assertTrue(any("[2, 5, 96]" in s["shapes"] for s in d["steps"]))
+        self.assertEqual(d["runs"], 20)
+        self.bad(1, "inspect", "--time", model, "-i", "nonsense=x.npy", says="x.npy")
+        self.bad(2, "inspect", "--time", "--ops", model, says="--time")
+
+    def test_bench(self):
+        (self.dir / "texts").write_text("a cat\na dog on a mat\n")
+        d = json.loads(self.good("bench", "--json", "--rounds", "2", "--texts", self.dir / "texts", "--profile", self.dir / "t.json"))
+        self.assertEqual(set(d), {"version", "model", "isa", "threads", "read_bytes_per_second", "open_seconds",
+                                  "first_vector_seconds", "memory", "results"})
+        self.assertEqual(set(d["memory"]), {"opened_bytes", "opened_anonymous_bytes", "peak_bytes", "anonymous_bytes"})
+        result = d["results"][0]
+        self.assertEqual(set(result), {"workload", "threads", "texts", "tokens", "flop", "calls", "seconds", "seconds_min",
+                                       "seconds_max", "seconds_p90", "seconds_p99", "cpu_seconds", "tokens_per_second",
+                                       "peak_flop_per_second", "peak_fraction"})
+        self.assertEqual((result["workload"], result["threads"], result["texts"], result["tokens"]), ("texts", 1, 2, 11))
+        self.assertIn("Linear", {e["name"] for e in json.loads((self.dir / "t.json").read_text())["traceEvents"]})
+        text = self.good("bench", "--rounds", "1", "--tokens", "100", "--workload", "query", "--workload", "short", "-t", "1").decode()
+        for word in ("opening", "memory", "query", "short", "p99", "% peak"):
+            self.assertIn(word, text)
+        self.assertNotIn("mixed", text)
+        self.bad(2, "bench", "--workload", "nonsense", says="nonsense")
+        self.bad(1, "bench", "-m", MODELS / "bert-base-script17-sdpa/model.onnx", says="cannot embed")
 
     def test_directory_of_a_file(self):
         (self.dir / "onnx").mkdir()

@@ -1,0 +1,438 @@
+/* bench.c - pith bench: how fast a model embeds text on this machine, without any other program.
+ *
+ * Workloads are made up (the same on every machine) or read from a file. All of them are run in turn, round by round,
+ * with a measurement of the multiply-add peak before each, so that a machine whose speed drifts spoils no comparison;
+ * medians are shown. FLOP are those the steps of a profiled run say they did. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/peak.h"
+#include "cli/profile_file.h"
+#include "cli/step_times.h"
+#include "cli/synthetic.h"
+
+#define PEAK_SECONDS 0.01
+
+enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };
+
+static const char help[];
+
+static int run(int argc, char **argv);
+
+const command command_bench = { "bench", "how fast a model embeds text here", help, run };
+
+static const char help[] =
+    "usage: pith bench [-m MODEL] [options]\n"
+    "\n"
+    "Texts and tokens a second, latency, share of the multiply-add peak, time to open, memory.\n"
+    "\n"
+    "  pith bench                                     all workloads, one thread and all\n"
+    "  pith bench --workload query --workload mixed   only these\n"
+    "  pith bench -m model --texts corpus.txt -t 4    your own texts, four threads\n"
+    "  pith bench --profile trace.json --rounds 1     where the time goes, for ui.perfetto.dev\n"
+    "\n"
+    "workloads: short (5 words, a counter), mixed (3 to 60 words, log-normal), words110, tokens512, query (one text)\n"
+    "\n"
+    "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
+    "  --workload NAME        may be given many times (all)\n"
+    "  --texts FILE           texts, one a line, instead of made-up ones\n"
+    "  --tokens N             about so many tokens a workload and round (4096)\n"
+    "  --rounds N             (5)\n"
+    "  -t, --threads N        may be given many times (1, and all the process may use)\n"
+    "  --batch-tokens N       tokens run at once by one thread (512)\n"
+    "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
+    "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --json                 one JSON object; the keys are listed in docs/cli.md\n"
+    "  --profile FILE         a Chrome trace of the opening and of one more round\n";
+
+typedef struct workload {
+    const char *name;
+    bytes text;
+    size_t *begins; /* count + 1 places in text */
+    pith_str *texts;
+    size_t count;
+    uint64_t tokens;
+    double flop;
+} workload;
+
+/* One workload with one number of threads. */
+typedef struct series {
+    const workload *load;
+    int32_t threads;
+    double *seconds, *processor, *peaks; /* by round; a query's by call, peaks always by round */
+    size_t calls, rounds;
+} series;
+
+typedef struct memory {
+    int64_t resident, anonymous, peak;
+} memory;
+
+typedef struct bench {
+    const command *command;
+    const char *path;
+    pith_open_options open;
+    pith_embed_options embed;
+    pith_model *model;
+    float *vectors;
+    workload loads[WORKLOADS];
+    size_t load_count;
+    int32_t threads[THREAD_COUNTS];
+    size_t thread_counts;
+    int32_t rounds, tokens;
+    series *series;
+    size_t series_count;
+    double open_seconds[OPENS], first_seconds;
+    memory opened, worked; /* anonymous: the most seen between workloads */
+    double bandwidth;
+} bench;
+
+/* ---- texts ---- */
+
+static void end_text(workload *w) {
+    w->begins = grow(w->begins, (w->count + 2) * sizeof *w->begins);
+    if (!w->count) w->begins[0] = 0;
+    w->begins[++w->count] = w->text.size;
+}
+
+/* words: of each text; 0 mixed, -1 short. */
+static void make_texts(workload *w, const char *name, int words, int32_t tokens) {
+    uint64_t seed = 7;
+    w->name = name;
+    for (int made = 0; !made || made < tokens;) {
+        int length = words > 0 ? words : words == 0 ? synthetic_length(&seed) : 10;
+        if (words < 0)
+            bytes_print(&w->text, "user_id of customers variant_%zu", w->count);
+        else
+            synthetic_words(&w->text, length, &seed);
+        end_text(w);
+        made += length + 2;
+    }
+}
+
+static int read_texts(bench *b, workload *w, const char *path) {
+    text_input in;
+    string_list paths = { &path, 1 };
+    int state;
+    w->name = "texts";
+    text_input_open(&in, &paths);
+    while ((state = text_input_next(&in, &w->text, NULL)) > 0) end_text(w);
+    text_input_close(&in);
+    if (state < 0) return fail(b->command, "%s", in.message);
+    return w->count ? EXIT_DONE : fail(b->command, "%s: no text in it", path);
+}
+
+static const struct {
+    const char *name;
+    int words;
+} kinds[] = { { "short", -1 }, { "mixed", 0 }, { "words110", 110 }, { "tokens512", 510 }, { "query", 10 } };
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static bool is_wanted(const string_list *names, const char *name) {
+    for (size_t i = 0; i < names->count; i++)
+        if (!strcmp(names->items[i], name)) return true;
+    return !names->count;
+}
+
+static int make_loads(bench *b, const string_list *names, const char *path) {
+    for (size_t i = 0; i < names->count; i++) {
+        size_t k = 0;
+        while (k < KINDS && strcmp(kinds[k].name, names->items[i])) k++;
+        if (k == KINDS) return usage(b->command, "there is no workload '%s'", names->items[i]);
+    }
+    for (size_t k = 0; k < KINDS && !path; k++) {
+        bool one = !strcmp(kinds[k].name, "query");
+        if (is_wanted(names, kinds[k].name))
+            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, one ? 1 : b->tokens);
+    }
+    int code = path ? read_texts(b, &b->loads[b->load_count++], path) : EXIT_DONE;
+    for (size_t i = 0; i < b->load_count; i++) {
+        workload *w = &b->loads[i];
+        w->texts = grow(NULL, w->count * sizeof *w->texts);
+        for (size_t t = 0; t < w->count; t++)
+            w->texts[t] = (pith_str){ w->text.data + w->begins[t], w->begins[t + 1] - w->begins[t] };
+    }
+    return code;
+}
+
+/* ---- measuring ---- */
+
+static double processor_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Linux: what the kernel counts for this process; zeros elsewhere. */
+static memory read_memory(void) {
+    memory m = { 0, 0, 0 };
+    char line[200];
+    long long kb;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "VmRSS: %lld", &kb) == 1) m.resident = kb * 1024;
+        if (sscanf(line, "RssAnon: %lld", &kb) == 1) m.anonymous = kb * 1024;
+        if (sscanf(line, "VmHWM: %lld", &kb) == 1) m.peak = kb * 1024;
+    }
+    if (file) fclose(file);
+    return m;
+}
+
+static pith_status embed(bench *b, const workload *w, int32_t threads, pith_profile *profile, pith_embed_stats *stats,
+                         pith_error *err) {
+    pith_embed_options options = b->embed;
+    options.threads = threads;
+    options.profile = profile;
+    options.stats = stats;
+    return pith_embed(b->vectors, b->model, w->texts, w->count, &options, err);
+}
+
+/* Tokens and FLOP of a workload; the run also warms everything up. */
+static pith_status count_work(bench *b, workload *w, pith_error *err) {
+    pith_profile *profile;
+    pith_embed_stats stats = { 0 };
+    pith_status status = pith_profile_create(&profile, NULL, err);
+    if (status) return status;
+    status = embed(b, w, 1, profile, &stats, err);
+    w->tokens = stats.tokens;
+    w->flop = profile_flop(profile);
+    pith_profile_destroy(profile);
+    return status;
+}
+
+/* So many calls a round that one text is measured often and a batch once. */
+static size_t calls_of(const workload *w) { return w->count == 1 ? 40 : 1; }
+
+static pith_status run_series(bench *b, series *s, pith_error *err) {
+    s->peaks[s->rounds++] = peak_flops(s->threads, PEAK_SECONDS);
+    for (size_t i = 0; i < calls_of(s->load); i++) {
+        double processor = processor_seconds(), begin = now_seconds();
+        pith_status status = embed(b, s->load, s->threads, NULL, NULL, err);
+        if (status) return status;
+        s->seconds[s->calls] = now_seconds() - begin;
+        s->processor[s->calls++] = processor_seconds() - processor;
+    }
+    memory m = read_memory();
+    if (m.anonymous > b->worked.anonymous) b->worked.anonymous = m.anonymous;
+    return PITH_OK;
+}
+
+static void make_series(bench *b) {
+    b->series = grow(NULL, b->load_count * b->thread_counts * sizeof *b->series);
+    for (size_t w = 0; w < b->load_count; w++)
+        for (size_t t = 0; t < b->thread_counts; t++) {
+            size_t calls = calls_of(&b->loads[w]) * (size_t)b->rounds;
+            b->series[b->series_count++] = (series){ .load = &b->loads[w],
+                                                     .threads = b->threads[t],
+                                                     .seconds = grow(NULL, calls * sizeof(double)),
+                                                     .processor = grow(NULL, calls * sizeof(double)),
+                                                     .peaks = grow(NULL, (size_t)b->rounds * sizeof(double)) };
+        }
+}
+
+/* Opening again and again, the last time up to a first vector. The file is in the page cache by now. */
+static pith_status measure_opening(bench *b, pith_error *err) {
+    pith_str text = { "hello", 5 };
+    for (int i = 0; i < OPENS; i++) {
+        pith_model *model;
+        double begin = now_seconds();
+        pith_status status = pith_model_open(&model, b->path, &b->open, err);
+        if (status) return status;
+        b->open_seconds[i] = now_seconds() - begin;
+        if (i == OPENS - 1) status = pith_embed(b->vectors, model, &text, 1, NULL, err);
+        b->first_seconds = now_seconds() - begin;
+        pith_model_close(model);
+        if (status) return status;
+    }
+    return PITH_OK;
+}
+
+static pith_status measure(bench *b, pith_profile *profile, pith_error *err) {
+    size_t most = 1;
+    b->opened = read_memory();
+    for (size_t i = 0; i < b->load_count; i++)
+        if (b->loads[i].count > most) most = b->loads[i].count;
+    size_t dim = pith_embed_dim(b->model, &b->embed);
+    pith_status status = pith_embed(NULL, b->model, NULL, 0, &b->embed, err); /* options and model alone */
+    b->vectors = grow(NULL, most * dim * sizeof *b->vectors);
+    for (size_t i = 0; i < b->load_count && !status; i++) status = count_work(b, &b->loads[i], err);
+    make_series(b);
+    for (int32_t r = 0; r < b->rounds; r++)
+        for (size_t s = 0; s < b->series_count && !status; s++) status = run_series(b, &b->series[s], err);
+    for (size_t s = 0; s < b->series_count && profile && !status; s++) {
+        uint64_t begin = pith_profile_now();
+        status = embed(b, b->series[s].load, b->series[s].threads, profile, NULL, err);
+        pith_profile_phase(profile, b->series[s].load->name, begin);
+    }
+    b->worked.peak = read_memory().peak;
+    if (!status) status = measure_opening(b, err);
+    b->bandwidth = peak_bandwidth(b->threads[b->thread_counts - 1]);
+    return status;
+}
+
+/* ---- telling ---- */
+
+typedef struct summary {
+    double seconds, least, most, p90, p99, processor, peak;
+} summary;
+
+static summary summarize(series *s) {
+    summary m = { .seconds = quantile(s->seconds, s->calls, 0.5) };
+    m.least = s->seconds[0];
+    m.most = s->seconds[s->calls - 1];
+    m.p90 = quantile(s->seconds, s->calls, 0.9);
+    m.p99 = quantile(s->seconds, s->calls, 0.99);
+    m.processor = quantile(s->processor, s->calls, 0.5);
+    m.peak = quantile(s->peaks, s->rounds, 0.5);
+    return m;
+}
+
+static void print_text(bench *b) {
+    printf("model      %s\n", b->path);
+    printf("processor  %s, %d threads usable; reads %.1f GB/s\n", pith_isa_name(pith_cpu_get()->isa),
+           pith_cpu_get()->threads, b->bandwidth * 1e-9);
+    printf("opening    %.1f ms, to the first vector %.1f ms\n", quantile(b->open_seconds, OPENS, 0.5) * 1e3,
+           b->first_seconds * 1e3);
+    printf("memory     %.1f MB resident at most, %.1f MB of its own; %.1f and %.1f MB when opened\n",
+           (double)b->worked.peak / 1e6, (double)b->worked.anonymous / 1e6, (double)b->opened.resident / 1e6,
+           (double)b->opened.anonymous / 1e6);
+    printf("\n%-10s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts", "texts/s", "tokens/s",
+           "ms a call", "spread", "GFLOP/s", "% peak", "cpu/wall");
+    for (size_t i = 0; i < b->series_count; i++) {
+        series *s = &b->series[i];
+        summary m = summarize(s);
+        printf("%-10s %7d %6zu %9.1f %10.0f %10.3f %5.2f..%4.2f %9.1f %8.1f %8.2f\n", s->load->name, s->threads,
+               s->load->count, (double)s->load->count / m.seconds, (double)s->load->tokens / m.seconds, m.seconds * 1e3,
+               m.least / m.seconds, m.most / m.seconds, s->load->flop / m.seconds * 1e-9,
+               100 * s->load->flop / m.seconds / m.peak, m.processor / m.seconds);
+    }
+    for (size_t i = 0; i < b->series_count; i++) {
+        series *s = &b->series[i];
+        if (s->load->count > 1) continue;
+        summary m = summarize(s);
+        printf("\none text of %d tokens, %d thread%s: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms of %zu calls",
+               (int)s->load->tokens, s->threads, s->threads > 1 ? "s" : "", m.seconds * 1e3, m.p90 * 1e3, m.p99 * 1e3,
+               s->calls);
+    }
+    putchar('\n');
+}
+
+static json_t *series_json(series *s) {
+    summary m = summarize(s);
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "workload",
+                     s->load->name, "threads", (int)s->threads, "texts", (json_int_t)s->load->count, "tokens",
+                     (json_int_t)s->load->tokens, "flop", (json_int_t)s->load->flop, "calls", (json_int_t)s->calls,
+                     "seconds", m.seconds, "seconds_min", m.least, "seconds_max", m.most, "seconds_p90", m.p90,
+                     "seconds_p99", m.p99, "cpu_seconds", m.processor, "tokens_per_second",
+                     (double)s->load->tokens / m.seconds, "peak_flop_per_second", m.peak, "peak_fraction",
+                     s->load->flop / m.seconds / m.peak);
+}
+
+static void print_json(bench *b) {
+    json_t *results = json_array();
+    for (size_t i = 0; i < b->series_count; i++) json_array_append_new(results, series_json(&b->series[i]));
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version", pith_version(),
+                  "model", b->path, "isa", pith_isa_name(pith_cpu_get()->isa), "threads", pith_cpu_get()->threads,
+                  "read_bytes_per_second", b->bandwidth, "open_seconds", quantile(b->open_seconds, OPENS, 0.5),
+                  "first_vector_seconds", b->first_seconds, "memory", "opened_bytes", (json_int_t)b->opened.resident,
+                  "opened_anonymous_bytes", (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
+                  "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
+    char *text = json ? json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_INDENT(1)) : NULL;
+    if (text) puts(text);
+    free(text);
+    json_decref(json);
+}
+
+static int take_threads(bench *b, const string_list *given) {
+    int all = pith_cpu_get()->threads;
+    if (given->count > THREAD_COUNTS) return usage(b->command, "at most %d numbers of threads", THREAD_COUNTS);
+    for (size_t i = 0; i < given->count; i++) {
+        char *end;
+        long n = strtol(given->items[i], &end, 10);
+        if (*end || n < 1 || n > 4096) return usage(b->command, "--threads takes a number, not '%s'", given->items[i]);
+        b->threads[b->thread_counts++] = (int32_t)n;
+    }
+    if (!given->count) b->threads[b->thread_counts++] = 1;
+    if (!given->count && all > 1) b->threads[b->thread_counts++] = all;
+    return EXIT_DONE;
+}
+
+static void end(bench *b) {
+    for (size_t i = 0; i < b->load_count; i++) {
+        free(b->loads[i].text.data);
+        free(b->loads[i].begins);
+        free(b->loads[i].texts);
+    }
+    for (size_t i = 0; i < b->series_count; i++) {
+        free(b->series[i].seconds);
+        free(b->series[i].processor);
+        free(b->series[i].peaks);
+    }
+    free(b->series);
+    free(b->vectors);
+}
+
+static int work(bench *b, bool as_json, const char *profile_path) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_profile *profile;
+    int code = profile_open(&profile, b->command, profile_path);
+    if (code) return code;
+    b->open.profile = profile;
+    if (pith_model_open(&b->model, b->path, &b->open, &err)) {
+        pith_profile_destroy(profile);
+        return fail_model(b->command, &err, b->path);
+    }
+    b->open.profile = NULL;
+    if (measure(b, profile, &err))
+        code = fail(b->command, "%s", err.message);
+    else if (as_json)
+        print_json(b);
+    else
+        print_text(b);
+    if (fflush(stdout) && !code) code = fail(b->command, "standard output cannot be written");
+    pith_model_close(b->model);
+    return profile_close(profile, b->command, profile_path, code);
+}
+
+static int run(int argc, char **argv) {
+    const char *texts = NULL, *profile_path = NULL;
+    bool as_json = false;
+    string_list rest = { NULL, 0 }, names = { NULL, 0 }, threads = { NULL, 0 };
+    bench b = { .command = &command_bench,
+                .path = DEFAULT_MODEL,
+                .open = PITH_OPEN_OPTIONS_INIT,
+                .embed = PITH_EMBED_OPTIONS_INIT,
+                .rounds = 5,
+                .tokens = 4096 };
+    const option options[] = {
+        { "model", 'm', OPTION_STRING, &b.path, 0, 0, NULL },
+        { "workload", 0, OPTION_LIST, &names, 0, 0, NULL },
+        { "texts", 0, OPTION_STRING, &texts, 0, 0, NULL },
+        { "tokens", 0, OPTION_INT, &b.tokens, 1, 1 << 24, NULL },
+        { "rounds", 0, OPTION_INT, &b.rounds, 1, 10000, NULL },
+        { "threads", 't', OPTION_LIST, &threads, 0, 0, NULL },
+        { "batch-tokens", 0, OPTION_INT, &b.embed.batch_tokens, 1, INT32_MAX, NULL },
+        { "max-length", 0, OPTION_INT, &b.embed.max_length, 1, INT32_MAX, NULL },
+        { "level", 0, OPTION_INT, &b.open.optimization, 0, 3, NULL },
+        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
+        { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
+        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
+    };
+    b.embed.max_length = 512;
+    b.open.log = &warnings;
+    int code = take_options(b.command, options, argc, argv, &rest);
+    if (code < 0 && rest.count) code = usage(b.command, "unexpected '%s'", rest.items[0]);
+    if (code < 0 && texts && names.count) code = usage(b.command, "--texts and --workload do not go together");
+    if (code < 0) {
+        code = take_threads(&b, &threads);
+        if (!code) code = make_loads(&b, &names, texts);
+        if (!code) code = work(&b, as_json, profile_path);
+        end(&b);
+    }
+    free(names.items);
+    free(threads.items);
+    return code;
+}

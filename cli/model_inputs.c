@@ -1,0 +1,134 @@
+/* model_inputs.c - a model's input tensors from the command line. */
+#include "cli/model_inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+
+static void make_room(model_inputs *in) {
+    in->names = grow(in->names, (in->count + 1) * sizeof *in->names);
+    in->files = grow(in->files, (in->count + 1) * sizeof *in->files);
+    in->tensors = grow(in->tensors, (in->count + 1) * sizeof *in->tensors);
+}
+
+/* Splits NAME=VALUE at the first '='; a name is copied. */
+static const char *split(const char *argument, char **name) {
+    const char *equal = strchr(argument, '=');
+    if (!equal) return NULL;
+    *name = strndup(argument, (size_t)(equal - argument));
+    return equal + 1;
+}
+
+static int find_input(const pith_model *model, const char *name) {
+    for (size_t i = 0; i < pith_model_input_count(model); i++)
+        if (!strcmp(pith_model_input(model, i).name, name)) return (int)i;
+    return -1;
+}
+
+/* A .npy file has no bfloat16 and the like: unsigned integers of the wanted type's size are taken for it. */
+static void reinterpret(pith_tensor *t, int32_t wanted) {
+    bool raw = t->dtype == PITH_U8 || t->dtype == PITH_U16;
+    bool lacking =
+        wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
+    if (raw && lacking && pith_dtype_bits(wanted) == pith_dtype_bits(t->dtype)) t->dtype = wanted;
+}
+
+int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given) {
+    char message[1200];
+    for (size_t i = 0; i < given->count; i++) {
+        char *name = NULL;
+        const char *path = split(given->items[i], &name);
+        if (!path && pith_model_input_count(model) == 1) {
+            path = given->items[i];
+            name = strdup(pith_model_input(model, 0).name);
+        }
+        if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
+        int index = find_input(model, name);
+        int32_t wanted = index < 0 ? PITH_UNDEFINED : pith_model_input(model, (size_t)index).dtype;
+        make_room(in);
+        if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message,
+                              sizeof message)) {
+            free(name);
+            return fail(c, "input '%s': %s", given->items[i], message);
+        }
+        reinterpret(&in->files[i].tensor, wanted);
+        in->names[i] = name;
+        in->tensors[i] = in->files[i].tensor;
+        in->count++;
+    }
+    return EXIT_DONE;
+}
+
+/* "A,B,…" as dims; false if it is none. */
+static bool parse_shape(pith_tensor *t, const char *text) {
+    t->rank = 0;
+    while (*text) {
+        char *end;
+        long long n = strtoll(text, &end, 10);
+        if (end == text || n < 0 || t->rank == PITH_MAX_RANK || (*end && *end != ',')) return false;
+        t->dims[t->rank++] = n;
+        text = *end ? end + 1 : end;
+    }
+    return true;
+}
+
+static int not_a_shape(const command *c, const char *text) {
+    return usage(c, "--input-shape takes NAME=A,B,..., not '%s'", text);
+}
+
+int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes) {
+    for (size_t s = 0; s < shapes->count; s++) {
+        char *name = NULL;
+        const char *text = split(shapes->items[s], &name);
+        if (!text) return not_a_shape(c, shapes->items[s]);
+        size_t i = 0;
+        while (i < in->count && strcmp(in->names[i], name)) i++;
+        free(name);
+        if (i == in->count) return usage(c, "--input-shape '%s': that input is not given", shapes->items[s]);
+        int64_t before = pith_dims_count(in->tensors[i].dims, in->tensors[i].rank);
+        if (!parse_shape(&in->tensors[i], text)) return not_a_shape(c, shapes->items[s]);
+        if (pith_dims_count(in->tensors[i].dims, in->tensors[i].rank) != before)
+            return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s], (long long)before);
+    }
+    return EXIT_DONE;
+}
+
+static bool has_input(const model_inputs *in, const char *name) {
+    for (size_t i = 0; i < in->count; i++)
+        if (!strcmp(in->names[i], name)) return true;
+    return false;
+}
+
+int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model, const string_list *shapes) {
+    for (size_t p = 0; p < pith_model_input_count(model); p++) {
+        pith_port port = pith_model_input(model, p);
+        pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
+        if (port.optional || has_input(in, port.name)) continue;
+        for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
+        for (size_t s = 0; s < shapes->count; s++) {
+            size_t n = strlen(port.name);
+            bool is_own = !strncmp(shapes->items[s], port.name, n) && shapes->items[s][n] == '=';
+            if (is_own && !parse_shape(&t, shapes->items[s] + n + 1)) return not_a_shape(c, shapes->items[s]);
+        }
+        if (port.dtype == PITH_STRING || !pith_dtype_bits(port.dtype) ||
+            !pith_dtype_bytes(port.dtype, pith_dims_count(t.dims, t.rank), &t.bytes))
+            return fail(c, "input '%s': give it with -i, or its shape with --input-shape", port.name);
+        t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
+        make_room(in);
+        in->names[in->count] = strdup(port.name);
+        in->files[in->count] = (tensor_file){ .tensor = t };
+        in->tensors[in->count++] = t;
+    }
+    return EXIT_DONE;
+}
+
+void model_inputs_free(model_inputs *in) {
+    for (size_t i = 0; i < in->count; i++) {
+        free((char *)(uintptr_t)in->names[i]);
+        tensor_file_close(&in->files[i]);
+    }
+    free(in->names);
+    free(in->files);
+    free(in->tensors);
+}

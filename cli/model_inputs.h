@@ -1,0 +1,23 @@
+/* model_inputs.h - a model's input tensors from the command line: files, shapes, or zeros. */
+#ifndef PITH_CLI_MODEL_INPUTS_H
+#define PITH_CLI_MODEL_INPUTS_H
+
+#include "cli/tensor_file.h"
+
+/* names[i] goes with tensors[i]; all zero at first. */
+typedef struct model_inputs {
+    const char **names;
+    tensor_file *files; /* own what tensors show */
+    pith_tensor *tensors;
+    size_t count;
+} model_inputs;
+
+/* given: NAME=FILE, or FILE alone if the model has one input. These return EXIT_DONE, or a code after a message. */
+int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given);
+/* shapes: NAME=A,B,… for inputs that are there; the number of elements stays. */
+int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes);
+/* Adds zeros for what is missing: of the shape in shapes, else the declared one with 1 where it is free. */
+int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model, const string_list *shapes);
+void model_inputs_free(model_inputs *in);
+
+#endif
