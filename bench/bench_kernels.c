@@ -83,6 +83,45 @@ static void run_gemm(const void *arguments) {
     c->fn(&c->g, 0, c->g.m, 0, c->g.n);
 }
 
+/* The products of a network of MiniLM's shape, one after the other: no weight is in a near cache when its turn comes.
+ */
+enum { LAYERS = 6, PRODUCTS = 4 };
+static void run_network(const void *arguments) {
+    const gemm_case *c = arguments;
+    for (int i = 0; i < LAYERS * PRODUCTS; i++) run_gemm(&c[i]);
+}
+
+static void bench_network(pith_isa isa) {
+    static const int64_t rows[] = { 1, 7, 12, 32, 112, 128, 256, 512 };
+    static const int64_t shapes[PRODUCTS][2] = { { 384, 1152 }, { 384, 384 }, { 384, 1536 }, { 1536, 384 } };
+    enum { FLOATS = 384 * (1152 + 384 + 1536 + 1536) };
+    gemm_case c[LAYERS * PRODUCTS];
+    float *x = numbers(512 * 384), *wide = numbers(512 * 1536), *bias = numbers(1536);
+    float *weights = numbers((size_t)LAYERS * FLOATS), *w = weights;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        w = weights;
+        for (int i = 0; i < LAYERS * PRODUCTS; i++) {
+            int64_t k = shapes[i % PRODUCTS][0], n = shapes[i % PRODUCTS][1];
+            bool narrow = n == 384;
+            c[i].fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
+            c[i].g = (pith_gemm){ .a = narrow ? wide : x,
+                                  .b = w,
+                                  .c = narrow ? x : wide,
+                                  .bias = bias,
+                                  .m = rows[r],
+                                  .n = n,
+                                  .k = k,
+                                  .lda = k,
+                                  .ldc = n };
+            w += k * n;
+        }
+        char name[64];
+        snprintf(name, sizeof name, "gemm network m=%d", (int)rows[r]);
+        measure(name, isa, run_network, c, 2.0 * (double)rows[r] * LAYERS * FLOATS, 4.0 * LAYERS * FLOATS);
+    }
+    free(x), free(wide), free(bias), free(weights);
+}
+
 static void bench_gemm(pith_isa isa) {
     static const int64_t rows[] = { 512, 112, 12, 1 };
     static const int64_t shapes[][2] = { { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 } };
@@ -280,6 +319,7 @@ int main(int argc, char **argv) {
         if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0))
             continue;
         bench_gemm((pith_isa)level);
+        bench_network((pith_isa)level);
         bench_int8((pith_isa)level);
         bench_attention((pith_isa)level);
         bench_rows((pith_isa)level);

@@ -17,17 +17,19 @@ enum { COPY_V_KEYS = 512 };
 
 typedef struct call {
     const pith_attention *a;
-    int64_t first, keys;      /* the kept range of keys */
-    const uint8_t *mask;      /* [keys] or NULL if there are no holes */
-    const float *kt;          /* packed keys */
-    const float *v;           /* [keys, dv], stride v_row */
+    int64_t first, keys; /* the kept range of keys */
+    const uint8_t *mask; /* [keys] or NULL if there are no holes */
+    const float *kt;     /* packed keys */
+    const float *v;      /* [keys, dv], stride v_row */
     int64_t v_row, strip_row;
     float *strip;
 } call;
 
 _Static_assert((int)PITH_TILE_ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
 
-typedef struct range { int64_t from, to; } range;
+typedef struct range {
+    int64_t from, to;
+} range;
 
 /* The keys query i may see, before holes; empty: from >= to. */
 static range visible(const call *c, int64_t i) {
@@ -91,7 +93,8 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
             if (j == end) return;
         }
         const float *v = c->v + j * c->v_row + column;
-        PITH_K(gemm_tile_f32)(rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, t_row, 1);
+        PITH_K(gemm_tile_f32)
+        (rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, t_row, 1, (uintptr_t)v, 0);
         j = end;
     }
 }
@@ -121,8 +124,9 @@ static void query_tile(const call *c, int64_t i, int rows) {
     }
     for (int64_t j = all.from / 16 * 16; j < all.to; j += 16 * PITH_TILE_PANELS) {
         int panels = all.to - j > 16 ? PITH_TILE_PANELS : 1;
-        PITH_K(gemm_tile_f32)(rows, panels, a->q + i * a->q_stride, a->q_stride, c->kt + j * a->d, 16, 16 * a->d, a->d,
-                              c->strip + j, c->strip_row, 0);
+        PITH_K(gemm_tile_f32)
+        (rows, panels, a->q + i * a->q_stride, a->q_stride, c->kt + j * a->d, 16, 16 * a->d, a->d, c->strip + j,
+         c->strip_row, 0, (uintptr_t)c->kt, 0);
     }
     for (int r = 0; r < rows; r++) sums[r] = exponentials(c, i + r, c->strip + r * c->strip_row, seen[r]);
 

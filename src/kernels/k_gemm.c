@@ -1,19 +1,22 @@
 /* k_gemm.c - c = epilogue(a b) by register tiles, and the packing of b.
  *
- * A block of b that stays in the second level cache is met by one tile of rows of a after the other; those rows,
- * over the k of the block, stay in the first level cache while the block streams by. Sums of unfinished k wait in
- * c. The epilogue works on the finished tile while it is in the first level cache. A product of few rows reads b
- * once, straight through. */
+ * A strip of b, as wide as the register tile, is met by all rows of a block of a, which stays in the second level
+ * cache; meanwhile the next strip is fetched into it, a share by each tile, so that b streams by at the speed of memory
+ * whatever the number of rows. Where even few rows of a do not fit, k is cut too, and sums of unfinished k wait in c.
+ * The epilogue works on the finished tile while it is in the first level cache. */
 #include "kernels/gemm.h"
+
+#include <stdbool.h>
 
 #include "base/cpu.h"
 #include "kernels/gemm_tile.h"
 #include "kernels/unary.h"
 #include "kernels/vec.h"
 
-/* Depth of a block: 14 rows of a (or 6) and a strip of b share a first level cache of 32 KiB or more. Smaller
- * costs more passes over c, larger more misses in a. */
-enum { BLOCK_K = 384, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+/* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
+enum { ROWS_MIN = 64 };
+/* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
+enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
     static pith_unary_f32_fn *const activations[] = {
@@ -62,13 +65,22 @@ PITH_INLINE void store_tile(const pith_gemm *g, const float *t, int64_t stride, 
     }
 }
 
+/* The next strip of b, by address since it may lie behind the last; a tile fetches one share of `shares`. */
+typedef struct strip {
+    uintptr_t address;
+    int64_t share, shares;
+} strip;
+
 /* Rows [i, i + rows) times columns [j, j + width), over k in [k0, k1). */
-static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1) {
+static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
+                     const strip *next) {
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS];
-    const int64_t panels = (width + 15) / 16, stride = 16 * panels;
+    const int64_t panels = (width + 15) / 16, stride = 16 * panels, depth = k1 - k0;
+    const uintptr_t ahead = next->address + (uintptr_t)(next->share * depth / next->shares) * 64;
     if (k0 > 0) load_tile(g, t, stride, i, rows, j, width);
-    PITH_K(gemm_tile_f32)((int)rows, (int)panels, g->a + i * g->lda + k0, g->lda, g->b + j * g->k + 16 * k0, 16,
-                          16 * g->k, k1 - k0, t, stride, k0 > 0);
+    PITH_K(gemm_tile_f32)
+    ((int)rows, (int)panels, g->a + i * g->lda + k0, g->lda, g->b + j * g->k + 16 * k0, 16, 16 * g->k, depth, t, stride,
+     k0 > 0, ahead, (64 + next->shares - 1) / next->shares);
     if (k1 < g->k) {
         store_tile(g, t, stride, i, rows, j, width, NULL);
         return;
@@ -78,33 +90,42 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
     store_tile(g, t, stride, i, rows, j, width, g->residual);
 }
 
-void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    int64_t depth = g->k, columns = n1 - n0;
-    if (m1 - m0 > PITH_TILE_ROWS && m1 - m0 <= 3 * PITH_TILE_ROWS) {
-        columns = TILE_COLUMNS; /* few rows: each strip of b is met by all of them while it is near */
-    } else if (m1 - m0 > PITH_TILE_ROWS && columns > 0) {
-        /* c cannot hold sums while it is the residual too. */
-        if (g->residual != g->c && depth > BLOCK_K)
-            depth = (depth + (depth - 1) / BLOCK_K) / ((depth - 1) / BLOCK_K + 1);
-        /* 3/8 of the second level cache for the block of b: half of it may belong to a sibling thread. */
-        int64_t most =
-            (int64_t)(pith_cpu_get()->l2 / 8 * 3 / sizeof(float)) / (depth + 1) / TILE_COLUMNS * TILE_COLUMNS;
-        if (most < TILE_COLUMNS) most = TILE_COLUMNS;
-        int64_t blocks = (columns + most - 1) / most;
-        columns = ((columns + blocks - 1) / blocks + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
+/* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */
+static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1) {
+    const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
+    const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
+    bool rows_stay = depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
+    const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
+    for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
+        int64_t i = m0, ahead = n1 - j0 > columns ? columns : n0 - j0;
+        j1 = n1 - j0 > columns ? j0 + columns : n1;
+        for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
+            rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
+            for (int64_t j = j0; j < j1; j += TILE_COLUMNS) {
+                strip next = { (uintptr_t)g->b + (uintptr_t)((j + ahead) * g->k + 16 * k0) * sizeof *g->b, tile,
+                               tiles };
+                run_tile(g, i, rows, j, n1 - j < TILE_COLUMNS ? n1 - j : TILE_COLUMNS, k0, k1, &next);
+            }
+        }
     }
-    for (int64_t j0 = n0; j0 < n1; j0 += columns) {
-        int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, k0 = 0, k1;
+}
+
+void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    /* Half of the second level cache is for a. */
+    const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 2 / sizeof(float)), rows = m1 - m0;
+    int64_t depth = g->k, high = rows < ROWS_MIN ? rows : ROWS_MIN;
+    if (high * depth > floats && g->residual != g->c) { /* c cannot hold sums while it is the residual too */
+        int64_t parts = (high * depth + floats - 1) / floats;
+        depth = (depth + parts - 1) / parts;
+    }
+    int64_t blocks = rows > high ? (rows * depth + floats - 1) / floats : 1, height = rows;
+    if (blocks > (rows + ROWS_MIN - 1) / ROWS_MIN) blocks = (rows + ROWS_MIN - 1) / ROWS_MIN;
+    if (blocks > 1) height = ((rows + blocks - 1) / blocks + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS * PITH_TILE_ROWS;
+    for (int64_t i = m0; i < m1; i += height) {
+        int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
         do { /* once for k = 0 too */
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
-            for (int64_t i = m0; i < m1;) {
-                /* The rest in equal tiles rather than full ones and a small one. */
-                int64_t tiles = (m1 - i + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS, rows = (m1 - i + tiles - 1) / tiles;
-                for (int64_t j = j0; j < j1; j += TILE_COLUMNS) {
-                    run_tile(g, i, rows, j, j1 - j < TILE_COLUMNS ? j1 - j : TILE_COLUMNS, k0, k1);
-                }
-                i += rows;
-            }
+            run_block(g, i, end, n0, n1, k0, k1);
             k0 = k1;
         } while (k1 < g->k);
     }
@@ -116,8 +137,8 @@ static void pack_panel(float *packed, const float *b, int64_t row_stride, int64_
     int64_t i = 0;
     if (column_stride == 1) {
         for (; i < k; i++) {
-            vf_store(packed + 16 * i, width == 16 ? vf_load(b + i * row_stride)
-                                                  : vf_load_n(b + i * row_stride, (size_t)width));
+            vf_store(packed + 16 * i,
+                     width == 16 ? vf_load(b + i * row_stride) : vf_load_n(b + i * row_stride, (size_t)width));
         }
         return;
     }
