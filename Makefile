@@ -67,9 +67,10 @@ fuzz:                           ## T seconds of each fuzz target (make fuzz T=36
 	@cmake --build build-fuzz -j $(JOBS)
 	@tests/fuzz/run.sh build-fuzz $(T)
 
-bench: all model                ## Pith beside its peers, interleaved
+bench: all model                ## Pith beside its peers, interleaved (make bench QUICK=1 PARTS="throughput start")
 	@tools/setup.sh build test
-	@"$$(tools/test_python.sh)" bench/bench.py
+	@cmake --build build -j $(JOBS) --target peak
+	@"$$(tools/test_python.sh bench/requirements.txt)" bench/bench.py $(PARTS) $(if $(QUICK),--quick)
 
 size: all                       ## bytes of the library and the command
 	@tools/size.sh build

@@ -1,136 +1,270 @@
 #!/usr/bin/env python3
-"""Pith beside ONNX Runtime on all-MiniLM-L6-v2, text to vectors, in one interleaved run.
+"""Pith beside its peers on all-MiniLM-L6-v2, texts to vectors, in one interleaved run.
 
-Both work in this process: Pith through libpith.so, ONNX Runtime through its Python package with the `tokenizers`
-package, the faster of two ONNX files (as exported; as its transformer optimizer writes it), mean pooling in NumPy.
-Each workload checks parity of the vectors first, then alternates the runners and prints medians with the spread; the
-ratio is taken round by round, so a machine whose speed drifts does not spoil it.
+Every engine works in a process of its own (peers.py) and sleeps while another one is measured. A round asks each of them
+once, after a measurement of the multiply-add peak; vectors are compared before anything is timed. Medians, spread and
+ratios taken round by round go into a JSON file, from which report.py makes the tables and the plot of docs/performance.md.
 """
 import argparse
+import ctypes
+import importlib.metadata
+import importlib.util
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import get_model
 import numpy as np
-import onnxruntime as ort
-import tokenizers
-from pith_ctypes import Model, Stats
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench")]
+import get_model
+import memory
+import workloads
+from peers import PACKAGES, Worker
+
+PARTS = ("throughput", "chunks", "precision", "start", "memory", "size")
+TOLERANCE = 1e-5  # of components of f32 vectors of length 1
+COSINE = 0.97  # of vectors in 8 bits or bf16 with those in f32
+MAX_LENGTH = 512
 
 
-class Peer:
-    """ONNX Runtime as its users run it: padded batches, sorted by length or in arrival order."""
+class Files:
+    """The model in each engine's form, made once in the cache."""
 
-    def __init__(self, onnx_file, model, threads):
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.log_severity_level = threads, 3
-        self.session = ort.InferenceSession(str(onnx_file), options, providers=["CPUExecutionProvider"])
-        self.tokenizer = tokenizers.Tokenizer.from_file(str(model / "tokenizer.json"))
-        self.tokenizer.enable_truncation(256)
-        self.tokenizer.enable_padding()
+    def __init__(self, build):
+        get_model.main()
+        self.build, self.library, self.command = build, str(build / "libpith.so"), str(build / "pith")
+        self.model = get_model.cache_dir() / "models" / get_model.NAME
+        folder = get_model.cache_dir() / "bench"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.onnx = {form: str(folder / f"{get_model.NAME}-{form}.onnx") for form in ("exported", "fused", "int8")}
+        for form, flags in (("exported", []), ("fused", ["--fused"])):
+            if not Path(self.onnx[form]).exists():
+                subprocess.run([sys.executable, str(ROOT / "tools/make_onnx.py"), str(self.model), self.onnx[form], *flags], check=True)
+        self.fastembed = folder / "fastembed"
+        self.fastembed.mkdir(exist_ok=True)
+        for file in [*self.model.glob("*.json"), *self.model.glob("*.txt")]:
+            if not (self.fastembed / file.name).exists():
+                (self.fastembed / file.name).symlink_to(file)
+        if not (self.fastembed / "model.onnx").exists():
+            (self.fastembed / "model.onnx").symlink_to(self.onnx["fused"])
+        self.compiled = {name: str(folder / f"{get_model.NAME}-{name}.pith") for name in ("f32", "int8")}
 
-    def embed(self, texts, batch=32, sort=True):
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i])) if sort else range(len(texts))
-        order, out = list(order), None
-        for start in range(0, len(order), batch):
-            part = order[start:start + batch]
-            encoded = self.tokenizer.encode_batch([texts[i] for i in part])
-            ids = np.array([e.ids for e in encoded], np.int64)
-            mask = np.array([e.attention_mask for e in encoded], np.int64)
-            hidden = self.session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
-            vectors = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            out = np.empty((len(texts), vectors.shape[1]), np.float32) if out is None else out
-            out[part] = vectors
-        return out
+    def int8(self):
+        """ONNX Runtime's own 8-bit form: weights per channel, activations by tensor and call."""
+        if not Path(self.onnx["int8"]).exists():
+            from onnxruntime.quantization import QuantType, quantize_dynamic
+            quantize_dynamic(self.onnx["exported"], self.onnx["int8"], weight_type=QuantType.QInt8, per_channel=True,
+                             reduce_range=not has_flag("vnni"))
+        return self.onnx["int8"]
+
+    def knows(self, word):
+        return word in subprocess.run([self.command, "embed", "--help"], capture_output=True, text=True).stdout + \
+            subprocess.run([self.command, "--help"], capture_output=True, text=True).stdout
+
+    def compile(self, precision):
+        file = self.compiled[precision]
+        subprocess.run([self.command, "compile", "-m", str(self.model), "--precision", precision, "-o", file], check=True)
+        return file
 
 
-WORDS = ("the of and to in a is that for it as was with be by on not he his but at are this have from or had an they "
-         "which one you were her all she there would their we him been has when who will more no if out so said what up "
-         "its about into than them can only other new some could time these two may then do first any my now such like "
-         "river market engine winter garden signal carbon policy vector window museum planet bridge copper harvest").split()
+def has_flag(name):
+    return any(name in line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features")))
 
 
-def sentence(rng, count):
-    return " ".join(rng.choice(WORDS) for _ in range(count))
-
-
-def workloads(scale):
-    rng = np.random.default_rng(7)
-    mixed = [sentence(rng, int(np.clip(rng.lognormal(3.0, 0.7), 3, 60))) for _ in range(int(512 * scale))]
+def engines(files):
+    """name → (kind, settings) of everything that computes in f32."""
+    tokenizer = str(files.model / "tokenizer.json")
     return {
-        "fixed, 110 words": ([sentence(rng, 110) for _ in range(int(64 * scale))], [("sorted", True)]),
-        "mixed 3 to 60 words": (mixed, [("arrival order", False), ("sorted", True)]),
-        "short, 5 words": ([f"user_id of customers variant_{i}" for i in range(int(512 * scale))], [("sorted", True)]),
-        "one query of 12 tokens": (["how do i reset the password of my account"], [("sorted", True)]),
+        "pith": ("Pith", dict(source=str(files.model), library=files.library)),
+        "onnxruntime, exported": ("OnnxRuntime", dict(tokenizer=tokenizer, file=files.onnx["exported"])),
+        "onnxruntime, optimised": ("OnnxRuntime", dict(tokenizer=tokenizer, file=files.onnx["fused"])),
+        "openvino": ("OpenVino", dict(tokenizer=tokenizer, file=files.onnx["exported"])),
+        "fastembed": ("FastEmbed", dict(folder=str(files.fastembed))),
+        "sentence-transformers": ("SentenceTransformers", dict(source=str(files.model))),
     }
 
 
-def onnx_files(model):
-    folder = get_model.cache_dir() / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for form, flags in (("exported", []), ("fused", ["--fused"])):
-        files[form] = folder / f"all-MiniLM-L6-v2-{form}.onnx"
-        if not files[form].exists():
-            subprocess.run([sys.executable, str(ROOT / "tools/make_onnx.py"), str(model), str(files[form]), *flags], check=True)
-    return files
+def installed(kind):
+    return kind not in PACKAGES or importlib.util.find_spec(PACKAGES[kind]) is not None
 
 
-def measure(runners, rounds, repeat):
-    seconds = {name: [] for name in runners}
+def start(chosen, **common):
+    """Workers of those that are installed, started side by side."""
+    workers = {name: Worker(kind, **settings, **common) for name, (kind, settings) in chosen.items() if installed(kind)}
+    for worker in workers.values():
+        worker.load = worker.answer()["load"]
+    return workers
+
+
+def stop(workers):
+    for worker in workers.values():
+        worker.close()
+
+
+class Peak:
+    def __init__(self, build):
+        self.module = ctypes.CDLL(str(build / "libpeak.so"))
+        self.module.peak_flops.restype = self.module.peak_bandwidth.restype = ctypes.c_double
+        self.module.peak_flops.argtypes = [ctypes.c_int, ctypes.c_double]
+
+    def flops(self, threads):
+        return self.module.peak_flops(threads, 0.02)
+
+    def bandwidth(self, threads):
+        return self.module.peak_bandwidth(threads)
+
+
+def token_counts(files, texts, limit):
+    import tokenizers
+    tokenizer = tokenizers.Tokenizer.from_file(str(files.model / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(limit)
+    return [len(e.ids) for e in tokenizer.encode_batch(texts)]
+
+
+def flop(files, lengths):
+    """Dense layers and attention, a multiply-add being two."""
+    c = json.loads((files.model / "config.json").read_text())
+    h, layers = c["hidden_size"], c["num_hidden_layers"]
+    return sum(layers * (2 * n * (4 * h * h + 2 * h * c["intermediate_size"]) + 4 * n * n * h) for n in lengths)
+
+
+def check(name, vectors, wanted):
+    """Largest difference, or least cosine where less than f32 is computed with; ends the run if it is not good."""
+    low = name.endswith(("int8", "bf16"))
+    found = float((vectors * wanted).sum(1).min() if low else np.abs(vectors - wanted).max())
+    if found < COSINE if low else found > TOLERANCE:
+        sys.exit(f"error: {name}: vectors are wrong: {'cosine' if low else 'difference'} {found:.2g}")
+    return found
+
+
+def measure(workers, load, threads, rounds, peak, reference):
+    """Runner → seconds, cpu seconds; parity first. A runner is a worker with an order."""
+    vectors, rows = {}, []
+    for name, worker in workers.items():
+        pads = name.startswith(("onnxruntime", "openvino"))
+        for order in load.orders if pads else load.orders[:1]:
+            vectors[name] = np.array(worker.ask(texts=load.texts, order=order, vectors=True), np.float32)
+            rows.append(dict(runner=name, order=order, label=order if pads and len(load.orders) > 1 else "", seconds=[], cpu=[]))
+    for row in rows:
+        row["parity"] = check(row["runner"], vectors[row["runner"]], vectors[reference])
+    peaks = []
     for _ in range(rounds):
-        for name, run in runners.items():
-            begin = time.perf_counter()
-            for _ in range(repeat):
-                run()
-            seconds[name].append((time.perf_counter() - begin) / repeat)
-    return seconds
+        peaks.append(peak.flops(threads))
+        for row in rows:
+            time.sleep(0.02)  # threads of the one before stop spinning
+            for wall, cpu in workers[row["runner"]].ask(calls=load.calls, order=row["order"]):
+                row["seconds"].append(wall)
+                row["cpu"].append(cpu)
+    return rows, peaks
+
+
+def say(part, result, reference):
+    print(f"\n{part}: {result['title']}; {result['threads']} thread(s), {result['texts']} text(s), {result['tokens']} tokens")
+    own = next(row for row in result["rows"] if row["runner"] == reference)
+    for row in result["rows"]:
+        median = statistics.median(row["seconds"])
+        ratio = statistics.median(b / a for a, b in zip(own["seconds"], row["seconds"]))
+        name = row["runner"] + (", " if row["label"] else "") + row["label"]
+        speed = f"{1e3 * median:8.3f} ms      " if result["texts"] == 1 else f"{result['tokens'] / median:8.0f} tokens/s"
+        print(f"  {name:34} {speed}  {min(row['seconds']) / median:.2f}..{max(row['seconds']) / median:.2f}  "
+              f"{100 * result['flop'] / median / statistics.median(result['peaks']):5.1f} % of peak  "
+              f"cpu {sum(row['cpu']) / sum(row['seconds']):.2f}" + ("" if row is own else f"  {reference} is {ratio:.2f}x"), flush=True)
+
+
+def run_all(part, files, args, peak, engines_, loads, reference="pith"):
+    """Rows of a part: all workloads with each number of threads, the workers kept from one to the next."""
+    found = []
+    for threads in args.threads:
+        workers = start(engines_, threads=threads, max_length=MAX_LENGTH)
+        for key, load in loads.items():
+            if args.workload and key not in args.workload:
+                continue
+            lengths = token_counts(files, load.texts, MAX_LENGTH)
+            rows, peaks = measure(workers, load, threads, args.rounds, peak, reference)
+            result = dict(key=f"{key} {threads}", workload=key, title=load.title, threads=threads, texts=len(load.texts),
+                          tokens=sum(lengths), flop=flop(files, lengths), peaks=peaks, rows=rows)
+            say(part, result, reference)
+            found.append(result)
+        stop(workers)
+    return found
+
+
+def throughput(files, args, peak):
+    return run_all("f32", files, args, peak, engines(files), workloads.make(args.quick))
+
+
+def chunks(files, args, peak):
+    """How the token budget of a chunk changes Pith's speed; nothing but speed."""
+    load = workloads.Workload("tokens in a chunk", workloads.mixed(32 if args.quick else 128))
+    sizes = (1, 64, 512, 8192) if args.quick else [1 << i for i in range(14)]
+    chosen = {f"pith {n}": ("Pith", dict(source=str(files.model), library=files.library, batch_tokens=n)) for n in sizes}
+    return run_all("chunks", files, args, peak, chosen, {"chunks": load}, "pith 512")
+
+
+def precision(files, args, peak):
+    """8 bits and bf16, of Pith and of those that have them."""
+    every, tokenizer = engines(files), str(files.model / "tokenizer.json")
+    own = dict(source=str(files.model), library=files.library)
+    chosen = {"pith": every["pith"], "onnxruntime, optimised": every["onnxruntime, optimised"],
+              "pith int8": ("Pith", dict(own, precision="int8")),
+              "onnxruntime int8": ("OnnxRuntime", dict(tokenizer=tokenizer, file=files.int8()))}
+    if has_flag("bf16"):
+        chosen["pith bf16"] = ("Pith", dict(own, precision="bf16"))
+        chosen["openvino bf16"] = ("OpenVino", dict(tokenizer=tokenizer, file=files.onnx["exported"], precision="bf16"))
+    loads = workloads.make(args.quick)
+    loads["mixed"].orders = ("sorted",)
+    return run_all("precision", files, args, peak, chosen, loads)
+
+
+def machine(files, peak):
+    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    flags = [name for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16") if has_flag(name)]
+    versions = {package: importlib.metadata.version(package.replace("_", "-")) for package in
+                (*PACKAGES.values(), "torch", "tokenizers") if importlib.util.find_spec(package)}
+    revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return dict(cpu=cpu, cores=os.cpu_count(), flags=flags, system=f"{platform.system()} {platform.release().split('-')[0]}",
+                python=platform.python_version(), versions=versions, revision=revision,
+                peak={n: statistics.median(peak.flops(n) for _ in range(5)) for n in (1, os.cpu_count())},
+                bandwidth={n: peak.bandwidth(n) for n in (1, os.cpu_count())})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, default=ROOT / "build/libpith.so")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the workloads")
-    parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (all)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--threads", type=int, nargs="+", help="(1 and all; all if --quick)")
+    parser.add_argument("--workload", nargs="+", help="only these: short, mixed, words110, tokens512, query, chunks")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="small workloads, few rounds: below two minutes in all")
+    parser.add_argument("--memory-texts", type=int, nargs="+", help="with part memory: how many texts")
+    parser.add_argument("--json", type=Path, default=ROOT / "build/bench.json", help="results; parts measured before stay in it")
     args = parser.parse_args()
-    get_model.main()
-    model = get_model.cache_dir() / "models" / get_model.NAME
-    pith, files, rows = Model(args.library, model), onnx_files(model), []
-    for threads in args.threads:
-        if threads > os.cpu_count():
-            continue
-        peers = {form: Peer(file, model, threads) for form, file in files.items()}
-        for name, (texts, orders) in workloads(args.scale).items():
-            stats = Stats()
-            mine = pith.embed(texts, threads, stats)
-            runners = {"pith": lambda: pith.embed(texts, threads)}
-            for label, sort in orders:
-                for form, peer in peers.items():
-                    difference = float(np.abs(peer.embed(texts, sort=sort) - mine).max())
-                    if difference > 1e-5:
-                        sys.exit(f"error: {name}: vectors differ from ONNX Runtime's by {difference:.1e}")
-                    runners[f"onnxruntime {form}, {label}"] = lambda peer=peer, sort=sort: peer.embed(texts, sort=sort)
-            seconds = measure(runners, args.rounds, 1 if len(texts) > 1 else 50)
-            print(f"\n{name}, {threads} thread{'s' * (threads > 1)}: {stats.texts} texts, {stats.tokens} tokens")
-            for runner, values in seconds.items():
-                ratios = [other / own for other, own in zip(values, seconds["pith"])]
-                median = statistics.median(values)
-                print(f"  {runner:38} {stats.tokens / median:9.0f} tokens/s  {1e3 * median / len(texts):8.3f} ms/text  "
-                      f"spread {min(values) / median:.2f}..{max(values) / median:.2f}"
-                      + ("" if runner == "pith" else f"  pith is {statistics.median(ratios):.2f}x"))
-                rows.append(dict(workload=name, threads=threads, runner=runner, seconds=values, texts=len(texts),
-                                 tokens=int(stats.tokens)))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if set(args.parts) - set(PARTS):
+        parser.error(f"the parts are {', '.join(PARTS)}")
+    args.rounds = args.rounds or (3 if args.quick else 7)
+    args.threads = args.threads or sorted({os.cpu_count() if args.quick else 1, os.cpu_count()})
+    files, peak = Files(args.build), Peak(args.build)
+    results = json.loads(args.json.read_text()) if args.json.exists() else {}
+    results["machine"] = machine(files, peak)
+    absent = [PACKAGES[kind] for kind, _ in engines(files).values() if not installed(kind)]
+    if absent:
+        print("not installed:", ", ".join(sorted(set(absent))))
+    run = dict(throughput=throughput, chunks=chunks, precision=precision, start=memory.start, memory=memory.memory,
+               size=memory.size)
+    for part in args.parts or PARTS:
+        begin = time.time()
+        rows = {row["key"]: row for row in results.get(part, [])}
+        rows.update({row["key"]: row for row in run[part](files, args, peak)})
+        results[part] = list(rows.values())
+        args.json.write_text(json.dumps(results, indent=1) + "\n")
+        print(f"[{part}: {time.time() - begin:.0f} s]", flush=True)
 
 
 if __name__ == "__main__":

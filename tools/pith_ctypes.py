@@ -29,7 +29,8 @@ class Stats(ctypes.Structure):
 class OpenOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32),
                 ("allocator", ctypes.c_void_p), ("log", ctypes.c_void_p), ("memory_limit", ctypes.c_size_t),
-                ("loop_limit", ctypes.c_int64)]
+                ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p), ("profile", ctypes.c_void_p),
+                ("precision", ctypes.c_int32)]
 
 
 class EmbedOptions(ctypes.Structure):
@@ -39,6 +40,9 @@ class EmbedOptions(ctypes.Structure):
                 ("prompt_name", ctypes.c_char_p)]
 
 
+PRECISIONS = {"auto": 0, "f32": 1, "int8": 2, "bf16": 3}
+
+
 class PithError(RuntimeError):
     pass
 
@@ -46,12 +50,13 @@ class PithError(RuntimeError):
 class Model:
     """source: a path or name, or the bytes of an ONNX file."""
 
-    def __init__(self, library, source, optimization=3):
+    def __init__(self, library, source, optimization=3, precision="auto"):
         self.lib, self.error, self.handle = ctypes.CDLL(str(library)), Error(), ctypes.c_void_p()
         self.lib.pith_embed_dim.restype = ctypes.c_size_t
         self.lib.pith_model_output_count.restype = ctypes.c_size_t
         self.source = source
-        options = OpenOptions(ctypes.sizeof(OpenOptions), 0, optimization, None, None, 0, 0)
+        options = OpenOptions(ctypes.sizeof(OpenOptions), 0, optimization, None, None, 0, 0, None, None,
+                              PRECISIONS[precision])
         if isinstance(source, bytes):
             self.check(self.lib.pith_model_open_memory(ctypes.byref(self.handle), source, ctypes.c_size_t(len(source)),
                                                        ctypes.byref(options), ctypes.byref(self.error)))
@@ -89,10 +94,10 @@ class Model:
         raw = ctypes.string_at(t.data, t.bytes) if t.bytes else b""
         return np.frombuffer(raw, DTYPES[t.dtype]).reshape(t.dims[: t.rank]).copy()
 
-    def embed(self, texts, threads, stats=None):
+    def embed(self, texts, threads, stats=None, max_length=0, batch_tokens=0):
         raw = [t.encode() for t in texts]
         spans = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
-        options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, 0, 0, 0, -1, 0, None,
+        options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, max_length, batch_tokens, 0, -1, 0, None,
                                ctypes.pointer(stats) if stats is not None else None, None)
         dim = self.lib.pith_embed_dim(self.handle, ctypes.byref(options))
         out = np.empty((len(texts), dim), np.float32)
