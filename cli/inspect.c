@@ -128,6 +128,22 @@ static void print_steps(const json_t *d) {
     putchar('\n');
 }
 
+/* What one thread needs beside the weights, planned without a run. */
+static void print_activations(const json_t *activations) {
+    size_t i;
+    json_t *plan;
+    printf("%-10s", "");
+    json_array_foreach(activations, i, plan) {
+        double mb = (double)number_of(plan, "bytes") / 1e6;
+        long long tokens = number_of(plan, "tokens");
+        if (tokens)
+            printf("%s %.2f MB for %lld tokens", i ? "," : "", mb, tokens);
+        else
+            printf(" %.2f MB for inputs as declared, 1 where that is free", mb);
+    }
+    puts(i ? " (activations of one thread)" : " activations: their shapes follow from contents");
+}
+
 static void print_text(const json_t *d) {
     size_t version = 0;
     const char *domain;
@@ -152,6 +168,7 @@ static void print_text(const json_t *d) {
     print_steps(d);
     printf("%-10s %.1f MB packed weights, %.1f MB graph and tables in all\n", "memory",
            (double)number_of(memory, "packed_bytes") / 1e6, (double)number_of(memory, "model_bytes") / 1e6);
+    print_activations(json_object_get(memory, "activations"));
 }
 
 /* As JSON it is what the library says; as text for people it is made from that. */

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "base/map.h"
+#include "embed/feed.h"
 
 /* ---- operators of a file ---- */
 
@@ -155,6 +156,78 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
     pith_json_close(w, "}");
 }
 
+/* ---- the plan of memory ---- */
+
+/* A text of so many tokens. */
+static pith_status text_inputs(pith_tensor *inputs, const pith_plan *plan, bool ragged, int32_t tokens,
+                               pith_arena *arena, pith_error *err) {
+    pith_feed feed;
+    int32_t *zeros = pith_arena_array(arena, (size_t)tokens, sizeof *zeros);
+    if (!zeros) return pith_fail_memory(err, (size_t)tokens * sizeof *zeros);
+    const pith_row row = { zeros, zeros, tokens }, *rows[] = { &row };
+    PITH_TRY(pith_feed_init(&feed, plan->graph, ragged, 0, arena, err));
+    return pith_feed_fill(inputs, &feed, rows, 1, arena, err);
+}
+
+/* Zeros of the declared shapes, 1 where they are free. */
+static pith_status declared_inputs(pith_tensor *inputs, const pith_model *m, pith_arena *arena, pith_error *err) {
+    for (size_t i = 0; i < m->graph->input_count; i++) {
+        const pith_port *port = &m->inputs[i];
+        pith_tensor *t = &inputs[i];
+        *t = (pith_tensor){ .dtype = port->optional ? PITH_UNDEFINED : port->dtype, .rank = port->rank };
+        if (port->optional) continue;
+        for (int d = 0; d < port->rank; d++) t->dims[d] = port->dims[d] < 0 ? 1 : port->dims[d];
+        bool settled = port->rank >= 0 && port->dtype != PITH_STRING && port->dtype < PITH_DTYPE_COUNT &&
+                       pith_dtype_bytes(port->dtype, pith_dims_count(t->dims, t->rank), &t->bytes);
+        if (!settled) return pith_fail(err, PITH_ERR_UNSUPPORTED, "input '%s' has no shape to plan with", port->name);
+        t->data = pith_arena_array(arena, t->bytes, 1);
+        if (!t->data) return pith_fail_memory(err, t->bytes);
+    }
+    return PITH_OK;
+}
+
+/* tokens 0: the inputs as declared. Left out where such inputs do not go with the model. */
+static void put_activations(pith_json_out *out, const pith_model *m, const pith_plan *plan, int32_t tokens) {
+    pith_executor_options options = { .allocator = m->options.allocator };
+    pith_executor *executor = NULL;
+    pith_arena arena;
+    size_t bytes;
+    pith_arena_init(&arena, m->options.allocator);
+    pith_tensor *inputs = pith_arena_array(&arena, plan->graph->input_count, sizeof *inputs);
+    pith_status status = inputs ? PITH_OK : PITH_ERR_MEMORY;
+    if (!status)
+        status = tokens ? text_inputs(inputs, plan, m->ragged != NULL, tokens, &arena, NULL)
+                        : declared_inputs(inputs, m, &arena, NULL);
+    if (!status) status = pith_executor_create(&executor, plan, &options, NULL);
+    if (!status) status = pith_executor_plan_bytes(executor, &bytes, inputs, 1, NULL);
+    if (!status) {
+        pith_json_separate(out);
+        pith_json_open(out, "{");
+        pith_json_key_int(out, "tokens", tokens);
+        pith_json_key_int(out, "bytes", (int64_t)bytes);
+        pith_json_close(out, "}");
+    }
+    pith_executor_destroy(executor);
+    pith_arena_free(&arena);
+}
+
+static void put_memory(pith_json_out *out, const pith_model *m, const pith_plan *plan) {
+    static const int32_t lengths[] = { 16, 128, 512 };
+    pith_json_key(out, "memory");
+    pith_json_open(out, "{");
+    pith_json_key_int(out, "packed_bytes", (int64_t)plan->packed_bytes);
+    pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
+    pith_json_key(out, "activations");
+    pith_json_open(out, "[");
+    for (size_t i = 0; m->embedder && i < sizeof lengths / sizeof *lengths; i++) {
+        size_t most = pith_embed_max_length(m, NULL);
+        if (m->ragged || !most || (size_t)lengths[i] <= most) put_activations(out, m, plan, lengths[i]);
+    }
+    if (!m->embedder) put_activations(out, m, plan, 0);
+    pith_json_close(out, "]");
+    pith_json_close(out, "}");
+}
+
 static void put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan) {
     const pith_graph *g = m->graph;
     pith_json_open(w, "{");
@@ -196,11 +269,7 @@ static void put_model(pith_json_out *w, const pith_model *m, const pith_plan *pl
                                                : pith_str_of(m->no_text.message));
     put_embedding(w, m);
     put_steps(w, plan);
-    pith_json_key(w, "memory");
-    pith_json_open(w, "{");
-    pith_json_key_int(w, "packed_bytes", (int64_t)plan->packed_bytes);
-    pith_json_key_int(w, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
-    pith_json_close(w, "}");
+    put_memory(w, m, plan);
     pith_json_close(w, "}");
     pith_json_put(w, "\n");
 }

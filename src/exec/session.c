@@ -515,6 +515,16 @@ pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, con
     return PITH_OK;
 }
 
+pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
+                                     pith_error *err) {
+    pith_binding *b = NULL;
+    reset_late(executor);
+    PITH_TRY(set_ports(executor, inputs, err));
+    PITH_TRY(get_binding(executor, threads, &b, err));
+    *bytes = b->buffer_bytes;
+    return PITH_OK;
+}
+
 size_t pith_executor_bytes(const pith_executor *executor) { return executor->account->held; }
 
 size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->account->peak; }

@@ -355,6 +355,11 @@ class Models(Command):
         self.assertIn("Softmax", self.good("inspect", "--ops", "--after", "fold", model).decode())
         default = json.loads(self.good("inspect", "--json"))
         self.assertEqual((default["ragged"], default["source"]), (True, "safetensors"))
+        plans = {plan["tokens"]: plan["bytes"] for plan in default["memory"]["activations"]}
+        stats = json.loads(pith("embed", "-t", "1", "--stats", stdin=b"the " * 126).stderr)
+        self.assertEqual((stats["tokens"], stats["peak_bytes"]), (128, plans[128]))
+        self.assertEqual(set(plans), {16, 128, 512})
+        self.assertEqual([plan["tokens"] for plan in d["memory"]["activations"]], [0])
         self.assertEqual(default["embedding"], {"possible": True, "dim": 384, "max_length": 256, "pooling": ["mean"],
                                                 "normalize": True, "prompts": {}})
         self.bad(1, "inspect", __file__, says=Path(__file__).name)
