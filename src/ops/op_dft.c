@@ -1,86 +1,65 @@
-/* op_dft.c - DFT and STFT, in double: radix 2 for powers of two, the plain sum with tabled angles otherwise.
- * Sources: ONNX operators of these names; Cooley and Tukey 1965. */
-#include <math.h>
-#include <string.h>
-
+/* op_dft.c - DFT and STFT, one transform of kernels/fft.h after the other.
+ *
+ * Forward ones are computed in double, inverse ones in the type of the tensor (at least f32): what NumPy does, in which
+ * the standard's reference is written and whose rounding its results hold. Source: ONNX operators of these names. */
 #include "base/checked.h"
+#include "kernels/fft.h"
 #include "ops/wide.h"
-
-#define PI 3.14159265358979323846
 
 /* ---- one transform ---- */
 
-/* Arrays of n doubles each; table has cos and sin of 2 pi k / n. */
+/* x and y hold n pairs of `fft`'s type; load and store see doubles. */
 typedef struct transform {
     int64_t n;
-    double *re, *im, *out_re, *out_im, *cos_table, *sin_table;
+    pith_fft_fn *fft;
+    void *x, *y, *rest, *roots;
+    bool single;
 } transform;
 
-enum { ARRAYS = 6 };
+enum { ARRAYS = 4 };
 
-static void transform_init(transform *t, double *memory, int64_t n) {
+/* memory: ARRAYS * n pairs of doubles. */
+static void transform_init(transform *t, char *memory, int64_t n, bool single) {
+    size_t bytes = (size_t)n * 2 * sizeof(double);
     *t = (transform){ .n = n,
-                      .re = memory,
-                      .im = memory + n,
-                      .out_re = memory + 2 * n,
-                      .out_im = memory + 3 * n,
-                      .cos_table = memory + 4 * n,
-                      .sin_table = memory + 5 * n };
-    for (int64_t k = 0; k < n; k++) {
-        t->cos_table[k] = cos(2 * PI * (double)k / (double)n);
-        t->sin_table[k] = sin(2 * PI * (double)k / (double)n);
+                      .x = memory,
+                      .y = memory + bytes,
+                      .rest = memory + 2 * bytes,
+                      .roots = memory + 3 * bytes,
+                      .single = single };
+    t->fft = t->single ? pith_k_fft_f32 : pith_k_fft_f64;
+    (t->single ? pith_k_fft_roots_f32 : pith_k_fft_roots_f64)(t->roots, n);
+}
+
+static void load(const transform *t, int64_t i, double re, double im) {
+    if (t->single) {
+        ((float *)t->x)[2 * i] = (float)re;
+        ((float *)t->x)[2 * i + 1] = (float)im;
+    } else {
+        ((double *)t->x)[2 * i] = re;
+        ((double *)t->x)[2 * i + 1] = im;
     }
 }
 
-static void fft(transform *t, double sign) {
-    int64_t n = t->n;
-    for (int64_t i = 0, j = 0; i < n; i++) { /* bit reversal */
-        t->out_re[j] = t->re[i];
-        t->out_im[j] = t->im[i];
-        int64_t bit = n >> 1;
-        for (; bit && j & bit; bit >>= 1) j ^= bit;
-        j |= bit;
-    }
-    for (int64_t half = 1; half < n; half *= 2) {
-        for (int64_t i = 0; i < n; i += 2 * half) {
-            for (int64_t k = 0; k < half; k++) {
-                double c = t->cos_table[k * (n / (2 * half))], s = sign * t->sin_table[k * (n / (2 * half))];
-                double *ar = &t->out_re[i + k], *ai = &t->out_im[i + k], *br = ar + half, *bi = ai + half;
-                double re = *br * c - *bi * s, im = *br * s + *bi * c;
-                *br = *ar - re, *bi = *ai - im;
-                *ar += re, *ai += im;
-            }
-        }
-    }
+/* part: 0 real, 1 imaginary. */
+static double result(const transform *t, int64_t i, int part) {
+    return t->single ? (double)((const float *)t->y)[2 * i + part] : ((const double *)t->y)[2 * i + part];
 }
 
-static void plain_dft(transform *t, double sign) {
-    for (int64_t k = 0; k < t->n; k++) {
-        double re = 0, im = 0;
-        for (int64_t i = 0, at = 0; i < t->n; i++, at = (at + k) % t->n) {
-            double c = t->cos_table[at], s = sign * t->sin_table[at];
-            re += t->re[i] * c - t->im[i] * s;
-            im += t->re[i] * s + t->im[i] * c;
-        }
-        t->out_re[k] = re;
-        t->out_im[k] = im;
-    }
-}
-
-/* re, im → out_re, out_im. The inverse divides by n. */
 static void transform_run(transform *t, bool inverse) {
-    double sign = inverse ? 1 : -1;
-    if ((t->n & (t->n - 1)) == 0)
-        fft(t, sign);
-    else
-        plain_dft(t, sign);
-    for (int64_t i = 0; inverse && i < t->n; i++) t->out_re[i] /= (double)t->n, t->out_im[i] /= (double)t->n;
+    t->fft(t->y, t->x, t->rest, t->roots, t->n, inverse);
+    for (int64_t i = 0; inverse && i < 2 * t->n; i++) {
+        if (t->single)
+            ((float *)t->y)[i] *= 1.0f / (float)t->n;
+        else
+            ((double *)t->y)[i] /= (double)t->n;
+    }
 }
 
 static pith_status transform_bytes(const pith_infer *c, pith_dim n, size_t *bytes) {
     size_t more;
     if (!pith_dim_known(n) || n < 0) return PITH_OK;
-    if (pith_mul_overflows((size_t)n, ARRAYS * sizeof(double), &more) || pith_add_overflows(*bytes, more, bytes))
+    if (pith_mul_overflows((size_t)n, ARRAYS * 2 * sizeof(double), &more) || pith_add_overflows(*bytes, more, bytes))
         return pith_fail(c->err, PITH_ERR_MEMORY, "length %lld is too large", (long long)n);
     return PITH_OK;
 }
@@ -178,23 +157,20 @@ static pith_status run_dft(pith_run *r) {
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank - 1; i++) inner *= x->dims[i];
     transform t;
-    transform_init(&t, w.rest, n);
+    transform_init(&t, w.rest, n, inverse && x->dtype != PITH_F64);
     for (int64_t line = 0; line < outer * inner; line++) {
         const double *from = w.in[0] + (line / inner * in_length * inner + line % inner) * parts;
         double *to = w.out[0] + (line / inner * out_length * inner + line % inner) * out_parts;
         for (int64_t i = 0; i < n; i++) {
-            t.re[i] = i < in_length ? from[i * inner * parts] : 0;
-            t.im[i] = i < in_length && parts == 2 ? from[i * inner * parts + 1] : 0;
-        }
-        if (inverse && onesided) { /* the other half is the mirrored conjugate; ends are real */
-            t.im[0] = 0;
-            if (n % 2 == 0) t.im[n / 2] = 0;
-            for (int64_t i = n / 2 + 1; i < n; i++) t.re[i] = t.re[n - i], t.im[i] = -t.im[n - i];
+            bool mirror = inverse && onesided && i > n / 2, end = inverse && onesided && (i == 0 || 2 * i == n);
+            int64_t at = mirror ? n - i : i; /* the other half is the mirrored conjugate; ends are real */
+            double re = at < in_length ? from[at * inner * parts] : 0;
+            double im = at < in_length && parts == 2 && !end ? from[at * inner * parts + 1] : 0;
+            load(&t, i, re, mirror ? -im : im);
         }
         transform_run(&t, inverse);
         for (int64_t i = 0; i < out_length; i++) {
-            to[i * inner * out_parts] = t.out_re[i];
-            if (out_parts == 2) to[i * inner * out_parts + 1] = t.out_im[i];
+            for (int part = 0; part < out_parts; part++) to[i * inner * out_parts + part] = result(&t, i, part);
         }
     }
     pith_wide_close(&w, r);
@@ -261,17 +237,16 @@ static pith_status run_stft(pith_run *r) {
     if (window && pith_tensor_count(window) < n) return pith_op_fail(r, "the window is shorter than a frame");
     if (parts != 1 && parts != 2) return pith_op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     transform t;
-    transform_init(&t, w.rest, n);
+    transform_init(&t, w.rest, n, false);
     for (int64_t f = 0; f < x->dims[0] * frames; f++) {
         const double *from = w.in[0] + (f / frames * x->dims[1] + f % frames * step) * parts;
         double *to = w.out[0] + f * bins * 2;
         for (int64_t i = 0; i < n; i++) {
             double weight = window ? w.in[2][i] : 1;
-            t.re[i] = weight * from[i * parts];
-            t.im[i] = parts == 2 ? weight * from[i * parts + 1] : 0;
+            load(&t, i, weight * from[i * parts], parts == 2 ? weight * from[i * parts + 1] : 0);
         }
         transform_run(&t, false);
-        for (int64_t i = 0; i < bins; i++) to[2 * i] = t.out_re[i], to[2 * i + 1] = t.out_im[i];
+        for (int64_t i = 0; i < 2 * bins; i++) to[i] = result(&t, i / 2, (int)(i % 2));
     }
     pith_wide_close(&w, r);
     return PITH_OK;
