@@ -26,8 +26,8 @@
 
 #define NUMBERS(X, name)                                                                                               \
     X(name, i32, int32_t, uint64_t)                                                                                    \
-    X(name, u32, uint32_t, uint64_t) X(name, i64, int64_t, uint64_t) X(name, u64, uint64_t, uint64_t)                  \
-        X(name, f64, double, double)
+    X(name, u32, uint32_t, uint64_t)                                                                                   \
+    X(name, i64, int64_t, uint64_t) X(name, u64, uint64_t, uint64_t) X(name, f64, double, double)
 #define SUM(name, suffix, T, A) FOLD(name, suffix, T, A, 0, a + (A)v, a)
 #define PROD(name, suffix, T, A) FOLD(name, suffix, T, A, 1, a *(A)v, a)
 #define SUMSQ(name, suffix, T, A) FOLD(name, suffix, T, A, 0, a + (A)v * (A)v, a)
@@ -44,9 +44,11 @@ FOLD(mean, f64, double, double, 0, a + v, a / (double)count)
 
 #define ORDERED(X)                                                                                                     \
     X(u8, uint8_t, 0, UINT8_MAX)                                                                                       \
-    X(i8, int8_t, INT8_MIN, INT8_MAX) X(i32, int32_t, INT32_MIN, INT32_MAX) X(u32, uint32_t, 0, UINT32_MAX)            \
-        X(i64, int64_t, INT64_MIN, INT64_MAX) X(u64, uint64_t, 0, UINT64_MAX) X(i16, int16_t, INT16_MIN, INT16_MAX)    \
-            X(u16, uint16_t, 0, UINT16_MAX) X(bool, uint8_t, 0, 1)
+    X(i8, int8_t, INT8_MIN, INT8_MAX)                                                                                  \
+    X(i32, int32_t, INT32_MIN, INT32_MAX)                                                                              \
+    X(u32, uint32_t, 0, UINT32_MAX)                                                                                    \
+    X(i64, int64_t, INT64_MIN, INT64_MAX) X(u64, uint64_t, 0, UINT64_MAX) X(i16, int16_t, INT16_MIN, INT16_MAX)        \
+        X(u16, uint16_t, 0, UINT16_MAX) X(bool, uint8_t, 0, 1)
 #define MAX(suffix, T, low, high) FOLD(max, suffix, T, T, low, v > a ? v : a, a)
 #define MIN(suffix, T, low, high) FOLD(min, suffix, T, T, high, v < a ? v : a, a)
 ORDERED(MAX)

@@ -13,8 +13,12 @@
 
 #if defined(PITH_LEVEL_avx512)
 #define VNNI_TARGET __attribute__((target("avx512vnni")))
-typedef struct acc { __m512i v; } acc;          /* one sum per column */
-typedef struct wide { __m512i lo, hi; } wide;   /* two halves of each sum, side by side */
+typedef struct acc {
+    __m512i v;
+} acc; /* one sum per column */
+typedef struct wide {
+    __m512i lo, hi;
+} wide; /* two halves of each sum, side by side */
 
 PITH_INLINE acc acc_zero(void) { return (acc){ _mm512_setzero_si512() }; }
 PITH_INLINE vi acc_sums(acc s) { return s.v; }
@@ -41,8 +45,12 @@ enum { ROWS = 12, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
 #define VNNI_TARGET __attribute__((target("avxvnni")))
-typedef struct acc { __m256i lo, hi; } acc;
-typedef struct wide { __m256i a, b, c, d; } wide;
+typedef struct acc {
+    __m256i lo, hi;
+} acc;
+typedef struct wide {
+    __m256i a, b, c, d;
+} wide;
 
 PITH_INLINE acc acc_zero(void) { return (acc){ _mm256_setzero_si256(), _mm256_setzero_si256() }; }
 PITH_INLINE vi acc_sums(acc s) { return (vi){ s.lo, s.hi }; }
@@ -76,7 +84,9 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
 enum { ROWS = 6, PANELS = 1, WIDE_ROWS = 3 };
 
 #else
-typedef struct acc { int32_t v[16]; } acc;
+typedef struct acc {
+    int32_t v[16];
+} acc;
 typedef acc wide;
 
 PITH_INLINE acc acc_zero(void) { return (acc){ { 0 } }; }
@@ -233,8 +243,10 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
 }
 
 void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    if (g->narrow) run(g, narrow_tiles, ROWS, m0, m1, n0, n1);
-    else run(g, wide_tiles, WIDE_ROWS, m0, m1, n0, n1);
+    if (g->narrow)
+        run(g, narrow_tiles, ROWS, m0, m1, n0, n1);
+    else
+        run(g, wide_tiles, WIDE_ROWS, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {

@@ -7,8 +7,10 @@
 /* The n (1 to 16) lanes at p. */
 PITH_INLINE vf take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
 PITH_INLINE void put(float *p, vf a, int64_t n) {
-    if (n >= 16) vf_store(p, a);
-    else vf_store_n(p, a, (size_t)n);
+    if (n >= 16)
+        vf_store(p, a);
+    else
+        vf_store_n(p, a, (size_t)n);
 }
 /* a with zeros from lane n on. */
 PITH_INLINE vf keep(vf a, int64_t n) { return n >= 16 ? a : vf_select(vm_first((size_t)n), a, vf_zero()); }
@@ -45,9 +47,12 @@ PITH_INLINE void write_row(const pith_layer_norm *a, const float *x, int64_t row
     for (int64_t i = 0; i < a->n; i += 16) {
         int64_t n = a->n - i;
         vf v = vf_mul(vf_sub(take(x + i, n), m), s);
-        if (a->gamma && beta) v = vf_fma(v, take(a->gamma + i, n), take(beta + i, n));
-        else if (a->gamma) v = vf_mul(v, take(a->gamma + i, n));
-        else if (beta) v = vf_add(v, take(beta + i, n));
+        if (a->gamma && beta)
+            v = vf_fma(v, take(a->gamma + i, n), take(beta + i, n));
+        else if (a->gamma)
+            v = vf_mul(v, take(a->gamma + i, n));
+        else if (beta)
+            v = vf_add(v, take(beta + i, n));
         put(y + i, v, n);
     }
     if (a->mean_out) a->mean_out[row] = mean;
@@ -102,9 +107,7 @@ void PITH_K(softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
 void PITH_K(log_softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf m = vf_set1(row_max(x, n)), sum = vf_zero();
-        for (int64_t i = 0; i < n; i += 16) {
-            sum = vf_add(sum, keep(vf_exp(vf_sub(take(x + i, n - i), m)), n - i));
-        }
+        for (int64_t i = 0; i < n; i += 16) { sum = vf_add(sum, keep(vf_exp(vf_sub(take(x + i, n - i), m)), n - i)); }
         vf total = vf_log(vf_set1(vf_sum(sum)));
         for (int64_t i = 0; i < n; i += 16) put(y + i, vf_sub(vf_sub(take(x + i, n - i), m), total), n - i);
     }

@@ -16,8 +16,10 @@ pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa) {
             }
             return row->fn[PITH_ISA_scalar];
         }
-        if (order < 0) high = middle;
-        else low = middle + 1;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return NULL;
 }

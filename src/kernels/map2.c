@@ -18,9 +18,11 @@
 
 #define ALL_INTS(X, family)                                                                                            \
     X(family, u8, uint8_t, uint8_t)                                                                                    \
-    X(family, i8, int8_t, uint8_t) X(family, u16, uint16_t, uint16_t) X(family, i16, int16_t, uint16_t)                \
-        X(family, u32, uint32_t, uint32_t) X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t)        \
-            X(family, i64, int64_t, uint64_t)
+    X(family, i8, int8_t, uint8_t)                                                                                     \
+    X(family, u16, uint16_t, uint16_t)                                                                                 \
+    X(family, i16, int16_t, uint16_t)                                                                                  \
+    X(family, u32, uint32_t, uint32_t) X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t)            \
+        X(family, i64, int64_t, uint64_t)
 
 /* Sums and products wrap: they are made in 64 unsigned bits. */
 #define ADD(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u + (uint64_t)v)

@@ -1,153 +1,302 @@
-/* op_ms_attention.c - com.microsoft's MultiHeadAttention and RotaryEmbedding, written out at load as those of ai.onnx.
+/* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention, PackedMultiHeadAttention and
+ * RotaryEmbedding, written out at load.
  *
- * Supported are query, key and value of their own, a bias for all three, a mask of keys by position (declared with rank
- * 2) or by length (rank 1), an additive bias of scores, and past keys and values; packed projections are not. Source:
- * ONNX Runtime's ContribOperators.md. */
-#include "ops/op.h"
+ * What encoders use becomes pith.Attention; whatever has past or present keys, or scores as an output, ai.onnx's
+ * Attention. Masks of keys by length, by start and end, by position or by pair of positions all come down to numbers
+ * that are added to scores (pith.ScoreMask) where pith.Attention does not know them itself. Source: ONNX Runtime's
+ * ContribOperators.md. */
+#include <math.h>
 
-/* No opset of the domain is new enough: these are always written out. */
-#define ALWAYS_UPGRADED INT32_MAX
+#include "ops/compose.h"
 
-static pith_value *input(const pith_node *node, int i) { return i < node->input_count ? node->inputs[i] : NULL; }
-
-static pith_node *add(pith_node *at, const char *op_type, pith_value *const *inputs, int count, int outputs) {
-    while (count > 0 && !inputs[count - 1]) count--;
-    pith_node *node = pith_graph_add_node(at->graph, at, "", op_type, inputs, count, NULL, outputs);
-    if (!node) return NULL;
-    node->name = at->name;
-    node->index = at->index;
-    return node;
-}
-
-static pith_value *add2(pith_node *at, const char *op_type, pith_value *a, pith_value *b) {
-    pith_node *node = a && b ? add(at, op_type, (pith_value *[]){ a, b }, 2, 1) : NULL;
-    return node ? node->outputs[0] : NULL;
-}
-
-static pith_value *cast(pith_node *at, pith_value *x, int dtype) {
-    pith_node *node = add(at, "Cast", &x, 1, 1);
-    return node && !pith_node_set_int(node, "to", dtype) ? node->outputs[0] : NULL;
-}
-
-/* The first `count` outputs of by take the place of the node's. */
-static pith_status become(pith_node *node, pith_node *by, int count, pith_error *err) {
-    for (int i = 0; i < node->output_count && i < count; i++) {
-        if (!node->outputs[i]) continue;
-        by->outputs[i]->name = node->outputs[i]->name;
-        by->outputs[i]->hint = node->outputs[i]->hint;
-        node->outputs[i]->name = PITH_STR("");
-        if (pith_value_replace(node->outputs[i], by->outputs[i])) return pith_fail_memory(err, 0);
+/* What is known of axis `axis`, as a number, from the type, the declaration or constant operands of the producer; 0. */
+static int64_t width_of(const pith_value *v, int axis, int depth) {
+    const pith_type *types[] = { &v->type, v->hint };
+    for (int i = 0; i < 2; i++) {
+        if (types[i] && types[i]->rank > axis && types[i]->dims[axis] > 0) return types[i]->dims[axis];
     }
-    pith_node_remove(node);
+    const pith_node *p = v->producer;
+    for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
+        bool sum = pith_str_is(p->op_type, "Add"), product = i == 1 && pith_str_is(p->op_type, "MatMul");
+        const pith_value *x = p->inputs[i];
+        if (!x || !(sum || product)) continue;
+        const pith_tensor *t = x->type.data;
+        if (t && t->rank > 0) return t->dims[t->rank - 1];
+        if (sum && !t && width_of(x, axis, depth + 1)) return width_of(x, axis, depth + 1);
+    }
+    return 0;
+}
+
+/* ---- pith.Attention ---- */
+
+static pith_value *with_sizes(pith_value *v, int64_t heads, const int64_t columns[3], int64_t size, int64_t v_size,
+                              float scale, bool causal) {
+    v = pith_with_int(pith_with_int(v, "heads", heads), "kv_heads", heads);
+    v = pith_with_int(pith_with_int(v, "size", size), "v_size", v_size);
+    v = pith_with_int(pith_with_int(v, "window_right", causal ? 0 : -1), "none_left", 1);
+    v = pith_with_float(v, "scale", scale != 0 ? scale : (float)(1.0 / sqrt((double)size)));
+    return v && !pith_node_set_ints(v->producer, "columns", columns, 3) ? v : NULL;
+}
+
+/* Numbers to be added to scores, from a mask of any form and a bias that may be NULL. */
+static pith_value *score_mask(pith_node *node, pith_value *mask, pith_value *q, pith_value *k, pith_value *past,
+                              pith_value *bias) {
+    pith_value *y = pith_compose(node, "pith", "ScoreMask", (pith_value *[]){ mask, q, k, past }, 4, 1);
+    y = pith_with_float(y, "filter", pith_node_float(node, "mask_filter_value", -10000.0f));
+    return bias ? pith_compose2(node, "Add", y, pith_compose_cast(node, bias, PITH_F32)) : y;
+}
+
+/* ---- Attention, PackedAttention ---- */
+
+/* Sizes of q, k and v in the weight's columns. */
+static pith_status split_sizes(const pith_node *node, int64_t heads, int64_t sizes[3], pith_error *err) {
+    int64_t columns = width_of(node->inputs[1], 1, 0);
+    if (heads < 1 || columns < 1)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the weight's size is not known, or there are no heads");
+    for (int i = 0; i < 3; i++) sizes[i] = columns / 3;
+    size_t count;
+    const int64_t *given = pith_node_ints(node, "qkv_hidden_sizes", &count);
+    for (size_t i = 0; given && count == 3 && i < 3; i++) sizes[i] = given[i];
+    for (int i = 0; i < 3; i++) {
+        if (sizes[i] < heads || sizes[i] % heads || sizes[i] > columns)
+            return pith_fail(err, PITH_ERR_FORMAT, "the weight's columns do not divide into heads");
+    }
+    if (sizes[0] != sizes[1]) return pith_fail(err, PITH_ERR_FORMAT, "queries and keys differ in size");
     return PITH_OK;
 }
 
-static int declared_rank(const pith_value *v) { return v->type.rank < 0 && v->hint ? v->hint->rank : v->type.rank; }
+static pith_value *half_of(pith_node *at, pith_value *past, int64_t which) {
+    pith_value *v = pith_compose_list(at, "Gather", past, &which, 1);
+    return pith_compose_list(at, "Squeeze", v, (int64_t[]){ 0 }, 1);
+}
 
-enum { QUERY, KEY, VALUE, BIAS, KEY_MASK, SCORE_BIAS, PAST_KEY, PAST_VALUE };
+/* With past or present keys and values, which are one tensor [2, batch, heads, keys, size]. */
+static pith_status with_past(pith_node *node, pith_value *rows, int64_t heads, const int64_t sizes[3],
+                             pith_error *err) {
+    enum { MASK = 3, PAST, BIAS };
+    pith_value *past = pith_node_input(node, PAST), *mask = pith_node_input(node, MASK),
+               *bias = pith_node_input(node, BIAS), *parts[3], *halves[2] = { NULL, NULL };
+    pith_value *counts = pith_graph_add_i64s(node->graph, PITH_STR(""), sizes, 3);
+    pith_value *split = pith_compose(node, "", "Split", (pith_value *[]){ rows, counts }, 2, 3);
+    if (!counts || !pith_with_int(split, "axis", -1)) return pith_fail_memory(err, 0);
+    for (int i = 0; i < 3; i++) parts[i] = split->producer->outputs[i];
+    for (int i = 0; past && i < 2; i++) {
+        halves[i] = half_of(node, past, i);
+        if (!halves[i]) return pith_fail_memory(err, 0);
+    }
+    if (mask) bias = score_mask(node, mask, parts[0], parts[1], halves[0], bias);
+    if (mask && !bias) return pith_fail_memory(err, 0);
+    pith_value *y = pith_compose(node, "", "Attention",
+                                 (pith_value *[]){ parts[0], parts[1], parts[2], bias, halves[0], halves[1] }, 6, 3);
+    y = pith_with_int(pith_with_int(y, "q_num_heads", heads), "kv_num_heads", heads);
+    y = pith_with_int(y, "is_causal", pith_node_int(node, "unidirectional", 0) != 0);
+    float scale = pith_node_float(node, "scale", 0.0f);
+    if (scale != 0) y = pith_with_float(y, "scale", scale);
+    if (!y) return pith_fail_memory(err, 0);
+    if (pith_compose_wanted(node, 1)) {
+        pith_value *k = pith_compose_list(node, "Unsqueeze", y->producer->outputs[1], (int64_t[]){ 0 }, 1);
+        pith_value *v = pith_compose_list(node, "Unsqueeze", y->producer->outputs[2], (int64_t[]){ 0 }, 1);
+        PITH_TRY(pith_compose_give(node, 1, pith_with_int(pith_compose2(node, "Concat", k, v), "axis", 0), err));
+    }
+    return pith_compose_become(node, y, err);
+}
 
-/* query, key and value plus their thirds of the bias. */
-static pith_status add_bias(pith_node *node, pith_value *v[3], pith_error *err) {
-    pith_value *bias = input(node, BIAS);
+/* x times the weights plus the bias. */
+static pith_value *projected(pith_node *node, pith_value *bias) {
+    pith_value *rows = pith_compose2(node, "MatMul", node->inputs[0], node->inputs[1]);
+    return bias ? pith_compose2(node, "Add", rows, bias) : rows;
+}
+
+static int dtype_of(const pith_value *v) { return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32; }
+
+/* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are. */
+static pith_value *attention(pith_node *node, pith_value *in[6], int dtype, int64_t heads, const int64_t columns[3],
+                             int64_t size, int64_t v_size) {
+    bool wide = dtype != PITH_F32;
+    pith_value *own[6];
+    for (int i = 0; i < 6; i++) {
+        own[i] = in[i] && i < 4 && wide ? (i > 0 && in[i] == in[0] ? own[0] : pith_compose_cast(node, in[i], PITH_F32))
+                                        : in[i];
+        if (in[i] && !own[i]) return NULL;
+    }
+    pith_value *y = pith_compose(node, "pith", "Attention", own, 6, 1);
+    y = with_sizes(y, heads, columns, size, v_size, pith_node_float(node, "scale", 0.0f),
+                   pith_node_int(node, "unidirectional", 0) != 0);
+    return wide ? pith_compose_cast(node, y, dtype) : y;
+}
+
+static pith_status upgrade_attention(pith_node *node, pith_error *err) {
+    enum { X, WEIGHT, INPUT_BIAS, MASK, PAST, BIAS, PAST_LENGTH };
+    PITH_TRY(pith_compose_require(node, 1u << X | 1u << WEIGHT, 2, err));
+    PITH_TRY(pith_compose_refuse(node, PAST_LENGTH, err));
+    if (pith_node_int(node, "do_rotary", 0)) return pith_fail(err, PITH_ERR_UNSUPPORTED, "do_rotary is not supported");
+    int64_t heads = pith_node_int(node, "num_heads", 0), sizes[3];
+    PITH_TRY(split_sizes(node, heads, sizes, err));
+    pith_value *rows = projected(node, pith_node_input(node, INPUT_BIAS)), *mask = pith_node_input(node, MASK),
+               *bias = pith_node_input(node, BIAS);
+    if (!rows) return pith_fail_memory(err, 0);
+    if (pith_node_input(node, PAST) || pith_compose_wanted(node, 1)) return with_past(node, rows, heads, sizes, err);
+    if (mask && pith_compose_rank(mask) > 2) {
+        bias = score_mask(node, mask, rows, rows, NULL, bias);
+        mask = NULL;
+        if (!bias) return pith_fail_memory(err, 0);
+    }
+    const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
+    pith_value *in[6] = { rows, rows, rows, bias, mask, NULL };
+    pith_value *y =
+        attention(node, in, dtype_of(node->inputs[WEIGHT]), heads, columns, sizes[0] / heads, sizes[2] / heads);
+    return pith_compose_become(node, y, err);
+}
+
+static pith_status upgrade_packed(pith_node *node, pith_error *err) {
+    enum { X, WEIGHT, INPUT_BIAS, TOKENS, CUMULATIVE, BIAS };
+    PITH_TRY(pith_compose_require(node, 1u << X | 1u << WEIGHT | 1u << CUMULATIVE, 1, err));
+    int64_t heads = pith_node_int(node, "num_heads", 0), sizes[3];
+    PITH_TRY(split_sizes(node, heads, sizes, err));
+    pith_value *rows = projected(node, pith_node_input(node, INPUT_BIAS));
+    pith_value *offsets = pith_compose_cast(node, node->inputs[CUMULATIVE], PITH_I64);
+    if (!rows || !offsets) return pith_fail_memory(err, 0);
+    const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
+    pith_value *in[6] = { rows, rows, rows, pith_node_input(node, BIAS), NULL, offsets };
+    pith_value *y =
+        attention(node, in, dtype_of(node->inputs[WEIGHT]), heads, columns, sizes[0] / heads, sizes[2] / heads);
+    return pith_compose_become(node, y, err);
+}
+
+/* ---- MultiHeadAttention, PackedMultiHeadAttention ---- */
+
+/* Adds to `count` of q, k and v their parts of a bias, whose first two are as long as a row of q. */
+static pith_status add_bias(pith_node *node, pith_value *v[3], pith_value *bias, int count, int axis, pith_error *err) {
     if (!bias) return PITH_OK;
-    pith_node *parts = add(node, "Split", &bias, 1, 3);
-    if (!parts || pith_node_set_int(parts, "num_outputs", 3)) return pith_fail_memory(err, 0);
-    for (int i = 0; i < 3; i++) {
-        v[i] = add2(node, "Add", v[i], parts->outputs[i]);
+    pith_graph *graph = node->graph;
+    pith_value *first = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", v[0]), (int64_t[]){ axis }, 1);
+    pith_value *ends[4] = { pith_graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ 0 }, 1), first,
+                            first ? pith_compose2(node, "Add", first, first) : NULL,
+                            pith_graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ INT64_MAX }, 1) };
+    for (int i = 0; i < count; i++) {
+        pith_value *part = ends[i] && ends[i + 1] ? pith_compose3(node, "Slice", bias, ends[i], ends[i + 1]) : NULL;
+        v[i] = part ? pith_compose2(node, "Add", v[i], part) : NULL;
         if (!v[i]) return pith_fail_memory(err, 0);
     }
     return PITH_OK;
 }
 
-/* The mask of scores, and lengths of keys if that is how they are given. */
-static pith_status masks(pith_node *node, pith_value **mask, pith_value **lengths, pith_error *err) {
-    pith_value *keys = input(node, KEY_MASK);
-    *mask = input(node, SCORE_BIAS);
-    *lengths = NULL;
-    if (!keys) return PITH_OK;
-    int rank = declared_rank(keys);
-    if (rank == 1) {
-        *lengths = cast(node, keys, PITH_I64);
-        return *lengths ? PITH_OK : pith_fail_memory(err, 0);
+/* [batch, keys, heads, count, size] as `count` tensors [batch, keys, heads * size]. */
+static pith_status unpack(pith_node *node, pith_value *packed, int count, pith_value **parts, pith_error *err) {
+    for (int i = 0; i < count; i++) {
+        pith_value *v = pith_compose_list(node, "Gather", packed, (int64_t[]){ i }, 1);
+        parts[i] = pith_compose_list(node, "Reshape", pith_with_int(v, "axis", 3), (int64_t[]){ 0, 0, -1 }, 3);
+        if (!parts[i]) return pith_fail_memory(err, 0);
     }
-    if (rank != 2) return pith_fail(err, PITH_ERR_UNSUPPORTED, "a key mask of rank %d is not supported", rank);
-    pith_graph *graph = node->graph;
-    pith_value *axes = pith_graph_add_i64s(graph, PITH_STR(""), (int64_t[]){ 1, 2 }, 2);
-    pith_value *kept = cast(node, keys, PITH_BOOL);
-    pith_value *wide = axes ? add2(node, "Unsqueeze", kept, axes) : NULL; /* [batch, 1, 1, keys] */
-    if (wide && *mask) {
-        pith_value *none =
-            pith_graph_add_f32(graph, PITH_STR(""), pith_node_float(node, "mask_filter_value", -10000.0f));
-        pith_node *chosen = none ? add(node, "Where", (pith_value *[]){ wide, *mask, none }, 3, 1) : NULL;
-        wide = chosen ? chosen->outputs[0] : NULL;
-    }
-    *mask = wide;
-    return wide ? PITH_OK : pith_fail_memory(err, 0);
+    return PITH_OK;
+}
+
+enum { QUERY, KEY, VALUE, HEADS_BIAS, KEY_MASK, SCORE_BIAS, PAST_KEY, PAST_VALUE };
+
+/* A mask of keys by position in the form that exporters write, any other as pith.ScoreMask. */
+static pith_value *heads_mask(pith_node *node, pith_value *const v[3]) {
+    pith_value *keys = node->inputs[KEY_MASK], *bias = pith_node_input(node, SCORE_BIAS);
+    if (pith_compose_rank(keys) != 2) return score_mask(node, keys, v[0], v[1], pith_node_input(node, PAST_KEY), bias);
+    pith_value *wide =
+        pith_compose_list(node, "Unsqueeze", pith_compose_cast(node, keys, PITH_BOOL), (int64_t[]){ 1, 2 }, 2);
+    pith_value *kept = pith_graph_add_f32(node->graph, PITH_STR(""), 0);
+    pith_value *none =
+        pith_graph_add_f32(node->graph, PITH_STR(""), pith_node_float(node, "mask_filter_value", -10000.0f));
+    pith_value *added = pith_compose3(node, "Where", wide, kept, none);
+    return bias ? pith_compose2(node, "Add", added, pith_compose_cast(node, bias, PITH_F32)) : added;
 }
 
 static pith_status upgrade_heads(pith_node *node, pith_error *err) {
+    PITH_TRY(pith_compose_require(node, 1u << QUERY, 4, err));
+    for (int i = PAST_VALUE + 1; i < node->input_count; i++) PITH_TRY(pith_compose_refuse(node, i, err));
     int64_t heads = pith_node_int(node, "num_heads", 0);
-    pith_value *v[3] = { input(node, QUERY), input(node, KEY), input(node, VALUE) }, *mask, *lengths;
-    if (!v[0] || node->output_count < 1 || !node->outputs[0])
-        return pith_fail(err, PITH_ERR_FORMAT, "query or output is missing");
-    if (!v[1] || !v[2]) return pith_fail(err, PITH_ERR_UNSUPPORTED, "packed projections are not supported");
     if (heads < 1) return pith_fail(err, PITH_ERR_ARGUMENT, "attribute num_heads is %lld", (long long)heads);
-    if (node->input_count > PAST_VALUE + 1 || node->output_count > 3) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "sequence lengths of a cache and scores as output are not supported");
-    }
-    if (declared_rank(v[1]) > 3 || declared_rank(v[2]) > 3) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "key and value of rank 4 are not supported");
-    }
-    PITH_TRY(add_bias(node, v, err));
-    PITH_TRY(masks(node, &mask, &lengths, err));
-    pith_node *by =
-        add(node, "Attention",
-            (pith_value *[]){ v[0], v[1], v[2], mask, input(node, PAST_KEY), input(node, PAST_VALUE), lengths }, 7,
-            node->output_count);
-    if (!by || pith_node_set_int(by, "q_num_heads", heads) || pith_node_set_int(by, "kv_num_heads", heads) ||
-        pith_node_set_int(by, "is_causal", pith_node_int(node, "unidirectional", 0)))
-        return pith_fail_memory(err, 0);
+    pith_value *v[3] = { node->inputs[QUERY], pith_node_input(node, KEY), pith_node_input(node, VALUE) };
+    bool ready = v[1] && pith_compose_rank(v[1]) == 4; /* keys and values in heads, their bias added */
+    if (!v[1]) PITH_TRY(unpack(node, v[0], 3, v, err));
+    if (!v[2]) PITH_TRY(unpack(node, v[1], 2, v + 1, err));
+    PITH_TRY(add_bias(node, v, pith_node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
+    pith_value *mask = pith_node_input(node, KEY_MASK) ? heads_mask(node, v) : pith_node_input(node, SCORE_BIAS);
+    if (!mask && pith_node_input(node, KEY_MASK)) return pith_fail_memory(err, 0);
+    pith_value *in[] = { v[0], v[1], v[2], mask, pith_node_input(node, PAST_KEY), pith_node_input(node, PAST_VALUE) };
+    pith_value *y = pith_compose(node, "", "Attention", in, 6, node->output_count);
+    y = pith_with_int(pith_with_int(y, "q_num_heads", heads), "kv_num_heads", heads);
+    y = pith_with_int(y, "is_causal", pith_node_int(node, "unidirectional", 0) != 0);
+    y = pith_with_int(y, "qk_matmul_output_mode", 2);
     float scale = pith_node_float(node, "scale", 0.0f);
-    if (scale != 0 && pith_node_set_float(by, "scale", scale)) return pith_fail_memory(err, 0);
-    return become(node, by, node->output_count, err);
+    if (scale != 0) y = pith_with_float(y, "scale", scale);
+    if (!y) return pith_fail_memory(err, 0);
+    for (int i = 1; i < node->output_count; i++) {
+        if (node->outputs[i]) PITH_TRY(pith_compose_give(node, i, y->producer->outputs[i], err));
+    }
+    return pith_compose_become(node, y, err);
+}
+
+static pith_status upgrade_packed_heads(pith_node *node, pith_error *err) {
+    enum { TOKENS = 4, CUMULATIVE, BIAS };
+    PITH_TRY(pith_compose_require(node, 1u << QUERY | 1u << CUMULATIVE, 1, err));
+    pith_value *v[3] = { node->inputs[QUERY], pith_node_input(node, KEY), pith_node_input(node, VALUE) };
+    int64_t heads = pith_node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
+    bool packed = !v[1] || !v[2];
+    int dtype = dtype_of(v[0]);
+    int64_t size = packed ? width_of(v[0], 3, 0) : heads > 0 ? width_of(v[0], 1, 0) / heads : 0;
+    int64_t v_size = packed ? size : heads > 0 ? width_of(v[2], 1, 0) / heads : 0;
+    if (heads < 1 || size < 1 || v_size < 1 || size > INT32_MAX / heads)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the size of a head is not known");
+    if (packed) { /* [tokens, heads, 3, size] */
+        pith_value *rows = pith_compose_turn(node, v[0], (int64_t[]){ 0, 2, 1, 3 }, 4);
+        rows = pith_compose_list(node, "Reshape", rows, (int64_t[]){ 0, 3 * heads * size }, 2);
+        pith_value *bias = pith_node_input(node, HEADS_BIAS);
+        if (bias) rows = pith_compose2(node, "Add", rows, bias);
+        for (int i = 0; i < 3; i++) v[i] = rows, columns[i] = i * heads * size;
+        if (!rows) return pith_fail_memory(err, 0);
+    } else {
+        PITH_TRY(add_bias(node, v, pith_node_input(node, HEADS_BIAS), 3, 1, err));
+    }
+    pith_value *offsets = pith_compose_cast(node, node->inputs[CUMULATIVE], PITH_I64);
+    if (!offsets) return pith_fail_memory(err, 0);
+    pith_value *in[6] = { v[0], v[1], v[2], pith_node_input(node, BIAS), NULL, offsets };
+    return pith_compose_become(node, attention(node, in, dtype, heads, columns, size, v_size), err);
+}
+
+/* ---- RotaryEmbedding ---- */
+
+/* Positions that begin at a number, one for all rows: that number + 0, 1, … of the sequence. */
+static pith_value *counted(pith_node *node, pith_value *x, pith_value *first) {
+    static int64_t numbers[] = { 0, 1 };
+    pith_value *constants[2];
+    for (int i = 0; i < 2; i++) {
+        pith_tensor scalar = { .data = &numbers[i], .bytes = sizeof numbers[i], .dtype = PITH_I64 };
+        constants[i] = pith_graph_add_const(node->graph, PITH_STR(""), &scalar);
+        if (!constants[i]) return NULL;
+    }
+    pith_value *shape = pith_compose1(node, "Shape", x);
+    pith_value *batch = pith_compose_list(node, "Gather", shape, (int64_t[]){ 0 }, 1);
+    pith_value *length = pith_compose_list(node, "Gather", shape, (int64_t[]){ -2 }, 1);
+    pith_value *scalar = pith_compose_list(node, "Squeeze", length, (int64_t[]){ 0 }, 1);
+    pith_value *row = scalar ? pith_compose3(node, "Range", constants[0], scalar, constants[1]) : NULL;
+    pith_value *both = pith_with_int(pith_compose2(node, "Concat", batch, length), "axis", 0);
+    return pith_compose2(node, "Expand", pith_compose2(node, "Add", row, first), both);
 }
 
 static pith_status upgrade_rotary(pith_node *node, pith_error *err) {
-    static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim" };
-    for (int i = 0; i < 4; i++) {
-        if (!input(node, i)) return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", i);
-    }
-    if (node->output_count != 1 || !node->outputs[0]) return pith_fail(err, PITH_ERR_FORMAT, "one output is expected");
-    if (declared_rank(node->inputs[1]) == 1)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "an offset for position_ids is not supported");
+    static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim", NULL };
+    PITH_TRY(pith_compose_require(node, 15u, 1, err));
     if (pith_node_float(node, "scale", 1.0f) != 1.0f)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "attribute scale is not supported");
-    pith_node *by = add(node, "RotaryEmbedding",
-                        (pith_value *[]){ node->inputs[0], node->inputs[2], node->inputs[3], node->inputs[1] }, 4, 1);
-    for (int i = 0; by && i < 3; i++) {
-        if (pith_node_set_int(by, kept[i], pith_node_int(node, kept[i], 0))) by = NULL;
-    }
-    return by ? become(node, by, 1, err) : pith_fail_memory(err, 0);
+    pith_value *x = node->inputs[0], *positions = node->inputs[1];
+    if (pith_compose_rank(positions) == 1) positions = counted(node, x, positions);
+    pith_value *in[] = { x, node->inputs[2], node->inputs[3], positions };
+    pith_value *y = positions ? pith_compose(node, "", "RotaryEmbedding", in, 4, 1) : NULL;
+    y = pith_with_attributes(y, node, kept);
+    return pith_compose_become(node, y, err);
 }
 
-static pith_status infer_never(pith_infer *c) { return pith_op_fail(c, "is not a form of any opset"); }
-
-const pith_op pith_op_MultiHeadAttention_ms = { .domain = "com.microsoft",
-                                                .name = "MultiHeadAttention",
-                                                .since = ALWAYS_UPGRADED,
-                                                .min_inputs = 3,
-                                                .max_inputs = 8,
-                                                .max_outputs = 3,
-                                                .upgrade = upgrade_heads,
-                                                .infer = infer_never,
-                                                .note = "no packed projections; key masks of rank 1 or 2" };
-const pith_op pith_op_RotaryEmbedding_ms = { .domain = "com.microsoft",
-                                             .name = "RotaryEmbedding",
-                                             .since = ALWAYS_UPGRADED,
-                                             .min_inputs = 4,
-                                             .max_inputs = 4,
-                                             .max_outputs = 1,
-                                             .upgrade = upgrade_rotary,
-                                             .infer = infer_never,
-                                             .note = "no position offset, no scale" };
+PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2, upgrade_attention,
+                 "no do_rotary, no buffer shared by past and present")
+PITH_OP_COMPOSED(MultiHeadAttention_ms, "com.microsoft", "MultiHeadAttention", 1, 10, 4, upgrade_heads,
+                 "no buffer shared by past and present")
+PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed, NULL)
+PITH_OP_COMPOSED(PackedMultiHeadAttention_ms, "com.microsoft", "PackedMultiHeadAttention", 6, 7, 1,
+                 upgrade_packed_heads, NULL)
+PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary, "no scale")

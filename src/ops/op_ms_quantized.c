@@ -1,95 +1,37 @@
-/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, and its convolutions and products with an
- * activation.
- *
- * Each is written out at load as what it means: DequantizeLinear, the plain operator, QuantizeLinear. None of them is
- * left to be inferred or run. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, each written out at load as what it means:
+ * DequantizeLinear, the plain operator, QuantizeLinear. Source: ONNX Runtime's ContribOperators.md. */
+#include <string.h>
+
 #include "kernels/convert.h"
-#include "ops/op.h"
-
-/* No opset of the domain is new enough: these are always written out. */
-#define ALWAYS_UPGRADED INT32_MAX
-
-static pith_value *input(const pith_node *node, int i) { return i < node->input_count ? node->inputs[i] : NULL; }
-
-/* A node before `at`; NULL inputs at the end are left out. Returns its output, or NULL if memory is out or the first
- * input is NULL, so that calls may be nested. */
-static pith_value *add(pith_node *at, const char *domain, const char *op_type, pith_value *const *inputs, int count) {
-    if (!inputs[0]) return NULL;
-    while (count > 0 && !inputs[count - 1]) count--;
-    pith_node *node = pith_graph_add_node(at->graph, at, domain, op_type, inputs, count, NULL, 1);
-    if (!node) return NULL;
-    node->name = at->name;
-    node->index = at->index;
-    return node->outputs[0];
-}
-
-static pith_value *add1(pith_node *at, const char *op_type, pith_value *x) { return add(at, "", op_type, &x, 1); }
-
-static pith_value *add2(pith_node *at, const char *op_type, pith_value *a, pith_value *b) {
-    return b ? add(at, "", op_type, (pith_value *[]){ a, b }, 2) : NULL;
-}
+#include "ops/compose.h"
 
 static pith_value *real(pith_node *at, pith_value *x, pith_value *scale, pith_value *zero) {
-    return add(at, "", "DequantizeLinear", (pith_value *[]){ x, scale, zero }, 3);
+    return pith_compose(at, "", "DequantizeLinear", (pith_value *[]){ x, scale, zero }, 3, 1);
 }
 
 /* Real values of inputs i, i + 1, i + 2. */
-static pith_value *real_at(pith_node *at, int i) { return real(at, input(at, i), input(at, i + 1), input(at, i + 2)); }
-
-static bool set_int(pith_value *v, const char *name, int64_t item) {
-    return !v || pith_node_set_int(v->producer, name, item) != PITH_OK;
+static pith_value *real_at(pith_node *at, int i) {
+    return real(at, pith_node_input(at, i), pith_node_input(at, i + 1), pith_node_input(at, i + 2));
 }
 
-/* The attributes of `from` that are named, on v's producer; true if memory is out. */
-static bool copy_attributes(pith_value *v, const pith_node *from, const char *const *names) {
-    if (!v) return true;
-    for (; *names; names++) {
-        const pith_attr *a = pith_node_attr(from, *names);
-        pith_status status = PITH_OK;
-        if (!a) continue;
-        if (a->kind == PITH_ATTR_INT)
-            status = pith_node_set_int(v->producer, *names, a->i);
-        else if (a->kind == PITH_ATTR_FLOAT)
-            status = pith_node_set_float(v->producer, *names, a->f);
-        else if (a->kind == PITH_ATTR_STRING)
-            status = pith_node_set_str(v->producer, *names, a->s);
-        else if (a->kind == PITH_ATTR_INTS)
-            status = pith_node_set_ints(v->producer, *names, a->ints, a->count);
-        if (status) return true;
-    }
-    return false;
-}
-
-/* v takes the place of the node. */
-static pith_status become(pith_node *node, pith_value *v, pith_error *err) {
-    if (!v) return pith_fail_memory(err, 0);
-    v->name = node->outputs[0]->name;
-    v->hint = node->outputs[0]->hint;
-    node->outputs[0]->name = PITH_STR("");
-    if (pith_value_replace(node->outputs[0], v)) return pith_fail_memory(err, 0);
-    pith_node_remove(node);
-    return PITH_OK;
-}
-
-/* The real result v, quantised with the scale and zero point at input i on. */
+/* The real result v, quantised with the scale and zero point at input i on, becomes the node. */
 static pith_status become_quantized(pith_node *node, pith_value *v, int i, pith_error *err) {
-    return become(node, add(node, "", "QuantizeLinear", (pith_value *[]){ v, input(node, i), input(node, i + 1) }, 3),
-                  err);
-}
-
-/* upgrade comes before any check of counts: the inputs in the bit set `needed` and output 0 must be there. */
-static pith_status require(const pith_node *node, unsigned needed, pith_error *err) {
-    for (int i = 0; i < 32; i++) {
-        if (needed >> i & 1 && !input(node, i)) return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", i);
-    }
-    if (node->output_count != 1 || !node->outputs[0]) return pith_fail(err, PITH_ERR_FORMAT, "one output is expected");
-    return PITH_OK;
+    pith_value *y = pith_compose(node, "", "QuantizeLinear",
+                                 (pith_value *[]){ v, pith_node_input(node, i), pith_node_input(node, i + 1) }, 3, 1);
+    return pith_compose_become(node, y, err);
 }
 
 static pith_status upgrade_two(pith_node *node, pith_error *err) { /* QLinearAdd, QLinearMul */
-    PITH_TRY(require(node, 0x5B, err));
+    PITH_TRY(pith_compose_require(node, 0x5B, 1, err));
     const char *plain = node->op_type.data[7] == 'A' ? "Add" : "Mul";
-    return become_quantized(node, add2(node, plain, real_at(node, 0), real_at(node, 3)), 6, err);
+    return become_quantized(node, pith_compose2(node, plain, real_at(node, 0), real_at(node, 3)), 6, err);
+}
+
+/* Channels from the last axis to axis 1, or back. */
+static pith_value *move_channels(pith_node *at, pith_value *v, int rank, bool to_last) {
+    int64_t perm[PITH_MAX_RANK] = { 0 };
+    for (int i = 1; i < rank; i++) perm[i] = to_last ? (i + 1 < rank ? i + 1 : 1) : (i > 1 ? i - 1 : rank - 1);
+    return pith_compose_turn(at, v, perm, (size_t)rank);
 }
 
 /* One input: x, scale, zero, then the result's scale and zero point. */
@@ -107,65 +49,67 @@ static pith_status upgrade_one(pith_node *node, pith_error *err) {
         { "QLinearGlobalAveragePool", "GlobalAveragePool" },
         { "QLinearReduceMean", "ReduceMean" },
     };
-    PITH_TRY(require(node, 0xB, err));
-    if (pith_node_int(node, "channels_last", 0))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "channels_last is not supported");
+    PITH_TRY(pith_compose_require(node, 0xB, 1, err));
+    bool last = pith_node_int(node, "channels_last", 0) != 0;
+    int rank = pith_compose_rank(node->inputs[0]);
+    if (last && (rank < 3 || rank > PITH_MAX_RANK))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "channels_last of an input of rank %d", rank);
     const char *plain = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith_str_is(node->op_type, names[i].name)) plain = names[i].plain;
     }
-    pith_value *y = add1(node, plain, real_at(node, 0));
-    if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
+    pith_value *x = real_at(node, 0);
+    if (last) x = move_channels(node, x, rank, false);
+    pith_value *y = pith_with_attributes(pith_compose1(node, plain, x), node, kept);
+    if (!y) return pith_fail_memory(err, 0);
     if (pith_str_is(node->op_type, "QLinearSoftmax")) y->producer->opset = (int32_t)pith_node_int(node, "opset", 13);
     if (pith_str_is(node->op_type, "QLinearReduceMean")) y->producer->opset = 13; /* axes are an attribute */
+    if (last) y = move_channels(node, y, rank, true);
     return become_quantized(node, y, 3, err);
 }
 
 static pith_status upgrade_where(pith_node *node, pith_error *err) {
-    PITH_TRY(require(node, 0xB7, err));
-    pith_value *x = real_at(node, 1), *y = real_at(node, 4);
-    pith_value *z = x && y ? add(node, "", "Where", (pith_value *[]){ node->inputs[0], x, y }, 3) : NULL;
+    PITH_TRY(pith_compose_require(node, 0xB7, 1, err));
+    pith_value *z = pith_compose3(node, "Where", node->inputs[0], real_at(node, 1), real_at(node, 4));
     return become_quantized(node, z, 7, err);
 }
 
 static pith_status upgrade_concat(pith_node *node, pith_error *err) {
-    PITH_TRY(require(node, 0x1F, err));
+    PITH_TRY(pith_compose_require(node, 0x1F, 1, err));
     int count = (node->input_count - 2) / 3;
     pith_value **items = pith_arena_array(node->graph->arena, (size_t)count, sizeof *items);
     if (!items) return pith_fail_memory(err, (size_t)count * sizeof *items);
     for (int i = 0; i < count; i++) {
-        if (!input(node, 2 + 3 * i) || !input(node, 3 + 3 * i))
+        if (!pith_node_input(node, 2 + 3 * i) || !pith_node_input(node, 3 + 3 * i))
             return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", 2 + 3 * i);
         items[i] = real_at(node, 2 + 3 * i);
         if (!items[i]) return pith_fail_memory(err, 0);
     }
-    pith_value *y = add(node, "", "Concat", items, count);
-    if (set_int(y, "axis", pith_node_int(node, "axis", 0))) return pith_fail_memory(err, 0);
-    return become_quantized(node, y, 0, err);
+    pith_value *y = pith_compose(node, "", "Concat", items, count, 1);
+    return become_quantized(node, pith_with_int(y, "axis", pith_node_int(node, "axis", 0)), 0, err);
 }
 
 /* a, its scale and zero point, b's three, c in units of both scales, the result's two or none. */
 static pith_status upgrade_gemm(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
-    PITH_TRY(require(node, 0x1B, err));
+    PITH_TRY(pith_compose_require(node, 0x1B, 1, err));
     float alpha = pith_node_float(node, "alpha", 1.0f);
-    pith_value *a = real_at(node, 0), *b = real_at(node, 3), *c = input(node, 6);
-    if (set_int(b, "axis", pith_node_int(node, "transB", 0) ? 0 : 1)) return pith_fail_memory(err, 0);
+    pith_value *a = real_at(node, 0), *b = real_at(node, 3), *c = pith_node_input(node, 6);
+    b = pith_with_int(b, "axis", pith_node_int(node, "transB", 0) ? 0 : 1);
     if (c) {
-        c = add1(node, "Cast", c);
-        if (set_int(c, "to", PITH_F32)) return pith_fail_memory(err, 0);
-        c = add2(node, "Mul", c, add2(node, "Mul", input(node, 1), input(node, 4)));
-        c = add2(node, "Mul", c, pith_graph_add_f32(node->graph, PITH_STR(""), alpha));
+        c = pith_compose_cast(node, c, PITH_F32);
+        c = pith_compose2(node, "Mul", c, pith_compose2(node, "Mul", node->inputs[1], node->inputs[4]));
+        c = pith_compose2(node, "Mul", c, pith_graph_add_f32(node->graph, PITH_STR(""), alpha));
         if (!c) return pith_fail_memory(err, 0);
     }
-    pith_value *y = add(node, "", "Gemm", (pith_value *[]){ a, b, c }, 3);
-    if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
-    return input(node, 7) ? become_quantized(node, y, 7, err) : become(node, y, err);
+    pith_value *y = b ? pith_compose(node, "", "Gemm", (pith_value *[]){ a, b, c }, 3, 1) : NULL;
+    y = pith_with_attributes(y, node, kept);
+    return pith_node_input(node, 7) ? become_quantized(node, y, 7, err) : pith_compose_become(node, y, err);
 }
 
 /* Constant weights [rows, columns] as real numbers, scaled as a whole or by columns; Attention wants to see them. */
 static pith_status real_weights(pith_node *node, pith_value **weights, pith_error *err) {
-    const pith_value *w = input(node, 1), *scale = input(node, 4), *zero = input(node, 7);
+    const pith_value *w = pith_node_input(node, 1), *scale = pith_node_input(node, 4), *zero = pith_node_input(node, 7);
     const pith_tensor *t = w->type.data, *s = scale->type.data, *z = zero ? zero->type.data : NULL;
     int64_t columns = t && t->rank == 2 ? t->dims[1] : 0, scales = s ? pith_tensor_count(s) : 0;
     bool known = t && s && (!zero || z) && columns > 0 && (scales == 1 || scales == columns) &&
@@ -195,106 +139,115 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     static const char *const kept[] = {
         "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL
     };
-    PITH_TRY(require(node, 0x1B, err));
-    pith_value *x = real(node, input(node, 0), input(node, 3), input(node, 6));
-    pith_value *weights = NULL;
+    PITH_TRY(pith_compose_require(node, 0x1B, 2, err));
+    pith_value *x = real(node, node->inputs[0], node->inputs[3], pith_node_input(node, 6)), *weights = NULL;
     PITH_TRY(real_weights(node, &weights, err));
-    pith_value *y = x ? add(node, "com.microsoft", "Attention",
-                            (pith_value *[]){ x, weights, input(node, 2), input(node, 5), input(node, 8) }, 5)
-                      : NULL;
-    if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
+    pith_value *inputs[] = { x, weights, pith_node_input(node, 2), pith_node_input(node, 5), pith_node_input(node, 8) };
+    pith_value *y = pith_compose(node, "com.microsoft", "Attention", inputs, 5, node->output_count);
+    y = pith_with_attributes(y, node, kept);
+    if (!y) return pith_fail_memory(err, 0);
     y->producer->opset = node->opset; /* itself one that is written out */
-    return become(node, y, err);
+    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, y->producer->outputs[1], err));
+    return pith_compose_become(node, y, err);
+}
+
+/* A constant of bytes that hold 8 / bits numbers each along the last axis, low bits first, as numbers; last: how many
+ * there are along it. */
+static pith_value *spread(pith_node *at, const pith_tensor *t, int bits, int64_t last) {
+    pith_tensor out = *t;
+    int64_t bytes = t->dims[t->rank - 1], rows = bytes ? pith_tensor_count(t) / bytes : 0;
+    out.dims[out.rank - 1] = last;
+    int64_t count = pith_dims_count(out.dims, out.rank);
+    if (count < 0 || last > bytes * (8 / bits)) return NULL;
+    out.bytes = (size_t)count;
+    uint8_t *y = out.data = pith_arena_alloc(at->graph->arena, out.bytes);
+    const uint8_t *x = t->data;
+    for (int64_t i = 0; y && i < rows * last; i++) {
+        int64_t bit = i % last * bits;
+        y[i] = (uint8_t)(x[i / last * bytes + bit / 8] >> bit % 8 & ((1 << bits) - 1));
+    }
+    return y ? pith_graph_add_const(at->graph, PITH_STR(""), &out) : NULL;
+}
+
+/* The middle of the range for every scale. */
+static pith_value *middle(pith_node *at, const pith_tensor *scales, int bits) {
+    pith_tensor out = *scales;
+    out.dtype = PITH_U8;
+    out.bytes = (size_t)pith_tensor_count(scales);
+    out.data = pith_arena_alloc(at->graph->arena, out.bytes);
+    if (out.data) memset(out.data, 1 << (bits - 1), out.bytes);
+    return out.data ? pith_graph_add_const(at->graph, PITH_STR(""), &out) : NULL;
 }
 
 /* Dequantised rows along blocks, then picked; constants are folded once. */
 static pith_status upgrade_gather(pith_node *node, pith_error *err) {
-    PITH_TRY(require(node, 0x7, err));
-    const pith_type *data = &node->inputs[0]->type;
-    if (data->dtype == PITH_U8 && pith_node_int(node, "bits", 4) != 8) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "4-bit data in uint8 are not supported");
+    PITH_TRY(pith_compose_require(node, 0x7, 1, err));
+    pith_value *data = node->inputs[0], *zeros = pith_node_input(node, 3);
+    const pith_tensor *t = data->type.data, *scales = node->inputs[2]->type.data;
+    int bits = (int)pith_node_int(node, "bits", 4);
+    if (data->type.dtype == PITH_U8) {
+        if (!t || !scales || t->rank < 1 || scales->rank != t->rank || (bits != 2 && bits != 4 && bits != 8) ||
+            (zeros && (!zeros->type.data || zeros->type.data->dtype != PITH_U8 || zeros->type.data->rank != t->rank)))
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d-bit data in uint8 must be constants that fit", bits);
+        int64_t last = t->dims[t->rank - 1];
+        if (bits < 8) data = last < INT64_MAX / 8 ? spread(node, t, bits, last * (8 / bits)) : NULL;
+        if (bits < 8 && zeros) zeros = spread(node, zeros->type.data, bits, scales->dims[scales->rank - 1]);
+        if (!pith_node_input(node, 3)) zeros = middle(node, scales, bits);
+        if (!data || !zeros) return pith_fail_memory(err, 0);
     }
-    pith_value *x = real(node, input(node, 0), input(node, 2), input(node, 3));
-    if (set_int(x, "axis", pith_node_int(node, "quantize_axis", 1)) ||
-        set_int(x, "block_size", pith_node_int(node, "block_size", 128)))
-        return pith_fail_memory(err, 0);
-    pith_value *y = add2(node, "Gather", x, input(node, 1));
-    return set_int(y, "axis", pith_node_int(node, "gather_axis", 0)) ? pith_fail_memory(err, 0) : become(node, y, err);
+    pith_value *x = real(node, data, node->inputs[2], zeros);
+    x = pith_with_int(x, "axis", pith_node_int(node, "quantize_axis", 1));
+    x = pith_with_int(x, "block_size", pith_node_int(node, "block_size", 128));
+    pith_value *y = pith_compose2(node, "Gather", x, node->inputs[1]);
+    return pith_compose_become(node, pith_with_int(y, "axis", pith_node_int(node, "gather_axis", 0)), err);
 }
 
-/* ---- FusedConv, FusedGemm: an activation behind ---- */
+/* ---- QEmbedLayerNormalization ---- */
 
-static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
-    pith_str name = pith_node_str(node, "activation", "");
-    static const struct {
-        const char *name, *p0, *p1;
-    } known[] = {
-        { "Relu", NULL, NULL },
-        { "Tanh", NULL, NULL },
-        { "Sigmoid", NULL, NULL },
-        { "LeakyRelu", "alpha", NULL },
-        { "HardSigmoid", "alpha", "beta" },
-    };
-    size_t count;
-    const float *p = pith_node_floats(node, "activation_params", &count);
-    if (!*y) return pith_fail_memory(err, 0);
-    if (name.size == 0) return PITH_OK;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!pith_str_is(name, known[i].name)) continue;
-        *y = add1(node, known[i].name, *y);
-        if (!*y) return pith_fail_memory(err, 0);
-        float alpha = p && count > 0 ? p[0] : pith_node_float(node, "activation_alpha", 0.01f);
-        if (known[i].p0 && pith_node_set_float((*y)->producer, known[i].p0, alpha)) return pith_fail_memory(err, 0);
-        if (known[i].p1 && p && count > 1 && pith_node_set_float((*y)->producer, known[i].p1, p[1]))
-            return pith_fail_memory(err, 0);
-        return PITH_OK;
+/* The real values of a table or vector, its scale and zero point. */
+static pith_value *real_part(pith_node *at, int part) {
+    return real(at, pith_node_input(at, part), pith_node_input(at, part + 6), pith_node_input(at, part + 11));
+}
+
+static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
+    enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK };
+    static const char *const kept[] = { "epsilon", NULL };
+    PITH_TRY(pith_compose_require(node, 1u << IDS | 3u << WORD | 3u << GAMMA | 3u << 8 | 3u << 11 | 3u << 13 | 3u << 16,
+                                  2, err));
+    bool segments = pith_node_input(node, SEGMENTS) != NULL;
+    pith_value *inputs[] = { node->inputs[IDS],
+                             pith_node_input(node, SEGMENTS),
+                             real_part(node, WORD),
+                             real_part(node, POSITION),
+                             segments ? real_part(node, SEGMENT) : NULL,
+                             real_part(node, GAMMA),
+                             real_part(node, BETA),
+                             pith_node_input(node, MASK) };
+    for (int i = WORD; i <= BETA; i++) {
+        if (!inputs[i] && (i != SEGMENT || segments)) return pith_fail_memory(err, 0);
     }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is not supported", PITH_STR_ARG(name));
+    pith_value *y = pith_compose(node, "com.microsoft", "EmbedLayerNormalization", inputs, 8, node->output_count);
+    y = pith_with_attributes(y, node, kept);
+    if (!y) return pith_fail_memory(err, 0);
+    y->producer->opset = node->opset;
+    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, y->producer->outputs[1], err));
+    return pith_compose_become(node, y, err);
 }
 
-static pith_status upgrade_fused_conv(pith_node *node, pith_error *err) {
-    static const char *const kept[] = { "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", NULL };
-    PITH_TRY(require(node, 0x3, err));
-    pith_value *y = add(node, "", "Conv", (pith_value *[]){ node->inputs[0], node->inputs[1], input(node, 2) }, 3);
-    if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
-    if (input(node, 3)) y = add2(node, "Add", y, input(node, 3));
-    PITH_TRY(activate(node, &y, err));
-    return become(node, y, err);
-}
-
-static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
-    static const char *const kept[] = { "alpha", "beta", "transA", "transB", NULL };
-    PITH_TRY(require(node, 0x3, err));
-    pith_value *y = add(node, "", "Gemm", (pith_value *[]){ node->inputs[0], node->inputs[1], input(node, 2) }, 3);
-    if (copy_attributes(y, node, kept)) return pith_fail_memory(err, 0);
-    PITH_TRY(activate(node, &y, err));
-    return become(node, y, err);
-}
-
-static pith_status infer_never(pith_infer *c) { return pith_op_fail(c, "is not a form of any opset"); }
-
-#define WRITTEN_OUT(name_, upgrade_, note_)                                                                            \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
-                                           .name = #name_,                                                             \
-                                           .since = ALWAYS_UPGRADED,                                                   \
-                                           .min_inputs = 1,                                                            \
-                                           .max_inputs = -1,                                                           \
-                                           .max_outputs = 1,                                                           \
-                                           .upgrade = upgrade_,                                                        \
-                                           .infer = infer_never,                                                       \
-                                           .note = note_ };
-WRITTEN_OUT(FusedConv, upgrade_fused_conv, NULL)
-WRITTEN_OUT(FusedGemm, upgrade_fused_gemm, NULL)
-WRITTEN_OUT(GatherBlockQuantized, upgrade_gather, "4-bit data must have a 4-bit type")
-WRITTEN_OUT(QAttention, upgrade_attention, "computed on dequantised weights")
-WRITTEN_OUT(QGemm, upgrade_gemm, NULL)
-WRITTEN_OUT(QLinearAdd, upgrade_two, NULL)
-WRITTEN_OUT(QLinearAveragePool, upgrade_one, "channels_last is not supported")
-WRITTEN_OUT(QLinearConcat, upgrade_concat, NULL)
-WRITTEN_OUT(QLinearGlobalAveragePool, upgrade_one, "channels_last is not supported")
-WRITTEN_OUT(QLinearLeakyRelu, upgrade_one, NULL)
-WRITTEN_OUT(QLinearMul, upgrade_two, NULL)
-WRITTEN_OUT(QLinearReduceMean, upgrade_one, NULL)
-WRITTEN_OUT(QLinearSigmoid, upgrade_one, NULL)
-WRITTEN_OUT(QLinearSoftmax, upgrade_one, NULL)
-WRITTEN_OUT(QLinearWhere, upgrade_where, NULL)
+PITH_OP_COMPOSED(GatherBlockQuantized_ms, "com.microsoft", "GatherBlockQuantized", 3, 4, 1, upgrade_gather,
+                 "data of 2, 4 or 8 bits in uint8 must be constant")
+PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, upgrade_attention,
+                 "computed on dequantised weights")
+PITH_OP_COMPOSED(QEmbedLayerNormalization_ms, "com.microsoft", "QEmbedLayerNormalization", 18, 18, 2,
+                 upgrade_embed_norm, NULL)
+PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, upgrade_gemm, NULL)
+PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, upgrade_two, NULL)
+PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, upgrade_concat, NULL)
+PITH_OP_COMPOSED(QLinearGlobalAveragePool_ms, "com.microsoft", "QLinearGlobalAveragePool", 5, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearMul_ms, "com.microsoft", "QLinearMul", 7, 8, 1, upgrade_two, NULL)
+PITH_OP_COMPOSED(QLinearReduceMean_ms, "com.microsoft", "QLinearReduceMean", 4, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearSigmoid_ms, "com.microsoft", "QLinearSigmoid", 4, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearSoftmax_ms, "com.microsoft", "QLinearSoftmax", 5, 5, 1, upgrade_one, NULL)
+PITH_OP_COMPOSED(QLinearWhere_ms, "com.microsoft", "QLinearWhere", 9, 9, 1, upgrade_where, NULL)

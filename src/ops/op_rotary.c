@@ -1,16 +1,14 @@
 /* op_rotary.c - RotaryEmbedding: pairs of a head's elements turned by the angles of their position.
  *
  * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]; a pair is (i, i + half) or,
- * interleaved, (2i, 2i + 1). Elements behind rotary_embedding_dim pass through. Source: ONNX RotaryEmbedding (opset
- * 23). */
+ * interleaved, (2i, 2i + 1). Elements behind rotary_embedding_dim pass through. Without num_heads a head is as long as
+ * the caches say, which com.microsoft allows. Source: ONNX RotaryEmbedding (opset 23). */
 #include "ops/wide.h"
 
 static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
         return pith_op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
-    if (x->rank == 3 && pith_node_int(c->node, "num_heads", 0) < 1)
-        return pith_op_fail(c, "num_heads must be given for an input of rank 3");
     pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
@@ -18,9 +16,13 @@ static pith_status infer(pith_infer *c) {
 static pith_status run(pith_run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
     bool packed = x->rank == 3, interleaved = pith_node_int(r->node, "interleaved", 0) != 0;
-    int64_t heads = packed ? pith_node_int(r->node, "num_heads", 1) : x->dims[1], batch = x->dims[0],
-            seq = x->dims[packed ? 1 : 2];
-    int64_t size = packed ? x->dims[2] / heads : x->dims[3], turned = pith_node_int(r->node, "rotary_embedding_dim", 0);
+    int64_t batch = x->dims[0], seq = x->dims[packed ? 1 : 2],
+            turned = pith_node_int(r->node, "rotary_embedding_dim", 0);
+    int64_t heads = packed ? pith_node_int(r->node, "num_heads", 0) : x->dims[1];
+    int64_t cached = r->in[1]->rank ? 2 * r->in[1]->dims[r->in[1]->rank - 1] : 0;
+    if (packed && heads < 1) heads = cached > 0 ? x->dims[2] / cached : 0;
+    if (heads < 1) return pith_op_fail(r, "neither num_heads nor the caches say how many heads there are");
+    int64_t size = packed ? x->dims[2] / heads : x->dims[3];
     if (!turned) turned = size;
     int64_t half = turned / 2, cache = pith_tensor_count(r->in[1]);
     if (turned < 0 || turned > size || turned % 2 || (packed && x->dims[2] % heads) || !half || cache % half ||

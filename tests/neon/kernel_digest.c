@@ -24,7 +24,6 @@ const pith_kernel_row pith_kernel_table[] = {
 };
 const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
 
-
 static float x[N * 2], y[N * 2], z[N * 2], packed[N * 4], out[N * 2];
 
 static uint64_t digest(uint64_t h, const float *v, size_t n) {
@@ -152,8 +151,9 @@ int main(void) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!(cpu->supported >> level & 1)) continue;
             different |= sums[level] != sums[PITH_ISA_scalar];
-            if (sums[level]) printf("%s %s %016llx\n", pith_kernel_table[i].family, pith_isa_name((pith_isa)level),
-                                    (unsigned long long)sums[level]);
+            if (sums[level])
+                printf("%s %s %016llx\n", pith_kernel_table[i].family, pith_isa_name((pith_isa)level),
+                       (unsigned long long)sums[level]);
         }
     }
     return different;

@@ -5,8 +5,8 @@ usage: compare_operators.py [--library PATH] [--count N] [--seed S] [OPERATOR...
 Shapes broadcast, have zero sizes and any rank up to 4; attributes are drawn from all that the standard allows; NaN and
 infinities are mixed in; about half of the inputs are constants. A case that ONNX Runtime refuses is not judged. The seed
 and the case number are printed with every difference, so that it can be repeated; exit status 1 if there is one.
-Left out, because ONNX Runtime departs from the standard there: overflow of integer products, and Resize with
-align_corners and scales that do not give whole sizes.
+Left out, because ONNX Runtime departs from the standard there: overflow of integer products, Resize with align_corners
+and scales that do not give whole sizes, and QLinearSoftmax of single numbers.
 """
 import argparse
 import pathlib
@@ -345,7 +345,267 @@ def recurrent(gates, outputs, **attributes):
     return case
 
 
+def heads_of(d):
+    return d.upto(1, 2), d.upto(1, 4), d.pick(1, 2, 3), d.pick(4, 8)  # batch, tokens, heads, size of a head
+
+
+def some_mask(d, batch, queries, keys, ranks):
+    """A mask of keys in one of the forms; every query is left a key."""
+    rank = d.one_of(ranks)
+    lengths = d.n.integers(1, keys + 1, batch)
+    if rank == 1:
+        return lengths.astype(np.int32)
+    if rank == "3B+2":
+        sums = [np.zeros(1, np.int64), np.full(batch, queries).cumsum(), np.zeros(1, np.int64), lengths.cumsum()]
+        return np.concatenate([lengths, *sums]).astype(np.int32)
+    if rank == "2B":
+        starts = np.array([d.upto(0, n - 1) for n in lengths])
+        return np.concatenate([lengths, starts]).astype(np.int32)
+    mask = d.n.integers(0, 2, (batch, keys) if rank == 2 else (batch, queries, keys)).astype(np.int32)
+    mask[..., 0] = 1
+    return mask
+
+
+def attention(d):
+    batch, tokens, heads, size = heads_of(d)
+    hidden, past = heads * size, d.pick(None, None, 0, 3)
+    keys = tokens + (past or 0)
+    causal = d.flag()
+    inputs = [d.array([batch, tokens, 6], np.float32), d.array([6, 3 * hidden], np.float32),
+              d.array([3 * hidden], np.float32),
+              some_mask(d, batch, tokens, keys, [1, 2, 3] if past is None else [2, 3]) if d.flag() else None,
+              None if past is None else d.array([2, batch, heads, past, size], np.float32),
+              d.array([d.pick(1, batch), d.pick(1, heads), tokens, keys], np.float32) if d.flag() else None]
+    return inputs, {"num_heads": heads, "unidirectional": causal}, 1 if past is None else 2
+
+
+def multi_head_attention(d):
+    batch, tokens, heads, size = heads_of(d)
+    hidden, keys, form = heads * size, d.upto(1, 5), d.pick("plain", "plain", "qkv", "kv", "cross", "past")
+    array = lambda *shape: d.array(shape, np.float32)
+    past = d.upto(0, 3) if form == "past" else 0
+    if form in ("qkv", "past"):
+        keys = tokens
+    total, bias, causal = keys + past, None, 0
+    if form == "qkv":
+        inputs = [array(batch, tokens, heads, 3, size), None, None]
+    elif form == "kv":
+        inputs = [array(batch, tokens, hidden), array(batch, keys, heads, 2, size), None]
+    elif form == "cross":
+        inputs = [array(batch, tokens, hidden)] + [array(batch, heads, keys, size) for _ in "kv"]
+    else:
+        inputs = [array(batch, n, hidden) for n in (tokens, keys, keys)]
+        causal = d.flag() if keys == tokens else 0
+    if form in ("plain", "past", "qkv") and d.flag():
+        bias = array(3 * hidden)
+    mask = some_mask(d, batch, tokens, total, [1, 2, 3, "3B+2"] if form == "plain" else [2]) if d.flag() else None
+    inputs += [bias, mask, array(d.pick(1, batch), d.pick(1, heads), tokens, total) if d.flag() else None]
+    if form == "past":
+        inputs += [array(batch, heads, past, size) for _ in "kv"]
+    return inputs, {"num_heads": heads, "unidirectional": causal, **({"scale": 0.3} if d.flag() else {})}, \
+        3 if form == "past" else 1
+
+
+def group_query_attention(d):
+    batch, groups, size = d.upto(1, 2), d.pick(1, 2), d.pick(8, 16)
+    heads, prompt = groups * d.upto(1, 3), d.flag()
+    past = 0 if prompt else d.upto(1, 6)
+    tokens = d.upto(1, 5) if prompt or batch == 1 else 1
+    kind = d.pick(np.float32, np.float32, np.float16)
+    packed, rotary = d.flag(), d.flag()
+    array = lambda *shape: (d.array(shape, np.float32) / 3).astype(kind)
+    lengths = np.array([past + tokens if i == 0 or prompt or tokens > 1 else d.upto(1, past + tokens)
+                        for i in range(batch)], np.int32)
+    if packed:
+        inputs = [array(batch, tokens, (heads + 2 * groups) * size), None, None]
+    else:
+        inputs = [array(batch, tokens, n * size) for n in (heads, groups, groups)]
+    inputs += [array(batch, groups, past, size) if past else None for _ in "kv"]
+    inputs += [lengths - 1, np.array(past + tokens, np.int32)]
+    inputs += [array(20, size // 2) for _ in "cs"] if rotary else [None, None]
+    attributes = {"num_heads": heads, "kv_num_heads": groups, "do_rotary": rotary, "rotary_interleaved": d.flag()}
+    if d.flag():
+        attributes["local_window_size"] = d.upto(1, 4)
+    if d.flag():
+        attributes["softcap"] = 2.0
+    if d.flag():
+        attributes["scale"] = 0.4
+    inputs += [None, array(d.pick(1, batch), d.pick(1, heads), tokens, past + tokens) if d.flag() else None]
+    if d.flag():
+        inputs.append(array(heads))
+    elif d.flag():
+        attributes["smooth_softmax"] = 1
+    return inputs, attributes, 3
+
+
+def rotary(d):
+    batch, tokens, heads, size = heads_of(d)
+    own = [batch, tokens, heads * size] if d.flag() else [batch, heads, tokens, size]
+    places = d.n.integers(0, 10 - tokens, [1]) if d.flag() else d.n.integers(0, 10, [batch, tokens])
+    caches = [d.array([10, size // 2], np.float32) for _ in "cs"]
+    return [d.array(own, np.float32), places, *caches], {"interleaved": d.flag()}, 1
+
+
+def skip_norm(rms):
+    def case(d):
+        batch, tokens, size = d.upto(1, 3), d.upto(1, 4), d.pick(4, 24)
+        array = lambda *shape: d.array(shape, np.float32)
+        bias = [array(size) if d.flag() else None]
+        return [array(batch, tokens, size), array(batch, tokens, size), array(size)] + \
+            ([] if rms else [array(size) if d.flag() else None]) + bias, {"epsilon": 1e-5}, 1
+    return case
+
+
+def embed_norm(d):
+    batch, tokens, size = d.upto(1, 3), d.upto(1, 4), 8
+    ids = lambda n: d.n.integers(0, n, (batch, tokens)).astype(np.int32)
+    array = lambda *shape: d.array(shape, np.float32)
+    types = d.flag()
+    return [ids(9), ids(2) if types else None, array(9, size), array(6, size), array(2, size) if types else None,
+            array(size), array(size), d.n.integers(0, 2, (batch, tokens)).astype(np.int32) if d.flag() else None,
+            ids(6) if d.flag() else None], {"epsilon": 1e-5}, 2
+
+
+def q_embed_norm(d):
+    batch, tokens, size, kind = d.upto(1, 3), d.upto(1, 4), 8, np.uint8
+    ids = lambda n: d.n.integers(0, n, (batch, tokens)).astype(np.int32)
+    tables = [d.full(own, kind) for own in ([9, size], [6, size], [2, size], [size], [size])]
+    scales = [np.array(d.r.random() / 50 + 0.01, np.float32) for _ in tables]
+    return [ids(9), ids(2), *tables, d.n.integers(0, 2, (batch, tokens)).astype(np.int32) if d.flag() else None,
+            *scales, *[d.full([], kind) for _ in tables]], {"epsilon": 1e-5}, 2
+
+
+def nbits(d):
+    bits, block, n, k = d.pick(2, 4, 4, 8), d.pick(16, 32), d.pick(1, 7, 24), d.pick(16, 40, 64)
+    blocks = -(-k // block)
+    zeros = d.pick(None, "packed", "plain")
+    inputs = [d.array([d.upto(1, 3), k], np.float32), d.full([n, blocks, block * bits // 8], np.uint8),
+              np.abs(d.array([n, blocks], np.float32)) / 8]
+    if zeros:
+        inputs.append(d.full([n, -(-blocks * bits // 8)], np.uint8) if zeros == "packed"
+                      else d.array([n, blocks], np.float32))
+    return inputs, {"K": k, "N": n, "bits": bits, "block_size": block}, 1
+
+
+def bnb4(d):
+    block, n, k = d.pick(16, 32), d.pick(1, 7, 24), d.pick(16, 40, 64)
+    return [d.array([d.upto(1, 3), k], np.float32), d.full([(n * k + 1) // 2], np.uint8),
+            np.abs(d.array([-(-n * k // block)], np.float32))], {"K": k, "N": n, "block_size": block,
+                                                                  "quant_type": d.flag()}, 1
+
+
+def gather_block(d):
+    rows, width, block = d.upto(1, 5), d.pick(32, 64, 96), d.pick(16, 32)
+    bits = d.pick(4, 8)
+    blocks = width // block
+    inputs = [d.full([rows, width * bits // 8], np.uint8), d.n.integers(0, rows, d.shape(1, 2, empty=False)),
+              np.abs(d.array([rows, blocks], np.float32))]
+    if d.flag():
+        inputs.append(d.full([rows, -(-blocks * bits // 8)], np.uint8))
+    return inputs, {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}, 1
+
+
+def scale_of(d):
+    return np.array(d.r.random() / 4 + 0.02, np.float32)
+
+
+def q_linear(count, **attributes):
+    """`count` quantised operands, then the result's scale and zero point."""
+    def case(d):
+        kind, shape = d.pick(np.uint8, np.int8), d.shape(2, 4, empty=False)
+        inputs = []
+        for _ in range(count):
+            inputs += [d.full(d.part(shape) if count > 1 else shape, kind), scale_of(d), d.full([], kind)]
+        given = {k: v(d) for k, v in attributes.items()}
+        return inputs + [scale_of(d), d.full([], kind)], given, 1
+    return case
+
+
+def q_linear_where(d):
+    kind, shape = d.pick(np.uint8, np.int8), d.shape(1, 3, empty=False)
+    inputs = [d.array(d.part(shape), np.bool_)]
+    for _ in range(2):
+        inputs += [d.full(d.part(shape), kind), scale_of(d), d.full([], kind)]
+    return inputs + [scale_of(d), d.full([], kind)], {}, 1
+
+
+def q_linear_concat(d):
+    kind, shape = d.pick(np.uint8, np.int8), d.shape(2, 3, empty=False)
+    axis, inputs = d.axis(len(shape)), [scale_of(d), d.full([], kind)]
+    for _ in range(d.upto(1, 3)):
+        own = list(shape)
+        own[axis] = d.upto(1, 3)
+        inputs += [d.full(own, kind), scale_of(d), d.full([], kind)]
+    return inputs, {"axis": axis}, 1
+
+
+def q_linear_pool(whole):
+    def case(d):
+        kind, last = np.uint8, d.flag()
+        channels, size = d.upto(1, 3), [d.upto(3, 7), d.upto(3, 7)]
+        shape = [d.upto(1, 2)] + (size + [channels] if last else [channels] + size)
+        given = {"channels_last": last}
+        if not whole:
+            given.update(kernel_shape=[2, 3], strides=[d.upto(1, 2), 1], count_include_pad=d.flag(),
+                         pads=[d.flag() for _ in range(4)])
+        return [d.full(shape, kind), scale_of(d), d.full([], kind), scale_of(d), d.full([], kind)], given, 1
+    return case
+
+
+def q_linear_softmax(d):
+    shape, kind = d.shape(1, 3, empty=False) + [d.upto(2, 5)], d.pick(np.uint8, np.int8)
+    zero = np.array(0 if kind == np.uint8 else -128, kind)
+    return [d.full(shape, kind), scale_of(d), d.full([], kind), np.array(1 / 256, np.float32), zero], \
+        {"axis": -1, "opset": 13}, 1
+
+
+def q_gemm(d):
+    m, n, k = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 40)
+    ta, tb, kind = d.flag(), d.flag(), d.pick(np.uint8, np.int8)
+    own = [n] if d.flag() else []
+    inputs = [d.full([k, m] if ta else [m, k], np.uint8), scale_of(d), d.full([], np.uint8),
+              d.full([n, k] if tb else [k, n], kind), np.asarray(np.abs(d.array(own, np.float32)) / 9 + 0.01), d.full(own, kind),
+              d.n.integers(-900, 900, [n]).astype(np.int32) if d.flag() else None]
+    if d.flag():
+        inputs += [np.array(20, np.float32), d.full([], np.uint8)]
+    return inputs, {"transA": ta, "transB": tb, "alpha": d.pick(1.0, 0.5)}, 1
+
+
+def q_attention(d):
+    batch, tokens, heads, size = heads_of(d)
+    hidden = heads * size
+    return [d.full([batch, tokens, 8], np.uint8), d.full([8, 3 * hidden], np.int8), d.array([3 * hidden], np.float32),
+            np.array(0.01, np.float32), np.array(0.02, np.float32), d.n.integers(1, tokens + 1, [batch]).astype(np.int32),
+            d.full([], np.uint8), np.array(0, np.int8)], {"num_heads": heads, "unidirectional": d.flag()}, 1
+
+
+def ms_product(d):
+    ta, tb, batch = d.flag(), d.flag(), d.shape(0, 1, empty=False)
+    m, n, k = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 40)
+    return [d.array(batch + ([k, m] if ta else [m, k]), np.float32), d.array(batch + ([n, k] if tb else [k, n]), np.float32)], \
+        {"transA": ta, "transB": tb, "alpha": d.pick(1.0, 0.5)}, 1
+
+
+def dynamic_product(integer):
+    def case(d):
+        m, n, k, kind = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 40), d.pick(np.uint8, np.int8)
+        scale = np.asarray(np.abs(d.array([n] if d.flag() else [], np.float32)) / 9 + 0.01)
+        zero = d.full(list(scale.shape), kind) if d.flag() else None
+        bias = d.array([n], np.float32) if d.flag() else None
+        a = d.full([m, k], np.uint8) if integer else d.array([m, k], np.float32)
+        if not integer:
+            return [a, d.full([k, n], kind), scale, zero, bias], {}, 1
+        return [a, d.full([k, n], kind), scale_of(d), scale, d.full([], np.uint8), zero, bias], {}, 1
+    return case
+
+
+def fused_conv(d):
+    inputs, attributes, _ = convolution(d)
+    return inputs, {**attributes, "activation": d.pick("Relu", "Tanh", "Sigmoid")}, 1
+
+
 FLAG = Draw.flag
+MS = "com.microsoft."
 CASES = {
     **{name: unary([np.float32, np.float64, np.float16, np.int32, np.int64, np.int8]) for name in ("Abs", "Neg")},
     **{name: unary(WIDE) for name in ("Ceil", "Floor", "Exp", "Sqrt", "Round", "Reciprocal", "Relu", "Log")},
@@ -375,22 +635,46 @@ CASES = {
     "QuantizeLinear": quantized(True), "DequantizeLinear": quantized(False), "Tile": tile, "Expand": expand,
     "Trilu": trilu, "Unique": unique, "Compress": compress, "LSTM": recurrent(4, 3), "RNN": recurrent(1, 2),
     "GRU": recurrent(3, 2, linear_before_reset=FLAG),
+    MS + "Attention": attention, MS + "MultiHeadAttention": multi_head_attention,
+    MS + "GroupQueryAttention": group_query_attention, MS + "RotaryEmbedding": rotary,
+    MS + "SkipLayerNormalization": skip_norm(False), MS + "SkipSimplifiedLayerNormalization": skip_norm(True),
+    MS + "EmbedLayerNormalization": embed_norm, MS + "QEmbedLayerNormalization": q_embed_norm,
+    MS + "MatMulNBits": nbits, MS + "MatMulBnb4": bnb4, MS + "GatherBlockQuantized": gather_block,
+    **{MS + name: q_linear(2) for name in ("QLinearAdd", "QLinearMul")}, MS + "QLinearSigmoid": q_linear(1),
+    MS + "QLinearLeakyRelu": q_linear(1, alpha=lambda d: 0.1), MS + "QLinearWhere": q_linear_where,
+    MS + "QLinearConcat": q_linear_concat, MS + "QLinearAveragePool": q_linear_pool(False),
+    MS + "QLinearGlobalAveragePool": q_linear_pool(True), MS + "QLinearSoftmax": q_linear_softmax,
+    MS + "QLinearReduceMean": q_linear(1, axes=lambda d: [d.upto(-2, 1)], keepdims=FLAG),
+    MS + "QGemm": q_gemm, MS + "QAttention": q_attention, MS + "FusedMatMul": ms_product,
+    MS + "DynamicQuantizeMatMul": dynamic_product(False), MS + "MatMulIntegerToFloat": dynamic_product(True),
+    MS + "FusedConv": fused_conv, MS + "QuickGelu": unary([np.float32], alpha=lambda d: 1.7),
+    **{MS + name: unary([np.float32]) for name in ("Gelu", "FastGelu")},
+    MS + "QuantizeLinear": quantized(True), MS + "DequantizeLinear": quantized(False),
 }
+# Inputs that ONNX Runtime or Pith knows as constants only.
+CONSTANT = {MS + "MatMulBnb4": {1, 2}, MS + "GatherBlockQuantized": {0, 2, 3}, MS + "QAttention": {1, 2, 3, 4, 6, 7}, MS + "Attention": {1},
+            MS + "QLinearWhere": {2, 3, 5, 6, 7, 8},
+            MS + "QEmbedLayerNormalization": set(range(2, 18)) - {7}}
+NEAREST = {"QuantizeLinear"} | {MS + n for n in (
+    "QuantizeLinear", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearWhere", "QLinearConcat",
+    "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearReduceMean", "QGemm")}
 
 
 def make_model(name, draw):
     """Bytes of the model, and the inputs that are not constants."""
     inputs, attributes, outputs = CASES[name](draw)
-    names = [f"x{i}" for i in range(len(inputs))]
-    constant = {n for n in names[1:] if draw.flag()}
-    values = dict(zip(names, inputs))
+    domain, _, op = name.rpartition(".")
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    constant = {n for i, n in enumerate(names) if i in CONSTANT.get(name, ()) or (i and draw.flag())} - {""}
+    values, free = {n: x for n, x in zip(names, inputs) if n}, draw.flag()
     graph = helper.make_graph(
-        [helper.make_node(name, names, [f"y{i}" for i in range(outputs)], **attributes)], "case",
-        [helper.make_tensor_value_info(n, NUMBERS[x.dtype], [None] * x.ndim)
+        [helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)], "case",
+        [helper.make_tensor_value_info(n, NUMBERS[x.dtype], [None] * x.ndim if free else x.shape)
          for n, x in values.items() if n not in constant],
         [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)],
         [numpy_helper.from_array(values[n], n) for n in sorted(constant)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    opsets = [helper.make_opsetid("", 21)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     text = f"{name} {attributes} {[(str(x.dtype), list(x.shape), n in constant) for n, x in values.items()]}"
     return model.SerializeToString(), {n: x for n, x in values.items() if n not in constant}, text
 
@@ -401,7 +685,7 @@ def difference(name, got, want):
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {i} is {g.dtype} {g.shape}, not {w.dtype} {w.shape}"
         if g.dtype.kind != "f":
-            step = 1 if name == "QuantizeLinear" else 0  # a quotient that lies between two numbers
+            step = 1 if name in NEAREST else 0  # a quotient that lies between two numbers
             if g.size and np.abs(g.astype(np.float64) - w.astype(np.float64)).max() > step:
                 return f"output {i} differs"
             continue

@@ -46,8 +46,8 @@ static guarded filled(int64_t n) {
 static void check_unary(const pith_kernel_row *row, int64_t n) {
     guarded x = filled(n), y = guarded_floats(n);
     EACH_LEVEL(row, pith_unary_f32_fn, y.data, n, fn(x.data, y.data, (size_t)n));
-    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n, (memcpy(y.data, x.data, (size_t)n * sizeof(float)),
-                                                   fn(y.data, y.data, (size_t)n)));
+    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n,
+               (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, (size_t)n)));
     guarded_free(x), guarded_free(y);
 }
 
@@ -57,8 +57,8 @@ static void check_binary(const pith_kernel_row *row, int64_t n) {
         guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_floats(n);
         EACH_LEVEL(row, pith_binary_fn, y.data, n, fn(y.data, a.data, b.data, n, as, bs));
         if (bs) {
-            EACH_LEVEL(row, pith_binary_fn, y.data, n, (memcpy(y.data, b.data, (size_t)n * sizeof(float)),
-                                                        fn(y.data, a.data, y.data, n, as, bs)));
+            EACH_LEVEL(row, pith_binary_fn, y.data, n,
+                       (memcpy(y.data, b.data, (size_t)n * sizeof(float)), fn(y.data, a.data, y.data, n, as, bs)));
         }
         guarded_free(a), guarded_free(b), guarded_free(y);
     }
@@ -82,8 +82,8 @@ static void check_row_to_row(const pith_kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
     guarded x = filled(ROWS * n), y = guarded_floats(ROWS * n);
     EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n, fn(x.data, y.data, ROWS, n));
-    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n, (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)),
-                                                        fn(y.data, y.data, ROWS, n)));
+    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n,
+               (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)), fn(y.data, y.data, ROWS, n)));
     guarded_free(x), guarded_free(y);
 }
 
@@ -124,13 +124,20 @@ static void test_every_row(void **state) {
         const pith_kernel_row *row = &pith_kernel_table[i];
         if (one_function(row) || LISTED(elsewhere_families, row->family)) continue;
         for (int64_t n = 0; n >= 0; n = next_length(n)) {
-            if (LISTED(unary_families, row->family)) check_unary(row, n);
-            else if (LISTED(binary_families, row->family)) check_binary(row, n);
-            else if (LISTED(rows_families, row->family)) check_rows(row, n);
-            else if (LISTED(columns_families, row->family)) check_columns(row, n);
-            else if (LISTED(row_to_row_families, row->family)) check_row_to_row(row, n);
-            else if (LISTED(norms_families, row->family)) check_norm(row, n);
-            else fail_msg("no test knows the signature of kernel %s", row->family);
+            if (LISTED(unary_families, row->family))
+                check_unary(row, n);
+            else if (LISTED(binary_families, row->family))
+                check_binary(row, n);
+            else if (LISTED(rows_families, row->family))
+                check_rows(row, n);
+            else if (LISTED(columns_families, row->family))
+                check_columns(row, n);
+            else if (LISTED(row_to_row_families, row->family))
+                check_row_to_row(row, n);
+            else if (LISTED(norms_families, row->family))
+                check_norm(row, n);
+            else
+                fail_msg("no test knows the signature of kernel %s", row->family);
         }
     }
 }

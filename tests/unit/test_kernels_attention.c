@@ -66,8 +66,10 @@ static void define(const pith_attention *a, float *o, double *exact) {
             double sd = 0;
             for (int64_t j = 0; j < a->keys; j++) {
                 float v = a->v[j * a->v_stride + c];
-                if (count == 0) sum += v;
-                else if (kept(a, i, j)) sum = fmaf(p[j], v, sum), sd += pd[j] * (double)v;
+                if (count == 0)
+                    sum += v;
+                else if (kept(a, i, j))
+                    sum = fmaf(p[j], v, sum), sd += pd[j] * (double)v;
             }
             float divisor = count == 0 ? (float)a->keys : lanes[0];
             o[i * a->o_stride + c] = count == 0 && !a->masked_is_finite ? NAN : sum / divisor;
@@ -81,8 +83,14 @@ static void define(const pith_attention *a, float *o, double *exact) {
 static int64_t extent(int64_t rows, int64_t stride, int64_t n) { return rows > 0 ? (rows - 1) * stride + n : 0; }
 
 static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
-    problem p = { .a = { .queries = queries, .keys = keys, .d = d, .dv = dv, .scale = 1.0f / sqrtf((float)(d + 1)) * 4,
-                         .causal_offset = INT64_MAX, .window_left = -1, .window_right = -1 } };
+    problem p = { .a = { .queries = queries,
+                         .keys = keys,
+                         .d = d,
+                         .dv = dv,
+                         .scale = 1.0f / sqrtf((float)(d + 1)) * 4,
+                         .causal_offset = INT64_MAX,
+                         .window_left = -1,
+                         .window_right = -1 } };
     pith_attention *a = &p.a;
     a->q_stride = d + random_below(9), a->k_stride = d + random_below(9), a->v_stride = dv + random_below(9);
     a->o_stride = dv + random_below(9);

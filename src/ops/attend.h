@@ -1,0 +1,45 @@
+/* attend.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with the scores in full: what Attention of
+ * ai.onnx and com.microsoft's GroupQueryAttention have in common.
+ *
+ * Scores of a head are scaled, capped, masked and made probabilities by rows; f32 and f64. The masked places are
+ * -infinity, so a row without any key is NaN. Work is shared by heads. */
+#ifndef PITH_OPS_ATTEND_H
+#define PITH_OPS_ATTEND_H
+
+#include "ops/product.h"
+
+typedef struct pith_attend_kernels {
+    pith_product product; /* nothing packed */
+    pith_kernel_fn *softmax, *tanh;
+    int dtype;
+} pith_attend_kernels;
+
+/* For tensors of f16, bf16, f32 (computed in f32) and f64. */
+pith_status pith_attend_prepare(pith_attend_kernels *kernels, pith_prepare *c, int dtype);
+
+typedef struct pith_attend {
+    const pith_attend_kernels *kernels;
+    const void *q, *k, *v;
+    void *y;
+    int64_t batch, heads, kv_heads, rows, keys, d, dv;
+    int64_t q_at[3], k_at[3], v_at[3], y_at[3]; /* elements from batch to batch, head to head, row to row */
+    const pith_tensor *mask;                    /* bool or added, broadcast to [batch, heads, rows, keys]; NULL */
+    const int64_t *lengths;                     /* [batch] keys that count; NULL: all */
+    const int64_t *first;                       /* [batch] the key that row 0 is at, for causal, window; NULL: past */
+    int64_t past, window;                       /* keys before the row's own that count; -1: all */
+    const float *sinks;                         /* [heads] a score more in each row's sum, f32 only; NULL */
+    double scale, softcap;                      /* softcap 0: none */
+    void *scores;                               /* [batch, heads, rows, keys] gets the scores; NULL */
+    int mode;                                   /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */
+    bool causal, smooth;                        /* smooth: a sink of 0 for all */
+} pith_attend;
+
+/* The strides of rows of `size` elements in [batch, heads, rows, size], or in [batch, rows, heads * size]. */
+void pith_attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size);
+/* Bytes of scratch for one worker; -1 on overflow. */
+int64_t pith_attend_scratch(const pith_attend *a);
+void pith_attend_run(pith_run *r, const pith_attend *a, void *scratch);
+/* Every query with every key, masked or not. */
+void pith_attend_cost(const pith_attend *a, pith_cost *cost);
+
+#endif

@@ -1,0 +1,203 @@
+/* op_ms_fused.c - com.microsoft's convolution and product with an activation behind, and the operators of
+ * com.microsoft.nchwc, written out at load as plain ones.
+ *
+ * The domain nchwc is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height, width] whose
+ * channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Inside Pith they lie as ever; only
+ * constant weights have to be put back, for which the size of the blocks must be known. The file does not say it: it is
+ * 8 if some filter's channels are no multiple of 16, else the one that ONNX Runtime uses on this machine, for which it
+ * made the file (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
+#include "base/cpu.h"
+#include "base/dtype.h"
+#include "ops/compose.h"
+
+static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
+    pith_str name = pith_node_str(node, "activation", "");
+    static const struct {
+        const char *name, *p0, *p1;
+    } known[] = {
+        { "Relu", NULL, NULL },
+        { "Tanh", NULL, NULL },
+        { "Sigmoid", NULL, NULL },
+        { "LeakyRelu", "alpha", NULL },
+        { "HardSigmoid", "alpha", "beta" },
+        { "Clip", "min", "max" },
+    };
+    size_t count;
+    const float *p = pith_node_floats(node, "activation_params", &count);
+    if (!*y) return pith_fail_memory(err, 0);
+    if (name.size == 0) return PITH_OK;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (!pith_str_is(name, known[i].name)) continue;
+        *y = pith_compose1(node, known[i].name, *y);
+        if (!*y) return pith_fail_memory(err, 0);
+        float alpha = p && count > 0 ? p[0] : pith_node_float(node, "activation_alpha", 0.01f);
+        if (known[i].p0 && pith_node_set_float((*y)->producer, known[i].p0, alpha)) return pith_fail_memory(err, 0);
+        if (known[i].p1 && p && count > 1 && pith_node_set_float((*y)->producer, known[i].p1, p[1]))
+            return pith_fail_memory(err, 0);
+        if (known[i].name[0] == 'C') (*y)->producer->opset = 6; /* limits are attributes */
+        return PITH_OK;
+    }
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is not supported", PITH_STR_ARG(name));
+}
+
+/* Conv of these weights, + the added input 3, activation. */
+static pith_status become_conv(pith_node *node, pith_value *weights, pith_error *err) {
+    static const char *const kept[] = { "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", NULL };
+    pith_value *inputs[] = { node->inputs[0], weights, pith_node_input(node, 2) };
+    pith_value *y = weights ? pith_compose(node, "", "Conv", inputs, 3, 1) : NULL;
+    y = pith_with_attributes(y, node, kept);
+    if (pith_node_input(node, 3)) y = pith_compose2(node, "Add", y, node->inputs[3]);
+    PITH_TRY(activate(node, &y, err));
+    return pith_compose_become(node, y, err);
+}
+
+static pith_status upgrade_fused_conv(pith_node *node, pith_error *err) {
+    PITH_TRY(pith_compose_require(node, 0x3, 1, err));
+    return become_conv(node, node->inputs[1], err);
+}
+
+static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
+    static const char *const kept[] = { "alpha", "beta", "transA", "transB", NULL };
+    PITH_TRY(pith_compose_require(node, 0x3, 1, err));
+    pith_value *inputs[] = { node->inputs[0], node->inputs[1], pith_node_input(node, 2) };
+    pith_value *y = pith_with_attributes(pith_compose(node, "", "Gemm", inputs, 3, 1), node, kept);
+    PITH_TRY(activate(node, &y, err));
+    return pith_compose_become(node, y, err);
+}
+
+/* ---- com.microsoft.nchwc ---- */
+
+static bool is_blocked(const pith_node *node) { return pith_str_is(node->domain, "com.microsoft.nchwc"); }
+
+/* Size of the graph's channel blocks; found once and noted on its nodes. */
+static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
+    *block = pith_node_int(node, "pith_block", 0);
+    if (*block == 8 || *block == 16) return PITH_OK;
+    uint32_t wide = 1u << PITH_ISA_avx512 | 1u << PITH_ISA_neon;
+    *block = pith_cpu_get()->supported & wide ? 16 : 8;
+    for (const pith_node *n = node->graph->first; n; n = n->next) {
+        const pith_value *w = is_blocked(n) && pith_str_is(n->op_type, "Conv") ? pith_node_input(n, 1) : NULL;
+        if (w && w->type.rank == 4 && (w->type.dims[0] % 16 || (w->type.dims[1] >= 8 && w->type.dims[1] % 16)))
+            *block = 8;
+    }
+    for (pith_node *n = node->graph->first; n; n = n->next) {
+        if (is_blocked(n) && pith_node_set_int(n, "pith_block", *block)) return pith_fail_memory(err, 0);
+    }
+    return PITH_OK;
+}
+
+/* Weights [maps, channels, height, width] in order. A filter of less channels than a block, or of one for each group,
+ * has blocks of maps innermost; any other has blocks of channels outside of those. */
+static pith_status ordered(pith_node *node, pith_value **weights, pith_error *err) {
+    const pith_tensor *t = node->inputs[1]->type.data;
+    int64_t block;
+    PITH_TRY(block_of(node, &block, err));
+    if (!t || t->rank != 4 || t->dtype != PITH_F32 || t->dims[0] % block || pith_tensor_count(t) == 0)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the weights are no constant of float32 in blocks of %lld",
+                         (long long)block);
+    int64_t channels = t->dims[1], pixels = t->dims[2] * t->dims[3], inner = channels < block ? 1 : block;
+    if (channels % inner)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%lld channels are in no blocks", (long long)channels);
+    pith_tensor out = *t;
+    float *y = out.data = pith_arena_alloc64(node->graph->arena, t->bytes);
+    if (!y) return pith_fail_memory(err, t->bytes);
+    const float *x = t->data;
+    int64_t groups = channels / inner;
+    for (int64_t o = 0; o < t->dims[0]; o++) {
+        for (int64_t c = 0; c < channels; c++) {
+            for (int64_t p = 0; p < pixels; p++) {
+                int64_t at = inner == 1 ? (o / block * channels + c) * pixels + p
+                                        : ((o / block * groups + c / block) * pixels + p) * block + c % block;
+                y[(o * channels + c) * pixels + p] = x[at * block + o % block];
+            }
+        }
+    }
+    *weights = pith_graph_add_const(node->graph, PITH_STR(""), &out);
+    return *weights ? PITH_OK : pith_fail_memory(err, sizeof out);
+}
+
+static pith_status upgrade_conv(pith_node *node, pith_error *err) {
+    pith_value *weights = NULL;
+    PITH_TRY(pith_compose_require(node, 0x3, 1, err));
+    PITH_TRY(ordered(node, &weights, err));
+    return become_conv(node, weights, err);
+}
+
+/* Pools and Upsample: the operator of ai.onnx by the same name. */
+static pith_status upgrade_plain(pith_node *node, pith_error *err) {
+    static const char *const names[] = { "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool" };
+    static const char *const kept[] = { "auto_pad", "ceil_mode",     "dilations", "kernel_shape",
+                                        "pads",     "storage_order", "strides",   "count_include_pad",
+                                        NULL };
+    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
+    pith_value *y = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (pith_str_is(node->op_type, names[i])) y = pith_compose1(node, names[i], node->inputs[0]);
+    }
+    return pith_compose_become(node, pith_with_attributes(y, node, kept), err);
+}
+
+static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
+    static const char *const kept[] = { "coordinate_transformation_mode", "mode", NULL };
+    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
+    size_t count;
+    const int64_t *given = pith_node_ints(node, "scales", &count);
+    pith_tensor scales = { .bytes = 4 * sizeof(float), .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
+    float *items = scales.data = pith_arena_alloc(node->graph->arena, scales.bytes);
+    if (!items) return pith_fail_memory(err, scales.bytes);
+    for (size_t i = 0; i < 4; i++) items[i] = given && count == 4 ? (float)given[i] : 1;
+    pith_value *inputs[] = { node->inputs[0], NULL, pith_graph_add_const(node->graph, PITH_STR(""), &scales) };
+    pith_value *y = inputs[2] ? pith_compose(node, "", "Resize", inputs, 3, 1) : NULL;
+    y = pith_with_attributes(y, node, kept);
+    if (y && pith_str_is(pith_node_str(node, "mode", "nearest"), "nearest") &&
+        pith_node_set_str(y->producer, "nearest_mode", PITH_STR("floor")))
+        y = NULL;
+    return pith_compose_become(node, y, err);
+}
+
+/* op_type(x, item) of vectors of one. */
+static pith_value *with_number(pith_node *at, const char *op_type, pith_value *x, int64_t item) {
+    return pith_compose_list(at, op_type, x, &item, 1);
+}
+
+/* Into blocks: the channels are filled up with zeros. */
+static pith_status upgrade_into(pith_node *node, pith_error *err) {
+    int64_t block;
+    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
+    PITH_TRY(block_of(node, &block, err));
+    pith_value *x = node->inputs[0], *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1),
+               *axis = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
+    if (pith_node_int(node, "channels_last", 0)) x = pith_compose_turn(node, x, (int64_t[]){ 0, 3, 1, 2 }, 4);
+    pith_value *channels = with_number(node, "Gather", pith_compose1(node, "Shape", x), 1);
+    pith_value *blocks = with_number(node, "Div", with_number(node, "Add", channels, block - 1), block);
+    pith_value *more = pith_compose2(node, "Sub", with_number(node, "Mul", blocks, block), channels);
+    pith_value *pads = zero ? pith_with_int(pith_compose2(node, "Concat", zero, more), "axis", 0) : NULL;
+    if (!x || !pads || !axis) return pith_fail_memory(err, 0);
+    return pith_compose_become(node, pith_compose(node, "", "Pad", (pith_value *[]){ x, pads, NULL, axis }, 4, 1), err);
+}
+
+static pith_status upgrade_out_of(pith_node *node, pith_error *err) {
+    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
+    int64_t channels = pith_node_int(node, "channels", 0);
+    pith_value *from = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1),
+               *to = pith_graph_add_i64s(node->graph, PITH_STR(""), &channels, 1),
+               *axis = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
+    if (!from || !to || !axis) return pith_fail_memory(err, 0);
+    pith_value *y = pith_compose(node, "", "Slice", (pith_value *[]){ node->inputs[0], from, to, axis }, 4, 1);
+    if (pith_node_int(node, "channels_last", 0)) y = pith_compose_turn(node, y, (int64_t[]){ 0, 2, 3, 1 }, 4);
+    return pith_compose_become(node, y, err);
+}
+
+#define BLOCKED(name, max, upgrade)                                                                                    \
+    PITH_OP_COMPOSED(nchwc_##name, "com.microsoft.nchwc", #name, 1, max, 1, upgrade, NULL)
+BLOCKED(AveragePool, 1, upgrade_plain)
+BLOCKED(GlobalAveragePool, 1, upgrade_plain)
+BLOCKED(GlobalMaxPool, 1, upgrade_plain)
+BLOCKED(MaxPool, 1, upgrade_plain)
+BLOCKED(ReorderInput, 1, upgrade_into)
+BLOCKED(ReorderOutput, 1, upgrade_out_of)
+BLOCKED(Upsample, 1, upgrade_upsample)
+PITH_OP_COMPOSED(nchwc_Conv, "com.microsoft.nchwc", "Conv", 2, 4, 1, upgrade_conv,
+                 "blocks of 8 or 16 channels: what the weights show, else what ONNX Runtime uses on this machine")
+PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL)
+PITH_OP_COMPOSED(FusedGemm_ms, "com.microsoft", "FusedGemm", 2, 3, 1, upgrade_fused_gemm, NULL)

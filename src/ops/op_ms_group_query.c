@@ -1,0 +1,302 @@
+/* op_ms_group_query.c - com.microsoft's GroupQueryAttention: attention whose query heads share key heads, with a cache
+ * of keys and values that is as long in each sequence as seqlens_k says.
+ *
+ * seqlens_k is the last position of each sequence, its new rows included; a first prompt (as many new rows as
+ * total_sequence_length) begins at position 0, any other call behind the rows in the cache. Query and key rows are
+ * first normalised by heads (if weights are given), then turned by the angles of their positions. present has room for
+ * the longer of cache and total_sequence_length; what is not filled is zero. Left out: quantised caches and caches as
+ * long as the window. Source: ONNX Runtime's ContribOperators.md. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ops/attend.h"
+#include "ops/widen.h"
+
+enum { Q, K, V, PAST_K, PAST_V, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS, SINKS, K_SCALE, V_SCALE, Q_NORM, K_NORM };
+
+/* Heads and the size of one. */
+typedef struct form {
+    int64_t heads, kv_heads, size;
+    bool packed; /* query holds keys and values too */
+} form;
+
+static bool form_of(form *f, const pith_infer *c) {
+    *f = (form){ .heads = pith_node_int(c->node, "num_heads", 0),
+                 .kv_heads = pith_node_int(c->node, "kv_num_heads", 0) };
+    f->packed = !pith_has_input(c, K) || !pith_has_input(c, V);
+    if (f->heads < 1 || f->kv_heads < 1 || f->heads % f->kv_heads || f->heads > INT32_MAX) return false;
+    pith_dim width = c->in[Q]->rank == 3 ? c->in[Q]->dims[2] : PITH_DIM_UNKNOWN;
+    int64_t heads = f->packed ? f->heads + 2 * f->kv_heads : f->heads;
+    f->size = pith_dim_known(width) ? width / heads : 0;
+    return !pith_dim_known(width) || (width % heads == 0 && width > 0);
+}
+
+static pith_status check(pith_infer *c, const form *f) {
+    static const char *const types[] = { "k_quant_type", "v_quant_type" };
+    for (int i = 0; i < 2; i++) {
+        if (!pith_str_is(pith_node_str(c->node, types[i], "NONE"), "NONE"))
+            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "a quantised cache is not supported");
+    }
+    if (pith_node_int(c->node, "sliding_window_cache", 0))
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "sliding_window_cache is not supported");
+    if (pith_has_input(c, PAST_K) != pith_has_input(c, PAST_V) || pith_has_input(c, COS) != pith_has_input(c, SIN) ||
+        pith_has_input(c, Q_NORM) != pith_has_input(c, K_NORM) || !pith_has_input(c, LENGTHS) ||
+        !pith_has_input(c, TOTAL) || (pith_node_int(c->node, "do_rotary", 0) && !pith_has_input(c, COS)))
+        return pith_op_fail(c, "an input is missing");
+    for (int i = LENGTHS; i <= TOTAL; i++) {
+        if (c->in[i]->dtype && c->in[i]->dtype != PITH_I32) return pith_fail_dtype(c->err, c->in[i]->dtype);
+    }
+    if (pith_has_input(c, POSITIONS) && c->in[POSITIONS]->dtype && c->in[POSITIONS]->dtype != PITH_I64)
+        return pith_fail_dtype(c->err, c->in[POSITIONS]->dtype);
+    for (int i = K; i <= V && !f->packed; i++) {
+        const pith_type *t = c->in[i];
+        bool fits = t->rank < 0 ||
+                    (t->rank == 3 && (!f->size || !pith_dim_known(t->dims[2]) || t->dims[2] == f->kv_heads * f->size));
+        if (!fits) return pith_op_fail(c, "input %d does not have kv_num_heads heads", i);
+    }
+    for (int i = PAST_K; i <= PAST_V && pith_has_input(c, i); i++) {
+        const pith_type *t = c->in[i];
+        const pith_dim want[4] = { c->in[Q]->rank == 3 ? c->in[Q]->dims[0] : PITH_DIM_UNKNOWN, f->kv_heads,
+                                   c->in[PAST_K]->rank == 4 ? c->in[PAST_K]->dims[2] : PITH_DIM_UNKNOWN,
+                                   f->size ? f->size : PITH_DIM_UNKNOWN };
+        if (t->rank >= 0 && t->rank != 4) return pith_op_fail(c, "input %d has rank %d, expected 4", i, t->rank);
+        for (int d = 0; d < t->rank; d++) {
+            if (pith_dim_known(t->dims[d]) && pith_dim_known(want[d]) && t->dims[d] != want[d])
+                return pith_op_fail(c, "input %d does not fit at axis %d", i, d);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status infer(pith_infer *c) {
+    form f;
+    const pith_type *q = c->in[Q];
+    if ((q->rank >= 0 && q->rank != 3) || !form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
+    PITH_TRY(check(c, &f));
+    pith_dim batch = PITH_DIM_UNKNOWN, rows = PITH_DIM_UNKNOWN, keys = PITH_DIM_UNKNOWN, total;
+    if (q->rank == 3) batch = q->dims[0], rows = q->dims[1];
+    if (pith_infer_number(c, TOTAL, &total)) {
+        if (pith_dim_known(total) && total < 0) return pith_op_fail(c, "total_sequence_length is negative");
+        keys = !pith_has_input(c, PAST_K) ? total
+               : c->in[PAST_K]->rank == 4 ? pith_dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2])
+                                          : PITH_DIM_UNKNOWN;
+    }
+    pith_dim size = f.size ? f.size : PITH_DIM_UNKNOWN;
+    pith_infer_set(c, 0, q->dtype, 3, (pith_dim[]){ batch, rows, f.size ? f.heads * f.size : PITH_DIM_UNKNOWN });
+    for (int i = 1; i <= 2; i++) pith_infer_set(c, i, q->dtype, 4, (pith_dim[]){ batch, f.kv_heads, keys, size });
+    pith_infer_set(c, 3, q->dtype, 4, (pith_dim[]){ batch, f.heads, rows, keys });
+    return PITH_OK;
+}
+
+static pith_status prepare(pith_prepare *c) {
+    pith_attend_kernels *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    if (c->in[Q]->dtype == PITH_F64) return pith_fail_dtype(c->err, PITH_F64);
+    c->state = s;
+    return pith_attend_prepare(s, c, c->in[Q]->dtype);
+}
+
+static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+
+static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t batch, int64_t rows, int64_t keys) {
+    pith_attend a = { .kernels = s,
+                      .batch = batch,
+                      .heads = f->heads,
+                      .kv_heads = f->kv_heads,
+                      .rows = rows,
+                      .keys = keys,
+                      .d = f->size,
+                      .dv = f->size };
+    pith_attend_strides(a.q_at, false, f->heads, rows, f->size);
+    pith_attend_strides(a.y_at, false, f->heads, rows, f->size);
+    pith_attend_strides(a.k_at, true, f->kv_heads, keys, f->size);
+    pith_attend_strides(a.v_at, true, f->kv_heads, keys, f->size);
+    return a;
+}
+
+/* Lengths and first positions; queries; present keys and values if nobody wants them; one part for each worker. */
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    form f;
+    const pith_type *q = c->in[Q];
+    if (!form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
+    pith_attend a = sizes_of(state, &f, q->dims[0], q->dims[1], c->out[1].dims[2]);
+    int64_t one = pith_attend_scratch(&a), all;
+    if (one < 0 || pith_mul_overflows(a.keys * 2 + a.rows * 3, a.batch * (f.heads + f.kv_heads), &all) ||
+        pith_mul_overflows(all, f.size * (int64_t)sizeof(float), &all) ||
+        pith_mul_overflows((size_t)one, (size_t)threads, bytes) ||
+        pith_add_overflows(*bytes, (size_t)all + (size_t)a.batch * 16 + 1024, bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    return pith_widen_scratch(c, 0, bytes);
+}
+
+typedef struct job {
+    pith_run *r;
+    form f;
+    int64_t batch, rows, half, cached; /* half: angles of a position; cached: positions */
+    const int64_t *first;
+    bool prompt, interleaved;
+} job;
+
+/* One head of one row, normalised and turned. */
+static pith_status place_row(const job *j, float *to, const float *from, const float *norm, int64_t b, int64_t row) {
+    int64_t size = j->f.size;
+    memcpy(to, from, (size_t)size * sizeof *to);
+    if (norm) {
+        float sum = 0, epsilon = pith_node_float(j->r->node, "qk_norm_epsilon", 1e-6f);
+        for (int64_t i = 0; i < size; i++) sum += to[i] * to[i];
+        float scale = 1.0f / sqrtf(sum / (float)size + epsilon);
+        for (int64_t i = 0; i < size; i++) to[i] = to[i] * scale * norm[i];
+    }
+    if (!j->half) return PITH_OK;
+    int64_t position = j->first[b] + row;
+    if (pith_has_input(j->r, POSITIONS)) {
+        const int64_t *given = j->r->in[POSITIONS]->data;
+        position = j->prompt ? given[0] + row : given[b * j->rows + row];
+    }
+    if (position < 0 || position >= j->cached)
+        return pith_fail(j->r->err, PITH_ERR_RUN, "position %lld is outside of a cache of %lld", (long long)position,
+                         (long long)j->cached);
+    const float *cosine = (const float *)j->r->in[COS]->data + position * j->half,
+                *sine = (const float *)j->r->in[SIN]->data + position * j->half;
+    for (int64_t k = 0; k < j->half; k++) {
+        int64_t p = j->interleaved ? 2 * k : k, q = j->interleaved ? 2 * k + 1 : k + j->half;
+        float x = to[p], y = to[q];
+        to[p] = cosine[k] * x - sine[k] * y;
+        to[q] = sine[k] * x + cosine[k] * y;
+    }
+    return PITH_OK;
+}
+
+/* The cache's rows, then the new ones, as [batch, heads, keys, size]. */
+static pith_status fill(const job *j, float *present, int64_t keys, const pith_tensor *past, const float *x,
+                        int64_t stride, const float *norm, bool turned) {
+    int64_t size = j->f.size, heads = j->f.kv_heads, old = past ? past->dims[2] : 0;
+    job plain = *j;
+    plain.half = turned ? j->half : 0;
+    memset(present, 0, (size_t)(j->batch * heads * keys * size) * sizeof *present);
+    for (int64_t i = 0; i < j->batch * heads; i++) {
+        int64_t b = i / heads, h = i % heads, kept = j->first[b] < old ? j->first[b] : old;
+        float *own = present + i * keys * size;
+        if (kept) memcpy(own, (const float *)past->data + i * old * size, (size_t)(kept * size) * sizeof *own);
+        for (int64_t row = 0; row < j->rows; row++)
+            PITH_TRY(place_row(&plain, own + (j->first[b] + row) * size, x + (b * j->rows + row) * stride + h * size,
+                               norm, b, row));
+    }
+    return PITH_OK;
+}
+
+/* The number of keys of each sequence, and the position of its first new row. */
+static pith_status positions(const job *j, int64_t *lengths, int64_t *first, int64_t keys) {
+    const pith_tensor *given = j->r->in[LENGTHS];
+    if (pith_tensor_count(given) != j->batch) return pith_op_fail(j->r, "seqlens_k does not fit the batch");
+    for (int64_t b = 0; b < j->batch; b++) {
+        lengths[b] = (int64_t)((const int32_t *)given->data)[b] + 1;
+        first[b] = j->prompt ? 0 : lengths[b] - j->rows;
+        if (first[b] < 0 || lengths[b] < 0 || first[b] + j->rows > keys)
+            return pith_op_fail(j->r, "seqlens_k[%lld] is %lld with %lld new rows and room for %lld", (long long)b,
+                                (long long)lengths[b] - 1, (long long)j->rows, (long long)keys);
+    }
+    return PITH_OK;
+}
+
+static const float *floats(const pith_run *r, int i) { return pith_has_input(r, i) ? r->in[i]->data : NULL; }
+
+static pith_status check_extras(const job *j) {
+    const pith_run *r = j->r;
+    const int64_t want[] = { j->f.size, j->f.size, j->f.heads, j->rows * j->batch };
+    static const int inputs[] = { Q_NORM, K_NORM, SINKS, POSITIONS };
+    for (int i = 0; i < 4; i++) {
+        if (!pith_has_input(r, inputs[i])) continue;
+        int64_t own = pith_tensor_count(r->in[inputs[i]]);
+        if (own != want[i] && !(inputs[i] == POSITIONS && j->prompt && own > 0))
+            return pith_op_fail(r, "input %d has %lld elements, not %lld", inputs[i], (long long)own,
+                                (long long)want[i]);
+    }
+    if (j->half && (2 * j->half > j->f.size || pith_tensor_count(r->in[SIN]) != j->cached * j->half))
+        return pith_op_fail(r, "the caches of angles do not fit");
+    return PITH_OK;
+}
+
+static bool mask_fits(const pith_tensor *m, const pith_attend *a, int64_t total) {
+    const int64_t want[4] = { a->batch, a->heads, a->rows, total };
+    if (m->rank != 4) return false;
+    for (int i = 0; i < 4; i++) {
+        if (m->dims[i] != want[i] && (m->dims[i] != 1 || i > 1)) return false;
+    }
+    return true;
+}
+
+static pith_status run_plain(pith_run *r) {
+    const pith_tensor *q = r->in[Q], *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
+    job j = { .r = r, .batch = q->dims[0], .rows = q->dims[1] };
+    int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], old = past ? past->dims[2] : 0;
+    int64_t keys = old > total ? old : total;
+    j.f = (form){ pith_node_int(r->node, "num_heads", 0), pith_node_int(r->node, "kv_num_heads", 0), 0,
+                  !pith_has_input(r, K) || !pith_has_input(r, V) };
+    int64_t own = r->out[0]->dims[2], width = j.f.kv_heads * (own / j.f.heads), stride = q->dims[2];
+    j.f.size = own / j.f.heads;
+    j.prompt = j.rows == total;
+    j.interleaved = pith_node_int(r->node, "rotary_interleaved", 0) != 0;
+    if (pith_node_int(r->node, "do_rotary", 0)) {
+        const pith_tensor *cosine = r->in[COS];
+        j.half = cosine->rank == 2 ? cosine->dims[1] : 0;
+        j.cached = cosine->rank == 2 ? cosine->dims[0] : 0;
+    }
+    pith_attend a = sizes_of(r->state, &j.f, j.batch, j.rows, keys);
+    int64_t *lengths = r->scratch, *first = lengths + j.batch;
+    float *queries = (float *)r->scratch + round16(4 * j.batch), *rest = queries + round16(j.batch * j.rows * own);
+    PITH_TRY(positions(&j, lengths, first, keys));
+    PITH_TRY(check_extras(&j));
+    j.first = first;
+    const float *x = q->data, *k = j.f.packed ? x + own : floats(r, K),
+                *v = j.f.packed ? x + own + width : floats(r, V);
+    int64_t kv_stride = j.f.packed ? stride : width;
+    if (!j.f.packed && (pith_tensor_count(r->in[K]) != j.batch * j.rows * width ||
+                        pith_tensor_count(r->in[V]) != j.batch * j.rows * width))
+        return pith_op_fail(r, "key and value do not have the rows of the query");
+    for (int64_t i = 0; i < j.batch * j.rows * j.f.heads; i++) {
+        int64_t row = i / j.f.heads, h = i % j.f.heads;
+        PITH_TRY(place_row(&j, queries + i * j.f.size, x + row * stride + h * j.f.size, floats(r, Q_NORM), row / j.rows,
+                           row % j.rows));
+    }
+    float *present[2];
+    for (int i = 0; i < 2; i++) {
+        bool wanted = r->out_count > i + 1 && r->out[i + 1];
+        present[i] = wanted ? r->out[i + 1]->data : rest;
+        rest += wanted ? 0 : round16(j.batch * width * keys);
+    }
+    PITH_TRY(fill(&j, present[0], keys, past, k, kv_stride, floats(r, K_NORM), true));
+    PITH_TRY(fill(&j, present[1], keys, past ? r->in[PAST_V] : NULL, v, kv_stride, NULL, false));
+    a.q = queries, a.k = present[0], a.v = present[1], a.y = r->out[0]->data;
+    a.lengths = lengths, a.first = first;
+    a.mask = pith_has_input(r, BIAS) ? r->in[BIAS] : NULL;
+    if (a.mask && !mask_fits(a.mask, &a, total)) return pith_op_fail(r, "attention_bias does not fit the scores");
+    float scale = pith_node_float(r->node, "scale", 0.0f);
+    a.scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)j.f.size);
+    a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
+    a.causal = pith_node_int(r->node, "causal", 1) != 0;
+    a.window = pith_node_int(r->node, "local_window_size", -1);
+    a.sinks = floats(r, SINKS);
+    a.smooth = pith_node_int(r->node, "smooth_softmax", 0) > 0;
+    if (r->out_count > 3 && r->out[3]) {
+        a.scores = r->out[3]->data;
+        a.mode = pith_node_int(r->node, "qk_output", 0) == 2 ? 3 : 2;
+    }
+    pith_attend_run(r, &a, rest);
+    return PITH_OK;
+}
+
+static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+
+const pith_op pith_op_GroupQueryAttention_ms = { .domain = "com.microsoft",
+                                                 .name = "GroupQueryAttention",
+                                                 .since = 1,
+                                                 .min_inputs = 1,
+                                                 .max_inputs = 16,
+                                                 .max_outputs = 4,
+                                                 .infer = infer,
+                                                 .prepare = prepare,
+                                                 .scratch = scratch,
+                                                 .run = run,
+                                                 .note = "no quantised cache, no sliding_window_cache" };
