@@ -27,6 +27,7 @@ typedef enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_INT,    /* int32_t, within min and max */
     OPTION_FLOAT,  /* double, not negative */
+    OPTION_BYTES,  /* size_t: a number, then nothing, k, M or G (1024 each) */
     OPTION_STRING, /* const char * */
     OPTION_LIST,   /* string_list: may be given many times */
     OPTION_CHOICE  /* int: index into choices "a|b|c" */

@@ -59,7 +59,9 @@ static const char help[] =
     "  --profile FILE         a Chrome trace of every step and phase, for ui.perfetto.dev\n"
     "work\n"
     "  -t, --threads N        (all the process may use)\n"
-    "  --batch-tokens N       tokens run at once by one thread (512); changes memory and speed, never a vector\n";
+    "  --batch-tokens N       tokens run at once by one thread (512); changes memory and speed, never a vector\n"
+    "  --memory-limit SIZE    bytes the model and its work may hold, as in 200M; mapped files are not counted.\n"
+    "                         Less is run at once where that helps, otherwise it is an error\n";
 
 typedef struct window {
     enum { EMPTY, FILLED, DONE } state;
@@ -334,6 +336,7 @@ static int run(int argc, char **argv) {
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &j.options.threads, 1, 4096, NULL },
         { "batch-tokens", 0, OPTION_INT, &j.options.batch_tokens, 1, INT32_MAX, NULL },
+        { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &files);

@@ -76,6 +76,19 @@ static int choice(const char *choices, const char *text) {
     }
 }
 
+/* "4000", "512k", "1.5G": bytes; false if it is none of these, or nothing. */
+static bool parse_bytes(size_t *bytes, const char *text) {
+    static const char units[] = "kMG";
+    char *end;
+    double x = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (*end && (!unit || end[1])) return false;
+    if (unit) x *= (double)((size_t)1024 << 10 * (unit - units));
+    if (end == text || !(x >= 1) || x > 1e18) return false;
+    *bytes = (size_t)x;
+    return true;
+}
+
 /* Stores the option's text; -1 or the exit code. */
 static int store(const command *c, const option *o, const char *text) {
     char *end;
@@ -98,6 +111,9 @@ static int store(const command *c, const option *o, const char *text) {
         *(double *)o->value = x;
         return -1;
     }
+    case OPTION_BYTES:
+        if (parse_bytes(o->value, text)) return -1;
+        return usage(c, "--%s takes bytes as in 4000, 512k, 64M or 2G, not '%s'", o->name, text);
     case OPTION_CHOICE: {
         int index = choice(o->choices, text);
         if (index < 0) return usage(c, "--%s is one of %s, not '%s'", o->name, o->choices, text);

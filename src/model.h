@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/account.h"
 #include "base/file.h"
 #include "embed/embedder.h"
 #include "opt/pass.h"
@@ -15,9 +16,9 @@ typedef struct pith_op_count {
 } pith_op_count;
 
 struct pith_model {
-    pith_allocator allocator;
+    pith_account account;
     pith_log log;
-    pith_open_options options; /* allocator and log point at the copies above; stop_after is not kept */
+    pith_open_options options; /* allocator and log point at those above; stop_after is not kept */
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
     pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */

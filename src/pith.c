@@ -42,7 +42,7 @@ static bool take_options(void *mine, size_t my_size, const void *theirs) {
     return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
 
 static void free_model(pith_model *m) {
-    pith_allocator allocator = m->allocator;
+    pith_allocator host = m->account.host;
     pith_embedder_destroy(m->embedder);
     pith_tokenizer_unload(m->tokenizer);
     pith_arena_free(&m->text_arena);
@@ -50,7 +50,7 @@ static void free_model(pith_model *m) {
     pith_files_close(&m->files);
     pith_arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
-    pith_memory_free(&allocator, m);
+    pith_memory_free(&host, m);
 }
 
 static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
@@ -61,17 +61,18 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
-    *m = (pith_model){ .allocator = *allocator, .options = options };
+    *m = (pith_model){ .options = options };
+    pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
     if (pthread_mutex_init(&m->lock, NULL)) {
         pith_memory_free(allocator, m);
         return pith_fail_memory(err, sizeof m->lock);
     }
     if (options.log) m->log = *options.log;
-    m->options.allocator = &m->allocator;
+    m->options.allocator = &m->account.allocator;
     m->options.log = options.log ? &m->log : NULL;
-    pith_arena_init(&m->arena, &m->allocator);
-    pith_arena_init(&m->text_arena, &m->allocator);
-    pith_arena_init(&m->plan_arena, &m->allocator);
+    pith_arena_init(&m->arena, &m->account.allocator);
+    pith_arena_init(&m->text_arena, &m->account.allocator);
+    pith_arena_init(&m->plan_arena, &m->account.allocator);
     m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
     m->report.arena = &m->arena;
     *model = m;
@@ -141,7 +142,7 @@ static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
 }
 
 static pith_opt optimizer(pith_model *m, pith_error *err) {
-    return (pith_opt){ m->graph, m->options.optimization, &m->allocator,
+    return (pith_opt){ m->graph, m->options.optimization, &m->account.allocator,
                        m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err };
 }
 
@@ -217,7 +218,7 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
 static pith_executor_options executor_options(const pith_model *m) {
     return (pith_executor_options){ .allocator = m->options.allocator,
                                     .log = m->options.log,
-                                    .memory_limit = m->options.memory_limit,
+                                    .tight = m->options.memory_limit > 0,
                                     .loop_limit = m->options.loop_limit };
 }
 
@@ -225,7 +226,7 @@ static pith_executor_options executor_options(const pith_model *m) {
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
-    PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->allocator, &m->arena, err));
+    PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(plan_ragged(m, err));
     const pith_plan *plan = m->text_plan;
     if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
@@ -267,6 +268,7 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     pith_status status = read_path(m, path, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = finish(m, lane, err);
+    status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
@@ -289,6 +291,7 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
     pith_status status = pith_onnx_read(&m->graph, bytes, NULL, &m->files, &m->arena, m->options.log, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = finish(m, lane, err);
+    status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
@@ -322,24 +325,24 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
     pith_fpmode mode = pith_fpmode_enter();
     pith_status status = pith_model_plan(&plan, model, err);
     pith_fpmode_leave(mode);
-    if (status) return status;
+    if (status) return pith_account_explain(&model->account, status, err);
     size_t inputs = model->graph->input_count * sizeof(pith_tensor); /* the graph holds as many pointers already */
-    pith_session *s = pith_memory_alloc(&model->allocator, sizeof *s + inputs, 64);
-    if (!s) return pith_fail_memory(err, sizeof *s + inputs);
+    pith_session *s = pith_memory_alloc(&model->account.allocator, sizeof *s + inputs, 64);
+    if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, sizeof *s + inputs), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
     pith_executor_options options = executor_options(model);
     status = pith_executor_create(&s->executor, plan, &options, err);
     if (status)
-        pith_memory_free(&model->allocator, s);
+        pith_memory_free(&model->account.allocator, s);
     else
         *session = s;
-    return status;
+    return pith_account_explain(&model->account, status, err);
 }
 
 void pith_session_destroy(pith_session *session) {
     if (!session) return;
     pith_executor_destroy(session->executor);
-    pith_memory_free(&session->model->allocator, session);
+    pith_memory_free(&session->model->account.allocator, session);
 }
 
 /* "name float32 [batch, 3], …" of ports, into buffer. */
@@ -406,7 +409,7 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
     pith_status status = pith_executor_run(session->executor, outputs, session->inputs, threads, o.cancel, err);
     pith_lane_phase(lane, "run", begin, -1);
     pith_fpmode_leave(mode);
-    return status;
+    return pith_account_explain(&session->model->account, status, err);
 }
 
 /* ---- values in files ---- */
@@ -478,7 +481,17 @@ pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *
     pith_fpmode mode = pith_fpmode_enter();
     pith_status status = pith_embedder_run(vectors, model->embedder, texts, count, &o, err);
     pith_fpmode_leave(mode);
-    return status;
+    return pith_account_explain(&model->account, status, err);
+}
+
+void pith_model_trim(const pith_model *model) {
+    if (model->embedder) pith_embedder_trim(model->embedder);
+    if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
+}
+
+size_t pith_model_bytes(const pith_model *model, size_t *peak) {
+    if (peak) *peak = atomic_load_explicit(&model->account.peak, memory_order_relaxed);
+    return atomic_load_explicit(&model->account.held, memory_order_relaxed);
 }
 
 pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
@@ -488,19 +501,21 @@ pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, co
     const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
     struct {
         pith_arena arena;
-        pith_allocator allocator;
+        pith_account account;
     } *owner = pith_memory_alloc(allocator, sizeof *owner, 64);
     if (!owner) return pith_fail_memory(err, sizeof *owner);
-    owner->allocator = *allocator;
-    o.allocator = &owner->allocator;
-    pith_arena_init(&owner->arena, &owner->allocator);
+    pith_account_init(&owner->account, allocator, o.memory_limit, PITH_MEMORY_COST(sizeof *owner, 64));
+    o.allocator = &owner->account.allocator;
+    pith_arena_init(&owner->arena, &owner->account.allocator);
     pith_fpmode mode = pith_fpmode_enter();
     pith_str found;
     pith_tokenizer *t = NULL;
     pith_status status = pith_hub_find(&found, path, &owner->arena, err);
     if (!status) status = pith_tokenizer_load(&t, found.data, &o, &owner->arena, err);
+    status = pith_account_settle(&owner->account, status, err);
     pith_fpmode_leave(mode);
     if (status) {
+        pith_tokenizer_unload(t);
         pith_arena_free(&owner->arena);
         pith_memory_free(allocator, owner);
         return status;
@@ -512,10 +527,10 @@ pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, co
 void pith_tokenizer_close(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
     pith_arena *arena = pith_tokenizer_arena(tokenizer); /* the first member of its owner */
-    pith_allocator allocator = *arena->allocator;
+    pith_allocator host = *pith_account_host(arena->allocator);
     pith_tokenizer_unload(tokenizer);
     pith_arena_free(arena);
-    pith_memory_free(&allocator, arena);
+    pith_memory_free(&host, arena);
 }
 
 const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }

@@ -147,9 +147,10 @@ typedef struct pith_open_options {
     size_t size;                     /* sizeof(pith_open_options) */
     uint32_t flags;                  /* PITH_OPEN_* */
     int32_t optimization;            /* 0 runs the graph as written; 3 (default) does everything */
-    const pith_allocator *allocator; /* NULL: malloc and free. Copied. */
+    const pith_allocator *allocator; /* NULL: malloc, mmap for large blocks. Copied. */
     const pith_log *log;             /* NULL: silence. Copied. */
-    size_t memory_limit;             /* bytes a run may hold for activations; 0: no limit */
+    size_t memory_limit;             /* bytes everything made from this handle may hold together, files that are
+                                        mapped left out; beyond it calls fail with PITH_ERR_MEMORY; 0: no limit */
     int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
     const char *stop_after;          /* the name of the last pass to run, for looking at the graph; NULL: all */
     pith_profile *profile;           /* records the phases of opening; NULL: none. Not kept. */
@@ -169,6 +170,14 @@ PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data
 
 /* NULL is allowed. No call on the model may be under way. */
 PITH_API void pith_model_close(pith_model *model);
+
+/* Bytes the model holds now with its sessions and the calls under way, mapped files left out, and the most so far (peak
+ * may be NULL). Thread-safe. */
+PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
+
+/* Gives back the buffers kept for the next call of pith_embed. A call that took long against the price of its buffers
+ * has given back its own already; this is for a host that expects to be idle. Thread-safe. */
+PITH_API void pith_model_trim(const pith_model *model);
 
 /* ---- running any graph ---- */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/checked.h"
 
@@ -18,6 +19,12 @@
 #define CHUNK_MIN ((size_t)4 << 10)
 #define CHUNK_MAX ((size_t)1 << 20)
 #define STEP 16
+/* Blocks from here on are mapped: a page is a small part of them. Sanitizers see only the ends of malloc's blocks. */
+#ifdef PITH_SANITIZED
+#define MAPPED_MIN SIZE_MAX
+#else
+#define MAPPED_MIN ((size_t)1 << 20)
+#endif
 
 struct pith_arena_chunk {
     struct pith_arena_chunk *next;
@@ -26,14 +33,31 @@ struct pith_arena_chunk {
     _Alignas(64) unsigned char data[];
 };
 
+/* The host's malloc for small blocks. A large one is a mapping of its own: freed, it is back with the system at once,
+ * whatever lies behind it in the heap. A block begins with the length of its mapping, 0 for malloc's. */
 static void *default_alloc(void *user, size_t bytes) {
     (void)user;
-    return malloc(bytes ? bytes : 1);
+    size_t total;
+    if (pith_add_overflows(bytes, STEP, &total)) return NULL;
+    bool mapped = bytes >= MAPPED_MIN;
+    char *block =
+        mapped ? mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(total);
+    if (!block || (mapped && block == MAP_FAILED)) return NULL;
+    if (!mapped) total = 0;
+    memcpy(block, &total, sizeof total);
+    return block + STEP;
 }
 
 static void default_free(void *user, void *memory) {
     (void)user;
-    free(memory);
+    if (!memory) return;
+    char *block = (char *)memory - STEP;
+    size_t mapped;
+    memcpy(&mapped, block, sizeof mapped);
+    if (mapped)
+        munmap(block, mapped);
+    else
+        free(block);
 }
 
 const pith_allocator pith_allocator_default = { default_alloc, default_free, NULL };

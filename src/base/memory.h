@@ -11,9 +11,11 @@
 
 #include "pith/pith.h"
 
-/* malloc and free. */
+/* malloc and free; large blocks are mappings, so that freeing them gives them back to the system. */
 extern const pith_allocator pith_allocator_default;
 
+/* Bytes asked of the allocator for what pith_memory_alloc gives. */
+#define PITH_MEMORY_COST(bytes, alignment) ((bytes) + (alignment) + 16)
 /* bytes with the given power-of-two alignment (up to 4096), or NULL. Free with pith_memory_free. */
 void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t alignment);
 void pith_memory_free(const pith_allocator *allocator, void *memory);

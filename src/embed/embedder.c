@@ -3,13 +3,15 @@
  * A call goes through its texts in windows. In a window all texts are tokenised in parallel, the rows are cut into
  * chunks of the token budget in the order they came, and the chunks are run: side by side, one executor and one thread
  * each, when there are enough of them, otherwise one after the other with all threads inside. Each vector is written to
- * its text's place. Nothing that is chosen here (windows, chunks, threads) can change a bit of a vector.
+ * its text's place. Nothing that is chosen here (windows, chunks, threads) can change a bit of a vector, so a window
+ * that meets the memory limit is run again with less at once.
  * A worker keeps the failure with the lowest text index it met; the lowest of all is reported. */
 #include "embed/embedder.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -33,6 +35,10 @@
 #define CHUNK_TOKENS_DEFAULT 512
 /* More than the thread pool has. */
 #define THREADS_MAX 512
+/* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
+ * buffers back if that is below a hundredth of the time it took. */
+#define SECONDS_PER_BYTE 0.25e-9
+#define PRICE_SHARE 0.01
 
 struct pith_embedder {
     pith_embedder_parts parts;
@@ -113,9 +119,15 @@ pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_p
     return PITH_OK;
 }
 
+void pith_embedder_trim(pith_embedder *e) {
+    pthread_mutex_lock(&e->lock);
+    while (e->idle_count) pith_executor_destroy(e->idle[--e->idle_count]);
+    pthread_mutex_unlock(&e->lock);
+}
+
 void pith_embedder_destroy(pith_embedder *e) {
     if (!e) return;
-    for (size_t i = 0; i < e->idle_count; i++) pith_executor_destroy(e->idle[i]);
+    pith_embedder_trim(e);
     pthread_mutex_destroy(&e->lock);
     pith_arena arena = e->arena;
     pith_arena_free(&arena);
@@ -189,13 +201,18 @@ static pith_status find_prompt(pith_str *prompt, const pith_modules *m, const ch
 
 /* ---- one call ---- */
 
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 typedef struct worker {
     pith_tokens tokens;
     pith_arena rows;  /* ids of the window's texts this worker tokenised */
     pith_arena chunk; /* inputs of the chunk at hand */
     pith_executor *executor;
     size_t peak_bytes;
-    uint64_t padded_tokens;
     size_t failed_text; /* SIZE_MAX: none */
     pith_error fault;
 } worker;
@@ -208,6 +225,7 @@ typedef struct call {
     pith_embedder *e;
     const pith_embed_options *options;
     pith_str prompt;
+    double began;
     int64_t dim;
     int threads, inner_threads;
     int32_t max_length;
@@ -225,6 +243,9 @@ typedef struct call {
     chunk *chunks;
     size_t chunk_count;
     atomic_bool stop;
+    int64_t budget;  /* tokens of a chunk */
+    size_t window;   /* texts of a window */
+    bool one_by_one; /* chunks are not run side by side */
 } call;
 
 /* Notes the fault in w->fault for a text of the window. */
@@ -285,17 +306,23 @@ static pith_status borrow_executor(call *c, worker *w, pith_error *err) {
     return w->executor ? PITH_OK : pith_executor_create(&w->executor, e->parts.plan, &e->parts.executor, err);
 }
 
+static void drop_executor(worker *w) {
+    pith_executor_destroy(w->executor);
+    w->executor = NULL;
+}
+
 static void return_executor(call *c, worker *w) {
     pith_embedder *e = c->e;
     if (!w->executor) return;
+    bool kept = (double)pith_executor_bytes(w->executor) * SECONDS_PER_BYTE > (seconds() - c->began) * PRICE_SHARE;
     pthread_mutex_lock(&e->lock);
-    if (e->idle_count < e->idle_limit) {
-        e->idle[e->idle_count++] = w->executor;
-        w->executor = NULL;
-    }
+    kept = kept && e->idle_count < e->idle_limit;
+    if (kept) e->idle[e->idle_count++] = w->executor;
     pthread_mutex_unlock(&e->lock);
-    if (w->executor) pith_executor_destroy(w->executor);
-    w->executor = NULL;
+    if (kept)
+        w->executor = NULL;
+    else
+        drop_executor(w);
 }
 
 /* The output as f32 rows of the model's width; the shape is what the inputs ask for. */
@@ -344,7 +371,6 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
 
     int64_t run_tokens = tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length;
-    w->padded_tokens += (uint64_t)(run_tokens - tokens);
     const float *x = NULL;
     PITH_TRY(output_rows(&x, e, &outputs[e->parts.output], e->pooled ? (int64_t)k->count : run_tokens, &w->chunk, err));
     begin = pith_lane_now(lane);
@@ -388,7 +414,7 @@ static pith_status first_fault(call *c, pith_error *err) {
 
 /* Cuts the window's rows into chunks. Without a ragged form a chunk is one text. */
 static void cut_chunks(call *c) {
-    int64_t budget = c->options->batch_tokens ? c->options->batch_tokens : CHUNK_TOKENS_DEFAULT, total = 0, share;
+    int64_t budget = c->budget, total = 0, share;
     for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
     share = (total + c->threads - 1) / c->threads;
     if (share < budget)
@@ -421,7 +447,7 @@ static pith_status run_window(call *c, pith_error *err) {
         }
     }
     cut_chunks(c);
-    bool side_by_side = c->chunk_count >= (size_t)c->threads;
+    bool side_by_side = c->chunk_count >= (size_t)c->threads && !c->one_by_one;
     c->inner_threads = side_by_side ? 1 : c->threads;
     if (side_by_side)
         pith_pool_run(run_part, c, c->chunk_count, c->threads);
@@ -430,8 +456,36 @@ static pith_status run_window(call *c, pith_error *err) {
     return first_fault(c, err);
 }
 
+/* After PITH_ERR_MEMORY with a limit: asks for less at once. False if that is impossible. */
+static bool ask_for_less(call *c) {
+    if (c->e->feed.ragged && c->budget > CHUNK_TOKENS_MIN)
+        c->budget /= 2;
+    else if (c->threads > 1 && !c->one_by_one)
+        c->one_by_one = true;
+    else if (c->e->feed.ragged && c->budget > 1)
+        c->budget /= 2;
+    else if (c->window > TEXTS_PER_PART)
+        c->window /= 2;
+    else
+        return false;
+    pith_embedder_trim(c->e);
+    pith_tokenizer_trim(c->e->parts.tokenizer);
+    for (int i = 0; i < c->threads; i++) {
+        worker *w = &c->workers[i];
+        if (w->executor) drop_executor(w);
+        pith_tokens_free(&w->tokens);
+        pith_arena_free(&w->rows);
+        pith_arena_free(&w->chunk);
+        w->failed_text = SIZE_MAX;
+    }
+    atomic_store_explicit(&c->stop, false, memory_order_relaxed);
+    return true;
+}
+
 static pith_status open_call(call *c, size_t count, pith_error *err) {
     size_t window = count < WINDOW_TEXTS ? count : WINDOW_TEXTS;
+    c->window = window;
+    c->budget = c->options->batch_tokens ? c->options->batch_tokens : CHUNK_TOKENS_DEFAULT;
     const pith_allocator *allocator = c->e->parts.executor.allocator;
     pith_arena_init(&c->arena, allocator);
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
@@ -451,22 +505,31 @@ static pith_status open_call(call *c, size_t count, pith_error *err) {
     return PITH_OK;
 }
 
-static void close_call(call *c, pith_embed_stats *stats) {
+static void close_call(call *c) {
     for (int i = 0; c->workers && i < c->threads; i++) {
         worker *w = &c->workers[i];
         return_executor(c, w);
         pith_tokens_free(&w->tokens);
         pith_arena_free(&w->rows);
         pith_arena_free(&w->chunk);
-        if (stats) stats->padded_tokens += w->padded_tokens;
     }
     pith_arena_free(&c->arena);
+}
+
+static void count_window(pith_embed_stats *stats, const call *c) {
+    for (size_t i = 0; i < c->count; i++) {
+        int64_t tokens = c->rows[i].count, run = c->e->feed.fixed_length;
+        stats->texts++;
+        stats->tokens += (uint64_t)tokens;
+        stats->padded_tokens += tokens && run > tokens ? (uint64_t)(run - tokens) : 0;
+        stats->truncated += c->truncated[i];
+    }
 }
 
 pith_status pith_embedder_run(float *vectors, pith_embedder *e, const pith_str *texts, size_t count,
                               const pith_embed_options *options, pith_error *err) {
     PITH_TRY(check_options(e, options, err));
-    call c = { .e = e, .options = options, .dim = (int64_t)pith_embedder_dim(e, options) };
+    call c = { .e = e, .options = options, .began = seconds(), .dim = (int64_t)pith_embedder_dim(e, options) };
     c.max_length = pith_embedder_max_length(e, options);
     c.threads = options->threads ? options->threads : pith_cpu_get()->threads;
     if (c.threads > THREADS_MAX) c.threads = THREADS_MAX;
@@ -478,18 +541,16 @@ pith_status pith_embedder_run(float *vectors, pith_embedder *e, const pith_str *
         c.texts = texts + done;
         c.first_text = done;
         c.vectors = vectors + done * (size_t)c.dim;
-        size_t bytes = 0;
-        for (c.count = 0; done + c.count < count && c.count < WINDOW_TEXTS && bytes < WINDOW_BYTES; c.count++)
-            bytes += c.texts[c.count].size;
-        status = run_window(&c, err);
-        for (size_t i = 0; !status && options->stats && i < c.count; i++) {
-            options->stats->texts++;
-            options->stats->tokens += (uint64_t)c.rows[i].count;
-            options->stats->truncated += c.truncated[i];
-        }
+        do {
+            size_t bytes = 0;
+            for (c.count = 0; done + c.count < count && c.count < c.window && bytes < WINDOW_BYTES; c.count++)
+                bytes += c.texts[c.count].size;
+            status = run_window(&c, err);
+        } while (status == PITH_ERR_MEMORY && e->parts.executor.tight && ask_for_less(&c));
+        if (!status && options->stats) count_window(options->stats, &c);
     }
     for (int i = 0; c.workers && i < c.threads; i++) peak += c.workers[i].peak_bytes;
     if (options->stats && peak > options->stats->peak_bytes) options->stats->peak_bytes = peak;
-    close_call(&c, options->stats);
+    close_call(&c);
     return status;
 }

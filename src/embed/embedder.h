@@ -30,6 +30,8 @@ int pith_embedder_output(const pith_graph *graph);
 /* Fails, saying why, if the graph is no text encoder: inputs that are none of a text's, no usable output. */
 pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_parts *parts, pith_error *err);
 void pith_embedder_destroy(pith_embedder *embedder);
+/* Destroys the idle executors. */
+void pith_embedder_trim(pith_embedder *embedder);
 
 /* Floats of one vector; options are complete (pith.c fills in defaults). 0 if they do not go with the model. */
 size_t pith_embedder_dim(const pith_embedder *embedder, const pith_embed_options *options);

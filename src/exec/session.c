@@ -1,10 +1,10 @@
 /* session.c - runs of a plan: find or make the binding for these sizes, set addresses, go through the steps.
  *
- * All bindings of an executor share one buffer, as large as the largest needed so far (under a memory limit, as large
- * as needed now). What is only known while running lies in the late arena; after a run that needed several chunks it is
+ * All bindings of an executor share one buffer, as large as the largest needed so far (a tight executor: as large as
+ * needed now). What is only known while running lies in the late arena; after a run that needed several chunks it is
  * made one chunk, so that a steady state asks the allocator for nothing. A subgraph runs in an executor of its own,
  * kept by the binding of the step that owns it, with the outer values it uses as further inputs; all executors of one
- * tree share one account of bytes held and one listener to their steps. */
+ * tree share one count of the bytes held for activations and one listener to their steps. */
 #include "exec/session.h"
 
 #include <time.h>
@@ -16,18 +16,18 @@
 enum { MAX_BINDINGS = 8 };
 #define LOOP_LIMIT ((int64_t)1 << 31)
 
-typedef struct account {
+typedef struct tree {
     size_t held, peak;
     pith_trace_fn *trace; /* NULL: nobody wants to hear of steps */
     void *trace_context;
-} account;
+} tree;
 
 /* The executor of a subgraph. Its outputs are copied to the two arenas in turn, so that what one call gave can be an
  * input of the next. */
 typedef struct pith_child {
     struct pith_executor *executor;
     pith_arena outputs[2];
-    size_t counted; /* of outputs, in the account */
+    size_t counted; /* of outputs, in the tree */
     int turn;
 } pith_child;
 
@@ -37,10 +37,10 @@ struct pith_executor {
     pith_allocator allocator;
     const pith_dim *outer_symbols;
     void *backend_context;
-    account own, *account; /* account: of the root */
-    int depth;             /* 0: the root */
+    tree own, *tree; /* tree: of the root */
+    int depth;       /* 0: the root */
     pith_arena arena, scratch, late;
-    size_t late_counted; /* of late, in the account */
+    size_t late_counted; /* of late, in the tree */
     void *buffer;
     size_t buffer_bytes;
     pith_binding *bindings[MAX_BINDINGS];
@@ -62,30 +62,28 @@ typedef struct running {
 
 /* ---- memory ---- */
 
+/* `more` bytes are held now, beside `fewer` that were and are no longer. */
+static void count(tree *t, size_t more, size_t fewer) {
+    t->held = t->held - fewer + more;
+    if (t->held > t->peak) t->peak = t->held;
+}
+
 static void count_late(pith_executor *e) {
-    e->account->held += e->late.total - e->late_counted;
+    count(e->tree, e->late.total, e->late_counted);
     e->late_counted = e->late.total;
-    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
 }
 
-/* How much an arena may hold, of which `counted` bytes are in the account. */
-static size_t room(const pith_executor *e, size_t counted) {
-    size_t limit = e->options.memory_limit, others = e->account->held - counted;
-    return !limit ? 0 : others < limit ? limit - others : 1;
-}
-
-static void limit_late(pith_executor *e) { e->late.limit = room(e, e->late_counted); }
-
-static void reset_late(pith_executor *e) {
+static pith_status reset_late(pith_executor *e, pith_error *err) {
     size_t total = e->late.total;
+    bool joined = true;
     pith_arena_reset(&e->late);
-    limit_late(e);
     if (e->late.total < total) {
         pith_arena_free(&e->late);
-        (void)pith_arena_alloc(&e->late, total);
+        joined = e->options.tight || pith_arena_alloc(&e->late, total);
         pith_arena_reset(&e->late);
     }
     count_late(e);
+    return joined ? PITH_OK : pith_fail_memory(err, total);
 }
 
 static void *late_alloc(pith_executor *e, size_t bytes) {
@@ -95,22 +93,20 @@ static void *late_alloc(pith_executor *e, size_t bytes) {
     return memory;
 }
 
-static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *err) {
-    size_t limit = e->options.memory_limit, wanted;
-    if (bytes == e->buffer_bytes || (bytes < e->buffer_bytes && !limit)) return PITH_OK;
+static void free_buffer(pith_executor *e) {
     e->plan->backend->free(e->backend_context, e->buffer);
-    e->account->held -= e->buffer_bytes;
+    count(e->tree, 0, e->buffer_bytes);
     e->buffer = NULL;
     e->buffer_bytes = 0;
-    if (limit && (pith_add_overflows(e->account->held, bytes, &wanted) || wanted > limit)) {
-        return pith_fail(err, PITH_ERR_MEMORY, "activations want %zu bytes, the memory limit is %zu with %zu in use",
-                         bytes, limit, e->account->held);
-    }
+}
+
+static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *err) {
+    if (bytes == e->buffer_bytes || (bytes < e->buffer_bytes && !e->options.tight)) return PITH_OK;
+    free_buffer(e);
     e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
     if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: activations want %zu bytes", bytes);
     e->buffer_bytes = bytes;
-    e->account->held += bytes;
-    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
+    count(e->tree, bytes, 0);
     return PITH_OK;
 }
 
@@ -122,7 +118,7 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
     if (!e) return pith_fail_memory(err, sizeof *e);
     *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
-    e->account = parent ? parent->account : &e->own;
+    e->tree = parent ? parent->tree : &e->own;
     e->depth = parent ? parent->depth + 1 : 0;
     e->options.allocator = &e->allocator;
     if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
@@ -152,8 +148,8 @@ pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan
 }
 
 void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context) {
-    executor->account->trace = trace;
-    executor->account->trace_context = context;
+    executor->tree->trace = trace;
+    executor->tree->trace_context = context;
 }
 
 uint64_t pith_trace_now(void) {
@@ -167,7 +163,7 @@ static void end_child(pith_executor *e, pith_child *child) {
     pith_executor_destroy(child->executor);
     pith_arena_free(&child->outputs[0]);
     pith_arena_free(&child->outputs[1]);
-    e->account->held -= child->counted;
+    count(e->tree, 0, child->counted);
 }
 
 static void end_children(pith_executor *e, pith_binding *b) {
@@ -183,9 +179,9 @@ void pith_executor_destroy(pith_executor *e) {
         end_children(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
     }
-    e->plan->backend->free(e->backend_context, e->buffer);
+    free_buffer(e);
     e->plan->backend->close(e->backend_context);
-    e->account->held -= e->buffer_bytes + e->late_counted;
+    count(e->tree, 0, e->late_counted);
     pith_arena_free(&e->late);
     pith_arena_free(&e->scratch);
     pith_arena_free(&e->arena);
@@ -237,7 +233,7 @@ static pith_binding *take_binding(pith_executor *e) {
 
 static void trace(const pith_executor *e, const pith_step *step, size_t index, uint64_t begin, const pith_run *run) {
     pith_trace_event event = { step, index, e->depth, begin, pith_trace_now(), run };
-    e->account->trace(e->account->trace_context, &event);
+    e->tree->trace(e->tree->trace_context, &event);
 }
 
 static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, pith_error *err) {
@@ -253,9 +249,9 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
-        uint64_t begin = e->account->trace ? pith_trace_now() : 0;
+        uint64_t begin = e->tree->trace ? pith_trace_now() : 0;
         pith_status status = pith_binding_make(b, &how);
-        if (e->account->trace) trace(e, NULL, 0, begin, NULL);
+        if (e->tree->trace) trace(e, NULL, 0, begin, NULL);
         if (status) {
             pith_arena arena = b->arena;
             pith_arena_reset(&arena);
@@ -329,9 +325,8 @@ static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64
 
 static void count_outputs(pith_executor *e, pith_child *child) {
     size_t total = child->outputs[0].total + child->outputs[1].total;
-    e->account->held += total - child->counted;
+    count(e->tree, total, child->counted);
     child->counted = total;
-    if (e->account->held > e->account->peak) e->account->peak = e->account->held;
 }
 
 static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count,
@@ -340,7 +335,6 @@ static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor
     pith_status status = PITH_OK;
     pith_arena_reset(arena);
     count_outputs(e, child);
-    arena->limit = room(e, arena->total);
     for (size_t i = 0; i < count && !status; i++) {
         status = pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, arena, err);
     }
@@ -452,7 +446,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
                      .plan = step,
                      .err = err };
     bool view = false;
-    uint64_t begin = e->account->trace ? pith_trace_now() : 0;
+    uint64_t begin = e->tree->trace ? pith_trace_now() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
         pith_status status = step->backend->run(e->backend_context, &run);
@@ -461,19 +455,18 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
         if (status == PITH_ERR_CANCELLED) return status;
         if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
-    if (e->account->trace) trace(e, step, r->step, begin, &run);
+    if (e->tree->trace) trace(e, step, r->step, begin, &run);
     return PITH_OK;
 }
 
 /* ports: the graph's inputs, then its captures. */
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err) {
-    reset_late(e);
     pith_binding *b = NULL;
+    PITH_TRY(reset_late(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(get_binding(e, threads, &b, err));
     PITH_TRY(reserve_buffer(e, b->buffer_bytes, err));
-    limit_late(e);
     set_addresses(e, b);
     running r = { .exec = { .threads = threads,
                             .isa = e->plan->isa,
@@ -518,13 +511,13 @@ pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, con
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
                                      pith_error *err) {
     pith_binding *b = NULL;
-    reset_late(executor);
+    PITH_TRY(reset_late(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
     PITH_TRY(get_binding(executor, threads, &b, err));
     *bytes = b->buffer_bytes;
     return PITH_OK;
 }
 
-size_t pith_executor_bytes(const pith_executor *executor) { return executor->account->held; }
+size_t pith_executor_bytes(const pith_executor *executor) { return executor->tree->held; }
 
-size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->account->peak; }
+size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->tree->peak; }

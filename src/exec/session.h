@@ -25,7 +25,7 @@ typedef void pith_trace_fn(void *context, const pith_trace_event *event);
 typedef struct pith_executor_options {
     const pith_allocator *allocator;
     const pith_log *log;
-    size_t memory_limit; /* bytes of activations; 0: none */
+    bool tight; /* hold no larger buffer than the run at hand wants: memory has a limit */
     int64_t loop_limit;
 } pith_executor_options;
 

@@ -106,6 +106,7 @@ static const entry *look_up(const fused *f, pith_call *call, uint32_t c, entry *
             pith_memory_free(call->tokenizer->allocator, p);
             return &theirs->entries[c % 256];
         }
+        call->out_of_memory = true;
     }
     classify(f, c, own);
     return own;

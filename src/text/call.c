@@ -272,6 +272,7 @@ pith_call *pith_call_acquire(const pith_tokenizer *tokenizer) {
     call->count = 0;
     call->limit = SIZE_MAX;
     call->out_of_memory = false;
+    call->tokens_allocator = tokenizer->allocator;
     return call;
 }
 
@@ -291,7 +292,7 @@ bool pith_call_pool_create(pith_tokenizer *tokenizer) {
     return tokenizer->calls;
 }
 
-void pith_call_pool_free(pith_tokenizer *tokenizer) {
+void pith_call_pool_free(const pith_tokenizer *tokenizer) {
     for (int i = 0; tokenizer->calls && i < POOL_SIZE; i++) {
         pith_call *call = atomic_exchange(&tokenizer->calls->calls[i], NULL);
         if (call) call_free(call);

@@ -19,6 +19,7 @@ void pith_call_release(pith_call *call);
 
 /* In the tokenizer's arena; false if memory is out. */
 bool pith_call_pool_create(pith_tokenizer *tokenizer);
-void pith_call_pool_free(pith_tokenizer *tokenizer);
+/* Frees the calls that are not in use. Thread-safe. */
+void pith_call_pool_free(const pith_tokenizer *tokenizer);
 
 #endif

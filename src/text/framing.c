@@ -459,7 +459,7 @@ static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const 
     if (p->multiple && target % (size_t)p->multiple) target += (size_t)p->multiple - target % (size_t)p->multiple;
     if (target <= n) return PITH_OK;
     size_t more = target - n, from = p->left ? first : first + n;
-    if (!pith_tokens_reserve(tokens, call->allocator, more)) return pith_fail_memory(err, more);
+    if (!pith_tokens_reserve(tokens, call->tokens_allocator, more)) return pith_fail_memory(err, more);
     if (p->left) {
         memmove(tokens->ids + first + more, tokens->ids + first, n * sizeof *tokens->ids);
         memmove(tokens->type_ids + first + more, tokens->type_ids + first, n * sizeof *tokens->type_ids);
@@ -495,7 +495,7 @@ pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, c
         room += items[i].id < 0 ? r[k].end - r[k].begin : !options->no_specials;
         longest += items[i].id < 0 ? r0[k].end - r0[k].begin : !options->no_specials;
     }
-    if (!pith_tokens_reserve(tokens, call->allocator, room)) return pith_fail_memory(err, room);
+    if (!pith_tokens_reserve(tokens, call->tokens_allocator, room)) return pith_fail_memory(err, room);
     for (size_t i = 0; i < item_count; i++) {
         if (items[i].id >= 0) {
             if (!options->no_specials) put_special(tokens, items[i].id, items[i].type_id);

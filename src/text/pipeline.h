@@ -55,6 +55,7 @@ enum { PITH_SCRATCH_SLOTS = 6 };
 typedef struct pith_call {
     const pith_tokenizer *tokenizer;
     const pith_allocator *allocator;
+    const pith_allocator *tokens_allocator; /* of the result, which may be the caller's */
     pith_str source;
     bool offsets;         /* origins are kept */
     pith_text text, out;  /* the current text; what rewriting steps write */

@@ -1,6 +1,7 @@
 /* tokenizer.c - using a tokenizer: one text or pair, a window of it, many texts in parallel; names of tokens. */
 #include "text/tokenizer.h"
 
+#include "base/account.h"
 #include "base/pool.h"
 #include "text/added.h"
 #include "text/call.h"
@@ -15,6 +16,8 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
     pith_call_pool_free(tokenizer);
     if (tokenizer->fused && tokenizer->model->unfuse) tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
 }
+
+void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_call_pool_free(tokenizer); }
 
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer) { return tokenizer->arena; }
 
@@ -46,17 +49,20 @@ static pith_status encode(pith_tokens *tokens, bool *more, pith_call *call, pith
         call->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
         PITH_TRY(pith_encode_text(call, texts[i], !o->no_offsets));
     }
-    return pith_frame(tokens, more, call, texts, pair ? split : call->count, pair != NULL, &t, o, index, call->err);
+    PITH_TRY(pith_frame(tokens, more, call, texts, pair ? split : call->count, pair != NULL, &t, o, index, call->err));
+    return call->out_of_memory ? pith_fail_memory(call->err, text.size) : PITH_OK;
 }
 
-pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
-                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
-                                         size_t index, pith_error *err) {
+/* allocator: what tokens grow with. */
+static pith_status encode_alone(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer, pith_str text,
+                                const pith_str *pair, const pith_tokenize_options *options, size_t index,
+                                const pith_allocator *allocator, pith_error *err) {
     pith_tokenize_options o;
     PITH_TRY(take_options(&o, options, err));
     pith_call *call = pith_call_acquire(tokenizer);
     if (!call) return pith_fail_memory(err, sizeof *call);
     call->err = err;
+    call->tokens_allocator = allocator;
     size_t count = tokens->count;
     int32_t truncated = tokens->truncated;
     tokens->count = 0;
@@ -71,14 +77,21 @@ pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const 
     return status;
 }
 
-pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                  const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
-    return pith_tokenizer_encode_window(tokens, NULL, tokenizer, text, pair, options, 0, err);
+pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
+                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
+                                         size_t index, pith_error *err) {
+    return encode_alone(tokens, more, tokenizer, text, pair, options, index, tokenizer->allocator, err);
 }
 
+pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                  const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
+    return encode_alone(tokens, NULL, tokenizer, text, pair, options, 0, tokenizer->allocator, err);
+}
+
+/* The caller's tokens may outlive the tokenizer. */
 pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,
                           const pith_tokenize_options *options, pith_error *err) {
-    return pith_tokenizer_encode(tokens, tokenizer, text, pair, options, err);
+    return encode_alone(tokens, NULL, tokenizer, text, pair, options, 0, pith_account_host(tokenizer->allocator), err);
 }
 
 /* ---- batches ---- */

@@ -19,6 +19,8 @@ pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, 
                                      pith_arena *arena, pith_error *err);
 /* Frees the buffers of calls; the arena's memory stays the caller's. NULL is allowed. */
 void pith_tokenizer_unload(pith_tokenizer *tokenizer);
+/* Frees the buffers kept for the next call. Thread-safe. */
+void pith_tokenizer_trim(const pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
 /* Tokenises into tokens (public struct; its arrays grow with the tokenizer's allocator). See pith_tokenize. */

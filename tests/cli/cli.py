@@ -158,6 +158,15 @@ class Embed(Command):
         self.assertGreater(stats["peak_bytes"], 0)
         self.assertEqual(pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
 
+    def test_memory_limit(self):
+        text = b"".join(b"word %d of a longer line\n" % i * (1 + i % 9) for i in range(2000))
+        plain = self.vectors(text)
+        np.testing.assert_array_equal(self.vectors(text, "--memory-limit", "1G"), plain)
+        np.testing.assert_array_equal(self.vectors(text, "--memory-limit", "49M", "-t", "2"), plain)
+        self.bad(1, "embed", "--memory-limit", "20000k", stdin=text, says="the memory limit is 20480000 bytes")
+        for wrong in ("", "x", "0", "-1", "1T", "5MB", "nan"):
+            self.bad(2, "embed", "--memory-limit", wrong, stdin=text, says="--memory-limit takes bytes")
+
     def test_profile(self):
         self.good("embed", "--profile", self.dir / "trace.json", stdin=b"a cat\na dog\n")
         events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]
@@ -279,6 +288,8 @@ class Models(Command):
             got = np.load(self.dir / f"{i}_{port['name']}.npy")
             wanted = onnx.numpy_helper.to_array(onnx.load_tensor(data / f"output_{i}.pb"))
             np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-5)
+        self.bad(1, "run", model, *inputs, "--memory-limit", "100k", says="the memory limit is 102400 bytes")
+        self.good("run", model, *inputs, "--memory-limit", "16M")
         self.good("run", model, *inputs, "--profile", self.dir / "trace.json")
         names = {e["name"] for e in json.loads((self.dir / "trace.json").read_text())["traceEvents"]}
         self.assertLessEqual({"open", "read inputs", "bind", "run", "Linear", "Attention", "write"}, names)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/account.h"
 #include "base/error.h"
 #include "exec/session.h"
 
@@ -491,23 +492,35 @@ static void declared_sizes_are_hints(void **state) {
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
 }
 
+/* The executor of a model with a memory limit: an account refuses, the buffer never stays larger than a run wants. */
 static void memory_limit(void **state) {
     fixture *f = *state;
+    pith_account account;
+    pith_executor *limited;
     pith_value *x = input(f, "x", PITH_F32, "A");
     output(f, apply(f, &op_reverse, x, NULL));
     output(f, apply(f, &op_positive, x, NULL));
-    f->options.memory_limit = 1 << 16;
     assert_int_equal(build(f), PITH_OK);
-    static float data[10000];
-    fill(data, 10000);
-    pith_tensor out[2], in = floats(data, 1, 10000, 0);
-    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
-    assert_string_equal(f->err.message, "activations want 80000 bytes, the memory limit is 65536 with 0 in use");
-    in = floats(data, 1, 8000, 0);
-    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
-    in = floats(data, 1, 4000, 0);
-    run_ok(f, out, &in);
-    assert_in_range(pith_executor_peak_bytes(f->executor), 32000, 65536);
+    pith_account_init(&account, &pith_allocator_default, 1 << 18, 0);
+    pith_executor_options options = { .allocator = &account.allocator, .tight = true };
+    assert_int_equal(pith_executor_create(&limited, f->plan, &options, &f->err), PITH_OK);
+    static float data[40000];
+    fill(data, 40000);
+    pith_tensor out[2], in = floats(data, 1, 40000, 0);
+    assert_int_equal(pith_executor_run(limited, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
+    pith_account_explain(&account, PITH_ERR_MEMORY, &f->err);
+    assert_string_equal(f->err.message,
+                        "the memory limit is 262144 bytes: out of memory: activations want 320000 bytes");
+    in = floats(data, 1, 12000, 0);
+    for (int i = 0; i < 2; i++)
+        if (pith_executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+    assert_in_range(pith_executor_peak_bytes(limited), 96000, 262144);
+    in = floats(data, 1, 100, 0);
+    if (pith_executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);
+    assert_in_range(pith_executor_bytes(limited), 800, 8192);
+    pith_executor_destroy(limited);
+    assert_in_range(atomic_load(&account.peak), 96000, 262144);
+    assert_int_equal(atomic_load(&account.held), 0);
 }
 
 static void cancel_and_failure_leave_it_usable(void **state) {
