@@ -186,20 +186,22 @@ static pith_status declared_inputs(pith_tensor *inputs, const pith_model *m, pit
     return PITH_OK;
 }
 
-/* tokens 0: the inputs as declared. Left out where such inputs do not go with the model. */
-static void put_activations(pith_json_out *out, const pith_model *m, const pith_plan *plan, int32_t tokens) {
+/* tokens 0: the inputs as declared. Left out where such inputs do not go with the model; only want of memory fails. */
+static pith_status put_activations(pith_json_out *out, const pith_model *m, const pith_plan *plan, int32_t tokens,
+                                   pith_error *err) {
     pith_executor_options options = { .allocator = m->options.allocator };
     pith_executor *executor = NULL;
     pith_arena arena;
+    pith_error fault = PITH_ERROR_INIT;
     size_t bytes;
     pith_arena_init(&arena, m->options.allocator);
     pith_tensor *inputs = pith_arena_array(&arena, plan->graph->input_count, sizeof *inputs);
-    pith_status status = inputs ? PITH_OK : PITH_ERR_MEMORY;
+    pith_status status = inputs ? PITH_OK : pith_fail_memory(&fault, sizeof *inputs);
     if (!status)
-        status = tokens ? text_inputs(inputs, plan, m->ragged != NULL, tokens, &arena, NULL)
-                        : declared_inputs(inputs, m, &arena, NULL);
-    if (!status) status = pith_executor_create(&executor, plan, &options, NULL);
-    if (!status) status = pith_executor_plan_bytes(executor, &bytes, inputs, 1, NULL);
+        status = tokens ? text_inputs(inputs, plan, m->ragged != NULL, tokens, &arena, &fault)
+                        : declared_inputs(inputs, m, &arena, &fault);
+    if (!status) status = pith_executor_create(&executor, plan, &options, &fault);
+    if (!status) status = pith_executor_plan_bytes(executor, &bytes, inputs, 1, &fault);
     if (!status) {
         pith_json_separate(out);
         pith_json_open(out, "{");
@@ -209,9 +211,11 @@ static void put_activations(pith_json_out *out, const pith_model *m, const pith_
     }
     pith_executor_destroy(executor);
     pith_arena_free(&arena);
+    if (status == PITH_ERR_MEMORY && err) *err = fault;
+    return status == PITH_ERR_MEMORY ? status : PITH_OK;
 }
 
-static void put_memory(pith_json_out *out, const pith_model *m, const pith_plan *plan) {
+static pith_status put_memory(pith_json_out *out, const pith_model *m, const pith_plan *plan, pith_error *err) {
     static const int32_t lengths[] = { 16, 128, 512 };
     pith_json_key(out, "memory");
     pith_json_open(out, "{");
@@ -221,14 +225,15 @@ static void put_memory(pith_json_out *out, const pith_model *m, const pith_plan 
     pith_json_open(out, "[");
     for (size_t i = 0; m->embedder && i < sizeof lengths / sizeof *lengths; i++) {
         size_t most = pith_embed_max_length(m, NULL);
-        if (m->ragged || !most || (size_t)lengths[i] <= most) put_activations(out, m, plan, lengths[i]);
+        if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
-    if (!m->embedder) put_activations(out, m, plan, 0);
+    if (!m->embedder) PITH_TRY(put_activations(out, m, plan, 0, err));
     pith_json_close(out, "]");
     pith_json_close(out, "}");
+    return PITH_OK;
 }
 
-static void put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan) {
+static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan, pith_error *err) {
     const pith_graph *g = m->graph;
     pith_json_open(w, "{");
     pith_json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
@@ -269,9 +274,10 @@ static void put_model(pith_json_out *w, const pith_model *m, const pith_plan *pl
                                                : pith_str_of(m->no_text.message));
     put_embedding(w, m);
     put_steps(w, plan);
-    put_memory(w, m, plan);
+    PITH_TRY(put_memory(w, m, plan, err));
     pith_json_close(w, "}");
     pith_json_put(w, "\n");
+    return PITH_OK;
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
@@ -288,6 +294,5 @@ pith_status pith_model_describe(const pith_model *model, pith_description form,
     if (!(model->options.flags & PITH_OPEN_DESCRIBE))
         return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");
     if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
-    put_model(&w, model, plan);
-    return PITH_OK;
+    return pith_account_explain(&model->account, put_model(&w, model, plan, err), err);
 }
