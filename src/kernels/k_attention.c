@@ -7,6 +7,8 @@
  * runs as a tile, the rest row by row in ascending order. */
 #include "kernels/attention.h"
 
+#include <stdbool.h>
+
 #include "kernels/gemm.h"
 #include "kernels/gemm_tile.h"
 #include "kernels/vmath.h"
@@ -45,46 +47,73 @@ static range visible(const call *c, int64_t i) {
     return (range){ from, to < c->keys ? to : c->keys };
 }
 
-/* Scores to unnormalised probabilities; 0 outside the range and in holes. Returns their sum, or -1 if no key is
- * left. */
-static float exponentials(const call *c, int64_t i, float *s, range r) {
+/* The groups of sixteen keys from a multiple of sixteen on of which every key is seen. */
+static range whole_groups(const call *c, range r) {
+    range whole = { (r.from + 15) / 16 * 16, r.to / 16 * 16 };
+    return c->mask || whole.from >= whole.to ? (range){ INT64_MAX, INT64_MAX } : whole;
+}
+
+/* Which of the keys j to j + 15 are seen. */
+static vm kept(const call *c, range r, int64_t j) {
+    vf lane = vf_iota();
+    vm keep = vm_and(vf_lt(lane, vf_set1((float)(r.to - j))), vf_ge(lane, vf_set1((float)(r.from - j))));
+    if (!c->mask) return keep;
+    float holes[16] = { 0 };
+    for (int64_t l = 0; l < 16 && l < r.to - j; l++) holes[l] = c->mask[j + l];
+    return vm_and(keep, vf_gt(vf_load(holes), vf_zero()));
+}
+
+/* Scales and biases a row of scores; unseen ones become -infinity. *top: their maximum by lane. Returns whether a key
+ * is left. */
+static bool finish_scores(const call *c, int64_t i, float *s, range r, vf *top) {
     const pith_attention *a = c->a;
     const float *bias = a->bias ? a->bias + i * a->bias_stride + c->first : NULL;
-    int64_t begin = r.from / 16 * 16;
-    vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), top = infinity, sum = vf_zero(), iota = vf_iota();
-    vm any = vm_first(0);
-    for (int64_t j = begin; j < r.to; j += 16) {
-        int64_t left = r.to - j;
-        vf v = vf_mul(vf_load(s + j), scale);
-        if (bias) v = vf_add(v, left >= 16 ? vf_load(bias + j) : vf_load_n(bias + j, (size_t)left));
-        if (left < 16 || j < r.from || c->mask) {
-            vm keep = vm_and(vf_lt(iota, vf_set1((float)left)), vf_ge(iota, vf_set1((float)(r.from - j))));
-            if (c->mask) {
-                float kept[16] = { 0 };
-                for (int64_t l = 0; l < 16 && l < left; l++) kept[l] = c->mask[j + l];
-                keep = vm_and(keep, vf_gt(vf_load(kept), vf_zero()));
-            }
-            any = vm_or(any, keep);
-            v = vf_select(keep, v, infinity);
-        } else {
-            any = vm_first(16);
+    const range whole = whole_groups(c, r);
+    vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
+    bool any = false;
+    for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
+        for (; j >= whole.from && j < whole.to; j += 16, any = true) {
+            vf v = vf_mul(vf_load(s + j), scale);
+            if (bias) v = vf_add(v, vf_load(bias + j));
+            most = vf_max(most, v);
+            vf_store(s + j, v);
         }
-        top = vf_max(top, v);
+        if (j >= r.to) break;
+        vm keep = kept(c, r, j);
+        vf v = vf_mul(vf_load(s + j), scale);
+        if (bias) v = vf_add(v, vf_load_n(bias + j, r.to - j < 16 ? (size_t)(r.to - j) : 16));
+        v = vf_select(keep, v, infinity);
+        any |= vm_any(keep);
+        most = vf_max(most, v);
         vf_store(s + j, v);
     }
-    if (!vm_any(any)) return -1.0f;
-    top = vf_set1(vf_hmax(top));
-    for (int64_t j = begin; j < r.to; j += 16) {
-        vf e = vf_exp(vf_sub(vf_load(s + j), top));
+    *top = most;
+    return any;
+}
+
+/* Finished scores to e^(score - top), 0 for unseen keys; their sum by lane. What is unseen does not go through exp,
+ * which is slow where its result is below the normal range. */
+static vf exponentials(const call *c, float *s, range r, float top) {
+    const range whole = whole_groups(c, r);
+    vf sum = vf_zero(), t = vf_set1(top);
+    for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
+        for (; j >= whole.from && j < whole.to; j += 16) {
+            vf e = vf_exp_falling(vf_sub(vf_load(s + j), t));
+            sum = vf_add(sum, e);
+            vf_store(s + j, e);
+        }
+        if (j >= r.to) break;
+        vm keep = kept(c, r, j);
+        vf e = vf_exp_falling(vf_select(keep, vf_sub(vf_load(s + j), t), vf_zero()));
+        e = vf_select(keep, e, vf_zero());
         sum = vf_add(sum, e);
         vf_store(s + j, e);
     }
-    return vf_sum(sum);
+    return sum;
 }
 
-/* t (+)= probabilities of keys [from, to) times v, for rows of the strip and panels of v from column on. */
+/* t += probabilities of keys [from, to) times v, for rows of the strip and panels of v from column on. */
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t) {
-    const int64_t t_row = 16 * panels;
     for (int64_t j = r.from; j < r.to;) {
         int64_t end = r.to;
         if (c->mask) {
@@ -93,8 +122,8 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
             if (j == end) return;
         }
         const float *v = c->v + j * c->v_row + column;
-        PITH_K(gemm_tile_f32)
-        (rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, t_row, 1, (uintptr_t)v, 0);
+        PITH_K(gemm_tile_f32)(rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, 16 * panels, 1,
+                              (uintptr_t)v, 0);
         j = end;
     }
 }
@@ -113,7 +142,9 @@ static void no_keys(const pith_attention *a, float *o) {
 static void query_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     range seen[PITH_TILE_ROWS], common = { 0, c->keys }, all = { c->keys, 0 };
-    float sums[PITH_TILE_ROWS];
+    vf lanes[PITH_TILE_ROWS];
+    float tops[PITH_TILE_ROWS], sums[PITH_TILE_ROWS];
+    bool any[PITH_TILE_ROWS];
     _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
     for (int r = 0; r < rows; r++) {
         seen[r] = visible(c, i + r);
@@ -124,36 +155,45 @@ static void query_tile(const call *c, int64_t i, int rows) {
     }
     for (int64_t j = all.from / 16 * 16; j < all.to; j += 16 * PITH_TILE_PANELS) {
         int panels = all.to - j > 16 ? PITH_TILE_PANELS : 1;
-        PITH_K(gemm_tile_f32)
-        (rows, panels, a->q + i * a->q_stride, a->q_stride, c->kt + j * a->d, 16, 16 * a->d, a->d, c->strip + j,
-         c->strip_row, 0, (uintptr_t)c->kt, 0);
+        const float *kt = c->kt + j * a->d;
+        PITH_K(gemm_tile_f32)(rows, panels, a->q + i * a->q_stride, a->q_stride, kt, 16, 16 * a->d, a->d, c->strip + j,
+                              c->strip_row, 0, (uintptr_t)kt, 0);
     }
-    for (int r = 0; r < rows; r++) sums[r] = exponentials(c, i + r, c->strip + r * c->strip_row, seen[r]);
+    /* Step by step for all rows, so that their chains of dependent operations overlap. */
+    for (int r = 0; r < rows; r++)
+        any[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &lanes[r]);
+    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
+    for (int r = 0; r < rows; r++)
+        lanes[r] = any[r] ? exponentials(c, c->strip + r * c->strip_row, seen[r], tops[r]) : vf_zero();
+    for (int r = 0; r < rows; r++) sums[r] = vf_sum(lanes[r]);
 
+    const bool same = all.from == common.from && all.to == common.to;
     for (int64_t column = 0; column < a->dv; column += 16 * PITH_TILE_PANELS) {
         int panels = a->dv - column > 16 ? PITH_TILE_PANELS : 1;
         const int64_t t_row = 16 * panels;
-        memset(t, 0, sizeof t);
-        if (common.from < common.to) {
-            for (int r = 0; r < rows; r++) {
-                add_values(c, 1, panels, c->strip + r * c->strip_row, column, (range){ seen[r].from, common.from },
-                           t + r * t_row);
-            }
-            add_values(c, rows, panels, c->strip, column, common, t);
+        memset(t, 0, (size_t)(rows * t_row) * sizeof *t);
+        if (common.from >= common.to) common.to = common.from = 0;
+        for (int r = 0; r < rows && !same; r++) {
+            range before = { seen[r].from, common.from };
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, before, t + r * t_row);
+        }
+        add_values(c, rows, panels, c->strip, column, common, t);
+        for (int r = 0; r < rows && !same; r++) {
+            range rest = { common.to > seen[r].from ? common.to : seen[r].from, seen[r].to };
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row);
         }
         for (int r = 0; r < rows; r++) {
-            range rest = { common.from < common.to ? common.to : seen[r].from, seen[r].to };
-            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row);
             vf divisor = vf_set1(sums[r]);
             float *o = a->o + (i + r) * a->o_stride + column;
             for (int64_t p = 0; p < t_row && column + p < a->dv; p += 16) {
-                size_t width = a->dv - column - p < 16 ? (size_t)(a->dv - column - p) : 16;
-                vf_store_n(o + p, vf_div(vf_load(t + r * t_row + p), divisor), width);
+                vf v = vf_div(vf_load(t + r * t_row + p), divisor);
+                if (a->dv - column - p >= 16) vf_store(o + p, v);
+                else vf_store_n(o + p, v, (size_t)(a->dv - column - p));
             }
         }
     }
     for (int r = 0; r < rows; r++) {
-        if (sums[r] < 0.0f) no_keys(a, a->o + (i + r) * a->o_stride);
+        if (!any[r]) no_keys(a, a->o + (i + r) * a->o_stride);
     }
 }
 

@@ -46,6 +46,9 @@ PITH_VMATH vf vf_exp(vf x) {
     return vf_exp_core(vf_min(vf_set1(89.0f), vf_max(vf_set1(-104.0f), x)));
 }
 
+/* The same where x is not above 89. */
+PITH_VMATH vf vf_exp_falling(vf x) { return vf_exp_core(vf_max(vf_set1(-104.0f), x)); }
+
 /* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
 PITH_VMATH vf vf_log(vf x) {
     vm tiny = vf_lt(x, vf_set1(0x1p-126f));
