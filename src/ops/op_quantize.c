@@ -1,4 +1,4 @@
-/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and its form by text.
  *
  * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per
  * block along an axis. A tensor is walked in segments inside which the scale's index either stays or goes along with
@@ -256,16 +256,31 @@ static pith_status prepare_dynamic(pith_prepare *c) {
     return c->in[0]->dtype == PITH_F32 ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
 }
 
+/* Scale and zero point of n floats. The sixteen lanes are for speed: smallest and largest do not depend on order. */
+static void find_scale(float *scale, float *zero, const float *x, int64_t n) {
+    float lows[16] = { 0 }, highs[16] = { 0 }, low = 0, high = 0;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        for (int k = 0; k < 16; k++) lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
+        for (int k = 0; k < 16; k++) highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+    }
+    for (int k = 0; i < n; i++, k++) {
+        lows[k] = x[i] < lows[k] ? x[i] : lows[k];
+        highs[k] = x[i] > highs[k] ? x[i] : highs[k];
+    }
+    for (int k = 0; k < 16; k++) {
+        low = lows[k] < low ? lows[k] : low;
+        high = highs[k] > high ? highs[k] : high;
+    }
+    *scale = high == low ? 1.0f : (high - low) / 255.0f;
+    *zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
+}
+
 static pith_status run_dynamic(pith_run *r) {
     const float *x = r->in[0]->data;
     int64_t n = pith_tensor_count(r->in[0]);
-    float low = 0, high = 0;
-    for (int64_t i = 0; i < n; i++) {
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
-    }
-    float scale = high == low ? 1.0f : (high - low) / 255.0f,
-          zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / scale)));
+    float scale, zero;
+    find_scale(&scale, &zero, x, n);
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
@@ -282,3 +297,68 @@ const pith_op pith_op_DynamicQuantizeLinear = { .domain = "",
                                                 .infer = infer_dynamic,
                                                 .prepare = prepare_dynamic,
                                                 .run = run_dynamic };
+
+/* ---- pith.SegmentQuantize: the same for each text of packed tokens ----
+ *
+ * x f32 [tokens, …] and offsets i64 [texts + 1], or x alone: each row is a text. y u8 as x; scale f32 and zero point u8
+ * [tokens], the text's at each of its tokens. */
+
+static pith_status infer_segments(pith_infer *c) {
+    const pith_type *x = c->in[0], *offsets = pith_has_input(c, 1) ? c->in[1] : NULL;
+    if (x->rank == 0 || x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32 by token");
+    if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
+        return pith_op_fail(c, "offsets must be an int64 vector");
+    pith_infer_set(c, 0, PITH_U8, x->rank, x->dims);
+    pith_infer_set(c, 1, PITH_F32, x->rank < 0 ? -1 : 1, x->dims);
+    pith_infer_set(c, 2, PITH_U8, x->rank < 0 ? -1 : 1, x->dims);
+    return PITH_OK;
+}
+
+typedef struct segments {
+    const float *x;
+    const int64_t *offsets; /* NULL: a row each */
+    int64_t width;
+    uint8_t *y, *zeros; /* these three: NULL if nobody wants it */
+    float *scales;
+} segments;
+
+static void run_segment(void *context, size_t text, int worker) {
+    const segments *s = context;
+    (void)worker;
+    int64_t from = s->offsets ? s->offsets[text] : (int64_t)text, to = s->offsets ? s->offsets[text + 1] : from + 1;
+    float scale, zero;
+    find_scale(&scale, &zero, s->x + from * s->width, (to - from) * s->width);
+    for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
+    for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
+    if (s->y)
+        quantize_bytes(s->y + from * s->width, s->x + from * s->width, (to - from) * s->width, scale, 0.0f - zero,
+                       255.0f - zero, (int)zero);
+}
+
+static pith_status run_segments(pith_run *r) {
+    const pith_tensor *x = r->in[0], *offsets = pith_has_input(r, 1) ? r->in[1] : NULL;
+    int64_t rows = x->dims[0], texts = offsets ? offsets->dims[0] - 1 : rows;
+    const int64_t *at = offsets ? offsets->data : NULL;
+    bool covers = texts >= 0 && (!at || (at[0] == 0 && at[texts] == rows));
+    for (int64_t t = 0; covers && at && t < texts; t++) covers = at[t] <= at[t + 1];
+    if (!covers) return pith_op_fail(r, "offsets do not cover the tokens");
+    if (!rows) return PITH_OK;
+    segments s = { .x = x->data,
+                   .offsets = at,
+                   .width = pith_tensor_count(x) / rows,
+                   .y = r->out[0] ? r->out[0]->data : NULL,
+                   .scales = r->out_count > 1 && r->out[1] ? r->out[1]->data : NULL,
+                   .zeros = r->out_count > 2 && r->out[2] ? r->out[2]->data : NULL };
+    pith_run_parallel(r, run_segment, &s, (size_t)texts);
+    return PITH_OK;
+}
+
+const pith_op pith_op_SegmentQuantize_pith = { .domain = "pith",
+                                               .name = "SegmentQuantize",
+                                               .since = 1,
+                                               .min_inputs = 1,
+                                               .max_inputs = 2,
+                                               .max_outputs = 3,
+                                               .infer = infer_segments,
+                                               .prepare = prepare_dynamic,
+                                               .run = run_segments };

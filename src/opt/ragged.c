@@ -166,6 +166,7 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
     pith_ragged_kind kind = v->kind == PITH_VALUE_CONST ? PITH_RAGGED_CONST : r->forms[v->id].kind;
     if (kind == PITH_RAGGED_TOKEN && form->kind == PITH_RAGGED_TOKEN) return token_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_TEXT && form->kind == PITH_RAGGED_TEXT) return r->values[v->id];
+    if (kind == PITH_RAGGED_SHARED) return pith_ragged_shared_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_CONST || kind == PITH_RAGGED_SIZE) return const_operand(r, v, form, rank);
     if (missing(r, v)) return NULL;
     r->why = "values of a text meet values of its tokens";
@@ -344,6 +345,12 @@ static bool translate(pith_ragged *r, const pith_node *node) {
     return false;
 }
 
+/* A node that needs what could not be translated is not to blame itself, whatever else its rule found. */
+static void find_culprit(pith_ragged *r, const pith_node *node) {
+    for (int i = 0; i < node->input_count && !r->culprit; i++)
+        if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
+}
+
 static bool make_outputs(pith_ragged *r) {
     const pith_graph *from = r->from;
     r->to->outputs = pith_arena_array(r->to->arena, from->output_count, sizeof *r->to->outputs);
@@ -374,6 +381,7 @@ static bool build(pith_ragged *r) {
         r->culprit = NULL;
         if (translate(r, node)) continue;
         if (r->status) return false;
+        find_culprit(r, node);
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;
             r->forms[node->outputs[i]->id].kind = PITH_RAGGED_NONE;
@@ -420,6 +428,7 @@ pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, pith_opt *o) 
     PITH_TRY(pith_ops_infer(r.to, false, o->err));
     pith_opt clean = { .graph = r.to, .level = 1, .allocator = o->allocator, .err = o->err };
     PITH_TRY(pith_opt_run(&clean, NULL));
+    *reason = PITH_STR("");
     *ragged = r.to;
     return PITH_OK;
 }

@@ -6,6 +6,7 @@
  *           in their order (without a batch axis). A value by position is computed by token from pith.positions
  *   TEXT    [batch, …]: [texts, …]
  *   PAIR    two sequence axes and no batch, a bias of attention: computed only there, for the longest text
+ *   SHARED  neither, but another for each text (a quantisation scale): [tokens, …] or [texts, …], see ragged_quantize.c
  *   SIZE    integers that follow from shapes: nothing, readers look at the shapes themselves
  *   NONE    could not be translated; that matters only if something else needs it
  * A rule translates one operator, or fails with r->why. */
@@ -15,13 +16,15 @@
 #include "opt/pass.h"
 
 typedef enum pith_ragged_kind {
-    PITH_RAGGED_NONE, PITH_RAGGED_CONST, PITH_RAGGED_TOKEN, PITH_RAGGED_TEXT, PITH_RAGGED_PAIR, PITH_RAGGED_SIZE
+    PITH_RAGGED_NONE, PITH_RAGGED_CONST, PITH_RAGGED_TOKEN, PITH_RAGGED_TEXT, PITH_RAGGED_PAIR, PITH_RAGGED_SHARED,
+    PITH_RAGGED_SIZE
 } pith_ragged_kind;
 
 typedef struct pith_ragged_form {
     pith_ragged_kind kind;
     int sequence;   /* axis, of TOKEN */
     bool batch;     /* axis 0 is the batch */
+    pith_ragged_kind of; /* of SHARED: TOKEN or TEXT, what its rows are */
 } pith_ragged_form;
 
 typedef struct pith_ragged {
@@ -62,5 +65,18 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
 /* v computed for the longest text, alone. */
 pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth);
 pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count);
+/* Where a rest axis lies in the new graph; -1 with r->why if it is the batch or the sequence. */
+int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank);
+
+/* ---- ragged_quantize.c ---- */
+
+/* Is an input SHARED? */
+bool pith_ragged_is_shared(const pith_ragged *r, const pith_node *node);
+/* A SHARED v as an operand of a TOKEN or TEXT result. */
+pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank);
+/* An elementwise node of SHARED and CONST values. */
+bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node);
+pith_ragged_rule pith_ragged_dynamic_quantize, pith_ragged_dynamic_product, pith_ragged_integer_product,
+    pith_ragged_linear_quantize;
 
 #endif

@@ -46,6 +46,7 @@ static bool map(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *inputs[16];
     if (node->input_count > 16) return fail(r, "it has too many inputs");
+    if (form.kind == PITH_RAGGED_CONST && pith_ragged_is_shared(r, node)) return pith_ragged_map_shared(r, node);
     if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
         return fail(r, "its result has sizes of no known kind");
     for (int i = 0; i < node->input_count; i++) {
@@ -83,6 +84,8 @@ static bool rows_last_axis(pith_ragged *r, const pith_node *node) {
 }
 
 static bool product(pith_ragged *r, const pith_node *node) {
+    if (kind_of(r, node->inputs[0]) == PITH_RAGGED_PAIR || kind_of(r, node->inputs[1]) == PITH_RAGGED_PAIR)
+        return fail(r, "it takes every pair of tokens: attention in single steps, which was not fused");
     if (node->inputs[1]->type.rank != 2) return fail(r, "it multiplies by more than one matrix");
     return rows(r, node);
 }
@@ -256,7 +259,7 @@ static bool expand(pith_ragged *r, const pith_node *node) {
 }
 
 /* The rest axis that an attribute names, counted anew; -1 with r->why if it is batch or sequence. */
-static int64_t rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank) {
+int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank) {
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank || axis == form->sequence || (axis == 0 && form->batch)) {
         r->why = "it works along the sequence or the batch";
@@ -269,7 +272,7 @@ static bool concat(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->outputs[0];
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *inputs[16];
-    int64_t axis = rest_axis(r, &form, pith_node_int(node, "axis", 0), out->type.rank);
+    int64_t axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 0), out->type.rank);
     if (axis < 0) return false;
     if (node->input_count > 16) return fail(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
@@ -285,7 +288,7 @@ static bool split(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0];
     pith_ragged_form form = r->forms[x->id];
     pith_value *inputs[2] = { pith_ragged_operand(r, x, &form, x->type.rank) };
-    int64_t axis = rest_axis(r, &form, pith_node_int(node, "axis", 0), x->type.rank);
+    int64_t axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 0), x->type.rank);
     if (!inputs[0] || axis < 0) return false;
     if (pith_match_input(node, 1) && !(inputs[1] = pith_ragged_const(r, node->inputs[1]))) return false;
     pith_node *clone = pith_ragged_clone(r, node, inputs, inputs[1] ? 2 : 1);
@@ -334,7 +337,7 @@ static bool reduce(pith_ragged *r, const pith_node *node) {
         return fail(r, "it reduces the sequence in a way that has no segment form");
     }
     for (int64_t i = 0; i < count; i++) {
-        axes[i] = rest_axis(r, &form, axes[i], x->type.rank);
+        axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);
         if (axes[i] < 0) return false;
     }
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_ints(r, axes, (int)count) };
@@ -401,7 +404,7 @@ static bool slice(pith_ragged *r, const pith_node *node) {
         return first ? segment(r, x, out, "first", true) : fail(r, "it takes a part of the sequence");
     }
     for (int64_t i = 0; i < n; i++) {
-        axes[i] = rest_axis(r, &form, axes[i], x->type.rank);
+        axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);
         if (axes[i] < 0) return false;
     }
     pith_value *inputs[] = { value, pith_ragged_const(r, node->inputs[1]), pith_ragged_const(r, node->inputs[2]),
@@ -521,7 +524,7 @@ static bool gather(pith_ragged *r, const pith_node *node) {
     }
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_const(r, ids) };
     if (!inputs[0] || !inputs[1]) return false;
-    axis = rest_axis(r, &form, axis, x->type.rank);
+    axis = pith_ragged_rest_axis(r, &form, axis, x->type.rank);
     if (axis < 0) return false;
     pith_node *clone = pith_ragged_clone(r, node, inputs, 2);
     return clone && stored(r, pith_node_set_int(clone, "axis", axis)) && pith_ragged_set(r, out, clone->outputs[0]);
@@ -537,6 +540,8 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         { "", "Cast", map },
         { "", "Concat", concat },
         { "", "CumSum", cumsum },
+        { "", "DequantizeLinear", pith_ragged_linear_quantize },
+        { "", "DynamicQuantizeLinear", pith_ragged_dynamic_quantize },
         { "", "Expand", expand },
         { "", "Flatten", reshape },
         { "", "Gather", gather },
@@ -545,6 +550,8 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         { "", "LayerNormalization", rows_last_axis },
         { "", "LogSoftmax", rows_last_axis },
         { "", "MatMul", product },
+        { "", "MatMulInteger", pith_ragged_integer_product },
+        { "", "QuantizeLinear", pith_ragged_linear_quantize },
         { "", "RMSNormalization", rows_last_axis },
         { "", "Range", range },
         { "", "ReduceL1", reduce },
@@ -562,7 +569,11 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         { "", "Transpose", transpose },
         { "", "Unsqueeze", reshape },
         { "", "Where", map },
+        { "com.microsoft", "DequantizeLinear", pith_ragged_linear_quantize },
+        { "com.microsoft", "DynamicQuantizeMatMul", pith_ragged_dynamic_product },
+        { "com.microsoft", "MatMulIntegerToFloat", pith_ragged_integer_product },
         { "com.microsoft", "MatMulNBits", rows },
+        { "com.microsoft", "QuantizeLinear", pith_ragged_linear_quantize },
         { "pith", "Attention", attention },
         { "pith", "EmbedNorm", embed_norm },
         { "pith", "Linear", rows },

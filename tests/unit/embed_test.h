@@ -1,4 +1,5 @@
-/* embed_test.h - the golden texts and the default model, for the tests of the embedder. */
+/* embed_test.h - what the tests of the embedder share: the golden texts, the default model, small networks with a toy
+ * tokenizer. */
 #ifndef EMBED_TEST_H
 #define EMBED_TEST_H
 
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -61,6 +64,32 @@ static inline void golden_open(golden *g) {
 static inline void golden_close(golden *g) {
     pith_arena_free(&g->arena);
     pith_file_close(&g->file);
+}
+
+/* Its words y and z have the ids 1 and 0, which RoBERTa, MPNet and BERT pad with: in a text they are tokens like
+ * others. */
+static const char toy_tokenizer[] =
+    "{\"padding\": %s, \"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]},"
+    " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
+    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 4, \"[CLS]\": 2,"
+    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
+    "11}}}";
+
+/* A directory with the graph of one of the networks in tests/data/models and the tokenizer above; padding: its section
+ * of tokenizer.json. */
+static inline void network_directory(const char *dir, const char *network, const char *padding) {
+    char path[700], target[700];
+    mkdir(dir, 0777);
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, toy_tokenizer, padding);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/model.onnx", dir);
+    snprintf(target, sizeof target, PITH_TEST_DATA "/models/%s/model.onnx", network);
+    unlink(path);
+    assert_int_equal(symlink(target, path), 0);
 }
 
 static inline pith_model *open_model(const char *path) {

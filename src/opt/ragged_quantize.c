@@ -1,0 +1,192 @@
+/* ragged_quantize.c - quantised operators on packed tokens.
+ *
+ * A scale that DynamicQuantizeLinear takes from its whole input is, for a text alone, one of that text: what has
+ * neither batch nor sequence in the padded graph becomes a row a token, all rows of a text alike (kind SHARED). Its
+ * products with weights' scales stay so; meeting tokens it broadcasts over their other axes; and an integer product
+ * takes a zero point a row. Sums, roundings and scales are those of the text alone, so are the bits. */
+#include "opt/match.h"
+#include "opt/ragged.h"
+
+static bool fail(pith_ragged *r, const char *why) {
+    r->why = why;
+    return false;
+}
+
+static bool is_constant(const pith_value *v) { return v->kind == PITH_VALUE_CONST; }
+
+static bool is_shared(const pith_ragged *r, const pith_value *v) {
+    return v && !is_constant(v) && r->forms[v->id].kind == PITH_RAGGED_SHARED;
+}
+
+bool pith_ragged_is_shared(const pith_ragged *r, const pith_node *node) {
+    for (int i = 0; i < node->input_count; i++)
+        if (is_shared(r, node->inputs[i])) return true;
+    return false;
+}
+
+static bool set_shared(pith_ragged *r, const pith_value *v, pith_value *value, pith_ragged_kind of) {
+    if (!pith_ragged_set(r, v, value)) return false;
+    r->forms[v->id] = (pith_ragged_form){ .kind = PITH_RAGGED_SHARED, .sequence = -1, .of = of };
+    return true;
+}
+
+/* [rows, own axes] to [rows, 1…, own axes]: `rest` axes after the rows. */
+static pith_value *widen(pith_ragged *r, const pith_value *v, int rest) {
+    int64_t axes[PITH_MAX_RANK];
+    int missing = rest - v->type.rank;
+    pith_value *x = r->values[v->id];
+    if (missing < 0) {
+        r->why = "a scale has more axes than what it scales";
+        return NULL;
+    }
+    for (int i = 0; i < missing; i++) axes[i] = 1 + i;
+    if (!missing) return x;
+    pith_value *inputs[] = { x, pith_ragged_ints(r, axes, missing) };
+    pith_node *node = inputs[1] ? pith_ragged_emit(r, "", "Unsqueeze", inputs, 2) : NULL;
+    return node ? node->outputs[0] : NULL;
+}
+
+pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
+    /* Its axes stand behind the sequence (or the batch) in the result. */
+    int lead = form->kind == PITH_RAGGED_TOKEN ? form->sequence + 1 : 1;
+    if (r->forms[v->id].of != form->kind || v->type.rank > rank - lead) {
+        r->why = "a scale of a text meets values that are not its tokens";
+        return NULL;
+    }
+    return widen(r, v, rank - 1 - (form->kind == PITH_RAGGED_TOKEN && form->batch));
+}
+
+bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node) {
+    const pith_value *out = node->outputs[0];
+    pith_ragged_kind of = PITH_RAGGED_NONE;
+    pith_value *inputs[16];
+    if (node->input_count > 16 || out->type.rank < 0) return fail(r, "it has too many inputs");
+    for (int i = 0; i < node->input_count; i++) {
+        const pith_value *v = node->inputs[i];
+        inputs[i] = NULL;
+        if (!v) continue;
+        if (!is_shared(r, v)) {
+            inputs[i] = pith_ragged_const(r, v);
+        } else if (of != PITH_RAGGED_NONE && of != r->forms[v->id].of) {
+            return fail(r, "scales of texts meet scales of tokens");
+        } else {
+            of = r->forms[v->id].of;
+            inputs[i] = widen(r, v, out->type.rank);
+        }
+        if (!inputs[i]) return false;
+    }
+    pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
+    return clone && set_shared(r, out, clone->outputs[0], of);
+}
+
+/* Values, scale and zero point of x, each text or row by itself. */
+static pith_node *quantize_by_text(pith_ragged *r, const pith_value *x) {
+    pith_ragged_form form = r->forms[x->id];
+    pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
+    if (!inputs[0]) return NULL;
+    bool tokens = form.kind == PITH_RAGGED_TOKEN && form.batch;
+    if (!tokens && form.kind != PITH_RAGGED_TEXT) {
+        r->why = "it quantises values that are neither by token nor by text";
+        return NULL;
+    }
+    pith_node *node = pith_graph_add_node(r->to, NULL, "pith", "SegmentQuantize", inputs, tokens ? 2 : 1, NULL, 3);
+    if (!node || pith_op_bind_node(node, r->err)) r->status = pith_fail_memory(r->err, sizeof *node);
+    return r->status ? NULL : node;
+}
+
+bool pith_ragged_dynamic_quantize(pith_ragged *r, const pith_node *node) {
+    const pith_value *x = node->inputs[0];
+    pith_node *made = quantize_by_text(r, x);
+    if (!made) return false;
+    pith_ragged_kind of = r->forms[x->id].kind;
+    for (int i = 0; i < node->output_count; i++) {
+        const pith_value *out = node->outputs[i];
+        if (!out) continue;
+        bool set = i ? set_shared(r, out, made->outputs[i], of) : pith_ragged_set(r, out, made->outputs[0]);
+        if (!set) return false;
+    }
+    return true;
+}
+
+/* a [rows, k] times a constant matrix. */
+static bool is_row_product(pith_ragged *r, const pith_node *node) {
+    const pith_value *a = node->inputs[0], *b = node->inputs[1];
+    pith_ragged_form form = r->forms[a->id];
+    if (!is_constant(b) || b->type.rank != 2) return fail(r, "it multiplies by more than one matrix");
+    int rest = a->type.rank - 1 - (form.kind == PITH_RAGGED_TOKEN && form.batch);
+    bool rows = form.kind == PITH_RAGGED_TOKEN ? form.sequence < a->type.rank - 1 : form.kind == PITH_RAGGED_TEXT;
+    return (rows && rest == 1) || fail(r, "its left side is no row a token");
+}
+
+/* A scale or zero point of the left side: one number, or one a row. */
+static pith_value *left_scale(pith_ragged *r, const pith_value *v, const pith_value *a) {
+    if (!is_shared(r, v)) {
+        if (pith_type_count(&v->type) == 1) return pith_ragged_const(r, v);
+        r->why = "its left side is quantised by rows";
+        return NULL;
+    }
+    if (v->type.rank > 0 || r->forms[v->id].of != r->forms[a->id].kind) {
+        r->why = "its left side is quantised by something else than texts";
+        return NULL;
+    }
+    return r->values[v->id];
+}
+
+bool pith_ragged_integer_product(pith_ragged *r, const pith_node *node) {
+    /* MatMulInteger: a, b, a_zero, b_zero. MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. */
+    bool scaled = pith_str_is(node->op_type, "MatMulIntegerToFloat");
+    const pith_value *a = node->inputs[0];
+    pith_ragged_form form = r->forms[a->id];
+    pith_value *inputs[8] = { pith_ragged_operand(r, a, &form, a->type.rank) };
+    if (!inputs[0] || !is_row_product(r, node)) return false;
+    for (int i = 1; i < node->input_count; i++) {
+        const pith_value *v = node->inputs[i];
+        bool left = i == 2 || (scaled && i == 4);
+        inputs[i] = !v ? NULL : left ? left_scale(r, v, a) : pith_ragged_const(r, v);
+        if (v && !inputs[i]) return false;
+    }
+    pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
+    return clone && pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
+}
+
+/* DynamicQuantizeMatMul (a, b, b_scale, b_zero, bias) in its two parts. */
+bool pith_ragged_dynamic_product(pith_ragged *r, const pith_node *node) {
+    if (!is_row_product(r, node)) return false;
+    pith_node *quantized = quantize_by_text(r, node->inputs[0]);
+    pith_value *inputs[7] = { NULL };
+    static const int place[] = { 0, 1, 3, 5, 6 };
+    if (!quantized) return false;
+    for (int i = 1; i < node->input_count; i++) {
+        const pith_value *v = node->inputs[i];
+        if (v && !(inputs[place[i]] = pith_ragged_const(r, v))) return false;
+    }
+    inputs[0] = quantized->outputs[0];
+    inputs[2] = quantized->outputs[1];
+    inputs[4] = quantized->outputs[2];
+    pith_node *made = pith_ragged_emit(r, "com.microsoft", "MatMulIntegerToFloat", inputs, inputs[6] ? 7 : 6);
+    return made && pith_ragged_set(r, node->outputs[0], made->outputs[0]);
+}
+
+/* QuantizeLinear and DequantizeLinear with constant scales. */
+bool pith_ragged_linear_quantize(pith_ragged *r, const pith_node *node) {
+    const pith_value *x = node->inputs[0], *scale = node->inputs[1];
+    pith_ragged_form form = r->forms[x->id];
+    pith_value *inputs[3] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_const(r, scale) };
+    if (!inputs[0] || !inputs[1]) return false;
+    if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
+        return fail(r, "it quantises values that are neither by token nor by text");
+    if (pith_match_input(node, 2) && !(inputs[2] = pith_ragged_const(r, node->inputs[2]))) return false;
+    if (pith_node_int(node, "block_size", 0)) return fail(r, "it quantises by blocks");
+    int64_t axis = 0;
+    if (pith_type_count(&scale->type) != 1) {
+        axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 1), x->type.rank);
+        if (axis < 0) return false;
+    }
+    pith_node *clone = pith_ragged_clone(r, node, inputs, inputs[2] ? 3 : 2);
+    if (!clone) return false;
+    if (pith_node_set_int(clone, "axis", axis)) {
+        r->status = pith_fail_memory(r->err, 0);
+        return false;
+    }
+    return pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
+}
