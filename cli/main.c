@@ -6,10 +6,11 @@
 #include "cli/cli.h"
 
 extern const command command_embed, command_similarity, command_tokenize, command_detokenize, command_run,
-    command_verify, command_inspect, command_bench;
+    command_verify, command_inspect, command_bench, command_compile;
 
-static const command *const commands[] = { &command_embed, &command_similarity, &command_tokenize, &command_detokenize,
-                                           &command_run,   &command_verify,     &command_inspect,  &command_bench };
+static const command *const commands[] = { &command_embed,      &command_similarity, &command_tokenize,
+                                           &command_detokenize, &command_run,        &command_verify,
+                                           &command_inspect,    &command_bench,      &command_compile };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static int help(FILE *out) {
@@ -18,7 +19,8 @@ static int help(FILE *out) {
           "  pith embed -o vectors.npy --format npy texts.txt      a NumPy file [texts, dim]\n"
           "  pith similarity \"a cat\" \"a kitten\"                    cosine of texts\n"
           "  pith inspect model.onnx                               what a model is made of\n"
-          "  pith run model.onnx -i x=x.npy -o results             any model, NumPy files in and out\n\n"
+          "  pith run model.onnx -i x=x.npy -o results             any model, NumPy files in and out\n"
+          "  pith compile -o model.pith                            a model as one file that opens in milliseconds\n\n"
           "commands (pith COMMAND --help shows options and examples):\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);

@@ -1,4 +1,4 @@
-/* verify.c - pith verify: ONNX test folders.
+/* verify.c - pith verify: ONNX test folders, and whether compiled models are whole.
  *
  * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, I being the place among the
  * model's inputs and outputs. Folders are independent and run side by side, each on one thread. */
@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 #include "cli/compare.h"
+#include "cli/compile.h"
 #include "cli/output.h"
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
@@ -21,10 +22,11 @@ static const char help[];
 
 static int run(int argc, char **argv);
 
-const command command_verify = { "verify", "ONNX test folders against their expected outputs", help, run };
+const command command_verify = { "verify", "ONNX test folders against their outputs; compiled files", help, run };
 
 static const char help[] =
     "usage: pith verify [options] DIR...\n"
+    "       pith verify FILE.pith...\n"
     "\n"
     "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is "
     "the\n"
@@ -33,9 +35,11 @@ static const char help[] =
     "  pith verify tests/data/models\n"
     "  pith verify onnx/backend/test/data/node --skip-list skip.txt\n"
     "  pith verify --level 0 --json model-folder\n"
+    "  pith verify minilm.pith                        are all its bytes as they were written?\n"
     "\n"
     "  --rtol X, --atol X     |got - wanted| <= atol + rtol * |wanted|\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --compiled             compile each model and run what comes out\n"
     "  --skip-list FILE       lines 'name reason'; a listed test that passes is a failure\n"
     "  --list                 names the tests, runs nothing\n"
     "  --json                 one object: passed, failed, skipped, results with name, status, message, max_difference\n"
@@ -60,6 +64,7 @@ typedef struct job {
     size_t count;
     double rtol, atol; /* negative: not given */
     int32_t level;
+    bool compiled; /* each model is compiled, and what came out is run */
 } job;
 
 /* nftw has no context. */
@@ -181,6 +186,7 @@ static void run_test(void *context, size_t part, int worker) {
     pith_model *model = NULL;
     pith_session *session = NULL;
     struct dirent **sets = NULL;
+    void *file = NULL;
     options.optimization = j->level;
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     int count = scandir(t->folder, &sets, filter_sets, alphasort);
@@ -188,7 +194,9 @@ static void run_test(void *context, size_t part, int worker) {
     if (count <= 0) {
         t->outcome = SKIPPED;
         snprintf(t->message, sizeof t->message, "no test_data_set_N");
-    } else if (pith_model_open(&model, path, &options, &err) || pith_session_create(&session, model, &err)) {
+    } else if (pith_model_open(&model, path, &options, &err) ||
+               (j->compiled && reopen_compiled(&model, &file, &options, &err)) ||
+               pith_session_create(&session, model, &err)) {
         snprintf(t->message, sizeof t->message, "%s", err.message);
     } else {
         bool good = true;
@@ -202,6 +210,7 @@ static void run_test(void *context, size_t part, int worker) {
     free(sets);
     pith_session_destroy(session);
     pith_model_close(model);
+    free(file);
     if (!t->skip || count <= 0) return;
     if (t->outcome == PASSED)
         snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip);
@@ -291,6 +300,22 @@ static void print_text(const job *j, const size_t *totals, bool verbose) {
     printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
 }
 
+/* Compiled models; -1 if the first argument is none but a folder. */
+static int verify_files(const string_list *paths) {
+    const command *c = &command_verify;
+    struct stat st;
+    int code = EXIT_DONE;
+    if (stat(paths->items[0], &st) || !S_ISREG(st.st_mode)) return -1;
+    for (size_t i = 0; i < paths->count; i++) {
+        pith_error err = PITH_ERROR_INIT;
+        if (pith_model_verify(paths->items[i], &err))
+            code = fail(c, "%s", err.message);
+        else
+            printf("%s: as it was written\n", paths->items[i]);
+    }
+    return fflush(stdout) ? fail(c, "standard output cannot be written") : code;
+}
+
 static int run(int argc, char **argv) {
     const command *c = &command_verify;
     const char *skip_path = NULL;
@@ -305,6 +330,7 @@ static int run(int argc, char **argv) {
         { "atol", 0, OPTION_FLOAT, &j.atol, 0, 0, NULL },
         { "level", 0, OPTION_INT, &j.level, 0, 3, NULL },
         { "opt", 0, OPTION_INT, &j.level, 0, 3, NULL },
+        { "compiled", 0, OPTION_FLAG, &j.compiled, 0, 0, NULL },
         { "skip-list", 0, OPTION_STRING, &skip_path, 0, 0, NULL },
         { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
@@ -315,6 +341,8 @@ static int run(int argc, char **argv) {
     int code = take_options(c, options, argc, argv, &dirs);
     if (code >= 0) return code;
     if (!dirs.count) return usage(c, "a folder is wanted");
+    code = verify_files(&dirs);
+    if (code >= 0) return code;
     code = read_skips(&skips, skip_path);
     collecting = &j;
     for (size_t i = 0; !code && i < dirs.count; i++)

@@ -119,9 +119,11 @@ static void put_parameters(pith_json_out *w, const pith_graph *graph) {
     int64_t count = 0, bytes = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
         const pith_value *v = graph->values[i];
-        if (!v || v->kind != PITH_VALUE_CONST || !v->type.data || !v->user_count) continue;
-        count += pith_dims_count(v->type.data->dims, v->type.data->rank);
-        bytes += (int64_t)v->type.data->bytes;
+        size_t own;
+        bool constant = v && (v->kind == PITH_VALUE_PACKED || (v->kind == PITH_VALUE_CONST && v->type.data));
+        if (!constant || !v->user_count) continue;
+        count += pith_type_count(&v->type);
+        if (pith_dtype_bytes(v->type.dtype, pith_type_count(&v->type), &own)) bytes += (int64_t)own;
     }
     pith_json_key_int(w, "parameters", count);
     pith_json_key_int(w, "parameter_bytes", bytes);
@@ -233,6 +235,32 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
     return PITH_OK;
 }
 
+/* ---- the model ---- */
+
+/* The file's own parts, of a compiled model. */
+static void put_compiled(pith_json_out *w, const pith_compiled *c) {
+    pith_json_key(w, "compiled");
+    if (!c->writer) {
+        pith_json_put(w, "null");
+        return;
+    }
+    pith_json_open(w, "{");
+    pith_json_key_string(w, "writer", pith_str_of(c->writer));
+    pith_json_key_int(w, "bytes", (int64_t)c->size);
+    pith_json_key(w, "sections");
+    pith_json_open(w, "[");
+    for (int kind = 1; kind < PITH_SECTION_COUNT; kind++) {
+        if (!c->sections[kind].data) continue;
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "name", pith_str_of(pith_section_name((pith_section)kind)));
+        pith_json_key_int(w, "bytes", (int64_t)c->sections[kind].size);
+        pith_json_close(w, "}");
+    }
+    pith_json_close(w, "]");
+    pith_json_close(w, "}");
+}
+
 static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan, pith_error *err) {
     const pith_graph *g = m->graph;
     pith_json_open(w, "{");
@@ -250,6 +278,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
         pith_json_put(w, version);
     }
     pith_json_close(w, "}");
+    put_compiled(w, &m->compiled);
     put_ports(w, "inputs", m->inputs, g->input_count);
     put_ports(w, "outputs", m->outputs, g->output_count);
     pith_json_key(w, "ops");

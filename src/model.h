@@ -1,4 +1,5 @@
-/* model.h - what an open model is made of; shared by pith.c, which opens it, and describe.c, which tells of it. */
+/* model.h - what an open model is made of; shared by pith.c, which opens it, save.c, which writes it, describe.c, which
+ * tells of it, and tokens.c. */
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 
@@ -6,6 +7,7 @@
 
 #include "base/account.h"
 #include "base/file.h"
+#include "compiled/compiled.h"
 #include "embed/embedder.h"
 #include "opt/pass.h"
 
@@ -22,6 +24,7 @@ struct pith_model {
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
     pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */
+    pith_compiled compiled; /* writer is NULL unless the model was opened from such a file */
     bool from_safetensors;
     pith_graph *graph;         /* optimised */
     pith_graph *ragged;        /* its form over packed tokens with the one output embedding wants, or NULL */
@@ -43,8 +46,23 @@ struct pith_model {
     pith_plan *plan; /* of graph */
 };
 
+/* Options of any size up to ours over the defaults; false if theirs have none. */
+bool pith_options_take(void *mine, size_t my_size, const void *theirs);
+
+#define PITH_TAKE_OPTIONS(mine, theirs, err)                \
+    if (!pith_options_take(&(mine), sizeof(mine), theirs)) \
+    return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
+
 /* The plan of the graph as it stands, with the model's own inputs and outputs. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
+
+/* What the model's passes made, out of a compiled file: graphs, ports, modules, report. file outlives the model. */
+pith_status pith_model_load(pith_model *model, pith_str file, pith_error *err);
+/* Parts of a compiled file that are of use alone. */
+pith_status pith_compiled_tokenizer(pith_tokenizer **tokenizer, const pith_compiled *compiled,
+                                    const pith_open_options *options, pith_arena *arena, pith_error *err);
+pith_status pith_compiled_modules(pith_modules *modules, const pith_compiled *compiled, pith_arena *arena,
+                                  pith_error *err);
 
 /* Counts the operators of a graph into model->ops, sorted by domain and name. */
 pith_status pith_model_count_ops(pith_model *model, const pith_graph *graph, pith_error *err);

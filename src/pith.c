@@ -26,8 +26,7 @@ const char *pith_version(void) {
 
 /* ---- opening ---- */
 
-/* Options of any size up to ours over the defaults. */
-static bool take_options(void *mine, size_t my_size, const void *theirs) {
+bool pith_options_take(void *mine, size_t my_size, const void *theirs) {
     size_t size;
     if (!theirs) return true;
     memcpy(&size, theirs, sizeof size);
@@ -36,10 +35,6 @@ static bool take_options(void *mine, size_t my_size, const void *theirs) {
     memcpy(mine, &my_size, sizeof my_size);
     return true;
 }
-
-#define TAKE_OPTIONS(mine, theirs, err)                                                                                \
-    if (!take_options(&(mine), sizeof(mine), theirs))                                                                  \
-    return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
 
 static void free_model(pith_model *m) {
     pith_allocator host = m->account.host;
@@ -55,7 +50,7 @@ static void free_model(pith_model *m) {
 
 static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    TAKE_OPTIONS(options, given, err);
+    PITH_TAKE_OPTIONS(options, given, err);
     if (options.optimization < 0 || options.optimization > 3)
         return pith_fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
@@ -79,42 +74,33 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     return PITH_OK;
 }
 
-/* Bytes of a path up to and with its last slash. */
-static size_t last_slash(pith_str path) {
-    size_t n = path.size;
-    while (n && path.data[n - 1] != '/') n--;
-    return n;
-}
-
-/* The parent folder of a path, "." for a bare name. */
-static pith_str parent_of(pith_arena *arena, pith_str path) {
-    size_t n = last_slash(path);
-    if (!n) return pith_arena_str(arena, PITH_STR("."));
-    return pith_arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
-}
-
 static bool has_file(pith_model *m, pith_str dir, const char *name) {
     pith_str path;
     return dir.data && !pith_path_join(&path, &m->arena, dir.data, pith_str_of(name), NULL) &&
            pith_file_exists(path.data);
 }
 
-/* The graph of an ONNX file; where it lies beside a tokenizer (or in onnx/ below one), that is the model's directory.
- */
-static pith_status read_onnx(pith_model *m, pith_str file, pith_error *err) {
-    pith_str bytes, folder = parent_of(&m->arena, file);
+/* folder: for external data; NULL: there is none. */
+static pith_status read_bytes(pith_model *m, pith_str bytes, const char *folder, pith_error *err) {
+    if (pith_compiled_is(bytes)) return pith_model_load(m, bytes, err);
+    return pith_onnx_read(&m->graph, bytes, folder, &m->files, &m->arena, m->options.log, err);
+}
+
+/* A compiled model, or the graph of an ONNX file; where that lies beside a tokenizer (or in onnx/ below one), it is the
+ * model's directory. */
+static pith_status read_file(pith_model *m, pith_str file, pith_error *err) {
+    pith_str bytes, folder = pith_path_parent(&m->arena, file);
     if (!folder.data) return pith_fail_memory(err, file.size);
     PITH_TRY(pith_files_open(&bytes, &m->files, file.data, err));
-    if (!m->dir.data) {
+    if (!m->dir.data && !pith_compiled_is(bytes)) {
         pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
-        size_t name = last_slash(folder);
-        bool in_onnx = pith_str_is((pith_str){ folder.data + name, folder.size - name }, "onnx");
+        bool in_onnx = pith_str_is(pith_path_name(folder), "onnx");
         if (has_file(m, folder, "tokenizer.json"))
             m->dir = folder;
         else if (in_onnx && has_file(m, above, "tokenizer.json"))
             m->dir = above;
     }
-    pith_status status = pith_onnx_read(&m->graph, bytes, folder.data, &m->files, &m->arena, m->options.log, err);
+    pith_status status = read_bytes(m, bytes, folder.data, err);
     return status ? pith_fail_at(err, status, "%s: ", file.data) : PITH_OK;
 }
 
@@ -124,7 +110,7 @@ static pith_status read_directory(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < sizeof onnx / sizeof onnx[0]; i++)
         if (has_file(m, m->dir, onnx[i])) {
             pith_str file = pith_arena_printf(&m->arena, "%s/%s", m->dir.data, onnx[i]);
-            return file.data ? read_onnx(m, file, err) : pith_fail_memory(err, m->dir.size);
+            return file.data ? read_file(m, file, err) : pith_fail_memory(err, m->dir.size);
         }
     if (!has_file(m, m->dir, "config.json") ||
         (!has_file(m, m->dir, "model.safetensors") && !has_file(m, m->dir, "model.safetensors.index.json")))
@@ -138,7 +124,7 @@ static pith_status read_directory(pith_model *m, pith_error *err) {
 
 static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
     PITH_TRY(pith_hub_find(&m->path, name, &m->arena, err));
-    return pith_dir_exists(m->path.data) ? read_directory(m, err) : read_onnx(m, m->path, err);
+    return pith_dir_exists(m->path.data) ? read_directory(m, err) : read_file(m, m->path, err);
 }
 
 static pith_opt optimizer(pith_model *m, pith_error *err) {
@@ -186,16 +172,15 @@ static void keep_output(pith_graph *graph, int index) {
     pith_graph_sweep(graph);
 }
 
-static pith_status plan_ragged(pith_model *m, pith_error *err) {
+static pith_status make_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     if (m->options.optimization == 0) {
         m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
     PITH_TRY(pith_opt_ragged(&m->ragged, &m->ragged_reason, &o));
-    if (!m->ragged) return PITH_OK;
-    if (m->text_output >= 0) keep_output(m->ragged, m->text_output);
-    return pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err);
+    if (m->ragged && m->text_output >= 0) keep_output(m->ragged, m->text_output);
+    return PITH_OK;
 }
 
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
@@ -222,13 +207,22 @@ static pith_executor_options executor_options(const pith_model *m) {
                                     .loop_limit = m->options.loop_limit };
 }
 
-/* Tokenizer, modules, ragged plan, embedder. */
-static pith_status open_text(pith_model *m, pith_error *err) {
+/* Tokenizer, modules, ragged graph. */
+static pith_status read_text(pith_model *m, pith_error *err) {
+    if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
     PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->account.allocator, &m->arena, err));
-    PITH_TRY(plan_ragged(m, err));
-    const pith_plan *plan = m->text_plan;
+    return make_ragged(m, err);
+}
+
+/* A compiled model may have come with the reason why it does not embed. */
+static pith_status open_text(pith_model *m, pith_error *err) {
+    if (m->no_text.code) return m->no_text.code;
+    PITH_TRY(read_text(m, err));
+    const pith_plan *plan;
+    if (m->ragged) PITH_TRY(pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err));
+    plan = m->text_plan;
     if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
     int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
     pith_embedder_parts parts = { plan, m->ragged != NULL, output, m->tokenizer, &m->modules, executor_options(m) };
@@ -240,16 +234,22 @@ static pith_status optimize(pith_model *m, pith_error *err) {
     return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
 }
 
-/* What every way of opening ends with; lane: of the profile, or NULL. */
-static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
-    uint64_t begin = pith_lane_now(lane);
+/* What was read becomes what is run; in a compiled file it is that already. */
+static pith_status make_graph(pith_model *m, pith_error *err) {
+    if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
     m->text_output = pith_embedder_output(m->graph);
-    PITH_TRY(optimize(m, err));
+    return optimize(m, err);
+}
+
+/* What every way of opening ends with; lane: of the profile, or NULL. */
+static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
+    uint64_t begin = pith_lane_now(lane);
+    PITH_TRY(make_graph(m, err));
     pith_lane_phase(lane, "optimise", begin, -1);
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
@@ -288,7 +288,7 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
     pith_str bytes = { data, size };
-    pith_status status = pith_onnx_read(&m->graph, bytes, NULL, &m->files, &m->arena, m->options.log, err);
+    pith_status status = read_bytes(m, bytes, NULL, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = finish(m, lane, err);
     status = pith_account_settle(&m->account, status, err);
@@ -398,7 +398,7 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
                              const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                              pith_error *err) {
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
-    TAKE_OPTIONS(o, options, err);
+    PITH_TAKE_OPTIONS(o, options, err);
     if (o.threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
     pith_fpmode mode = pith_fpmode_enter();
@@ -459,7 +459,7 @@ void pith_value_close(pith_value_file *file) {
 static pith_status complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
                             pith_error *err) {
     *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
-    TAKE_OPTIONS(*o, given, err);
+    PITH_TAKE_OPTIONS(*o, given, err);
     return m->embedder ? PITH_OK
                        : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
 }
@@ -492,64 +492,4 @@ void pith_model_trim(const pith_model *model) {
 size_t pith_model_bytes(const pith_model *model, size_t *peak) {
     if (peak) *peak = atomic_load_explicit(&model->account.peak, memory_order_relaxed);
     return atomic_load_explicit(&model->account.held, memory_order_relaxed);
-}
-
-pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
-                                pith_error *err) {
-    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-    TAKE_OPTIONS(o, options, err);
-    const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
-    struct {
-        pith_arena arena;
-        pith_account account;
-    } *owner = pith_memory_alloc(allocator, sizeof *owner, 64);
-    if (!owner) return pith_fail_memory(err, sizeof *owner);
-    pith_account_init(&owner->account, allocator, o.memory_limit, PITH_MEMORY_COST(sizeof *owner, 64));
-    o.allocator = &owner->account.allocator;
-    pith_arena_init(&owner->arena, &owner->account.allocator);
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_str found;
-    pith_tokenizer *t = NULL;
-    pith_status status = pith_hub_find(&found, path, &owner->arena, err);
-    if (!status) status = pith_tokenizer_load(&t, found.data, &o, &owner->arena, err);
-    status = pith_account_settle(&owner->account, status, err);
-    pith_fpmode_leave(mode);
-    if (status) {
-        pith_tokenizer_unload(t);
-        pith_arena_free(&owner->arena);
-        pith_memory_free(allocator, owner);
-        return status;
-    }
-    *tokenizer = t;
-    return PITH_OK;
-}
-
-void pith_tokenizer_close(pith_tokenizer *tokenizer) {
-    if (!tokenizer) return;
-    pith_arena *arena = pith_tokenizer_arena(tokenizer); /* the first member of its owner */
-    pith_allocator host = *pith_account_host(arena->allocator);
-    pith_tokenizer_unload(tokenizer);
-    pith_arena_free(arena);
-    pith_memory_free(&host, arena);
-}
-
-const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
-
-pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) { return pith_tokenizer_token(tokenizer, id); }
-
-pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
-    const pith_allocator *allocator = pith_tokenizer_arena(tokenizer)->allocator;
-    pith_arena arena;
-    pith_arena_init(&arena, allocator);
-    pith_str found;
-    pith_modules modules;
-    pith_status status = pith_hub_find(&found, path, &arena, err);
-    if (!status && !pith_dir_exists(found.data)) {
-        found = parent_of(&arena, found);
-        if (!found.data) status = pith_fail_memory(err, strlen(path));
-    }
-    if (!status) status = pith_modules_read(&modules, found.data, allocator, &arena, err);
-    if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
-    pith_arena_free(&arena);
-    return status;
 }

@@ -158,13 +158,15 @@ typedef struct pith_open_options {
 
 #define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL }
 
-/* path: a directory in Hugging Face layout, an .onnx file, or the name of a model in the model cache ($PITH_CACHE, else
- * $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json opens as its directory
- * would. The files stay mapped until close and must not be truncated meanwhile (see PITH_OPEN_COPY). */
+/* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
+ * was compiled with stands, options->optimization does not count), or the name of a model in the model cache
+ * ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json
+ * opens as its directory would. The files stay mapped until close and must not be truncated meanwhile (see
+ * PITH_OPEN_COPY). */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                                      pith_error *err);
 
-/* The same from an ONNX file in memory, which must stay valid until close. External data is refused. */
+/* The same from an ONNX or compiled file in memory, which must stay valid until close. External data is refused. */
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
@@ -178,6 +180,19 @@ PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 /* Gives back the buffers kept for the next call of pith_embed. A call that took long against the price of its buffers
  * has given back its own already; this is for a host that expects to be idle. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
+
+/* ---- one file that opens by mapping ---- */
+
+/* Writes the model as it is run: optimised graphs, weights in the layout of the kernels, tokenizer, settings. The file
+ * (docs/architecture.md, compiled models) opens with pith_model_open and pith_model_open_memory, gives the same bits
+ * on every processor, needs none of the files it was made from, and its pages are shared by all processes that map it.
+ * write gets it piece by piece, in order; not 0 ends the call with PITH_ERR_IO. total: bytes of the whole file. */
+PITH_API pith_status pith_model_save(const pith_model *model,
+                                     int (*write)(void *user, const void *data, size_t size, uint64_t total),
+                                     void *user, pith_error *err);
+
+/* Compares all contents of such a file with the hashes in it; opening only checks its header. */
+PITH_API pith_status pith_model_verify(const char *path, pith_error *err);
 
 /* ---- running any graph ---- */
 
@@ -285,7 +300,8 @@ PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const p
 
 typedef struct pith_tokenizer pith_tokenizer;
 
-/* path: a directory with tokenizer files, a tokenizer.json, or a name in the cache. Immutable, shared by threads. */
+/* path: a directory with tokenizer files, a tokenizer.json, a compiled model, or a name in the cache. Immutable,
+ * shared by threads. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
                                          pith_error *err);
 PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);

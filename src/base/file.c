@@ -139,6 +139,18 @@ bool pith_dir_exists(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+pith_str pith_path_name(pith_str path) {
+    size_t n = path.size;
+    while (n && path.data[n - 1] != '/') n--;
+    return (pith_str){ path.data + n, path.size - n };
+}
+
+pith_str pith_path_parent(pith_arena *arena, pith_str path) {
+    size_t n = path.size - pith_path_name(path).size;
+    if (!n) return pith_arena_str(arena, PITH_STR("."));
+    return pith_arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
+}
+
 pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err) {
     const char *fault = NULL;
     if (!name.size)

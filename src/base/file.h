@@ -38,6 +38,9 @@ void pith_files_release(const pith_files *files, const void *begin, size_t bytes
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
 bool pith_file_exists(const char *path); /* a regular file, readable */
 bool pith_dir_exists(const char *path);
+/* The parent folder of a path, "." for a bare name; data NULL if memory is out. What comes behind its last slash. */
+pith_str pith_path_parent(pith_arena *arena, pith_str path);
+pith_str pith_path_name(pith_str path);
 /* "dir/name" in the arena. name must be relative and stay inside dir: no "..", no leading '/', no NUL. */
 pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err);
 

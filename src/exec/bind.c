@@ -240,6 +240,7 @@ static pith_status bind_known(binder *k) {
         if (!constant) continue;
         k->binding->tensors[i] = *constant;
         pith_type_of_tensor(&k->types[i], &k->binding->tensors[i]);
+        if (k->plan->graph->values[i]->kind == PITH_VALUE_PACKED) k->types[i].data = NULL;
     }
     for (size_t i = 0; i < k->plan->symbolic_count; i++) {
         const pith_value *value = k->plan->symbolic[i];

@@ -78,6 +78,16 @@ static pith_status add_constant(builder *b, const pith_value *value) {
     return PITH_OK;
 }
 
+/* Who reads it has it packed: dtype and shape are all there is to see. */
+static pith_status add_packed(builder *b, const pith_value *value) {
+    pith_tensor *t = pith_arena_alloc(b->arena, sizeof *t);
+    if (!t) return out_of_memory(b);
+    *t = (pith_tensor){ .dtype = value->type.dtype, .rank = value->type.rank };
+    for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
+    b->constants[value->id] = t;
+    return pith_dtype_bytes(t->dtype, pith_type_count(&value->type), &t->bytes) ? PITH_OK : out_of_memory(b);
+}
+
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
@@ -90,6 +100,8 @@ static pith_status find_known(builder *b) {
         if (!b->needed[i]) continue;
         if (value->type.data)
             PITH_TRY(add_constant(b, value));
+        else if (value->kind == PITH_VALUE_PACKED)
+            PITH_TRY(add_packed(b, value));
         else if (is_symbolic(value))
             list[b->plan->symbolic_count++] = value;
     }

@@ -4,24 +4,14 @@
  * small tokenizer.json: the steps as they were read, the added tokens with their ids, the model without its vocabulary.
  * The others are the model's tables; they hold indices only. Opening reads the settings like any tokenizer.json and
  * walks over each table once to check that no look-up can leave it; nothing is built. Numbers are little-endian. An
- * image of another version is refused, not converted. */
+ * image of another version is refused, not converted. Images are made and opened by functions of tokenizer.h; these are
+ * for the loader and the models. */
 #ifndef PITH_TEXT_IMAGE_H
 #define PITH_TEXT_IMAGE_H
 
 #include "text/pipeline.h"
 
 #define PITH_IMAGE_VERSION 1u
-
-/* ---- for those who keep images ---- */
-
-/* The image of a tokenizer, in arena, 64-byte aligned. The same files give the same bytes. */
-pith_status pith_tokenizer_image(pith_str *image, const pith_tokenizer *tokenizer, pith_arena *arena, pith_error *err);
-/* A tokenizer out of an image, which is aligned to 64 bytes, stays unchanged and outlives it. For the rest it is as
- * pith_tokenizer_load. Bytes that are no image, or a damaged one: PITH_ERR_FORMAT. */
-pith_status pith_tokenizer_open_image(pith_tokenizer **tokenizer, const void *bytes, size_t size,
-                                      const pith_open_options *options, pith_arena *arena, pith_error *err);
-
-/* ---- for the loader and models ---- */
 
 /* That the header and the list of sections are whole. */
 pith_status pith_image_check(pith_str image, pith_error *err);

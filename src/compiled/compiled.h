@@ -1,0 +1,76 @@
+/* compiled.h - the file of `pith compile` (.pith): a header, a table of sections, the sections.
+ *
+ *   0   8 bytes  magic, "\x89PITH\r\n\x1a"
+ *   8   u32      version of the format; another one is refused, not converted
+ *   12  u32      number of sections
+ *   16  u64      size of the file
+ *   24  u64      hash (base/hash.h) of bytes [32, end of the table)
+ *   32  16 bytes version of the writer as text, for people, filled up with zeros
+ *   48  table    per section 32 bytes: u32 kind, u32 0, u64 offset, u64 size, u64 hash of its contents
+ *
+ * Numbers are little-endian; offsets are multiples of 64, of 4096 for weights; sections do not overlap and lie in the
+ * file; a kind comes once. Nothing in a section depends on where it lies, on the processor or on the machine's paths:
+ * the same model gives the same bytes. Opening reads header and table, so it costs the same for any size; hashes of
+ * contents are only compared by pith_compiled_verify, and whoever reads a section takes its contents to be hostile.
+ * Sections of a kind that is not known are passed over. */
+#ifndef PITH_COMPILED_COMPILED_H
+#define PITH_COMPILED_COMPILED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+
+#define PITH_COMPILED_VERSION 1u
+#define PITH_COMPILED_ALIGNMENT 64u
+#define PITH_COMPILED_PAGE 4096u
+
+typedef enum pith_section {
+    PITH_SECTION_MODEL = 1,     /* what it is: ports, how it embeds, what was fused (model settings) */
+    PITH_SECTION_GRAPH = 2,     /* the optimised graph (graph_bytes.h) */
+    PITH_SECTION_TEXT = 3,      /* its form over packed tokens, of a text encoder that has one */
+    PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both */
+    PITH_SECTION_TOKENIZER = 5, /* an image (text/image.h) */
+    PITH_SECTION_COUNT
+} pith_section;
+
+/* "weights", for messages. */
+const char *pith_section_name(pith_section kind);
+
+/* An open file: where its sections lie. data is NULL where there is none. */
+typedef struct pith_compiled {
+    pith_str sections[PITH_SECTION_COUNT]; /* by kind */
+    size_t size;                           /* of the file */
+    const char *writer;                    /* in the file, at most 15 characters and a NUL */
+} pith_compiled;
+
+/* The bytes begin like such a file. */
+bool pith_compiled_is(pith_str file);
+/* file: 64-byte aligned, outlives what is made of it. */
+pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_error *err);
+/* Reads the whole file; PITH_ERR_FORMAT naming the first section whose contents are not what was written. */
+pith_status pith_compiled_verify(pith_str file, pith_error *err);
+
+/* ---- writing ---- */
+
+/* Bytes at an offset of a section; gaps are zeros. */
+typedef struct pith_piece_out {
+    const void *data;
+    size_t size;
+    uint64_t offset;
+} pith_piece_out;
+
+typedef struct pith_section_out {
+    pith_section kind;
+    uint64_t size;
+    const pith_piece_out *pieces; /* by offset */
+    size_t count;
+} pith_section_out;
+
+/* Takes the file piece by piece; not 0 ends the writing with PITH_ERR_IO. total: bytes of the whole file. */
+typedef int pith_write_fn(void *user, const void *data, size_t size, uint64_t total);
+
+pith_status pith_compiled_write(const pith_section_out *sections, size_t count, pith_write_fn *write, void *user,
+                                pith_error *err);
+
+#endif

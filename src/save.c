@@ -1,0 +1,260 @@
+/* save.c - an open model as one file, and back: the sections of compiled/compiled.h put together and taken apart.
+ *
+ * The section "model" holds what is neither graph nor tokenizer: how the model was made, its ports, what is known about
+ * embedding, and what pith_model_describe tells of passes that a compiled file does not run again. write_* and read_*
+ * mirror each other. */
+#include <limits.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "compiled/graph_bytes.h"
+#include "model.h"
+
+/* ---- the section "model" ---- */
+
+static void write_ports(pith_bytes_out *out, const pith_port *ports, size_t count) {
+    pith_put_u32(out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
+        pith_put_str(out, pith_str_of(ports[i].name));
+        pith_put_str(out, pith_str_of(ports[i].shape));
+        pith_put_u32(out, (uint32_t)ports[i].dtype);
+        pith_put_u32(out, (uint32_t)ports[i].item_dtype);
+        pith_put_u32(out, (uint32_t)ports[i].optional);
+        pith_put_u32(out, (uint32_t)(ports[i].rank + 1));
+        for (int d = 0; d < ports[i].rank; d++) pith_put_i64(out, ports[i].dims[d]);
+    }
+}
+
+static void write_modules(pith_bytes_out *out, const pith_modules *m) {
+    pith_put_u32(out, m->pooling);
+    pith_put_u32(out, m->normalize);
+    pith_put_u32(out, m->include_prompt);
+    pith_put_u32(out, (uint32_t)m->max_length);
+    pith_put_u32(out, (uint32_t)m->positions);
+    pith_put_u32(out, (uint32_t)m->pad_token_id);
+    pith_put_u32(out, (uint32_t)m->prompt_count);
+    for (size_t i = 0; i < m->prompt_count; i++) {
+        pith_put_str(out, m->prompts[i].name);
+        pith_put_str(out, m->prompts[i].text);
+    }
+    pith_put_str(out, m->default_prompt);
+}
+
+static void write_report(pith_bytes_out *out, const pith_model *m) {
+    pith_put_u32(out, (uint32_t)m->op_count);
+    for (size_t i = 0; i < m->op_count; i++) {
+        pith_put_str(out, m->ops[i].domain);
+        pith_put_str(out, m->ops[i].op_type);
+        pith_put_u32(out, (uint32_t)m->ops[i].count);
+    }
+    pith_put_u32(out, (uint32_t)m->report.count);
+    for (size_t i = 0; i < m->report.count; i++) {
+        pith_put_u32(out, m->report.lines[i].done);
+        pith_put_str(out, pith_str_of(m->report.lines[i].what));
+        pith_put_str(out, m->report.lines[i].text);
+    }
+}
+
+static void write_model(pith_bytes_out *out, const pith_model *m) {
+    write_modules(out, &m->modules);
+    pith_put_u32(out, m->from_safetensors);
+    pith_put_u32(out, (uint32_t)m->options.optimization);
+    pith_put_u32(out, (uint32_t)(m->text_output + 1));
+    pith_put_str(out, m->ragged_reason);
+    pith_put_u32(out, m->embedder ? PITH_OK : m->no_text.code);
+    pith_put_str(out, pith_str_of(m->embedder ? "" : m->no_text.message));
+    write_ports(out, m->inputs, m->graph->input_count);
+    write_ports(out, m->outputs, m->graph->output_count);
+    write_report(out, m);
+}
+
+/* A string with a NUL behind it. */
+static pith_str read_text(pith_bytes_in *in, pith_arena *arena) {
+    pith_str text = pith_arena_str(arena, pith_get_str(in));
+    if (!text.data && !in->status) in->status = pith_fail_memory(in->err, text.size);
+    return text;
+}
+
+static void *read_array(pith_bytes_in *in, pith_arena *arena, size_t *count, size_t item_bytes, size_t size) {
+    *count = pith_get_count(in, item_bytes);
+    void *array = pith_arena_array(arena, *count, size);
+    if (!array && !in->status) in->status = pith_fail_memory(in->err, *count * size);
+    if (!array) *count = 0;
+    return array;
+}
+
+static pith_port *read_ports(pith_bytes_in *in, pith_arena *arena, size_t expected) {
+    size_t count;
+    pith_port *ports = read_array(in, arena, &count, 16, sizeof *ports);
+    for (size_t i = 0; i < count && !in->status; i++) {
+        ports[i].name = read_text(in, arena).data;
+        ports[i].shape = read_text(in, arena).data;
+        ports[i].dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
+        ports[i].item_dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
+        ports[i].optional = (int32_t)pith_get_below(in, 2, "a flag that is none");
+        ports[i].rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
+        for (int d = 0; d < ports[i].rank; d++) ports[i].dims[d] = pith_get_i64(in);
+    }
+    if (!in->status && count != expected) pith_bytes_fail(in, "not the graph's inputs and outputs");
+    return ports;
+}
+
+static void read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
+    m->pooling = pith_get_below(in, 1u << PITH_POOL_MODES, "unknown pooling");
+    m->normalize = pith_get_below(in, 2, "a flag that is none");
+    m->include_prompt = pith_get_below(in, 2, "a flag that is none");
+    m->max_length = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
+    m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
+    m->pad_token_id = (int32_t)pith_get_u32(in);
+    pith_prompt *prompts = read_array(in, arena, &m->prompt_count, 8, sizeof *prompts);
+    for (size_t i = 0; i < m->prompt_count; i++) {
+        prompts[i].name = pith_get_str(in);
+        prompts[i].text = pith_get_str(in);
+    }
+    m->prompts = prompts;
+    m->default_prompt = pith_get_str(in);
+}
+
+static void read_report(pith_bytes_in *in, pith_model *m) {
+    m->ops = read_array(in, &m->arena, &m->op_count, 12, sizeof *m->ops);
+    for (size_t i = 0; i < m->op_count; i++) {
+        m->ops[i].domain = pith_get_str(in);
+        m->ops[i].op_type = pith_get_str(in);
+        m->ops[i].count = pith_get_u32(in);
+    }
+    m->report.lines = read_array(in, &m->arena, &m->report.count, 12, sizeof *m->report.lines);
+    m->report.capacity = m->report.count;
+    for (size_t i = 0; i < m->report.count && !in->status; i++) {
+        m->report.lines[i].done = pith_get_below(in, 2, "a flag that is none");
+        m->report.lines[i].what = read_text(in, &m->arena).data;
+        m->report.lines[i].text = pith_get_str(in);
+    }
+}
+
+static pith_status read_model(pith_model *m, pith_str section, pith_error *err) {
+    pith_bytes_in in = { .bytes = section, .what = "model", .err = err };
+    read_modules(&m->modules, &in, &m->arena);
+    m->from_safetensors = pith_get_below(&in, 2, "a flag that is none");
+    m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
+    m->text_output = (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "no such output") - 1;
+    pith_str reason = read_text(&in, &m->arena);
+    if (reason.size) m->ragged_reason = reason;
+    m->no_text.code = (pith_status)pith_get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
+    pith_str why = pith_get_str(&in);
+    if (m->no_text.code && !in.status) pith_fail(&m->no_text, m->no_text.code, PITH_STR_FMT, PITH_STR_ARG(why));
+    m->inputs = read_ports(&in, &m->arena, m->graph->input_count);
+    m->outputs = read_ports(&in, &m->arena, m->graph->output_count);
+    read_report(&in, m);
+    return pith_bytes_end(&in);
+}
+
+/* ---- saving ---- */
+
+typedef struct saver {
+    const pith_model *model;
+    pith_arena arena;
+    pith_weights_out weights;
+    pith_section_out sections[PITH_SECTION_COUNT];
+    size_t count;
+    pith_error *err;
+} saver;
+
+static pith_status add_section(saver *s, pith_section kind, const void *data, size_t size) {
+    pith_piece_out *piece = pith_arena_alloc(&s->arena, sizeof *piece);
+    if (!piece) return pith_fail_memory(s->err, sizeof *piece);
+    *piece = (pith_piece_out){ data, size, 0 };
+    s->sections[s->count++] = (pith_section_out){ kind, size, piece, 1 };
+    return PITH_OK;
+}
+
+static pith_status add_graph(saver *s, pith_section kind, const pith_graph *graph, const pith_plan *plan) {
+    pith_bytes_out out = { .arena = &s->arena };
+    PITH_TRY(pith_graph_write(&out, &s->weights, graph, plan, s->err));
+    return add_section(s, kind, out.data, out.size);
+}
+
+static pith_status make_sections(saver *s) {
+    const pith_model *m = s->model;
+    const pith_plan *plan;
+    pith_bytes_out out = { .arena = &s->arena };
+    PITH_TRY(pith_model_plan(&plan, m, s->err));
+    write_model(&out, m);
+    if (out.failed) return pith_fail_memory(s->err, out.size);
+    PITH_TRY(add_section(s, PITH_SECTION_MODEL, out.data, out.size));
+    PITH_TRY(pith_weights_begin(&s->weights, &s->arena, s->err));
+    PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
+    if (m->ragged && m->embedder) PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, m->text_plan));
+    if (m->tokenizer) {
+        pith_str image;
+        PITH_TRY(pith_tokenizer_image(&image, m->tokenizer, &s->arena, s->err));
+        PITH_TRY(add_section(s, PITH_SECTION_TOKENIZER, image.data, image.size));
+    }
+    return pith_weights_end(&s->sections[s->count++], &s->weights, s->err);
+}
+
+pith_status pith_model_save(const pith_model *model, pith_write_fn *write, void *user, pith_error *err) {
+    saver s = { .model = model, .err = err };
+    pith_arena_init(&s.arena, model->options.allocator);
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = make_sections(&s);
+    if (!status) status = pith_compiled_write(s.sections, s.count, write, user, err);
+    pith_fpmode_leave(mode);
+    pith_arena_free(&s.arena);
+    return pith_account_explain(&model->account, status, err);
+}
+
+pith_status pith_model_verify(const char *path, pith_error *err) {
+    pith_file file;
+    PITH_TRY(pith_file_open(&file, path, false, NULL, err));
+    pith_status status = pith_compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
+    pith_file_close(&file);
+    return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
+}
+
+/* ---- loading ---- */
+
+static pith_status load_graph(pith_graph **graph, pith_model *m, pith_section kind, const pith_weights_in *weights,
+                              pith_error *err) {
+    pith_bytes_in in = { .bytes = m->compiled.sections[kind], .what = pith_section_name(kind), .err = err };
+    PITH_TRY(pith_graph_read(graph, &in, weights, &m->arena, m->options.log));
+    pith_status status = pith_ops_bind(*graph, err);
+    if (!status) status = pith_ops_infer(*graph, false, err);
+    return status ? pith_fail_at(err, status, "%s: ", in.what) : PITH_OK;
+}
+
+pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
+    pith_weights_in weights;
+    if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */
+        char *copy = pith_arena_alloc64(&m->arena, file.size);
+        if (!copy) return pith_fail_memory(err, file.size);
+        file.data = memcpy(copy, file.data, file.size);
+    }
+    PITH_TRY(pith_compiled_open(&m->compiled, file, err));
+    const pith_str *sections = m->compiled.sections;
+    if (m->options.stop_after) return pith_fail(err, PITH_ERR_ARGUMENT, "the passes of a compiled model have run");
+    static const pith_section wanted[] = { PITH_SECTION_MODEL, PITH_SECTION_GRAPH, PITH_SECTION_WEIGHTS };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!sections[wanted[i]].data)
+            return pith_fail(err, PITH_ERR_FORMAT, "there is no section '%s'", pith_section_name(wanted[i]));
+    PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
+    PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
+    if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->ragged, m, PITH_SECTION_TEXT, &weights, err));
+    PITH_TRY(read_model(m, sections[PITH_SECTION_MODEL], err));
+    return m->ragged && (m->text_output < 0 || m->ragged->output_count != 1)
+               ? pith_fail(err, PITH_ERR_FORMAT, "model: no output for texts")
+               : PITH_OK;
+}
+
+pith_status pith_compiled_tokenizer(pith_tokenizer **tokenizer, const pith_compiled *compiled,
+                                    const pith_open_options *options, pith_arena *arena, pith_error *err) {
+    pith_str image = compiled->sections[PITH_SECTION_TOKENIZER];
+    if (!image.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no tokenizer");
+    return pith_tokenizer_open_image(tokenizer, image.data, image.size, options, arena, err);
+}
+
+pith_status pith_compiled_modules(pith_modules *modules, const pith_compiled *compiled, pith_arena *arena,
+                                  pith_error *err) {
+    pith_bytes_in in = { .bytes = compiled->sections[PITH_SECTION_MODEL], .what = "model", .err = err };
+    read_modules(modules, &in, arena);
+    return in.status;
+}

@@ -1,0 +1,108 @@
+/* tokens.c - the public functions on tokenizers that are opened without their model.
+ *
+ * Such a tokenizer is owned by the struct its arena is the first member of. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "hub/hub.h"
+#include "model.h"
+
+typedef struct owner {
+    pith_arena arena;
+    pith_account account;
+    pith_files files; /* a compiled model, used in place */
+} owner;
+
+static void free_owner(owner *o) {
+    pith_allocator host = *pith_account_host(&o->account.allocator);
+    pith_files_close(&o->files);
+    pith_arena_free(&o->arena);
+    pith_memory_free(&host, o);
+}
+
+/* *compiled: the file's sections if it is a compiled model, else its writer is NULL. */
+static pith_status open_compiled(pith_compiled *compiled, pith_files *files, const char *path, pith_error *err) {
+    pith_str bytes;
+    *compiled = (pith_compiled){ .writer = NULL };
+    if (!pith_file_exists(path)) return PITH_OK;
+    PITH_TRY(pith_files_open(&bytes, files, path, err));
+    if (!pith_compiled_is(bytes)) {
+        pith_files_close(files);
+        return PITH_OK;
+    }
+    pith_status status = pith_compiled_open(compiled, bytes, err);
+    return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
+}
+
+static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path, const pith_open_options *options,
+                             pith_error *err) {
+    pith_str found;
+    pith_compiled compiled;
+    PITH_TRY(pith_hub_find(&found, path, &o->arena, err));
+    PITH_TRY(open_compiled(&compiled, &o->files, found.data, err));
+    if (!compiled.writer) return pith_tokenizer_load(tokenizer, found.data, options, &o->arena, err);
+    pith_status status = pith_compiled_tokenizer(tokenizer, &compiled, options, &o->arena, err);
+    return status ? pith_fail_at(err, status, "%s: ", found.data) : PITH_OK;
+}
+
+pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
+                                pith_error *err) {
+    pith_open_options opened = PITH_OPEN_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(opened, options, err);
+    const pith_allocator *allocator = opened.allocator ? opened.allocator : &pith_allocator_default;
+    owner *o = pith_memory_alloc(allocator, sizeof *o, 64);
+    if (!o) return pith_fail_memory(err, sizeof *o);
+    *o = (owner){ .files = { .arena = &o->arena, .copy = opened.flags & PITH_OPEN_COPY } };
+    pith_account_init(&o->account, allocator, opened.memory_limit, PITH_MEMORY_COST(sizeof *o, 64));
+    opened.allocator = &o->account.allocator;
+    pith_arena_init(&o->arena, &o->account.allocator);
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_tokenizer *t = NULL;
+    pith_status status = open_path(&t, o, path, &opened, err);
+    status = pith_account_settle(&o->account, status, err);
+    pith_fpmode_leave(mode);
+    if (status) {
+        pith_tokenizer_unload(t);
+        free_owner(o);
+        return status;
+    }
+    *tokenizer = t;
+    return PITH_OK;
+}
+
+void pith_tokenizer_close(pith_tokenizer *tokenizer) {
+    if (!tokenizer) return;
+    owner *o = (owner *)(void *)pith_tokenizer_arena(tokenizer);
+    pith_tokenizer_unload(tokenizer);
+    free_owner(o);
+}
+
+const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
+
+pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) { return pith_tokenizer_token(tokenizer, id); }
+
+static pith_status read_modules(pith_modules *modules, pith_files *files, const char *path, pith_error *err) {
+    pith_str found;
+    pith_compiled compiled;
+    PITH_TRY(pith_hub_find(&found, path, files->arena, err));
+    PITH_TRY(open_compiled(&compiled, files, found.data, err));
+    if (compiled.writer) return pith_compiled_modules(modules, &compiled, files->arena, err);
+    if (!pith_dir_exists(found.data)) {
+        found = pith_path_parent(files->arena, found);
+        if (!found.data) return pith_fail_memory(err, strlen(path));
+    }
+    return pith_modules_read(modules, found.data, files->arena->allocator, files->arena, err);
+}
+
+pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
+    pith_arena arena;
+    pith_arena_init(&arena, pith_tokenizer_arena(tokenizer)->allocator);
+    pith_files files = { .arena = &arena };
+    pith_modules modules;
+    pith_status status = read_modules(&modules, &files, path, err);
+    if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
+    pith_files_close(&files);
+    pith_arena_free(&arena);
+    return status;
+}
