@@ -59,6 +59,7 @@ static pith_status infer(pith_infer *c) {
     if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT ||
         size[0] > LIMIT || size[2] > LIMIT)
         return pith_op_fail(c, "impossible numbers of heads or sizes");
+    if (columns_count && columns_count != 3) return pith_op_fail(c, "columns has %zu numbers, not 3", columns_count);
     for (size_t i = 0; i < columns_count; i++) {
         if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith_op_fail(c, "columns[%zu] is impossible", i);
     }

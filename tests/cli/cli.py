@@ -51,7 +51,7 @@ class Command(unittest.TestCase):
 class General(Command):
     def test_help(self):
         listed = self.good("--help").decode()
-        for name in ("embed", "similarity", "tokenize", "detokenize", "run", "verify", "inspect", "bench"):
+        for name in ("embed", "similarity", "tokenize", "detokenize", "run", "verify", "inspect", "bench", "compile"):
             self.assertIn(name, listed)
             shown = self.good(name, "--help").decode()
             self.assertTrue(shown.startswith(f"usage: pith {name}"))
@@ -346,11 +346,42 @@ class Models(Command):
             (self.dir / "odd.npy").write_bytes(whole.replace(old, new))
             self.bad(1, "run", self.dir / "model.onnx", "-i", f"x={self.dir / 'odd.npy'}", says="odd.npy")
 
+    def test_compile(self):
+        file = self.dir / "m.pith"
+        sizes = json.loads(self.good("compile", "-o", file, "--json"))
+        self.assertEqual(set(sizes), {"writer", "bytes", "sections"})
+        self.assertEqual([s["name"] for s in sizes["sections"]], ["model", "graph", "text graph", "weights", "tokenizer"])
+        self.assertEqual((sizes["bytes"], sizes["writer"]), (file.stat().st_size, self.good("--version").decode().split()[1]))
+        texts = b"a cat\nein Hund auf der Stra\xc3\x9fe\n"
+        for arguments in (("embed",), ("tokenize",), ("tokenize", "--full"), ("tokenize", "--max-length", "3")):
+            self.assertEqual(self.good(*arguments, stdin=texts), self.good(*arguments, "-m", file, stdin=texts))
+        plain, compiled = (json.loads(self.good("inspect", "--json", m)) for m in ("all-MiniLM-L6-v2", file))
+        self.assertEqual(compiled.pop("compiled"), sizes)
+        self.assertIsNone(plain.pop("compiled"))
+        for d in (plain, compiled):
+            del d["path"], d["memory"]
+        self.assertEqual(plain, compiled)
+        self.assertIn("as it was written", self.good("verify", file).decode())
+        self.bad(1, "inspect", "--after", "fold", file, says="passes")
+        with open(file, "r+b") as f:
+            f.seek(file.stat().st_size - 1000)
+            byte = f.read(1)
+            f.seek(-1, os.SEEK_CUR)
+            f.write(bytes([byte[0] ^ 16]))
+        self.bad(1, "verify", file, says=("m.pith", "weights"))
+        before = file.read_bytes()
+        self.bad(1, "compile", self.dir / "nothing", "-o", file, says="nothing")
+        self.assertEqual(file.read_bytes(), before)
+        self.bad(2, "compile", says="-o")
+        self.bad(1, "compile", "-o", "/dev/full")
+        model = MODELS / "bert-base-script17-sdpa"
+        self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())
+
     def test_inspect(self):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
-        self.assertEqual(set(d), {"path", "source", "producer", "ir_version", "opsets", "inputs", "outputs", "ops", "parameters",
-                                  "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding",
+        self.assertEqual(set(d), {"path", "source", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
+                                  "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding",
                                   "steps", "memory"})
         self.assertEqual(d["opsets"], {"ai.onnx": 17})
         self.assertEqual(set(d["inputs"][0]), {"name", "dtype", "shape", "optional"})

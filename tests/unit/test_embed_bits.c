@@ -1,7 +1,8 @@
 /* test_embed_bits.c - a text's vector is the same bytes however it is computed: batch, order, threads, token budget,
  * padding, instruction set, and a host that flushes denormals to zero.
  *
- * With an argument the program writes the vectors of the short texts to that file: so it runs itself under PITH_ISA. */
+ * With two arguments the program writes the vectors of the short texts, made by the model named second, to the file
+ * named first: so it runs itself under PITH_ISA, with the sources and with a compiled model this level wrote. */
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,16 +174,32 @@ static void test_flush_to_zero(void **state) {
 
 extern char **environ;
 
+static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
+    (void)total;
+    return fwrite(data, 1, size, user) != size;
+}
+
+static void save_model(const char *path) {
+    pith_error err = PITH_ERROR_INIT;
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
+    assert_int_equal(fclose(f), 0);
+}
+
 static void test_instruction_sets(void **state) {
     (void)state;
-    const char *path = PITH_BINARY_DIR "/test_embed_bits.out";
-    for (int isa = 0; isa < PITH_ISA_COUNT; isa++) {
+    const char *path = PITH_BINARY_DIR "/test_embed_bits.out", *compiled = PITH_BINARY_DIR "/test_embed_bits.pith";
+    save_model(compiled);
+    for (int run = 0; run < 2 * PITH_ISA_COUNT; run++) {
+        int isa = run / 2;
         if (!(pith_cpu_get()->supported >> isa & 1u)) continue;
-        char self[] = "/proc/self/exe", out[512];
-        char *arguments[] = { self, out, NULL };
+        char self[] = "/proc/self/exe", out[512], name[512];
+        char *arguments[] = { self, out, name, NULL };
         pid_t child;
         int status;
         snprintf(out, sizeof out, "%s", path);
+        snprintf(name, sizeof name, "%s", run % 2 ? compiled : "all-MiniLM-L6-v2");
         setenv("PITH_ISA", pith_isa_name((pith_isa)isa), 1);
         assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
         unsetenv("PITH_ISA");
@@ -193,18 +210,19 @@ static void test_instruction_sets(void **state) {
         assert_int_equal(fread(again, sizeof again[0], CHILD_TEXTS, f), CHILD_TEXTS);
         fclose(f);
         for (int i = 0; i < CHILD_TEXTS; i++) assert_memory_equal(again[i], all[few_index[i]], sizeof all[0]);
-        print_message("%s: same bytes\n", pith_isa_name((pith_isa)isa));
+        print_message("%s, %s: same bytes\n", pith_isa_name((pith_isa)isa), run % 2 ? "compiled" : "from its sources");
     }
     remove(path);
+    remove(compiled);
 }
 
-static int write_vectors(const char *path) {
+static int write_vectors(const char *path, const char *name) {
     pith_str texts[CHILD_TEXTS];
     size_t n = 0;
     golden_open(&g);
     for (int i = 0; n < CHILD_TEXTS; i++)
         if (g.tokens[i] <= SHORT_TOKENS) texts[n++] = g.texts[i];
-    pith_model *m = open_model("all-MiniLM-L6-v2");
+    pith_model *m = open_model(name);
     embed(again[0], m, texts, n, NULL);
     pith_model_close(m);
     golden_close(&g);
@@ -219,5 +237,5 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_budgets),          cmocka_unit_test(test_padding), cmocka_unit_test(test_flush_to_zero),
         cmocka_unit_test(test_instruction_sets),
     };
-    return argc > 1 ? write_vectors(argv[1]) : cmocka_run_group_tests(tests, open_all, close_all);
+    return argc > 2 ? write_vectors(argv[1], argv[2]) : cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,0 +1,266 @@
+/* test_compiled.c - models compiled and opened again: the same vectors bit by bit, the same file from its own file, and
+ * damage of every kind as an error or a result. What their graphs compute is compared by `pith verify --compiled` over
+ * the conformance suite. */
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compiled/compiled.h"
+#include "embed_test.h"
+
+#define DIRECTORY PITH_BINARY_DIR "/compiled-forms"
+
+enum { TEXTS = 5, WIDTH_MAX = 4096, HEADER = 48, ENTRY = 32 };
+
+static const char tokenizer_json[] =
+    "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]},"
+    " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
+    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 4, \"[CLS]\": 2,"
+    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
+    "11}}}";
+static const char prompts_json[] = "{\"prompts\": {\"query\": \"a b \"}, \"default_prompt_name\": \"query\"}";
+static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d", "what is this" };
+static pith_str texts[TEXTS];
+
+typedef struct bytes {
+    unsigned char *data; /* 64-byte aligned */
+    size_t size;
+} bytes;
+
+static int append(void *user, const void *data, size_t size, uint64_t total) {
+    bytes *b = user;
+    if (!b->data) b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
+    assert_true(b->size + size <= total);
+    memcpy(b->data + b->size, data, size);
+    b->size += size;
+    return 0;
+}
+
+static bytes save(const pith_model *model) {
+    bytes b = { NULL, 0 };
+    pith_error err = PITH_ERROR_INIT;
+    if (pith_model_save(model, append, &b, &err)) fail_msg("%s", err.message);
+    return b;
+}
+
+static void write_file(const char *name, const char *text) {
+    char path[700];
+    snprintf(path, sizeof path, DIRECTORY "/%s", name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* A model of tests/data/models with a tokenizer and a prompt beside it. */
+static pith_model *open_with_tokenizer(const char *name) {
+    char target[700];
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    mkdir(DIRECTORY, 0777);
+    write_file("tokenizer.json", tokenizer_json);
+    write_file("config_sentence_transformers.json", prompts_json);
+    snprintf(target, sizeof target, PITH_TEST_DATA "/models/%s/model.onnx", name);
+    unlink(DIRECTORY "/model.onnx");
+    assert_int_equal(symlink(target, DIRECTORY "/model.onnx"), 0);
+    if (pith_model_open(&model, DIRECTORY, NULL, &err)) fail_msg("%s: %s", name, err.message);
+    return model;
+}
+
+static pith_model *open_bytes(const bytes *b) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    if (pith_model_open_memory(&model, b->data, b->size, NULL, &err)) fail_msg("%s", err.message);
+    return model;
+}
+
+/* ---- the same model ---- */
+
+static void compare(const char *name) {
+    static float wanted[TEXTS * WIDTH_MAX], got[TEXTS * WIDTH_MAX];
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = open_with_tokenizer(name);
+    size_t dim = pith_embed_dim(model, NULL), length = pith_embed_max_length(model, NULL);
+    assert_true(dim > 0 && dim <= WIDTH_MAX);
+    embed(wanted, model, texts, TEXTS, NULL);
+    bytes file = save(model);
+    pith_model_close(model);
+
+    model = open_bytes(&file);
+    assert_int_equal(pith_embed_dim(model, NULL), dim);
+    assert_int_equal(pith_embed_max_length(model, NULL), length);
+    embed(got, model, texts, TEXTS, NULL);
+    if (memcmp(got, wanted, TEXTS * dim * sizeof *got)) fail_msg("%s: other vectors", name);
+    bytes again = save(model);
+    assert_int_equal(again.size, file.size);
+    assert_memory_equal(again.data, file.data, file.size);
+    pith_model_close(model);
+    free(again.data);
+
+    unsigned char *odd = malloc(file.size + 1); /* a host that does not align */
+    memcpy(odd + 1, file.data, file.size);
+    if (pith_model_open_memory(&model, odd + 1, file.size, NULL, &err)) fail_msg("%s", err.message);
+    memset(got, 0, sizeof got);
+    embed(got, model, texts, TEXTS, NULL);
+    assert_memory_equal(got, wanted, TEXTS * dim * sizeof *got);
+    pith_model_close(model);
+    free(odd);
+    free(file.data);
+}
+
+static void test_models(void **state) {
+    (void)state;
+    DIR *dir = opendir(PITH_TEST_DATA "/models");
+    struct dirent *entry;
+    size_t compared = 0;
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        char path[700];
+        struct stat st;
+        snprintf(path, sizeof path, PITH_TEST_DATA "/models/%s/model.onnx", entry->d_name);
+        if (entry->d_name[0] == '.' || stat(path, &st) ||
+            strstr(entry->d_name, "rerank") || strstr(entry->d_name, "external"))
+            continue;
+        compare(entry->d_name);
+        compared++;
+    }
+    closedir(dir);
+    assert_true(compared > 25);
+}
+
+static void test_no_encoder(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT, again = PITH_ERROR_INIT;
+    pith_model *model;
+    float x;
+    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err), PITH_OK);
+    assert_int_equal(pith_embed(&x, model, texts, 1, NULL, &err), PITH_ERR_NOT_FOUND);
+    bytes file = save(model);
+    pith_model_close(model);
+    model = open_bytes(&file);
+    assert_int_equal(pith_embed(&x, model, texts, 1, NULL, &again), PITH_ERR_NOT_FOUND);
+    assert_string_equal(err.message, again.message);
+    pith_model_close(model);
+    free(file.data);
+}
+
+static int refuse(void *user, const void *data, size_t size, uint64_t total) {
+    (void)data, (void)total;
+    size_t *left = user;
+    if (size > *left) return 1;
+    *left -= size;
+    return 0;
+}
+
+static void test_full_disk(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = open_with_tokenizer("bert-base-script17-sdpa");
+    for (size_t room = 0; room < 100000; room += 9973) {
+        size_t left = room;
+        assert_int_equal(pith_model_save(model, refuse, &left, &err), PITH_ERR_IO);
+    }
+    pith_model_close(model);
+}
+
+/* ---- damage ---- */
+
+typedef struct outcome {
+    size_t refused, embedded;
+} outcome;
+
+/* An error or a result. */
+static void try_file(const bytes *b, outcome *o) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_model *model;
+    static float vectors[2 * WIDTH_MAX];
+    options.memory_limit = 64 << 20;
+    if (pith_model_open_memory(&model, b->data, b->size, &options, &err)) {
+        assert_true(err.message[0] != 0);
+        o->refused++;
+        return;
+    }
+    size_t dim = pith_embed_dim(model, NULL);
+    if (dim && dim <= WIDTH_MAX && !pith_embed(vectors, model, texts, 2, NULL, &err)) o->embedded++;
+    pith_model_close(model);
+}
+
+static bytes small_file(void) {
+    pith_model *model = open_with_tokenizer("bert-base-script17-sdpa");
+    bytes file = save(model);
+    pith_model_close(model);
+    return file;
+}
+
+static void test_cut(void **state) {
+    (void)state;
+    bytes file = small_file();
+    size_t whole = file.size;
+    for (size_t size = 0; size < whole; size += size < 1024 ? 1 : 997) {
+        outcome o = { 0, 0 };
+        unsigned char *exact = aligned_alloc(64, (size + 64) & ~(size_t)63);
+        memcpy(exact, file.data, size);
+        try_file(&(bytes){ exact, size }, &o);
+        assert_int_equal(o.refused, 1);
+        free(exact);
+    }
+    free(file.data);
+}
+
+static void flip(bytes *file, size_t bit) { file->data[bit / 8] ^= (unsigned char)(1u << bit % 8); }
+
+static pith_status verify(const bytes *file) {
+    return pith_compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL);
+}
+
+/* A bit of header or table is an error at opening; one of the contents is found by verifying and harmless else. */
+static void test_flipped_bits(void **state) {
+    (void)state;
+    bytes file = small_file();
+    pith_compiled c;
+    outcome o = { 0, 0 };
+    size_t head = HEADER;
+    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, NULL), PITH_OK);
+    assert_int_equal(verify(&file), PITH_OK);
+    for (int kind = 1; kind < PITH_SECTION_COUNT; kind++) head += c.sections[kind].data ? ENTRY : 0;
+    for (size_t bit = 0; bit < head * 8; bit++) {
+        flip(&file, bit);
+        try_file(&file, &o);
+        flip(&file, bit);
+    }
+    assert_int_equal(o.refused, head * 8);
+    for (int kind = 1; kind < PITH_SECTION_COUNT; kind++) {
+        size_t begin = (size_t)((const unsigned char *)c.sections[kind].data - file.data) * 8;
+        size_t step = kind == PITH_SECTION_WEIGHTS ? 9973 : 61;
+        for (size_t bit = begin; bit < begin + c.sections[kind].size * 8; bit += step) {
+            flip(&file, bit);
+            assert_int_equal(verify(&file), PITH_ERR_FORMAT);
+            try_file(&file, &o);
+            flip(&file, bit);
+        }
+    }
+    assert_true(o.refused > head * 8 && o.embedded > 0);
+    free(file.data);
+}
+
+static void test_other_version(void **state) {
+    (void)state;
+    bytes file = small_file();
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    file.data[8] = PITH_COMPILED_VERSION + 1;
+    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "compile the model anew"));
+    free(file.data);
+}
+
+int main(void) {
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models), cmocka_unit_test(test_no_encoder),   cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_cut),    cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_other_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
