@@ -6,7 +6,6 @@ once, after a measurement of the multiply-add peak; vectors are compared before 
 ratios taken round by round go into a JSON file, from which report.py makes the tables and the plot of docs/performance.md.
 """
 import argparse
-import ctypes
 import importlib.metadata
 import importlib.util
 import json
@@ -20,78 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench")]
-import get_model
 import memory
 import workloads
 from peers import PACKAGES, Worker
+from setting import ROOT, Files, Peak, engines, flop, has_flag, installed, token_counts
 
 PARTS = ("throughput", "chunks", "precision", "start", "memory", "size")
 TOLERANCE = 1e-5  # of components of f32 vectors of length 1
 COSINE = 0.97  # of vectors in 8 bits or bf16 with those in f32
 MAX_LENGTH = 512
-
-
-class Files:
-    """The model in each engine's form, made once in the cache."""
-
-    def __init__(self, build):
-        get_model.main()
-        self.build, self.library, self.command = build, str(build / "libpith.so"), str(build / "pith")
-        self.model = get_model.cache_dir() / "models" / get_model.NAME
-        folder = get_model.cache_dir() / "bench"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.onnx = {form: str(folder / f"{get_model.NAME}-{form}.onnx") for form in ("exported", "fused", "int8")}
-        for form, flags in (("exported", []), ("fused", ["--fused"])):
-            if not Path(self.onnx[form]).exists():
-                subprocess.run([sys.executable, str(ROOT / "tools/make_onnx.py"), str(self.model), self.onnx[form], *flags], check=True)
-        self.fastembed = folder / "fastembed"
-        self.fastembed.mkdir(exist_ok=True)
-        for file in [*self.model.glob("*.json"), *self.model.glob("*.txt")]:
-            if not (self.fastembed / file.name).exists():
-                (self.fastembed / file.name).symlink_to(file)
-        if not (self.fastembed / "model.onnx").exists():
-            (self.fastembed / "model.onnx").symlink_to(self.onnx["fused"])
-        self.compiled = {name: str(folder / f"{get_model.NAME}-{name}.pith") for name in ("f32", "int8")}
-
-    def int8(self):
-        """ONNX Runtime's own 8-bit form: weights per channel, activations by tensor and call."""
-        if not Path(self.onnx["int8"]).exists():
-            from onnxruntime.quantization import QuantType, quantize_dynamic
-            quantize_dynamic(self.onnx["exported"], self.onnx["int8"], weight_type=QuantType.QInt8, per_channel=True,
-                             reduce_range=not has_flag("vnni"))
-        return self.onnx["int8"]
-
-    def knows(self, word):
-        return word in subprocess.run([self.command, "embed", "--help"], capture_output=True, text=True).stdout + \
-            subprocess.run([self.command, "--help"], capture_output=True, text=True).stdout
-
-    def compile(self, precision):
-        file = self.compiled[precision]
-        subprocess.run([self.command, "compile", "-m", str(self.model), "--precision", precision, "-o", file], check=True)
-        return file
-
-
-def has_flag(name):
-    return any(name in line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features")))
-
-
-def engines(files):
-    """name → (kind, settings) of everything that computes in f32."""
-    tokenizer = str(files.model / "tokenizer.json")
-    return {
-        "pith": ("Pith", dict(source=str(files.model), library=files.library)),
-        "onnxruntime, exported": ("OnnxRuntime", dict(tokenizer=tokenizer, file=files.onnx["exported"])),
-        "onnxruntime, optimised": ("OnnxRuntime", dict(tokenizer=tokenizer, file=files.onnx["fused"])),
-        "openvino": ("OpenVino", dict(tokenizer=tokenizer, file=files.onnx["exported"])),
-        "fastembed": ("FastEmbed", dict(folder=str(files.fastembed))),
-        "sentence-transformers": ("SentenceTransformers", dict(source=str(files.model))),
-    }
-
-
-def installed(kind):
-    return kind not in PACKAGES or importlib.util.find_spec(PACKAGES[kind]) is not None
 
 
 def start(chosen, **common):
@@ -105,34 +41,6 @@ def start(chosen, **common):
 def stop(workers):
     for worker in workers.values():
         worker.close()
-
-
-class Peak:
-    def __init__(self, build):
-        self.module = ctypes.CDLL(str(build / "libpeak.so"))
-        self.module.peak_flops.restype = self.module.peak_bandwidth.restype = ctypes.c_double
-        self.module.peak_flops.argtypes = [ctypes.c_int, ctypes.c_double]
-
-    def flops(self, threads):
-        return self.module.peak_flops(threads, 0.02)
-
-    def bandwidth(self, threads):
-        return self.module.peak_bandwidth(threads)
-
-
-def token_counts(files, texts, limit):
-    import tokenizers
-    tokenizer = tokenizers.Tokenizer.from_file(str(files.model / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(limit)
-    return [len(e.ids) for e in tokenizer.encode_batch(texts)]
-
-
-def flop(files, lengths):
-    """Dense layers and attention, a multiply-add being two."""
-    c = json.loads((files.model / "config.json").read_text())
-    h, layers = c["hidden_size"], c["num_hidden_layers"]
-    return sum(layers * (2 * n * (4 * h * h + 2 * h * c["intermediate_size"]) + 4 * n * n * h) for n in lengths)
 
 
 def check(name, vectors, wanted):
@@ -202,7 +110,7 @@ def throughput(files, args, peak):
 
 def chunks(files, args, peak):
     """How the token budget of a chunk changes Pith's speed; nothing but speed."""
-    load = workloads.Workload("tokens in a chunk", workloads.mixed(32 if args.quick else 128))
+    load = workloads.Workload("tokens in a chunk", workloads.mixed(32 if args.quick else 64))
     sizes = (1, 64, 512, 8192) if args.quick else [1 << i for i in range(14)]
     chosen = {f"pith {n}": ("Pith", dict(source=str(files.model), library=files.library, batch_tokens=n)) for n in sizes}
     return run_all("chunks", files, args, peak, chosen, {"chunks": load}, "pith 512")
@@ -248,7 +156,7 @@ def main():
     args = parser.parse_args()
     if set(args.parts) - set(PARTS):
         parser.error(f"the parts are {', '.join(PARTS)}")
-    args.rounds = args.rounds or (3 if args.quick else 7)
+    args.rounds = args.rounds or (3 if args.quick else 5)
     args.threads = args.threads or sorted({os.cpu_count() if args.quick else 1, os.cpu_count()})
     files, peak = Files(args.build), Peak(args.build)
     results = json.loads(args.json.read_text()) if args.json.exists() else {}

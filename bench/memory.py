@@ -9,18 +9,18 @@ from pathlib import Path
 
 import workloads
 from peers import PACKAGES, Worker
+from setting import engines, installed
 
 
 def commands(files):
     """Pith as a process: from each form of the model there is."""
     forms = {"pith, safetensors": str(files.model)}
-    for precision in ("f32", "int8") if files.knows("compile") else ():
+    for precision in ("f32", "int8") if files.knows("--precision") else ("f32",):
         forms[f"pith, compiled {precision}"] = files.compile(precision)
     return {name: [files.command, "embed", "--format", "f32", "-m", source] for name, source in forms.items()}
 
 
 def peers(files):
-    from bench import engines, installed
     return {name: engine for name, engine in engines(files).items() if name != "pith" and installed(engine[0])}
 
 
@@ -46,10 +46,10 @@ def start(files, args, peak):
     return [dict(key=name, runner=name, seconds=values) for name, values in seconds.items()]
 
 
-def watch(command, file):
+def watch(command, file, stderr=None):
     """Most resident bytes, and most of them that no file backs, of a process that reads the file."""
     with open(file, "rb") as texts:
-        process = subprocess.Popen(command, stdin=texts, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdin=texts, stdout=subprocess.DEVNULL, stderr=stderr)
     most = dict(peak=0, anonymous=0)
     while process.poll() is None:
         for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
@@ -82,7 +82,8 @@ def memory(files, args, peak):
             worker.close()
     print()
     for row in found:
-        print(f"  {row['runner']:34} {row['texts']:6} texts  {row['peak'] / 1e6:7.1f} MB resident, {row['anonymous'] / 1e6:7.1f} MB anonymous")
+        print(f"  {row['runner']:34} {row['texts']:6} texts  {row['peak'] / 1e6:7.1f} MB resident, {row['anonymous'] / 1e6:7.1f} MB "
+              "anonymous")
     return found
 
 

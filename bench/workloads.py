@@ -38,7 +38,7 @@ def make(quick):
     rng, scale = np.random.default_rng(11), 4 if quick else 1
     return {
         "short": Workload("5 words and a number", [f"user_id of customers variant_{i}" for i in range(256 // scale)]),
-        "mixed": Workload("mixed, 3 to 60 words", mixed(256 // scale), ("arrival", "sorted")),
+        "mixed": Workload("mixed, 3 to 60 words", mixed(128 // scale), ("arrival", "sorted")),
         "words110": Workload("110 words", [sentence(rng, 110) for _ in range(24 // scale)]),
         "tokens512": Workload("512 tokens", [sentence(rng, 600) for _ in range(4 // scale)]),
         "query": Workload("one query of 12 tokens", [QUERY], calls=40 // scale),
