@@ -93,7 +93,7 @@ def worst_case(library, name, tokenizer, sentences):
     for label, pattern in {"ordinary": " ".join(sentences), **WORST}.items():
         data = (pattern * (1_000_000 // len(pattern.encode()) + 1)).encode()[:1_000_000 // 12 * 12]
         data = data.decode(errors="ignore").encode()
-        run = lambda: library.probe_encode(pith.handle, data, len(data), None, 0, text_probe.NO_OFFSETS, 0, 0, None,
+        run = lambda: library.probe_encode(pith.handle, data, len(data), None, 0, text_probe.NO_OFFSETS, 0,
                                            ctypes.byref(tokens))
         per_byte = min(timed(run) for _ in range(5)) / len(data) * 1e9
         ordinary = ordinary or per_byte

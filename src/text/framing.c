@@ -2,8 +2,8 @@
  * 0.23 (truncation.rs, encoding.rs); a maximum below the number of special tokens keeps the specials alone. */
 #include "text/framing.h"
 
-#include "base/checked.h"
 #include "text/added.h"
+#include "text/tokens.h"
 #include "text/unicode.h"
 
 /* ---- reading ---- */
@@ -216,7 +216,7 @@ static int64_t parse_size(pith_json *j) {
 
 void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
     static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
-    pith_truncation t = { true, false, PITH_TRUNCATE_LONGEST_FIRST, 512, 0 };
+    pith_truncation t = { true, false, PITH_CUT_LONGEST, 512, 0 };
     pith_str key;
     if (pith_json_null(j)) return;
     pith_json_object(j);
@@ -232,7 +232,7 @@ void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
             int i = 0;
             while (i < 3 && !pith_str_is(name, names[i])) i++;
             if (i == 3 && !j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown strategy");
-            t.strategy = (pith_truncation_strategy)(i % 3);
+            t.strategy = (pith_cut)(i % 3);
         } else
             pith_json_skip(j);
     }
@@ -264,56 +264,11 @@ void pith_padding_parse(pith_json *j, pith_padding *padding) {
 
 /* ---- output ---- */
 
-/* tokens->ids lies BLOCK_HEAD bytes into its block, which begins with the allocator that made it. */
-#define BLOCK_HEAD 64
-
-bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
-    size_t need, bytes;
-    if (pith_add_overflows(tokens->count, more, &need)) return false;
-    if (need <= tokens->capacity) return true;
-    size_t capacity = need + need / 2 + 64;
-    if (pith_mul_overflows(capacity, sizeof(int32_t) * 5 + 1, &bytes)) return false;
-    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD);
-    if (!block) return false;
-    pith_tokens old = *tokens;
-    memcpy(block, allocator, sizeof *allocator);
-    tokens->ids = (int32_t *)(void *)(block + BLOCK_HEAD);
-    tokens->type_ids = tokens->ids + capacity;
-    tokens->begin = (uint32_t *)(tokens->type_ids + capacity);
-    tokens->end = tokens->begin + capacity;
-    tokens->word_ids = (int32_t *)(tokens->end + capacity);
-    tokens->special = (uint8_t *)(tokens->word_ids + capacity);
-    tokens->capacity = capacity;
-    if (old.capacity) {
-        size_t used = old.count * sizeof(int32_t);
-        memcpy(tokens->ids, old.ids, used);
-        memcpy(tokens->type_ids, old.type_ids, used);
-        memcpy(tokens->begin, old.begin, used);
-        memcpy(tokens->end, old.end, used);
-        memcpy(tokens->word_ids, old.word_ids, used);
-        memcpy(tokens->special, old.special, old.count);
-        old.count = 0;
-        pith_tokens_free(&old);
-    }
-    return true;
-}
-
-void pith_tokens_free(pith_tokens *tokens) {
-    if (!tokens || !tokens->capacity) return;
-    pith_allocator allocator;
-    char *block = (char *)tokens->ids - BLOCK_HEAD;
-    memcpy(&allocator, block, sizeof allocator);
-    pith_memory_free(&allocator, block);
-    *tokens = (pith_tokens)PITH_TOKENS_INIT;
-}
-
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair) {
     pith_truncation t = { 0 };
     if (options->raw) t = framing->truncation;
-    if (options->max_length > 0) {
-        t.on = true;
-        t.max_length = options->max_length;
-    }
+    if (options->max_length > 0)
+        t = (pith_truncation){ true, options->left != 0, (pith_cut)options->cut, options->max_length, options->stride };
     size_t specials = framing->has_template && !options->no_specials ? framing->templates[pair].specials : 0;
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;
@@ -348,7 +303,7 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
     if (!t->on || (max && total <= max)) return PITH_OK;
     if (max == 0)
         keep[0] = keep[1] = 0;
-    else if (t->strategy == PITH_TRUNCATE_LONGEST_FIRST) {
+    else if (t->strategy == PITH_CUT_LONGEST) {
         if (!pair)
             keep[0] = max;
         else {
@@ -362,7 +317,7 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
             }
         }
     } else {
-        int target = t->strategy == PITH_TRUNCATE_ONLY_SECOND;
+        int target = t->strategy == PITH_CUT_SECOND;
         if (target && !pair)
             return pith_fail(err, PITH_ERR_ARGUMENT, "truncation of the second text, and there is none");
         if (n[target] <= total - max)
@@ -431,82 +386,143 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
     tokens->end[i] = (uint32_t)(e - source.data);
 }
 
-static void put_special(pith_tokens *tokens, int32_t id, int32_t type_id) {
-    size_t i = tokens->count++;
-    tokens->ids[i] = id;
-    tokens->type_ids[i] = type_id;
-    tokens->begin[i] = tokens->end[i] = 0;
-    tokens->word_ids[i] = -1;
-    tokens->special[i] = 1;
+/* ---- offsets in characters ---- */
+
+/* Characters are counted at every byte of this distance. */
+enum { MILESTONE = 64 };
+
+static uint32_t count_characters(const char *p, size_t size) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; i++) count += (p[i] & 0xC0) != 0x80;
+    return count;
 }
 
-static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, size_t end, int32_t type_id) {
+/* For each milestone of the text the characters before it. */
+static void fill_milestones(uint32_t *milestones, pith_str text) {
+    uint32_t count = 0;
+    for (size_t at = 0; at <= text.size; at += MILESTONE) {
+        *milestones++ = count;
+        count += count_characters(text.data + at, text.size - at < MILESTONE ? text.size - at : MILESTONE);
+    }
+}
+
+static uint32_t character_at(const uint32_t *milestones, pith_str text, uint32_t byte) {
+    uint32_t from = byte - byte % MILESTONE;
+    return milestones[byte / MILESTONE] + count_characters(text.data + from, byte - from);
+}
+
+/* ---- windows ---- */
+
+static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, size_t end, int32_t type_id, int text,
+                     uint32_t window_index) {
     size_t at = tokens->count, n = end - begin;
     if (n == 0) return;
     memcpy(tokens->ids + at, call->ids + begin, n * sizeof *call->ids);
-    memcpy(tokens->begin + at, call->begin + begin, n * sizeof *call->begin);
-    memcpy(tokens->end + at, call->end + begin, n * sizeof *call->end);
+    if (call->offsets) {
+        memcpy(tokens->begin + at, call->begin + begin, n * sizeof *call->begin);
+        memcpy(tokens->end + at, call->end + begin, n * sizeof *call->end);
+    }
     memcpy(tokens->word_ids + at, call->words + begin, n * sizeof *call->words);
-    for (size_t i = 0; i < n; i++) tokens->type_ids[at + i] = type_id;
+    for (size_t i = at; i < at + n; i++) tokens->type_ids[i] = type_id;
+    for (size_t i = at; i < at + n; i++) tokens->windows[i] = window_index;
+    memset(tokens->sequence_ids + at, text, n);
     memset(tokens->special + at, 0, n);
+    memset(tokens->attention + at, 1, n);
     tokens->count += n;
 }
 
+size_t pith_padded_size(const pith_padding *p, size_t longest) {
+    size_t size = p->fixed ? (size_t)p->fixed : longest;
+    if (p->multiple && size % (size_t)p->multiple) size += (size_t)p->multiple - size % (size_t)p->multiple;
+    return size;
+}
+
 /* longest: tokens of the first window, which the others are padded to as well. */
-static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith_padding *p, const pith_call *call,
-                       pith_error *err) {
-    size_t n = tokens->count - first, target = p->fixed ? (size_t)p->fixed : longest;
-    if (p->multiple && target % (size_t)p->multiple) target += (size_t)p->multiple - target % (size_t)p->multiple;
+static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith_padding *p, uint32_t window_index,
+                       const pith_call *call, pith_error *err) {
+    size_t n = tokens->count - first, target = pith_padded_size(p, longest);
     if (target <= n) return PITH_OK;
-    size_t more = target - n, from = p->left ? first : first + n;
+    size_t more = target - n;
     if (!pith_tokens_reserve(tokens, call->tokens_allocator, more)) return pith_fail_memory(err, more);
-    if (p->left) {
-        memmove(tokens->ids + first + more, tokens->ids + first, n * sizeof *tokens->ids);
-        memmove(tokens->type_ids + first + more, tokens->type_ids + first, n * sizeof *tokens->type_ids);
-        memmove(tokens->begin + first + more, tokens->begin + first, n * sizeof *tokens->begin);
-        memmove(tokens->end + first + more, tokens->end + first, n * sizeof *tokens->end);
-        memmove(tokens->word_ids + first + more, tokens->word_ids + first, n * sizeof *tokens->word_ids);
-        memmove(tokens->special + first + more, tokens->special + first, n);
-    }
-    tokens->count = from;
-    for (size_t i = 0; i < more; i++) put_special(tokens, p->id, p->type_id);
+    if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n);
+    for (size_t i = 0; i < more; i++)
+        pith_tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
     tokens->count = first + target;
     return PITH_OK;
 }
 
-pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, const pith_str texts[2], size_t split,
-                       bool pair, const pith_truncation *truncation, const pith_tokenize_options *options, size_t index,
-                       pith_error *err) {
-    static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
-    const pith_framing *f = call->tokenizer->framing;
-    const pith_frame_item *items = f->has_template ? f->templates[pair].items : plain;
-    size_t item_count = f->has_template ? f->templates[pair].count : 1 + (size_t)pair;
-    size_t n[2] = { split, call->count - split }, keep[2], first = tokens->count, room = 0, longest = 0;
-    range r[2], r0[2];
-    PITH_TRY(budget(keep, n, truncation, pair, err));
-    window_pair(r0, n, keep, truncation, 0);
-    if (!window_pair(r, n, keep, truncation, index)) return pith_fail(err, PITH_ERR_ARGUMENT, "no window %zu", index);
-    if (more) {
-        range ignored[2];
-        *more = window_pair(ignored, n, keep, truncation, index + 1);
+/* What all windows of a text or pair have in common. */
+typedef struct frame {
+    const pith_call *call;
+    const pith_tokenize_options *options;
+    const pith_str *texts;
+    const pith_frame_item *items;
+    size_t item_count;
+    size_t n[2], keep[2];          /* tokens of the texts, and how many of them a window may have */
+    const uint32_t *milestones[2]; /* NULL: offsets are in bytes */
+} frame;
+
+static size_t window_size(const frame *f, const range r[2]) {
+    size_t size = 0;
+    for (size_t i = 0; i < f->item_count; i++) {
+        int k = -1 - f->items[i].id;
+        size += f->items[i].id < 0 ? r[k].end - r[k].begin : !f->options->no_specials;
     }
-    for (size_t i = 0; i < item_count; i++) {
-        int k = -1 - items[i].id;
-        room += items[i].id < 0 ? r[k].end - r[k].begin : !options->no_specials;
-        longest += items[i].id < 0 ? r0[k].end - r0[k].begin : !options->no_specials;
-    }
-    if (!pith_tokens_reserve(tokens, call->tokens_allocator, room)) return pith_fail_memory(err, room);
-    for (size_t i = 0; i < item_count; i++) {
-        if (items[i].id >= 0) {
-            if (!options->no_specials) put_special(tokens, items[i].id, items[i].type_id);
+    return size;
+}
+
+static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2], uint32_t index) {
+    const pith_call *call = f->call;
+    const pith_framing *framing = call->tokenizer->framing;
+    size_t room = window_size(f, r);
+    if (!pith_tokens_reserve(tokens, call->tokens_allocator, room)) return pith_fail_memory(call->err, room);
+    for (size_t i = 0; i < f->item_count; i++) {
+        if (f->items[i].id >= 0) {
+            if (!f->options->no_specials)
+                pith_tokens_put(tokens, tokens->count++, f->items[i].id, f->items[i].type_id, index, true);
             continue;
         }
-        int k = -1 - items[i].id;
-        size_t at = tokens->count, base = k ? split : 0;
-        put_text(tokens, call, base + r[k].begin, base + r[k].end, f->zero_types ? 0 : items[i].type_id);
-        for (size_t x = at; f->trim && call->offsets && x < tokens->count; x++)
-            trim_offsets(tokens, x, call->tokenizer, x == at, texts[k]);
+        int k = -1 - f->items[i].id;
+        size_t at = tokens->count, base = k ? f->n[0] : 0;
+        put_text(tokens, call, base + r[k].begin, base + r[k].end, framing->zero_types ? 0 : f->items[i].type_id, k,
+                 index);
+        for (size_t x = at; framing->trim && call->offsets && x < tokens->count; x++)
+            trim_offsets(tokens, x, call->tokenizer, x == at, f->texts[k]);
+        for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
+            tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
+            tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
+        }
     }
-    if (r[0].end - r[0].begin < n[0] || r[1].end - r[1].begin < n[1]) tokens->truncated = 1;
-    return options->raw && f->padding.on ? pad(tokens, first, longest, &f->padding, call, err) : PITH_OK;
+    if (r[0].end - r[0].begin < f->n[0] || r[1].end - r[1].begin < f->n[1]) tokens->truncated = 1;
+    return PITH_OK;
+}
+
+pith_status pith_frame(pith_tokens *tokens, pith_call *call, const pith_str texts[2], size_t split, bool pair,
+                       const pith_truncation *truncation, const pith_tokenize_options *options) {
+    static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
+    const pith_framing *framing = call->tokenizer->framing;
+    frame f = { .call = call, .options = options, .texts = texts, .n = { split, call->count - split } };
+    range r[2];
+    size_t longest = 0;
+    f.items = framing->has_template ? framing->templates[pair].items : plain;
+    f.item_count = framing->has_template ? framing->templates[pair].count : 1 + (size_t)pair;
+    PITH_TRY(budget(f.keep, f.n, truncation, pair, call->err));
+    if (options->characters && call->offsets) {
+        size_t counts[2] = { texts[0].size / MILESTONE + 1, texts[1].size / MILESTONE + 1 };
+        uint32_t *milestones =
+            pith_call_scratch(call, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
+        if (!milestones) return PITH_ERR_MEMORY;
+        for (int k = 0; k < 2; milestones += counts[k++]) {
+            fill_milestones(milestones, texts[k]);
+            f.milestones[k] = milestones;
+        }
+    }
+    for (size_t i = 0; window_pair(r, f.n, f.keep, truncation, i) && (!i || options->overflow); i++) {
+        size_t first = tokens->count;
+        if (!i) longest = window_size(&f, r);
+        PITH_TRY(put_window(tokens, &f, r, (uint32_t)i));
+        if (options->raw && framing->padding.on)
+            PITH_TRY(pad(tokens, first, longest, &framing->padding, (uint32_t)i, call, call->err));
+    }
+    return PITH_OK;
 }

@@ -18,15 +18,9 @@ typedef struct pith_frame_template {
     size_t specials;
 } pith_frame_template;
 
-typedef enum pith_truncation_strategy {
-    PITH_TRUNCATE_LONGEST_FIRST,
-    PITH_TRUNCATE_ONLY_FIRST,
-    PITH_TRUNCATE_ONLY_SECOND
-} pith_truncation_strategy;
-
 typedef struct pith_truncation {
     bool on, left;
-    pith_truncation_strategy strategy;
+    pith_cut strategy;
     int64_t max_length, stride;
 } pith_truncation;
 
@@ -56,14 +50,12 @@ int32_t pith_json_id(pith_json *j);
 /* Which truncation a call asks for. */
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);
 
-/* Room for more tokens behind tokens->count. False: out of memory. */
-bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more);
+/* The tokens a text of `longest` is padded to; where the file does not fix it, that of the longest. */
+size_t pith_padded_size(const pith_padding *padding, size_t longest);
 
-/* Appends to tokens window number `index` of the call's tokens: the first `split` are of texts[0], the rest of
- * texts[1]. Window 0 is the result, the following ones are what overflowed, in Hugging Face's order. *more: another one
- * exists. */
-pith_status pith_frame(pith_tokens *tokens, bool *more, const pith_call *call, const pith_str texts[2], size_t split,
-                       bool pair, const pith_truncation *truncation, const pith_tokenize_options *options, size_t index,
-                       pith_error *err);
+/* Appends the call's tokens to tokens, of which the first `split` are of texts[0], the rest of texts[1]: one window, or
+ * with options->overflow all, in Hugging Face's order. */
+pith_status pith_frame(pith_tokens *tokens, pith_call *call, const pith_str texts[2], size_t split, bool pair,
+                       const pith_truncation *truncation, const pith_tokenize_options *options);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "text/pipeline.h"
 
-enum { SLOT = PITH_SCRATCH_SLOTS - 1, COMPOSED = 1, COMPATIBLE = 2 };
+enum { SLOT = PITH_SCRATCH_NORMAL, COMPOSED = 1, COMPATIBLE = 2 };
 
 typedef struct mark {
     uint32_t c;

@@ -47,9 +47,9 @@ typedef struct pith_piece {
     int32_t id;
 } pith_piece;
 
-/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last slot belongs
- * to the normal forms. */
-enum { PITH_SCRATCH_SLOTS = 6 };
+/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last two slots are
+ * not theirs. */
+enum { PITH_SCRATCH_SLOTS = 7, PITH_SCRATCH_NORMAL = 5, PITH_SCRATCH_FRAME = 6 };
 
 /* The state of one thread's work on one text. Steps use the functions below and read the fields. */
 typedef struct pith_call {

@@ -2,11 +2,13 @@
 #include "text/tokenizer.h"
 
 #include "base/account.h"
+#include "base/cpu.h"
 #include "base/pool.h"
 #include "text/added.h"
 #include "text/call.h"
 #include "text/framing.h"
 #include "text/steps.h"
+#include "text/tokens.h"
 
 /* Texts one thread takes at a time: small enough to balance, large enough that taking costs nothing. */
 #define BATCH_PART 32
@@ -31,33 +33,39 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
     if (!options) return PITH_OK;
     if (options->size < sizeof(size_t)) return pith_fail(err, PITH_ERR_ARGUMENT, "options without size");
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
+    if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
+    if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "cut is %d, no pith_cut", o->cut);
     return PITH_OK;
 }
 
 /* Appends one text or pair. */
-static pith_status encode(pith_tokens *tokens, bool *more, pith_call *call, pith_str text, const pith_str *pair,
-                          const pith_tokenize_options *o, size_t index) {
+static pith_status encode(pith_tokens *tokens, pith_call *call, pith_str text, const pith_str *pair,
+                          const pith_tokenize_options *o) {
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
     pith_truncation t = pith_truncation_choose(call->tokenizer->framing, o, pair);
     size_t split = 0;
-    /* Only the beginning of a text is needed where the rest is cut off and nobody asks how much there was. */
-    bool bounded = t.on && !t.left && !more && t.strategy == PITH_TRUNCATE_LONGEST_FIRST;
+    /* Only the beginning of a text is needed where the rest is cut off and nobody asks for it. */
+    bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
+    pith_status status = PITH_OK;
     call->count = 0;
-    for (int i = 0; i <= (pair != NULL); i++) {
+    for (int i = 0; !status && i <= (pair != NULL); i++) {
         PITH_TRY(check_utf8(texts[i], call->err));
         split = i ? call->count : 0;
         call->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
-        PITH_TRY(pith_encode_text(call, texts[i], !o->no_offsets));
+        status = pith_encode_text(call, texts[i], !o->no_offsets);
     }
-    PITH_TRY(pith_frame(tokens, more, call, texts, pair ? split : call->count, pair != NULL, &t, o, index, call->err));
-    return call->out_of_memory ? pith_fail_memory(call->err, text.size) : PITH_OK;
+    if (!status) status = pith_frame(tokens, call, texts, pair ? split : call->count, pair != NULL, &t, o);
+    return call->out_of_memory ? pith_fail_memory(call->err, text.size) : status;
 }
 
 /* allocator: what tokens grow with. */
-static pith_status encode_alone(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer, pith_str text,
-                                const pith_str *pair, const pith_tokenize_options *options, size_t index,
+static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                const pith_str *pair, const pith_tokenize_options *options,
                                 const pith_allocator *allocator, pith_error *err) {
     pith_tokenize_options o;
+    PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&o, options, err));
     pith_call *call = pith_call_acquire(tokenizer);
     if (!call) return pith_fail_memory(err, sizeof *call);
@@ -67,8 +75,7 @@ static pith_status encode_alone(pith_tokens *tokens, bool *more, const pith_toke
     int32_t truncated = tokens->truncated;
     tokens->count = 0;
     tokens->truncated = 0;
-    pith_status status = encode(tokens, more, call, text, pair, &o, index);
-    if (status && call->out_of_memory) status = pith_fail_memory(err, text.size);
+    pith_status status = encode(tokens, call, text, pair, &o);
     if (status) {
         tokens->count = count;
         tokens->truncated = truncated;
@@ -77,131 +84,163 @@ static pith_status encode_alone(pith_tokens *tokens, bool *more, const pith_toke
     return status;
 }
 
-pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
-                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
-                                         size_t index, pith_error *err) {
-    return encode_alone(tokens, more, tokenizer, text, pair, options, index, tokenizer->allocator, err);
-}
-
 pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
-    return encode_alone(tokens, NULL, tokenizer, text, pair, options, 0, tokenizer->allocator, err);
+    return encode_alone(tokens, tokenizer, text, pair, options, tokenizer->allocator, err);
 }
 
 /* The caller's tokens may outlive the tokenizer. */
 pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,
                           const pith_tokenize_options *options, pith_error *err) {
-    return encode_alone(tokens, NULL, tokenizer, text, pair, options, 0, pith_account_host(tokenizer->allocator), err);
+    return encode_alone(tokens, tokenizer, text, pair, options, pith_account_host(tokenizer->allocator), err);
 }
 
 /* ---- batches ---- */
 
 typedef struct batch_part {
     pith_tokens tokens;
+    size_t place; /* where its tokens begin in the result */
     pith_status status;
     pith_error err;
 } batch_part;
 
+/* Parts are tokenised side by side, then, when it is known how long each is, put together side by side. */
 typedef struct batch {
     const pith_tokenizer *tokenizer;
-    const pith_str *texts;
+    const pith_str *texts, *pairs;
     size_t count;
-    size_t *ends; /* within the part until the parts are joined */
+    size_t *ends; /* within the part until the parts are put together */
     pith_tokenize_options options;
     batch_part *parts;
+    pith_tokens *result;
+    size_t width; /* tokens every window is padded to; 0: none */
 } batch;
+
+static size_t part_end(const batch *b, size_t part) {
+    return (part + 1) * BATCH_PART < b->count ? (part + 1) * BATCH_PART : b->count;
+}
+
+/* Texts [begin, end), one behind the other. */
+static pith_status encode_texts(pith_tokens *tokens, const pith_allocator *allocator, const batch *b, size_t begin,
+                                size_t end, pith_error *err) {
+    pith_call *call = pith_call_acquire(b->tokenizer);
+    pith_status status = PITH_OK;
+    int32_t truncated = 0;
+    if (!call) return pith_fail_memory(err, sizeof *call);
+    call->err = err;
+    call->tokens_allocator = allocator;
+    for (size_t i = begin; i < end && !status; i++) {
+        tokens->truncated = 0;
+        status = encode(tokens, call, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+        if (status) pith_fail_at(err, status, "text %zu: ", i);
+        truncated += tokens->truncated;
+        b->ends[i] = tokens->count;
+    }
+    tokens->truncated = truncated;
+    pith_call_release(call);
+    return status;
+}
 
 static void encode_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = &b->parts[index];
-    size_t end = (index + 1) * BATCH_PART < b->count ? (index + 1) * BATCH_PART : b->count;
-    pith_call *call = pith_call_acquire(b->tokenizer);
     (void)worker;
-    if (!call) {
-        part->status = pith_fail_memory(&part->err, sizeof *call);
-        return;
-    }
-    call->err = &part->err;
-    int32_t truncated = 0;
-    for (size_t i = index * BATCH_PART; i < end && !part->status; i++) {
-        part->tokens.truncated = 0;
-        part->status = encode(&part->tokens, NULL, call, b->texts[i], NULL, &b->options, 0);
-        if (part->status && call->out_of_memory) part->status = pith_fail_memory(&part->err, b->texts[i].size);
-        if (part->status) pith_fail_at(&part->err, part->status, "text %zu: ", i);
-        truncated += part->tokens.truncated;
-        b->ends[i] = part->tokens.count;
-    }
-    part->tokens.truncated = truncated;
-    pith_call_release(call);
+    part->status = encode_texts(&part->tokens, b->tokenizer->allocator, b, index * BATCH_PART, part_end(b, index),
+                                &part->err);
 }
 
-static void append(pith_tokens *to, const pith_tokens *from, size_t begin, size_t n) {
-    memcpy(to->ids + to->count, from->ids + begin, n * sizeof *to->ids);
-    memcpy(to->type_ids + to->count, from->type_ids + begin, n * sizeof *to->type_ids);
-    memcpy(to->begin + to->count, from->begin + begin, n * sizeof *to->begin);
-    memcpy(to->end + to->count, from->end + begin, n * sizeof *to->end);
-    memcpy(to->word_ids + to->count, from->word_ids + begin, n * sizeof *to->word_ids);
-    memcpy(to->special + to->count, from->special + begin, n);
-    to->count += n;
+/* The end of the window that begins at token `begin` of a text that ends at `end`. */
+static size_t window_end(const pith_tokens *tokens, size_t begin, size_t end) {
+    size_t i = begin;
+    while (i < end && tokens->windows[i] == tokens->windows[begin]) i++;
+    return i;
 }
 
-static void append_padding(pith_tokens *to, const pith_padding *p, size_t n) {
-    for (size_t i = to->count; i < to->count + n; i++) {
-        to->ids[i] = p->id;
-        to->type_ids[i] = p->type_id;
-        to->begin[i] = to->end[i] = 0;
-        to->word_ids[i] = -1;
-        to->special[i] = 1;
-    }
-    to->count += n;
-}
-
-/* One array out of the parts; ends become those in it. width: tokens every text is padded to, 0 none. */
-static pith_status join(pith_tokens *tokens, batch *b, size_t parts, size_t total, size_t width, pith_error *err) {
+/* Tokens of the part in the result; they are put there if `put` is true, and the ends of its texts changed. */
+static size_t place_windows(batch *b, size_t index, bool put) {
+    const batch_part *part = &b->parts[index];
     const pith_padding *p = &b->tokenizer->framing->padding;
-    if (!pith_tokens_reserve(tokens, b->tokenizer->allocator, width ? width * b->count : total))
-        return pith_fail_memory(err, total);
-    for (size_t k = 0; k < parts; k++) {
-        size_t begin = 0;
-        for (size_t i = k * BATCH_PART; i < b->count && i < (k + 1) * BATCH_PART; i++) {
-            size_t n = b->ends[i] - begin, more = width > n ? width - n : 0;
-            if (p->left) append_padding(tokens, p, more);
-            append(tokens, &b->parts[k].tokens, begin, n);
-            if (!p->left) append_padding(tokens, p, more);
-            begin = b->ends[i];
-            b->ends[i] = tokens->count;
-        }
-        tokens->truncated += b->parts[k].tokens.truncated;
+    size_t at = part->place, begin = 0;
+    if (!b->width && !put) return part->tokens.count;
+    for (size_t i = index * BATCH_PART; i < part_end(b, index); i++) {
+        size_t end = b->ends[i];
+        do {
+            size_t stop = b->width ? window_end(&part->tokens, begin, end) : end, n = stop - begin;
+            size_t more = b->width > n ? b->width - n : 0;
+            if (put) {
+                pith_tokens_copy(b->result, at + (p->left ? more : 0), &part->tokens, begin, n);
+                for (size_t k = 0; k < more; k++)
+                    pith_tokens_put(b->result, at + (p->left ? 0 : n) + k, p->id, p->type_id,
+                                    n ? part->tokens.windows[begin] : 0, false);
+            }
+            at += n + more;
+            begin = stop;
+        } while (begin < end);
+        if (put) b->ends[i] = at;
     }
+    return at - part->place;
+}
+
+static void place_part(void *context, size_t index, int worker) {
+    (void)worker;
+    place_windows(context, index, true);
+}
+
+/* The widest first window, as far as the file asks for padding to it. */
+static size_t padded_width(const batch *b) {
+    const pith_padding *p = &b->tokenizer->framing->padding;
+    size_t widest = 0, begin = 0;
+    if (!b->options.raw || !p->on || p->fixed) return 0;
+    for (size_t i = 0; i < b->count; i++) {
+        if (i % BATCH_PART == 0) begin = 0;
+        size_t end = window_end(&b->parts[i / BATCH_PART].tokens, begin, b->ends[i]);
+        if (end - begin > widest) widest = end - begin;
+        begin = b->ends[i];
+    }
+    return widest;
+}
+
+static pith_status run_parts(batch *b, size_t parts, int threads, pith_error *err) {
+    size_t total = 0;
+    pith_pool_run(encode_part, b, parts, threads);
+    for (size_t k = 0; k < parts; k++) {
+        if (!b->parts[k].status) continue;
+        if (err) *err = b->parts[k].err;
+        return b->parts[k].status;
+    }
+    b->width = padded_width(b);
+    b->result->count = 0;
+    b->result->truncated = 0;
+    for (size_t k = 0; k < parts; k++) {
+        b->parts[k].place = total;
+        total += place_windows(b, k, false);
+        b->result->truncated += b->parts[k].tokens.truncated;
+    }
+    if (!pith_tokens_reserve(b->result, pith_account_host(b->tokenizer->allocator), total)) return pith_fail_memory(err, total);
+    pith_pool_run(place_part, b, parts, threads);
+    b->result->count = total;
     return PITH_OK;
 }
 
-pith_status pith_tokenizer_encode_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
-                                        const pith_str *texts, size_t count, const pith_tokenize_options *options,
-                                        int threads, pith_error *err) {
-    batch b = { .tokenizer = tokenizer, .texts = texts, .count = count, .ends = ends };
-    size_t parts = (count + BATCH_PART - 1) / BATCH_PART, total = 0, width = 0;
-    pith_status status = PITH_OK;
+pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                const pith_str *texts, const pith_str *pairs, size_t count,
+                                const pith_tokenize_options *options, pith_error *err) {
+    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, tokens, 0 };
+    size_t parts = (count + BATCH_PART - 1) / BATCH_PART;
+    PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
+    const pith_padding *padding = &tokenizer->framing->padding;
+    int threads = b.options.threads ? b.options.threads : pith_cpu_get()->threads;
+    if ((threads == 1 || parts <= 1) && !(b.options.raw && padding->on && !padding->fixed)) {
+        tokens->count = 0;
+        pith_status status = encode_texts(tokens, pith_account_host(tokenizer->allocator), &b, 0, count, err);
+        if (status) tokens->count = 0;
+        return status;
+    }
     b.parts = pith_memory_alloc(tokenizer->allocator, (parts + 1) * sizeof *b.parts, 64);
     if (!b.parts) return pith_fail_memory(err, parts * sizeof *b.parts);
-    for (size_t k = 0; k < parts; k++) b.parts[k] = (batch_part){ PITH_TOKENS_INIT, PITH_OK, PITH_ERROR_INIT };
-    pith_pool_run(encode_part, &b, parts, threads);
-    for (size_t k = 0; k < parts && !status; k++) {
-        status = b.parts[k].status;
-        if (status && err) *err = b.parts[k].err;
-        total += b.parts[k].tokens.count;
-    }
-    if (!status) {
-        const pith_padding *p = &tokenizer->framing->padding;
-        for (size_t i = 0; b.options.raw && p->on && !p->fixed && i < count; i++) {
-            size_t n = ends[i] - (i % BATCH_PART ? ends[i - 1] : 0);
-            if (n > width) width = n;
-        }
-        tokens->count = 0;
-        tokens->truncated = 0;
-        status = join(tokens, &b, parts, total, width, err);
-    }
+    for (size_t k = 0; k < parts; k++) b.parts[k] = (batch_part){ .tokens = PITH_TOKENS_INIT };
+    pith_status status = run_parts(&b, parts, threads, err);
     for (size_t k = 0; k < parts; k++) pith_tokens_free(&b.parts[k].tokens);
     pith_memory_free(tokenizer->allocator, b.parts);
     return status;

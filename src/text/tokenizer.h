@@ -29,20 +29,9 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
-/* Tokenises into tokens (public struct; its arrays grow with the tokenizer's allocator). See pith_tokenize. */
+/* pith_tokenize, but tokens grow with the tokenizer's own allocator and must go before it. */
 pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
-/* The same for window `index` of a truncated text: 0 is what encode gives, the following ones are what overflowed, in
- * Hugging Face's order. *more says whether there is another. */
-pith_status pith_tokenizer_encode_window(pith_tokens *tokens, bool *more, const pith_tokenizer *tokenizer,
-                                         pith_str text, const pith_str *pair, const pith_tokenize_options *options,
-                                         size_t index, pith_error *err);
-/* count texts one behind the other in tokens, text i ending at ends[i]; the same ids for any number of threads.
- * tokens->truncated is how many were cut. Padding to the longest is applied where the file asks for it (raw). An error
- * names the first text that failed. */
-pith_status pith_tokenizer_encode_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
-                                        const pith_str *texts, size_t count, const pith_tokenize_options *options,
-                                        int threads, pith_error *err);
 
 /* -1 if the vocabulary has no such token. */
 int32_t pith_tokenizer_id(const pith_tokenizer *tokenizer, pith_str token);

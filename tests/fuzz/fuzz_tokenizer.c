@@ -22,9 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     arena.limit = (size_t)256 << 20;
     if (!pith_tokenizer_load_json(&t, json, NULL, &arena, &err)) {
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
-        pith_status status = pith_tokenizer_encode(&with, t, text, NULL, &options, &err);
+        pith_status status = pith_tokenize(&with, t, text, NULL, &options, &err);
         options.no_offsets = 1;
-        DEMAND(pith_tokenizer_encode(&without, t, text, NULL, &options, &err) == status);
+        DEMAND(pith_tokenize(&without, t, text, NULL, &options, &err) == status);
         if (!status) {
             DEMAND(with.count == without.count);
             DEMAND(!with.count || memcmp(with.ids, without.ids, with.count * sizeof *with.ids) == 0);
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         options.raw = 1;
         options.no_offsets = 0;
-        pith_tokenizer_encode(&with, t, text, &text, &options, &err);
+        pith_tokenize(&with, t, text, &text, &options, &err);
         pith_tokenizer_unload(t);
     }
     pith_tokens_free(&with);

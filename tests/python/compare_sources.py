@@ -131,7 +131,7 @@ def main():
                 continue
             bad = 0
             for text in texts:
-                a, b = ours.encode(text)[0][0][0], theirs.encode(text).ids
+                a, b = ours.encode(text)[0][0], theirs.encode(text).ids
                 if a != b:
                     bad += 1
                     if bad <= 2:

@@ -277,4 +277,6 @@ def split_kind(behavior, invert):
 
 for name in ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]:
     for flag in (False, True):
-        globals()[f"kind_split_{name}{'_invert' if flag else ''}"] = functools.partial(split_kind, name, flag)
+        kind = functools.partial(split_kind, name, flag)
+        kind.through_pcre2 = flag
+        globals()[f"kind_split_{name}{'_invert' if flag else ''}"] = kind

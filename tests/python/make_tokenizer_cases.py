@@ -20,7 +20,7 @@ def byte_offset(text, chars):
 
 def case(tokenizer, text, pair):
     windows = []
-    for ids, types, offsets, words, special, sequences in text_probe.hugging_face(tokenizer, text, pair):
+    for ids, types, offsets, words, special, sequences, _ in text_probe.hugging_face(tokenizer, text, pair):
         source = [pair if s == 1 else text for s in sequences]
         windows.append([[i, t, byte_offset(s, b), byte_offset(s, e), w, m] for i, t, (b, e), w, m, s in
                         zip(ids, types, offsets, words, special, source)])

@@ -21,9 +21,9 @@ EXPORT probe *probe_open(const char *path, const char *json, size_t size, char *
 EXPORT int probe_image(probe *p);
 EXPORT void probe_close(probe *p);
 EXPORT const char *probe_error(const probe *p);
-/* Number of tokens, -1 after an error. *more: another window exists. The arrays are valid until the next call. */
+/* Number of tokens in all windows, -1 after an error. The arrays are valid until the next call. */
 EXPORT long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
-                         int max_length, size_t window, int *more, pith_tokens *out);
+                         int max_length, pith_tokens *out);
 /* All texts of one buffer, text i ending at ends[i]; returns the tokens, -1 after an error. */
 EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, int threads, size_t *token_ends,
                         pith_tokens *out);
@@ -31,7 +31,7 @@ EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t 
 EXPORT const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size);
 EXPORT size_t probe_bytes(const probe *p);
 
-enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4 };
+enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4, CHARACTERS = 8 };
 
 probe *probe_open(const char *path, const char *json, size_t size, char *message) {
     probe *p = calloc(1, sizeof *p);
@@ -72,18 +72,17 @@ const char *probe_error(const probe *p) { return p->err.message; }
 size_t probe_bytes(const probe *p) { return p->arena.total; }
 
 long probe_encode(probe *p, const char *text, size_t size, const char *pair, size_t pair_size, int flags,
-                  int max_length, size_t window, int *more, pith_tokens *out) {
+                  int max_length, pith_tokens *out) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str second = { pair, pair_size };
-    bool another = false;
     options.raw = flags & RAW;
     options.no_specials = flags & NO_SPECIALS;
     options.no_offsets = flags & NO_OFFSETS;
+    options.characters = flags & CHARACTERS;
     options.max_length = max_length;
-    if (pith_tokenizer_encode_window(&p->tokens, more ? &another : NULL, p->tokenizer, (pith_str){ text, size },
-                                     pair ? &second : NULL, &options, window, &p->err))
+    options.overflow = 1;
+    if (pith_tokenize(&p->tokens, p->tokenizer, (pith_str){ text, size }, pair ? &second : NULL, &options, &p->err))
         return -1;
-    if (more) *more = another;
     *out = p->tokens;
     return (long)p->tokens.count;
 }
@@ -98,8 +97,9 @@ long probe_batch(probe *p, const char *texts, const size_t *ends, size_t count, 
         list[i] = (pith_str){ texts + begin, ends[i] - begin };
     }
     options.no_offsets = 1;
+    options.threads = threads;
     pith_status status =
-        pith_tokenizer_encode_batch(&p->tokens, token_ends, p->tokenizer, list, count, &options, threads, &p->err);
+        pith_tokenize_batch(&p->tokens, token_ends, p->tokenizer, list, NULL, count, &options, &p->err);
     free(list);
     *out = p->tokens;
     return status ? -1 : (long)p->tokens.count;

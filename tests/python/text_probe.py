@@ -7,7 +7,8 @@ class Tokens(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t)] + [
         (name, ctypes.POINTER(kind)) for name, kind in (
             ("ids", ctypes.c_int32), ("type_ids", ctypes.c_int32), ("begin", ctypes.c_uint32), ("end", ctypes.c_uint32),
-            ("word_ids", ctypes.c_int32), ("special", ctypes.c_uint8))] + [
+            ("word_ids", ctypes.c_int32), ("windows", ctypes.c_uint32), ("sequence_ids", ctypes.c_int8),
+            ("special", ctypes.c_uint8), ("attention", ctypes.c_uint8))] + [
         ("count", ctypes.c_size_t), ("capacity", ctypes.c_size_t), ("truncated", ctypes.c_int32)]
 
 
@@ -23,7 +24,7 @@ def load_library(build="build"):
     library.probe_encode.restype = ctypes.c_long
     library.probe_encode.argtypes = [
         ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
-        ctypes.c_size_t, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(Tokens)]
+        ctypes.POINTER(Tokens)]
     library.probe_batch.restype = ctypes.c_long
     library.probe_batch.argtypes = [
         ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p,
@@ -34,15 +35,7 @@ def load_library(build="build"):
     return library
 
 
-RAW, NO_SPECIALS, NO_OFFSETS = 1, 2, 4
-
-
-def char_index(text):
-    """For each byte offset of the text the number of characters before it."""
-    index = []
-    for i, c in enumerate(text):
-        index += [i] * len(c.encode())
-    return index + [len(text)]
+RAW, NO_SPECIALS, NO_OFFSETS, CHARACTERS = 1, 2, 4, 8
 
 
 class Pith:
@@ -63,18 +56,18 @@ class Pith:
             self.library.probe_close(self.handle)
 
     def encode(self, text, pair=None, flags=0, max_length=0):
-        """A list of windows, each a tuple (ids, type ids, offsets in characters, word ids, special mask)."""
+        """A list of windows, each a tuple (ids, type ids, offsets, word ids, special mask, sequence ids, attention)."""
         data, second = text.encode(), pair.encode() if pair is not None else None
-        maps = [char_index(text), char_index(pair or "")]
-        windows, more, tokens = [], ctypes.c_int(1), Tokens()
-        while more.value:
-            n = self.library.probe_encode(self.handle, data, len(data), second, len(second or b""), flags, max_length,
-                                          len(windows), ctypes.byref(more), ctypes.byref(tokens))
-            if n < 0:
-                raise ValueError(self.library.probe_error(self.handle).decode())
-            windows.append((tokens.ids[:n], tokens.type_ids[:n], list(zip(tokens.begin[:n], tokens.end[:n])),
-                            tokens.word_ids[:n], list(tokens.special[:n])))
-        return windows, maps
+        tokens = Tokens()
+        n = self.library.probe_encode(self.handle, data, len(data), second, len(second or b""), flags, max_length,
+                                      ctypes.byref(tokens))
+        if n < 0:
+            raise ValueError(self.library.probe_error(self.handle).decode())
+        rows = (tokens.ids[:n], tokens.type_ids[:n], list(zip(tokens.begin[:n], tokens.end[:n])), tokens.word_ids[:n],
+                tokens.special[:n], tokens.sequence_ids[:n], tokens.attention[:n])
+        numbers = tokens.windows[:n]
+        cuts = [i for i in range(1, n) if numbers[i] != numbers[i - 1]]
+        return [tuple(row[a:b] for row in rows) for a, b in zip([0] + cuts, cuts + [n])]
 
     def decode(self, ids, skip_special_tokens):
         array, size = (ctypes.c_int32 * len(ids))(*ids), ctypes.c_size_t()
@@ -85,7 +78,8 @@ class Pith:
 
 
 def hugging_face(tokenizer, text, pair=None, add_special_tokens=True):
-    """The same tuples, offsets in characters."""
+    """The same tuples."""
     encoding = tokenizer.encode(text, pair, add_special_tokens=add_special_tokens)
-    return [(e.ids, e.type_ids, e.offsets, [-1 if w is None else w for w in e.word_ids], e.special_tokens_mask,
-             e.sequence_ids) for e in [encoding] + encoding.overflowing]
+    known = lambda numbers: [-1 if n is None else n for n in numbers]
+    return [(e.ids, e.type_ids, e.offsets, known(e.word_ids), e.special_tokens_mask, known(e.sequence_ids),
+             e.attention_mask) for e in [encoding] + encoding.overflowing]

@@ -40,7 +40,7 @@ static void close_opened(opened *o) {
 
 static pith_status encode(opened *o, pith_str text) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
-    return pith_tokenizer_encode(&o->tokens, o->tokenizer, text, NULL, &options, &o->err);
+    return pith_tokenize(&o->tokens, o->tokenizer, text, NULL, &options, &o->err);
 }
 
 /* The stream gives the same text, in pieces of whole characters. */

@@ -44,7 +44,7 @@ static void check_ids(fixture *f, pith_json *j, pith_str text) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     options.max_length = 256;
-    assert_int_equal(pith_tokenizer_encode(&f->tokens, f->tokenizer, text, NULL, &options, &err), PITH_OK);
+    assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, &options, &err), PITH_OK);
     size_t n = 0;
     pith_json_array(j);
     while (pith_json_next_item(j)) {
@@ -146,9 +146,11 @@ static void test_batch(void **state) {
         int n = snprintf(buffer[i], sizeof buffer[i], "%.*s%d caf\xC3\xA9", i % 7, "abc de fgh", i * 7919);
         texts[i] = (pith_str){ buffer[i], (size_t)n };
     }
-    for (int k = 0; k < 2; k++)
-        assert_int_equal(pith_tokenizer_encode_batch(&all[k], ends[k], f->tokenizer, texts, N, NULL, 1 + k, &err),
-                         PITH_OK);
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    for (int k = 0; k < 2; k++) {
+        options.threads = 1 + k;
+        assert_int_equal(pith_tokenize_batch(&all[k], ends[k], f->tokenizer, texts, NULL, N, &options, &err), PITH_OK);
+    }
     assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
     assert_memory_equal(all[0].ids, all[1].ids, all[0].count * sizeof(int32_t));
     for (int i = 0; i < N; i++) {
@@ -158,11 +160,114 @@ static void test_batch(void **state) {
         assert_memory_equal(f->tokens.ids, all[0].ids + begin, f->tokens.count * sizeof(int32_t));
     }
     texts[77] = PITH_STR("bad \xFF");
-    assert_int_equal(pith_tokenizer_encode_batch(&all[0], ends[0], f->tokenizer, texts, N, NULL, 2, &err),
-                     PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "text 77"));
+    for (int k = 0; k < 2; k++) {
+        options.threads = 1 + k;
+        assert_int_equal(pith_tokenize_batch(&all[0], ends[0], f->tokenizer, texts, NULL, N, &options, &err),
+                         PITH_ERR_ARGUMENT);
+        assert_non_null(strstr(err.message, "text 77"));
+    }
     pith_tokens_free(&all[0]);
     pith_tokens_free(&all[1]);
+}
+
+/* Rows [begin, end) of a batch are those of a call of its own, column by column. */
+static void check_rows(const pith_tokens *all, size_t begin, size_t end, const pith_tokens *one) {
+    size_t n = end - begin;
+    assert_int_equal(n, one->count);
+    assert_memory_equal(all->ids + begin, one->ids, n * sizeof *one->ids);
+    assert_memory_equal(all->type_ids + begin, one->type_ids, n * sizeof *one->type_ids);
+    assert_memory_equal(all->begin + begin, one->begin, n * sizeof *one->begin);
+    assert_memory_equal(all->end + begin, one->end, n * sizeof *one->end);
+    assert_memory_equal(all->word_ids + begin, one->word_ids, n * sizeof *one->word_ids);
+    assert_memory_equal(all->windows + begin, one->windows, n * sizeof *one->windows);
+    assert_memory_equal(all->sequence_ids + begin, one->sequence_ids, n);
+    assert_memory_equal(all->special + begin, one->special, n);
+    assert_memory_equal(all->attention + begin, one->attention, n);
+}
+
+static void test_batch_of_pairs(void **state) {
+    fixture *f = *state;
+    enum { N = 100 };
+    pith_str texts[N], pairs[N];
+    size_t ends[N];
+    char buffer[N][64];
+    pith_tokens all = PITH_TOKENS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    for (int i = 0; i < N; i++) {
+        int n = snprintf(buffer[i], sizeof buffer[i], "%d na\xC3\xAFve caf\xC3\xA9s of %d \xE6\xBC\xA2", i * 7919, i);
+        texts[i] = (pith_str){ buffer[i], (size_t)n };
+        pairs[i] = texts[i * 31 % (i + 1)];
+    }
+    options.max_length = 11;
+    options.stride = 2;
+    options.overflow = 1;
+    for (options.characters = 0; options.characters < 2; options.characters++)
+        for (options.threads = 1; options.threads < 4; options.threads++) {
+            assert_int_equal(pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err), PITH_OK);
+            assert_int_equal(all.truncated, N);
+            for (int i = 0; i < N; i++) {
+                assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &pairs[i], &options, &err), PITH_OK);
+                check_rows(&all, i ? ends[i - 1] : 0, ends[i], &f->tokens);
+            }
+        }
+    pith_tokens_free(&all);
+}
+
+/* A batch that the file pads to its longest: every window is as wide as the widest first one. */
+static void test_padded_batch(void **state) {
+    static const char json[] =
+        "{\"truncation\":{\"max_length\":5,\"stride\":1,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"},"
+        "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Left\",\"pad_id\":9,\"pad_type_id\":3},"
+        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
+    static const int32_t wanted[] = { 9, 9, 9, 9, 1, 1, 2, 1, 2, 1, 9, 9, 9, 1, 2, 9, 9, 9, 9, 9 };
+    pith_str texts[] = { PITH_STR("a"), PITH_STR("a b a b a b"), PITH_STR("") };
+    pith_arena arena;
+    pith_tokenizer *t;
+    pith_tokens all = PITH_TOKENS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    size_t ends[3];
+    (void)state;
+    pith_arena_init(&arena, &pith_allocator_default);
+    assert_int_equal(pith_tokenizer_load_json(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
+    options.raw = options.overflow = 1;
+    for (options.threads = 1; options.threads < 3; options.threads++) {
+        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
+        assert_int_equal(all.count, sizeof wanted / sizeof *wanted);
+        assert_memory_equal(all.ids, wanted, sizeof wanted);
+        assert_int_equal(ends[0], 5);
+        assert_int_equal(ends[1], 15);
+        assert_int_equal(ends[2], 20);
+        for (size_t i = 0; i < all.count; i++) {
+            assert_int_equal(all.attention[i], all.ids[i] != 9);
+            assert_int_equal(all.windows[i], i >= 10 && i < 15);
+            assert_int_equal(all.type_ids[i], all.ids[i] == 9 ? 3 : 0);
+        }
+    }
+    pith_tokens_free(&all);
+    pith_tokenizer_unload(t);
+    pith_arena_free(&arena);
+}
+
+static void test_refused_options(void **state) {
+    fixture *f = *state;
+    static const pith_tokenize_options bad[] = {
+        { .size = sizeof bad[0], .max_length = -1 },
+        { .size = sizeof bad[0], .stride = -1 },
+        { .size = sizeof bad[0], .threads = -1 },
+        { .size = sizeof bad[0], .cut = 3 },
+        { .size = sizeof bad[0], .max_length = 5, .stride = 3 },
+        { .size = sizeof bad[0], .max_length = 5, .cut = PITH_CUT_SECOND },
+        { .size = 0 },
+    };
+    pith_error err = PITH_ERROR_INIT;
+    pith_str text = PITH_STR("one two three four five six");
+    pith_tokens other = { .size = 8 };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, &bad[i], &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_tokenize(&other, f->tokenizer, text, NULL, NULL, &err), PITH_ERR_ARGUMENT);
 }
 
 /* The same ids from vocab.txt and tokenizer_config.json alone. */
@@ -224,6 +329,9 @@ int main(void) {
         cmocka_unit_test(test_offsets_and_words),
         cmocka_unit_test(test_pair_and_truncation),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_batch_of_pairs),
+        cmocka_unit_test(test_padded_batch),
+        cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_vocab_txt),
         cmocka_unit_test(test_missing_files),

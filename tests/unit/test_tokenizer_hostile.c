@@ -62,7 +62,7 @@ static pith_status try_file(pith_str json, const pith_open_options *options, pit
         pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
         pith_str second = pith_str_of(texts[(i + 1) % 4]);
         o.raw = i & 1;
-        status = pith_tokenizer_encode(&tokens, t, pith_str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
+        status = pith_tokenize(&tokens, t, pith_str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
     }
     pith_tokens_free(&tokens);
     pith_tokenizer_unload(t);

@@ -1,0 +1,88 @@
+/* tokens.c - the columns of pith_tokens lie one behind the other in one block, which begins with a copy of the
+ * allocator that made it: a host frees the tokens without knowing the tokenizer. */
+#include "text/tokens.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+/* Bytes before the first column: keeps its alignment. */
+#define BLOCK_HEAD 64
+
+typedef struct column {
+    size_t place; /* of the pointer in pith_tokens */
+    size_t size;  /* of an item */
+} column;
+
+#define COLUMN(name)                                                                                                   \
+    { offsetof(pith_tokens, name), sizeof *((pith_tokens *)0)->name }
+
+/* Larger items first, so that each is aligned. */
+static const column columns[] = {
+    COLUMN(ids),     COLUMN(type_ids),     COLUMN(begin),   COLUMN(end),       COLUMN(word_ids),
+    COLUMN(windows), COLUMN(sequence_ids), COLUMN(special), COLUMN(attention),
+};
+
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static char *get(const pith_tokens *tokens, size_t c) {
+    char *data;
+    memcpy(&data, (const char *)tokens + columns[c].place, sizeof data);
+    return data;
+}
+
+pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err) {
+    if (tokens->size == sizeof *tokens) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "the tokens' struct was not made by PITH_TOKENS_INIT of this version");
+}
+
+bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
+    size_t need, bytes, width = 0;
+    if (pith_add_overflows(tokens->count, more, &need)) return false;
+    if (need <= tokens->capacity) return true;
+    size_t capacity = need + need / 2 + 64;
+    for (size_t c = 0; c < COLUMNS; c++) width += columns[c].size;
+    if (pith_mul_overflows(capacity, width, &bytes)) return false;
+    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD), *data = block + BLOCK_HEAD;
+    if (!block) return false;
+    pith_tokens old = *tokens;
+    memcpy(block, allocator, sizeof *allocator);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        memcpy((char *)tokens + columns[c].place, &data, sizeof data);
+        data += capacity * columns[c].size;
+    }
+    tokens->capacity = capacity;
+    if (old.capacity) {
+        pith_tokens_copy(tokens, 0, &old, 0, old.count);
+        pith_tokens_free(&old);
+    }
+    return true;
+}
+
+void pith_tokens_free(pith_tokens *tokens) {
+    if (!tokens || !tokens->capacity) return;
+    pith_allocator allocator;
+    char *block = (char *)tokens->ids - BLOCK_HEAD;
+    memcpy(&allocator, block, sizeof allocator);
+    pith_memory_free(&allocator, block);
+    *tokens = (pith_tokens)PITH_TOKENS_INIT;
+}
+
+void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n) {
+    for (size_t c = 0; c < COLUMNS && n; c++) {
+        size_t size = columns[c].size;
+        memmove(get(to, c) + at * size, get(from, c) + begin * size, n * size);
+    }
+}
+
+void pith_tokens_put(pith_tokens *tokens, size_t i, int32_t id, int32_t type_id, uint32_t window, bool attention) {
+    tokens->ids[i] = id;
+    tokens->type_ids[i] = type_id;
+    tokens->begin[i] = tokens->end[i] = 0;
+    tokens->word_ids[i] = -1;
+    tokens->sequence_ids[i] = -1;
+    tokens->windows[i] = window;
+    tokens->special[i] = 1;
+    tokens->attention[i] = attention;
+}
