@@ -145,8 +145,8 @@ static void encode_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = &b->parts[index];
     (void)worker;
-    part->status = encode_texts(&part->tokens, b->tokenizer->allocator, b, index * BATCH_PART, part_end(b, index),
-                                &part->err);
+    part->status =
+        encode_texts(&part->tokens, b->tokenizer->allocator, b, index * BATCH_PART, part_end(b, index), &part->err);
 }
 
 /* The end of the window that begins at token `begin` of a text that ends at `end`. */
@@ -216,7 +216,8 @@ static pith_status run_parts(batch *b, size_t parts, int threads, pith_error *er
         total += place_windows(b, k, false);
         b->result->truncated += b->parts[k].tokens.truncated;
     }
-    if (!pith_tokens_reserve(b->result, pith_account_host(b->tokenizer->allocator), total)) return pith_fail_memory(err, total);
+    if (!pith_tokens_reserve(b->result, pith_account_host(b->tokenizer->allocator), total))
+        return pith_fail_memory(err, total);
     pith_pool_run(place_part, b, parts, threads);
     b->result->count = total;
     return PITH_OK;
