@@ -1,18 +1,29 @@
 #!/usr/bin/env python3
-"""Tokenising beside Hugging Face tokenizers, interleaved in one run: MB/s, ratio, load time, memory.
+"""Tokenising beside Hugging Face tokenizers, interleaved in one run: MB/s, ratio, opening, memory, worst cases.
 
-usage: bench_tokenizer.py [--build DIR] [--seconds S] [--texts FILE] [--worst] [tokenizer.json | kind]...
-Without arguments every kind named BENCH in tests/python/kinds_*.py and the MiniLM tokenizer are measured. Both sides get
-the same list of sentences (English, and all five languages, from the golden set, repeated to about 2 MB) and one
-thread; ids are compared before anything is timed. The peer runs encode_batch_fast, its quickest call, which makes no
-offsets; ours makes none either. One thread is measured in its CPU time, which a busy machine disturbs least, two threads
-in wall time against one. --worst shows the time per byte of a megabyte of one pattern instead. Numbers are medians over rounds, in brackets the spread (max - min) / median.
+usage: bench_tokenizer.py [--build DIR] [--seconds S] [--json FILE] [PART...] [--kind KIND]...
+Parts are speed, load, worst and stream; without one all are run. Kinds are those of tests/python/kinds_*.py named in KINDS
+below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same sentences (English,
+and all five languages, from the golden set, repeated to about 2 MB); ids are compared before anything is timed. The peer
+runs encode_batch_fast, its quickest call, which makes no offsets; ours makes none either. One thread is measured in its
+CPU time, two threads in wall time against one. Numbers are medians over alternating rounds, in brackets the spread,
+(max - min) / median. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a
+gigabyte through `pith tokenize --total` and reads the most memory it held. --json FILE adds the results to those in FILE;
+--table prints the tables of FILE.
 """
 import argparse
+import collections
 import ctypes
+import functools
+import json
+import math
 import os
 import pathlib
+import platform
+import random
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +35,41 @@ sys.path.insert(0, str(HERE.parent / "tests" / "python"))
 from tokenizers import Tokenizer
 
 import compare_tokenizers
+import kinds_models
 import text_probe
+
+KINDS = ["minilm", "bert_cased", "gpt2", "roberta", "modernbert", "llama3", "qwen2", "o200k", "tekken", "deepseek", "clip",
+         "llama2", "gemma", "xlm_roberta", "bge_m3", "albert", "deberta_v2", "deberta_v3", "t5"]
+
+
+@functools.lru_cache
+def unigram_250k():
+    """As many pieces as XLM-RoBERTa has: parts of words by frequency, then ideographs and Hangul."""
+    r = random.Random(1)
+    words = collections.Counter("▁" + w for text in kinds_models.corpus() for w in text.split())
+    parts = collections.Counter()
+    for word, count in words.items():
+        for i in range(len(word)):
+            for j in range(i + 1, min(len(word), i + 12) + 1):
+                parts[word[i:j]] += count
+    single = lambda x: struct.unpack("f", struct.pack("f", x))[0]
+    best = sorted(parts, key=lambda p: (-parts[p] * len(p), p))[:249_000]
+    vocab = [[p, 0.0] for p in ("<s>", "<pad>", "</s>", "<unk>")] + [[p, single(math.log(parts[p] / 5e6))] for p in best]
+    seen = {p for p, _ in vocab}
+    chars = [chr(c) for c in (*range(0x4E00, 0x9FA0), *range(0xAC00, 0xD7A3))]
+    while len(vocab) < 250_002:
+        piece = "".join(r.choice(chars) for _ in range(r.randint(1, 4)))
+        if piece not in seen:
+            seen.add(piece)
+            vocab.append([piece, single(-14 - r.random())])
+    whole = json.loads(kinds_models.kind_xlm_roberta().to_str())
+    whole["model"] = {"type": "Unigram", "unk_id": 3, "vocab": vocab, "byte_fallback": False}
+    return Tokenizer.from_str(json.dumps(whole))
 
 
 class Ours:
-    def __init__(self, library, json, texts):
-        self.pith = text_probe.Pith(library, json=json)
+    def __init__(self, library, tokenizer_json, texts):
+        self.pith = text_probe.Pith(library, json=tokenizer_json)
         data = [t.encode() for t in texts]
         self.buffer = b"".join(data)
         self.ends = (ctypes.c_size_t * len(data))()
@@ -61,87 +101,152 @@ def timed(call, clock=time.thread_time):
 
 
 def spread(times):
-    return f"({(max(times) - min(times)) / statistics.median(times):.0%})"
+    return (max(times) - min(times)) / statistics.median(times)
 
 
-def measure(library, name, tokenizer, texts, label, seconds):
+def measure(library, name, tokenizer, texts, seconds):
     ours = Ours(library, tokenizer.to_str(), texts)
     theirs = [e.ids for e in tokenizer.encode_batch_fast(texts)]
     assert list(ours.ids()) == theirs, f"{name}: ids differ"
     size = sum(len(t.encode()) for t in texts) / 1e6
-    times = [[], [], [], []]
+    peer, one, wall, two = [], [], [], []
     stop = time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(times[0]) < 3:
-        times[0].append(timed(lambda: tokenizer.encode_batch_fast(texts)))
+    while time.perf_counter() < stop or len(peer) < 3:
+        peer.append(timed(lambda: tokenizer.encode_batch_fast(texts)))
         for _ in range(5):
-            times[1].append(timed(ours.run))
-            times[2].append(timed(ours.run, time.perf_counter))
-            times[3].append(timed(lambda: ours.run(2), time.perf_counter))
-    theirs, one, wall, two = (statistics.median(t) for t in times)
-    print(f"{name:24} {label:8} peer {size / theirs:7.2f} MB/s {spread(times[0]):6}  pith {size / one:7.2f} MB/s "
-          f"{spread(times[1]):6}  {theirs / one:6.1f}x   2 threads {wall / two:4.2f}x", flush=True)
+            one.append(timed(ours.run))
+            wall.append(timed(ours.run, time.perf_counter))
+            two.append(timed(lambda: ours.run(2), time.perf_counter))
+    middle = statistics.median
+    return {"peer": size / middle(peer), "peer_spread": spread(peer), "pith": size / middle(one),
+            "pith_spread": spread(one), "ratio": middle(peer) / middle(one), "two_threads": middle(wall) / middle(two)}
 
 
-WORST = {"one letter": "a", "99 letters": "a" * 99 + " ", "marks": "\u0301\u0323", "jamo": "\u1100\u1161", "hangul": "\uac01",
-         "emoji": "\U0001f469\u200d", "brackets": "[", "half a special": "[CLS", "specials": "[MASK] ", "spaces": " ",
-         "punctuation": "!", "ideographs": "\u6f22"}
+def speed(library, name, tokenizer, options):
+    golden = compare_tokenizers.golden_texts()[:270]
+    corpora = {"english": golden[:150] * 170, "mixed": golden[150:] * 100}
+    return {label: measure(library, name, tokenizer, texts, options.seconds) for label, texts in corpora.items()}
 
 
-def worst_case(library, name, tokenizer, sentences):
-    """Time per byte of 1 MB of each pattern, against ordinary text."""
-    pith, tokens, ordinary = text_probe.Pith(library, json=tokenizer.to_str()), text_probe.Tokens(), None
-    for label, pattern in {"ordinary": " ".join(sentences), **WORST}.items():
-        data = (pattern * (1_000_000 // len(pattern.encode()) + 1)).encode()[:1_000_000 // 12 * 12]
-        data = data.decode(errors="ignore").encode()
-        run = lambda: library.probe_encode(pith.handle, data, len(data), None, 0, text_probe.NO_OFFSETS, 0,
-                                           ctypes.byref(tokens))
-        per_byte = min(timed(run) for _ in range(5)) / len(data) * 1e9
-        ordinary = ordinary or per_byte
-        print(f"{name:24} {label:16} {per_byte:8.1f} ns/byte  {per_byte / ordinary:5.1f}x", flush=True)
-
-
-def load_time(library, name, tokenizer):
+def load(library, name, tokenizer, options):
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "tokenizer.json")
         tokenizer.save(path)
-        times = [[], []]
+        peer, ours = [], []
         for _ in range(9):
-            times[0].append(timed(lambda: Tokenizer.from_file(path)))
-            times[1].append(timed(lambda: text_probe.Pith(library, path=path)))
-        theirs, ours = (statistics.median(t) * 1e3 for t in times)
+            peer.append(timed(lambda: Tokenizer.from_file(path)))
+            ours.append(timed(lambda: text_probe.Pith(library, path=path)))
         pith = text_probe.Pith(library, path=path)
-        held = library.probe_bytes(pith.handle) / 1e6
-        print(f"{name:24} load     peer {theirs:7.2f} ms {spread(times[0]):6}    pith {ours:7.2f} ms {spread(times[1]):6}"
-              f"    {theirs / ours:6.1f}x   tables {held:.2f} MB", flush=True)
+        tables = library.probe_bytes(pith.handle)
+        image = [library.probe_image_time(pith.handle) for _ in range(9)]
+        middle = statistics.median
+        return {"file_mb": os.path.getsize(path) / 1e6, "peer_ms": middle(peer) * 1e3, "pith_ms": middle(ours) * 1e3,
+                "ratio": middle(peer) / middle(ours), "image_ms": middle(image), "tables_mb": tables / 1e6}
+
+
+WORST = {"one letter": "a", "99 letters": "a" * 99 + " ", "no spaces": "", "marks": "\u0301\u0323", "jamo": "\u1100\u1161",
+         "hangul": "\uac01", "emoji": "\U0001f469\u200d", "brackets": "[", "half a special": "[CLS", "specials": "[MASK] ",
+         "spaces": " ", "punctuation": "!", "ideographs": "\u6f22"}
+
+
+def worst(library, name, tokenizer, options):
+    """Time per byte of 1 MB of each pattern, against ordinary text."""
+    pith, tokens = text_probe.Pith(library, json=tokenizer.to_str()), text_probe.Tokens()
+    golden = compare_tokenizers.golden_texts()[:150]
+    patterns = {"ordinary": " ".join(golden), **WORST, "no spaces": "".join(golden).replace(" ", "")}
+    times = collections.defaultdict(list)
+    for _ in range(5):
+        for label, pattern in patterns.items():
+            data = (pattern * (1_000_000 // len(pattern.encode()) + 1)).encode()[:1_000_000 // 12 * 12]
+            data = data.decode(errors="ignore").encode()
+            run = lambda: library.probe_encode(pith.handle, data, len(data), None, 0, text_probe.NO_OFFSETS, 0,
+                                               ctypes.byref(tokens))
+            times[label].append(timed(run) / len(data) * 1e9)
+    per_byte = {label: min(t) for label, t in times.items()}
+    return {"ordinary_ns": per_byte["ordinary"], **{k: v / per_byte["ordinary"] for k, v in per_byte.items() if k in WORST}}
+
+
+def stream(options):
+    """Peak memory of the command over 10 MB and over 1 GB of lines, and its speed."""
+    lines = "".join(t + "\n" for t in compare_tokenizers.golden_texts()).encode()
+    block = lines * (10_000_000 // len(lines))
+    results = {}
+    for megabytes in (10, 1000):
+        command = [f"{options.build}/pith", "tokenize", "--total", "--max-length", "0", "--threads", "2",
+                   "-m", str(kinds_models.DATA / "minilm")]
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(megabytes // 10):
+            process.stdin.write(block)
+        process.stdin.close()
+        tokens = int(process.stdout.read())
+        _, status, usage = os.wait4(process.pid, 0)
+        assert status == 0
+        results[f"{megabytes}_mb"] = {"peak_mb": usage.ru_maxrss * 1024 / 1e6, "tokens": tokens,
+                                      "mb_per_s": len(block) * (megabytes // 10) / 1e6 / (time.perf_counter() - begin)}
+    return results
+
+
+def machine():
+    for line in open("/proc/cpuinfo", encoding="utf-8"):
+        if line.startswith("model name"):
+            return f"{line.split(':')[1].strip()}, {os.cpu_count()} CPUs"
+    return platform.processor()
+
+
+def print_tables(results):
+    rows = results.get("speed", {})
+    if rows:
+        print("\n| kind | English: peer | Pith | ratio | 2 threads | mixed: peer | Pith | ratio | 2 threads |\n|" + "---|" * 9)
+    for name, corpora in rows.items():
+        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f} | {c['two_threads']:.2f}" for c in corpora.values()]
+        print(f"| {name} | {' | '.join(cells)} |")
+    rows = results.get("load", {})
+    if rows:
+        print("\n| kind | file MB | peer ms | Pith ms | ratio | image ms | tables MB |\n|" + "---|" * 7)
+    for name, r in rows.items():
+        print(f"| {name} | {r['file_mb']:.1f} | {r['peer_ms']:.1f} | {r['pith_ms']:.2f} | {r['ratio']:.1f} | "
+              f"{r['image_ms']:.2f} | {r['tables_mb']:.2f} |")
+    rows = results.get("worst", {})
+    if rows:
+        print("\n| kind | ns/byte | " + " | ".join(WORST) + " |\n|" + "---|" * (len(WORST) + 2))
+    for name, r in rows.items():
+        print(f"| {name} | {r['ordinary_ns']:.1f} | " + " | ".join(f"{r[label]:.1f}" for label in WORST) + " |")
+    for size, r in results.get("stream", {}).items():
+        print(f"\n{size.replace('_', ' ')} through the command: {r['peak_mb']:.1f} MB at most, {r['mb_per_s']:.0f} MB/s")
+    print()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--texts")
-    parser.add_argument("--worst", action="store_true")
-    parser.add_argument("kinds", nargs="*")
+    parser.add_argument("--seconds", type=float, default=2, help="for each text and kind")
+    parser.add_argument("--json", help="file the results are added to")
+    parser.add_argument("--table", action="store_true", help="only print what --json has")
+    parser.add_argument("--kind", action="append", dest="kinds")
+    parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
-    library = text_probe.load_library(options.build)
-    golden = compare_tokenizers.golden_texts()[:270]
-    if options.texts:
-        corpora = {"file": pathlib.Path(options.texts).read_text(encoding="utf-8").splitlines()}
-    else:
-        english, mixed = golden[:150], golden[150:]
-        corpora = {"english": english * 170, "mixed": mixed * 100}
-    kinds = compare_tokenizers.all_kinds()
-    for name in options.kinds or [n for n, f in kinds.items() if n == "minilm" or getattr(f, "bench", False)]:
-        tokenizer = kinds[name]() if name in kinds else Tokenizer.from_file(name)
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        name = pathlib.Path(name).stem
-        if options.worst:
-            worst_case(library, name, tokenizer, golden[:150])
-            continue
-        for label, texts in corpora.items():
-            measure(library, name, tokenizer, texts, label, options.seconds)
-        load_time(library, name, tokenizer)
+    results = {}
+    if options.json and os.path.exists(options.json):
+        results = json.loads(pathlib.Path(options.json).read_text(encoding="utf-8"))
+    if not options.table:
+        results["machine"] = machine()
+        library = text_probe.load_library(options.build)
+        made = {**compare_tokenizers.all_kinds(), "unigram_250k": unigram_250k}
+        parts = options.parts or ["speed", "load", "worst", "stream"]
+        for name in options.kinds or KINDS:
+            tokenizer = made[name]() if name in made else Tokenizer.from_file(name)
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            name = pathlib.Path(name).stem
+            for part in (p for p in (speed, load, worst) if p.__name__ in parts):
+                results.setdefault(part.__name__, {})[name] = part(library, name, tokenizer, options)
+        if "stream" in parts:
+            results["stream"] = stream(options)
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(results.get("machine", ""))
+    print_tables(results)
 
 
 if __name__ == "__main__":

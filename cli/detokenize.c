@@ -19,17 +19,21 @@ static const char help[] =
     "\n"
     "  echo \"[101,1037,4937,102]\" | pith detokenize             a cat\n"
     "  pith tokenize texts.txt | pith detokenize                there and back\n"
+    "  generate | pith detokenize --stream                      one text, as its ids arrive\n"
     "\n"
     "  -m, --model MODEL      directory, tokenizer.json or name in the model cache (" DEFAULT_MODEL ")\n"
     "  --keep-specials        with [CLS], [SEP] and the like\n"
+    "  --stream               all lines are one text (lines may be plain ids): what is new is written at once, never\n"
+    "                         half a character\n"
     "  -o, --output FILE      appears under this name when it is complete\n"
     "\n"
     "Newlines inside a text are written as they are.\n";
 
 /* The ids of a line; false: message says why. */
-static bool parse_ids(int32_t **ids, size_t *count, const bytes *line, char *message, size_t size) {
+static bool parse_ids(int32_t **ids, size_t *count, const bytes *line, bool single, char *message, size_t size) {
     json_error_t fault;
-    json_t *value = json_loadb(line->data, line->size, 0, &fault);
+    json_t *value = json_loadb(line->data, line->size, JSON_DECODE_ANY, &fault);
+    if (single && json_is_integer(value)) value = json_pack("[o]", value);
     json_t *array = json_is_object(value) ? json_object_get(value, "ids") : value;
     bool good = json_is_array(array);
     if (!good) snprintf(message, size, "%s", value ? "no array of ids" : fault.text);
@@ -59,7 +63,7 @@ static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, t
         size_t size;
         if (state < 0)
             code = fail(c, "%s", in->message);
-        else if (!parse_ids(&ids, &count, &line, message, sizeof message))
+        else if (!parse_ids(&ids, &count, &line, false, message, sizeof message))
             code = fail(c, "%s: %s", text_input_place(in), message);
         else if (pith_detokenize(&text, &size, tokenizer, ids, count, skip_specials, &err))
             code = fail(c, "%s: %s", text_input_place(in), err.message);
@@ -75,14 +79,47 @@ static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, t
     return code;
 }
 
+/* One text out of all lines; ids are taken as they come. */
+static int detokenize_stream(pith_text_stream *stream, text_input *in, output *out) {
+    const command *c = &command_detokenize;
+    bytes line = { NULL, 0, 0 };
+    int32_t *ids = NULL;
+    size_t count;
+    pith_error err = PITH_ERROR_INIT;
+    pith_str text;
+    char message[300];
+    int state, code = EXIT_DONE;
+    bool written = true;
+    while (!code && written && (state = text_input_next(in, &line, NULL)) != 0) {
+        if (state < 0)
+            code = fail(c, "%s", in->message);
+        else if (!parse_ids(&ids, &count, &line, true, message, sizeof message))
+            code = fail(c, "%s: %s", text_input_place(in), message);
+        for (size_t i = 0; !code && i < count; i++) {
+            if (pith_text_stream_push(stream, &text, ids[i], &err))
+                code = fail(c, "%s: %s", text_input_place(in), err.message);
+            else
+                written = output_write(out, text.data, text.size);
+        }
+        if (written && !text_input_ready(in)) written = output_flush(out);
+        line.size = 0;
+    }
+    if (!code && pith_text_stream_finish(stream, &text, &err)) code = fail(c, "%s", err.message);
+    if (!code && output_write(out, text.data, text.size)) output_write(out, "\n", 1);
+    free(ids);
+    free(line.data);
+    return code;
+}
+
 static int run(int argc, char **argv) {
     const command *c = &command_detokenize;
     const char *model = DEFAULT_MODEL, *output_path = NULL;
-    bool keep_specials = false;
+    bool keep_specials = false, streaming = false;
     string_list files = { NULL, 0 };
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model, 0, 0, NULL },
         { "keep-specials", 0, OPTION_FLAG, &keep_specials, 0, 0, NULL },
+        { "stream", 0, OPTION_FLAG, &streaming, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &output_path, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
@@ -92,16 +129,22 @@ static int run(int argc, char **argv) {
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     open_options.log = &warnings;
     pith_tokenizer *tokenizer;
+    pith_text_stream *stream = NULL;
     if (pith_tokenizer_open(&tokenizer, model, &open_options, &err)) return fail_model(c, &err, model);
+    if (streaming && pith_text_stream_create(&stream, tokenizer, !keep_specials, &err)) {
+        pith_tokenizer_close(tokenizer);
+        return fail(c, "%s", err.message);
+    }
     output out;
     code = output_open(&out, c, output_path);
     if (!code) {
         text_input in;
         text_input_open(&in, &files);
-        code = detokenize_all(tokenizer, !keep_specials, &in, &out);
+        code = streaming ? detokenize_stream(stream, &in, &out) : detokenize_all(tokenizer, !keep_specials, &in, &out);
         text_input_close(&in);
         code = output_close(&out, c, true, code);
     }
+    pith_text_stream_destroy(stream);
     pith_tokenizer_close(tokenizer);
     return code;
 }

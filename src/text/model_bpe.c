@@ -54,39 +54,68 @@ static bool add_bytes(const bpe *model, pith_symbol *symbols, size_t *count, con
     return true;
 }
 
+/* The symbols of a piece as they are found. */
+typedef struct symbol_list {
+    pith_symbol *list;
+    size_t count;
+    uint32_t unknown; /* bytes of the unknown token that is still to be added */
+} symbol_list;
+
+static void flush_unknown(const bpe *model, symbol_list *s) {
+    if (s->unknown) s->list[s->count++] = (pith_symbol){ model->unk_id, s->unknown };
+    s->unknown = 0;
+}
+
+static void add_unknown(const bpe *model, symbol_list *s, uint32_t bytes) {
+    if (!model->fuse_unk) flush_unknown(model, s);
+    s->unknown += bytes;
+}
+
+static void add_known(const bpe *model, symbol_list *s, int32_t id, uint32_t bytes) {
+    flush_unknown(model, s);
+    s->list[s->count++] = (pith_symbol){ id, bytes };
+}
+
+static unsigned place_of(bool first, bool last) { return (first ? 0 : INNER) | (last ? LAST : 0); }
+
+/* Symbols of a piece in bytes. */
+static size_t split_bytes(const bpe *model, pith_symbol *list, const char *text, size_t size) {
+    symbol_list s = { list, 0, 0 };
+    for (size_t i = 0; i < size; i++) {
+        int32_t id = model->direct[place_of(i == 0, i + 1 == size)][(unsigned char)text[i]];
+        if (id >= 0)
+            add_known(model, &s, id, 1);
+        else
+            add_unknown(model, &s, 1);
+    }
+    flush_unknown(model, &s);
+    return s.count;
+}
+
 /* Symbols of a piece in characters; SIZE_MAX: it needs the unknown token, which is not in the vocabulary. */
-static size_t split_characters(const bpe *model, pith_symbol *symbols, const char *text, size_t size) {
-    const char *p = text, *end = text + size;
-    size_t count = 0;
-    uint32_t unknown = 0; /* bytes of the unknown token that is still to be added */
-    while (p < end) {
+static size_t split_characters(const bpe *model, pith_symbol *list, const char *text, size_t size) {
+    symbol_list s = { list, 0, 0 };
+    for (const char *p = text, *end = text + size; p < end;) {
         const char *begin = p;
-        uint32_t c = pith_utf8_next(&p);
-        size_t bytes = (size_t)(p - begin);
-        unsigned place = (begin > text ? INNER : 0) | (p == end ? LAST : 0);
+        uint32_t c = pith_utf8_next(&p), bytes = (uint32_t)(p - begin);
+        unsigned place = place_of(begin == text, p == end);
         char spelled[SPELLED_MAX];
         size_t spelled_size = c < DIRECT ? 0 : spell(model, spelled, begin, bytes, place);
         int32_t id = c < DIRECT ? model->direct[place][c] : look_up(model, spelled, spelled_size);
         if (id >= 0) {
-            if (unknown) symbols[count++] = (pith_symbol){ model->unk_id, unknown };
-            unknown = 0;
-            symbols[count++] = (pith_symbol){ id, (uint32_t)bytes };
+            add_known(model, &s, id, bytes);
             continue;
         }
         if (model->byte_fallback) {
             if (c < DIRECT) spelled_size = spell(model, spelled, begin, bytes, place);
-            if (add_bytes(model, symbols, &count, spelled, spelled_size)) continue;
+            if (add_bytes(model, s.list, &s.count, spelled, spelled_size)) continue;
         }
         if (!model->unk_token.data) continue;
         if (model->unk_id < 0) return SIZE_MAX;
-        if (unknown && !model->fuse_unk) {
-            symbols[count++] = (pith_symbol){ model->unk_id, unknown };
-            unknown = 0;
-        }
-        unknown += (uint32_t)bytes;
+        add_unknown(model, &s, bytes);
     }
-    if (unknown) symbols[count++] = (pith_symbol){ model->unk_id, unknown };
-    return count;
+    flush_unknown(model, &s);
+    return s.count;
 }
 
 static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, size_t size) {
@@ -113,11 +142,9 @@ static pith_status encode_word(const bpe *model, pith_call *call, pith_piece pie
     if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
     pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
     if (!symbols) return PITH_ERR_MEMORY;
-    size_t count = size;
+    size_t count = 0;
     if (model->raw) {
-        for (size_t i = 0; i < size; i++)
-            symbols[i] = (pith_symbol){ model->direct[i ? INNER : 0][(unsigned char)text[i]], 1 };
-        symbols[size - 1].id = model->direct[(size > 1 ? INNER : 0) | LAST][(unsigned char)text[size - 1]];
+        count = split_bytes(model, symbols, text, size);
     } else {
         count = split_characters(model, symbols, text, size);
         if (count == SIZE_MAX)
@@ -149,13 +176,15 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-/* Symbols by byte instead of by character: possible if each byte has one at every place. */
+/* Symbols by byte instead of by character: possible if each byte has one at every place, or those that have none are
+ * unknown tokens. */
 static const void *adopt(const void *self, pith_loader *loader) {
     const bpe *model = self;
     pith_step_list *steps = &loader->tokenizer->pretokenizers;
     if (!steps->count || steps->steps[steps->count - 1].desc != &pith_pretokenizer_ByteLevel) return self;
     for (size_t i = 0; i + 1 < steps->count; i++)
         if (steps->steps[i].desc == &pith_pretokenizer_ByteLevel) return self;
+    bool unknowns = model->unk_id >= 0 && !model->byte_fallback;
     bpe *raw = pith_arena_array(loader->arena, 1, sizeof *raw);
     if (!raw) return NULL;
     *raw = *model;
@@ -163,7 +192,7 @@ static const void *adopt(const void *self, pith_loader *loader) {
     for (unsigned place = 0; place < PLACES; place++)
         for (unsigned b = 0; b < 256; b++) {
             raw->direct[place][b] = model->direct[place][pith_byte_char(b)];
-            if (raw->direct[place][b] < 0) return self;
+            if (raw->direct[place][b] < 0 && !unknowns) return self;
         }
     steps->count--;
     return raw;

@@ -174,6 +174,10 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
         out[1] = 0x307;
         return 2;
     }
+    if ((c >= 0x3041 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4)) { /* kana, ideographs, Hangul */
+        out[0] = c;
+        return 1;
+    }
     out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
     if (out[0] == c && c >= 0x1C89)
         for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
@@ -200,7 +204,8 @@ bool pith_char_is_settled(uint32_t c) {
         { 0x180, 0x1C3 },   { 0x1CD, 0x1F0 },   { 0x1F4, 0x24F },   { 0x400, 0x45F },
         { 0x1EA0, 0x1EF9 }, { 0x3041, 0x3096 }, { 0x30A1, 0x30FA }, { 0xAC00, 0xD7A3 },
     };
-    return IN(composed, c) || pith_char_is_stable(c);
+    bool common = (c >= 0x4E00 && c < 0xA000) || (c >= 0x410 && c < 0x450);
+    return common || IN(composed, c) || pith_char_is_stable(c);
 }
 
 size_t pith_char_decompose(uint32_t c, bool compatibility, uint32_t out[PITH_DECOMPOSITION_MAX]) {

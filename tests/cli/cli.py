@@ -252,7 +252,45 @@ class Tokenize(Command):
         self.assertEqual(self.good("tokenize", "--jsonl", stdin=b'{"text": "a cat"}'), b"[101,1037,4937,102]\n")
         full = json.loads(self.good("tokenize", "--full", stdin=b"a cat"))
         self.assertEqual(full, {"ids": [101, 1037, 4937, 102], "tokens": ["[CLS]", "a", "cat", "[SEP]"],
-                                "offsets": [[0, 0], [0, 1], [2, 5], [0, 0]], "type_ids": [0] * 4, "special": [1, 0, 0, 1]})
+                                "offsets": [[0, 0], [0, 1], [2, 5], [0, 0]], "word_ids": [None, 0, 1, None],
+                                "sequence_ids": [None, 0, 0, None], "type_ids": [0] * 4, "special": [1, 0, 0, 1],
+                                "attention": [1] * 4})
+
+    def test_pairs(self):
+        pair = json.loads(self.good("tokenize", "--pair", "--full", "--characters", stdin="né\tna cat".encode()))
+        self.assertEqual(pair["ids"], [101, 11265, 102, 6583, 4937, 102])
+        self.assertEqual(pair["offsets"], [[0, 0], [0, 2], [0, 0], [0, 2], [3, 6], [0, 0]])
+        self.assertEqual(pair["sequence_ids"], [None, 0, None, 1, 1, None])
+        self.assertEqual(pair["type_ids"], [0, 0, 0, 1, 1, 1])
+        objects = b'{"text": "a", "other": "cat"}\n{"text": "a b c d", "other": "cat"}\n'
+        options = ("tokenize", "--jsonl", "--pair", "--pair-field", "other", "--max-length", "5")
+        self.assertEqual(self.good(*options, stdin=objects), b"[101,1037,102,4937,102]\n[101,1037,102,4937,102]\n")
+        self.assertEqual(self.good(*options, "--side", "left", stdin=objects[30:]), b"[101,1040,102,4937,102]\n")
+        self.bad(1, "tokenize", "--pair", stdin=b"a\tb\nno tab\n", says="line 2")
+        self.bad(1, "tokenize", "--jsonl", "--pair", stdin=objects, says="line 1")
+
+    def test_windows(self):
+        options = ("tokenize", "--overflow", "--max-length", "5", "--stride", "1")
+        self.assertEqual(self.good(*options, stdin=b"a b c d e f g\na\n\n"),
+                         b"[[101,1037,1038,1039,102],[101,1039,1040,1041,102],[101,1041,1042,1043,102]]\n[[101,1037,102]]\n[[101,102]]\n")
+        self.assertEqual(self.good(*options, "--count", stdin=b"a b c d e f g\na\n"), b"15\n3\n")
+        full = json.loads(self.good(*options, "--full", stdin=b"a b c d"))
+        self.assertEqual([w["offsets"][1:-1] for w in full], [[[0, 1], [2, 3], [4, 5]], [[4, 5], [6, 7]]])
+        self.bad(1, "tokenize", "--max-length", "5", "--stride", "3", stdin=b"a b c d e f", says=("line 1", "stride"))
+
+    def test_batches(self):
+        """Many lines: order and results do not depend on threads; a bad line stops after those before it."""
+        lines = [f"text {i} of many, {i * i}" for i in range(10000)]
+        text = "\n".join(lines).encode()
+        one = self.good("tokenize", "--threads", "1", stdin=text)
+        self.assertEqual(one, self.good("tokenize", "--threads", "3", stdin=text))
+        self.assertEqual(one.count(b"\n"), len(lines))
+        total = int(self.good("tokenize", "--total", stdin=text))
+        self.assertEqual(total, sum(map(int, self.good("tokenize", "--count", stdin=text).split())))
+        bad = "\n".join(lines[:5000]).encode() + b"\n\xff\n" + text
+        result = subprocess.run([PITH, "tokenize"], input=bad, capture_output=True)
+        self.assertEqual((result.returncode, result.stdout.count(b"\n")), (1, 5000))
+        self.assertIn(b"line 5001", result.stderr)
 
     def test_back(self):
         ids = self.good("tokenize", stdin="a cat sat.\n\nNaïve cafés!\n".encode())
@@ -263,6 +301,8 @@ class Tokenize(Command):
         self.bad(1, "detokenize", stdin=b"[101]\n[99999999]\n", says=("line 2", "99999999"))
         self.bad(1, "detokenize", stdin=b"[-1]\n", says="line 1")
         self.bad(1, "detokenize", stdin=b"{}\n", says="line 1")
+        self.assertEqual(self.good("detokenize", "--stream", stdin=b"101\n1037\n[4937,2938]\n102\n"), b"a cat sat\n")
+        self.bad(1, "detokenize", "--stream", stdin=b"101\nx\n", says="line 2")
 
     def test_length(self):
         text = b"word " * 600

@@ -2,6 +2,7 @@
  * compare_tokenizers.py and bench_tokenizer.py call. Not part of the library. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "text/image.h"
 
@@ -19,6 +20,8 @@ typedef struct probe {
 EXPORT probe *probe_open(const char *path, const char *json, size_t size, char *message);
 /* Puts the tokenizer in place that opens out of this one's image; false after an error. */
 EXPORT int probe_image(probe *p);
+/* Milliseconds of processor time that opening out of the image takes; negative after an error. */
+EXPORT double probe_image_time(probe *p);
 EXPORT void probe_close(probe *p);
 EXPORT const char *probe_error(const probe *p);
 /* Number of tokens in all windows, -1 after an error. The arrays are valid until the next call. */
@@ -57,6 +60,31 @@ int probe_image(probe *p) {
     pith_tokenizer_unload(p->tokenizer);
     p->tokenizer = opened;
     return 1;
+}
+
+static double milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+double probe_image_time(probe *p) {
+    pith_arena arena, scratch;
+    pith_tokenizer *opened;
+    pith_str image;
+    double begin = 0, end = -1;
+    pith_arena_init(&arena, &pith_allocator_default);
+    pith_arena_init(&scratch, &pith_allocator_default);
+    if (!pith_tokenizer_image(&image, p->tokenizer, &scratch, &p->err)) {
+        begin = milliseconds();
+        if (!pith_tokenizer_open_image(&opened, image.data, image.size, NULL, &arena, &p->err)) {
+            end = milliseconds();
+            pith_tokenizer_unload(opened);
+        }
+    }
+    pith_arena_free(&arena);
+    pith_arena_free(&scratch);
+    return end - begin;
 }
 
 void probe_close(probe *p) {

@@ -17,6 +17,8 @@ def load_library(build="build"):
     library.probe_open.restype = ctypes.c_void_p
     library.probe_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p]
     library.probe_close.argtypes = library.probe_image.argtypes = [ctypes.c_void_p]
+    library.probe_image_time.restype = ctypes.c_double
+    library.probe_image_time.argtypes = [ctypes.c_void_p]
     library.probe_error.restype = ctypes.c_char_p
     library.probe_error.argtypes = [ctypes.c_void_p]
     library.probe_bytes.restype = ctypes.c_size_t
