@@ -6,6 +6,7 @@ import numpy as np
 MAX_RANK = 12
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
           10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64}
+STRING = 8
 NUMBERS = {np.dtype(v): k for k, v in DTYPES.items()}
 
 
@@ -92,6 +93,10 @@ class Model:
     @staticmethod
     def array(t):
         raw = ctypes.string_at(t.data, t.bytes) if t.bytes else b""
+        if t.dtype == STRING:
+            items = (Str * (t.bytes // ctypes.sizeof(Str))).from_buffer_copy(raw)
+            texts = [s.data[: s.size].decode() if s.size else "" for s in items]
+            return np.array(texts, object).reshape(t.dims[: t.rank])
         return np.frombuffer(raw, DTYPES[t.dtype]).reshape(t.dims[: t.rank]).copy()
 
     def embed(self, texts, threads, stats=None, max_length=0, batch_tokens=0):

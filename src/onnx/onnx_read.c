@@ -106,7 +106,8 @@ static pith_status read_shape(reader *r, pith_type *type, pith_str bytes, pith_g
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-/* A TypeProto. What the engine has no word for stays unknown; so does an optional, which may be there or not. */
+/* A TypeProto. What the engine has no word for stays unknown; so does an optional, which may be there or not. A map is
+ * a sequence of its keys and values. */
 static pith_status read_type(reader *r, pith_type *type, pith_str bytes, pith_graph *graph, int depth) {
     pith_wire w, t;
     pith_wire_field f, g;
@@ -117,6 +118,7 @@ static pith_status read_type(reader *r, pith_type *type, pith_str bytes, pith_gr
     walk(&w, bytes, r);
     while (pith_wire_next(&w, &f)) {
         bool sequence = f.tag == PITH_WIRE_BYTES(4), optional = f.tag == PITH_WIRE_BYTES(9);
+        if (f.tag == PITH_WIRE_BYTES(5)) type->dtype = PITH_SEQUENCE, type->rank = 1, type->dims[0] = 2;
         if (f.tag != PITH_WIRE_BYTES(1) && !sequence && !optional) continue;
         walk(&t, f.bytes, r);
         while (pith_wire_next(&t, &g)) {

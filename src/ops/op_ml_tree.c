@@ -8,12 +8,10 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "ops/wide.h"
+#include "ops/ml_scores.h"
 
 typedef enum mode { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF } mode;
 typedef enum aggregate { AVERAGE, SUM, MIN, MAX } aggregate;
-typedef enum post { POST_NONE, POST_SOFTMAX, POST_LOGISTIC, POST_SOFTMAX_ZERO, POST_PROBIT } post;
-
 typedef struct node {
     mode mode;
     bool missing_is_true;
@@ -37,7 +35,7 @@ typedef struct ensemble {
     const float *base;
     size_t base_count;
     aggregate aggregate;
-    post post;
+    pith_post post;
     /* classifier */
     const int64_t *int_labels;
     const pith_str *string_labels;
@@ -57,14 +55,6 @@ static pith_status ints(pith_prepare *c, const char *name, size_t count, const i
     *out = pith_node_ints(c->node, name, &n);
     if (*out && n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
-}
-
-static pith_status read_post(pith_prepare *c, ensemble *e) {
-    static const char *const names[] = { "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT" };
-    pith_str name = pith_node_str(c->node, "post_transform", "NONE");
-    for (int i = 0; i < 5; i++)
-        if (pith_str_is(name, names[i])) return e->post = (post)i, PITH_OK;
-    return pith_fail(c->err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
 static pith_status allocate(pith_prepare *c, ensemble *e, size_t nodes, size_t leaves, size_t roots, size_t members) {
@@ -106,8 +96,9 @@ static pith_status prepare_trees(pith_prepare *c) {
     PITH_TRY(allocate(c, e, n, leaves, roots, members ? (size_t)pith_tensor_count(members) : 0));
     e->targets = pith_node_int(c->node, "n_targets", 1);
     e->aggregate = (aggregate)pith_node_int(c->node, "aggregate_function", SUM);
-    e->post = (post)pith_node_int(c->node, "post_transform", POST_NONE);
-    if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX || (unsigned)e->post > POST_PROBIT)
+    e->post = (pith_post)pith_node_int(c->node, "post_transform", PITH_POST_NONE);
+    if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX ||
+        (unsigned)e->post > PITH_POST_PROBIT)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
     int64_t at = 0, member_count = members ? pith_tensor_count(members) : 0;
     for (int64_t i = 0; i < member_count; i++) e->members[i] = pith_wide_get(members, i);
@@ -200,7 +191,7 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
     PITH_TRY(values(c, classifier ? "class_weights" : "target_weights",
                     classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", leaves, &weights));
     PITH_TRY(allocate(c, e, n, leaves, n, 0));
-    PITH_TRY(read_post(c, e));
+    PITH_TRY(pith_post_read(&e->post, c->node, c->err));
     e->aggregate = SUM;
     pith_str function = pith_node_str(c->node, "aggregate_function", "SUM");
     if (pith_str_is(function, "AVERAGE")) e->aggregate = AVERAGE;
@@ -336,33 +327,6 @@ static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith
     return PITH_OK;
 }
 
-/* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function (as the standard's
- * reference has it). */
-static double probit(double p) {
-    double x = 2 * p - 1, log_part = log((1 - x) * (1 + x)), a = 2 / (3.14159 * 0.147) + 0.5 * log_part;
-    return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
-}
-
-static void transform(post p, double *y, int64_t n) {
-    double most = -INFINITY, sum = 0;
-    switch (p) {
-    case POST_NONE: return;
-    case POST_LOGISTIC:
-        for (int64_t i = 0; i < n; i++) y[i] = 1 / (1 + exp(-y[i]));
-        return;
-    case POST_PROBIT:
-        for (int64_t i = 0; i < n; i++) y[i] = probit(y[i]);
-        return;
-    case POST_SOFTMAX:
-    case POST_SOFTMAX_ZERO:
-        for (int64_t i = 0; i < n; i++) most = fmax(most, y[i]);
-        for (int64_t i = 0; i < n; i++) {
-            if (p == POST_SOFTMAX || y[i] != 0) y[i] = exp(y[i] - most), sum += y[i];
-        }
-        for (int64_t i = 0; i < n; i++) y[i] = sum != 0 ? y[i] / sum : y[i];
-    }
-}
-
 static pith_status run(pith_run *r) {
     const ensemble *e = r->state;
     const pith_tensor *x = r->in[0];
@@ -382,7 +346,7 @@ static pith_status run(pith_run *r) {
         if (e->binary) { /* one score for two labels: the other is its complement */
             int64_t scored = e->leaf_count ? e->leaves[0].target : 0;
             double s = scores[scored];
-            bool plain = e->post == POST_NONE;
+            bool plain = e->post == PITH_POST_NONE;
             best = plain ? s > 0.5 : s > 0;
             scores[0] = plain ? 1 - s : -s;
             scores[1] = s;
@@ -390,7 +354,7 @@ static pith_status run(pith_run *r) {
             for (int64_t i = 1; i < e->targets; i++)
                 if (scores[i] > scores[best]) best = i;
         }
-        transform(e->post, scores, e->targets);
+        pith_post_apply(e->post, scores, e->targets);
         if (y) pith_convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
         if (!classifier || !r->out[0]) continue;
         if (e->string_labels)

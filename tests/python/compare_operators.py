@@ -6,7 +6,7 @@ Shapes broadcast, have zero sizes and any rank up to 4; attributes are drawn fro
 infinities are mixed in; about half of the inputs are constants. A case that ONNX Runtime refuses is not judged. The seed
 and the case number are printed with every difference, so that it can be repeated; exit status 1 if there is one.
 Left out, because ONNX Runtime departs from the standard there: overflow of integer products, Resize with align_corners
-and scales that do not give whole sizes, and QLinearSoftmax of single numbers.
+and scales that do not give whole sizes, QLinearSoftmax of single numbers, softmax of a linear model's only score.
 """
 import argparse
 import pathlib
@@ -604,7 +604,52 @@ def fused_conv(d):
     return inputs, {**attributes, "activation": d.pick("Relu", "Tanh", "Sigmoid")}, 1
 
 
+def floats(d, *shape):
+    return [float(v) for v in d.array(shape, np.float32).reshape(-1)]
+
+
+POSTS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")
+
+
+def linear_model(classifier):
+    def case(d):
+        rows, width, classes = d.upto(1, 4), d.upto(1, 5), d.pick(1, 2, 3)
+        attributes = {"coefficients": floats(d, classes, width), "post_transform": d.one_of(POSTS),
+                      "intercepts": floats(d, classes)}
+        if classifier:
+            labels = [5, 3, 9][: max(2, classes)]
+            if classes == 1:
+                attributes["post_transform"] = d.pick("NONE", "LOGISTIC")
+            attributes.update({"classlabels_ints": labels} if d.flag() else {"classlabels_strings": list(map(str, labels))})
+        else:
+            attributes["targets"] = classes
+            if classes == 1:
+                attributes["post_transform"] = "NONE"
+        x = d.array([rows, width], d.pick(np.float32, np.float64, np.int64))
+        return [x], attributes, 2 if classifier else 1
+    return case
+
+
+def machine(classifier):
+    def case(d):
+        rows, width, classes = d.upto(1, 4), d.upto(1, 5), d.pick(2, 2, 3, 4) if classifier else 1
+        per_class = [d.upto(1, 3) for _ in range(classes)]
+        vectors, pairs = sum(per_class), max(1, classes * (classes - 1) // 2)
+        attributes = {"kernel_type": d.pick("LINEAR", "POLY", "RBF", "SIGMOID"), "kernel_params": [0.1, 0.5, 2.0],
+                      "rho": floats(d, pairs), "support_vectors": floats(d, vectors, width),
+                      "coefficients": floats(d, max(1, classes - 1), vectors)}
+        if classifier:
+            attributes.update(vectors_per_class=per_class, classlabels_ints=list(range(3, 3 + classes)))
+            if d.flag():
+                attributes.update(prob_a=[-abs(v) for v in floats(d, pairs)], prob_b=floats(d, pairs))
+        else:
+            attributes.update(n_supports=vectors, one_class=d.flag())
+        return [d.array([rows, width], np.float32)], attributes, 2 if classifier else 1
+    return case
+
+
 FLAG = Draw.flag
+ML = "ai.onnx.ml."
 MS = "com.microsoft."
 CASES = {
     **{name: unary([np.float32, np.float64, np.float16, np.int32, np.int64, np.int8]) for name in ("Abs", "Neg")},
@@ -649,6 +694,8 @@ CASES = {
     MS + "DynamicQuantizeMatMul": dynamic_product(False), MS + "MatMulIntegerToFloat": dynamic_product(True),
     MS + "FusedConv": fused_conv, MS + "QuickGelu": unary([np.float32], alpha=lambda d: 1.7),
     **{MS + name: unary([np.float32]) for name in ("Gelu", "FastGelu")},
+    ML + "LinearClassifier": linear_model(True), ML + "LinearRegressor": linear_model(False),
+    ML + "SVMClassifier": machine(True), ML + "SVMRegressor": machine(False),
     MS + "QuantizeLinear": quantized(True), MS + "DequantizeLinear": quantized(False),
 }
 # Inputs that ONNX Runtime or Pith knows as constants only.
@@ -684,6 +731,10 @@ def difference(name, got, want):
     for i, (g, w) in enumerate(zip(got, want)):
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {i} is {g.dtype} {g.shape}, not {w.dtype} {w.shape}"
+        if g.dtype.kind in "OSU":
+            if g.tolist() != w.tolist():
+                return f"output {i} differs"
+            continue
         if g.dtype.kind != "f":
             step = 1 if name in NEAREST else 0  # a quotient that lies between two numbers
             if g.size and np.abs(g.astype(np.float64) - w.astype(np.float64)).max() > step:
