@@ -306,6 +306,14 @@ def quantized(quantize):
     return case
 
 
+def max_roi_pool(d):
+    rois = [[d.upto(0, 1)] + sorted([d.upto(0, 9), d.upto(0, 9)]) + sorted([d.upto(0, 9), d.upto(0, 9)])
+            for _ in range(d.upto(1, 4))]
+    rois = np.array(rois, np.float32)[:, [0, 1, 3, 2, 4]]
+    return [d.array([2, d.upto(1, 3), 8, 9], np.float32), rois], {"pooled_shape": [d.upto(1, 4), d.upto(1, 4)],
+                                                                  "spatial_scale": d.pick(1.0, 0.5)}, 1
+
+
 def tile(d):
     shape = d.shape(1, 3)
     return [d.array(shape, d.pick(np.float32, np.int64)), np.array([d.upto(0, 3) for _ in shape], np.int64)], {}, 1
@@ -677,7 +685,7 @@ CASES = {
     "Softmax": along_axis(WIDE), "LogSoftmax": along_axis(WIDE), "Hardmax": along_axis([np.float32]),
     "ArgMax": along_axis(COMMON, keepdims=FLAG, select_last_index=FLAG),
     "ArgMin": along_axis(COMMON, keepdims=FLAG, select_last_index=FLAG),
-    "QuantizeLinear": quantized(True), "DequantizeLinear": quantized(False), "Tile": tile, "Expand": expand,
+    "QuantizeLinear": quantized(True), "DequantizeLinear": quantized(False), "MaxRoiPool": max_roi_pool, "Tile": tile, "Expand": expand,
     "Trilu": trilu, "Unique": unique, "Compress": compress, "LSTM": recurrent(4, 3), "RNN": recurrent(1, 2),
     "GRU": recurrent(3, 2, linear_before_reset=FLAG),
     MS + "Attention": attention, MS + "MultiHeadAttention": multi_head_attention,
