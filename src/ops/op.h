@@ -40,6 +40,7 @@ typedef struct pith_infer {
     pith_arena *arena;              /* for elems */
     pith_error *err;
     bool strict;                    /* declared shapes that contradict are errors */
+    struct pith_refusals *refusals; /* collects dtypes that are not taken; NULL: the first one is an error */
 } pith_infer;
 
 typedef struct pith_prepare {
@@ -98,6 +99,9 @@ typedef struct pith_op {
     int32_t min_inputs, max_inputs; /* -1: any number */
     int32_t max_outputs;
     uint32_t flags;
+    /* Dtypes of inputs: a letter of op_types.c each, the last one for all that follow, * for any; NULL: any. infer,
+     * prepare and run never see another one. */
+    const char *types;
     /* NULL if every opset so far spells it alike. May replace the node by others. opset < since when called. */
     pith_status (*upgrade)(pith_node *node, pith_error *err);
     pith_status (*infer)(pith_infer *c);
@@ -112,6 +116,11 @@ typedef struct pith_op {
 /* In the order of select/ops.def (sorted by symbol); defined by select/tables.c. */
 extern const pith_op *const pith_op_table[];
 extern const size_t pith_op_table_count;
+
+/* The operator takes the dtype at that input; sequences, optionals and what is not known yet pass. */
+bool pith_op_takes(const pith_op *op, int input, int dtype);
+/* "floats, i32", for messages and docs/operators.md. */
+const char *pith_op_types_text(const pith_op *op, int input);
 
 const pith_op *pith_op_find(pith_str domain, pith_str name); /* NULL if this build has it not; "ai.onnx" means "" */
 

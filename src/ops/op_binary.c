@@ -252,50 +252,52 @@ static pith_status run_many(pith_run *r) {
     return PITH_OK;
 }
 
-#define BINARY(symbol, since_, flags_, infer_, prepare_, run_)                                                         \
+#define BINARY(symbol, types_, since_, flags_, infer_, prepare_, run_)                                                 \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
                                        .min_inputs = 2,                                                                \
                                        .max_inputs = 2,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
                                        .run = run_ };
 #define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
-BINARY(Add, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(And, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(BitShift, 11, MAP_FLAGS, infer, prepare_shift, run)
-BINARY(BitwiseAnd, 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseOr, 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseXor, 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(Div, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Equal, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Greater, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
-BINARY(GreaterOrEqual, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
-BINARY(Less, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(LessOrEqual, 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Mod, 10, MAP_FLAGS, infer, prepare_mod, run)
-BINARY(Mul, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Or, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Pow, 1, MAP_FLAGS, infer_pow, prepare_pow, run)
-BINARY(PRelu, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Sub, 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Xor, 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Add, "n", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(And, "b", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(BitShift, "u", 11, MAP_FLAGS, infer, prepare_shift, run)
+BINARY(BitwiseAnd, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseOr, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseXor, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
+BINARY(Div, "n", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Equal, "c", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Greater, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
+BINARY(GreaterOrEqual, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
+BINARY(Less, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(LessOrEqual, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Mod, "n", 10, MAP_FLAGS, infer, prepare_mod, run)
+BINARY(Mul, "n", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Or, "b", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Pow, "jn", 1, MAP_FLAGS, infer_pow, prepare_pow, run)
+BINARY(PRelu, "r", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Sub, "n", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Xor, "b", 1, MAP_FLAGS, infer, prepare, run)
 
-#define MANY(symbol)                                                                                                   \
+#define MANY(symbol, types_)                                                                                           \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = 1,                                                                     \
                                        .min_inputs = 1,                                                                \
                                        .max_inputs = -1,                                                               \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .flags = PITH_OP_ELEMENTWISE,                                                   \
                                        .infer = infer_many,                                                            \
                                        .prepare = prepare,                                                             \
                                        .run = run_many };
-MANY(Max)
-MANY(Mean)
-MANY(Min)
-MANY(Sum)
+MANY(Max, "n")
+MANY(Mean, "f")
+MANY(Min, "n")
+MANY(Sum, "f")

@@ -139,7 +139,7 @@ static pith_status fail_unsupported(const binder *b) {
             i ? ", " : "", PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
             PITH_STR_ARG(node->op_type), node->opset, pith_node_place(node, place, sizeof place), count);
     }
-    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators this build does not know: %s",
+    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators or opsets this build does not know: %s",
                      b->unsupported, text);
 }
 
@@ -157,10 +157,23 @@ static pith_status upgrade(pith_node *node, const pith_op *op, pith_error *err) 
     return PITH_OK;
 }
 
+/* The newest version of a domain that operators were written after; other domains have no versions to speak of. */
+static bool opset_known(const pith_node *node) {
+    static const struct {
+        const char *domain;
+        int32_t newest;
+    } domains[] = { { "", 28 }, { "ai.onnx.ml", 5 }, { "ai.onnx.preview.training", 1 } };
+    for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
+        if (pith_str_is(plain_domain(node->domain), domains[i].domain))
+            return node->opset <= domains[i].newest || node->opset == PITH_OPSET_NEWEST;
+    }
+    return true;
+}
+
 static pith_status bind_op(binder *b, pith_node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
         const pith_op *op = find_op(b, node);
-        if (!op) {
+        if (!op || !opset_known(node)) {
             note_unsupported(b, node);
             return PITH_OK;
         }

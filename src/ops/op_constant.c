@@ -119,6 +119,7 @@ const pith_op pith_op_ConstantOfShape = { .domain = "",
                                           .min_inputs = 1,
                                           .max_inputs = 1,
                                           .max_outputs = 1,
+                                          .types = "l",
                                           .infer = infer_of_shape,
                                           .run = run_of_shape };
 
@@ -219,6 +220,7 @@ const pith_op pith_op_Range = { .domain = "",
                                 .min_inputs = 3,
                                 .max_inputs = 3,
                                 .max_outputs = 1,
+                                .types = "n",
                                 .infer = infer_range,
                                 .prepare = prepare_range,
                                 .run = run_range };

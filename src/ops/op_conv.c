@@ -400,19 +400,20 @@ static void cost(const pith_run *r, pith_cost *cost) {
     cost->kernel = s->gemm ? "gemm f32" : NULL;
 }
 
-#define CONV(symbol, since_, min, max)                                                                                 \
+#define CONV(symbol, types_, since_, min, max)                                                                         \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
                                        .min_inputs = min,                                                              \
                                        .max_inputs = max,                                                              \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run,                                                                     \
                                        .cost = cost };
-CONV(Conv, 1, 2, 3)
-CONV(ConvInteger, 10, 2, 4)
-CONV(ConvTranspose, 1, 2, 3)
-CONV(QLinearConv, 10, 8, 9)
+CONV(Conv, "f", 1, 2, 3)
+CONV(ConvInteger, "q", 10, 2, 4)
+CONV(ConvTranspose, "f", 1, 2, 3)
+CONV(QLinearConv, "qeqqeqeqw", 10, 8, 9)

@@ -51,6 +51,7 @@ const pith_op pith_op_Det = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "f",
     .infer = infer,
     .scratch = pith_wide_scratch,
     .run = run,

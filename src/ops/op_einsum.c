@@ -186,6 +186,7 @@ const pith_op pith_op_Einsum = {
     .min_inputs = 1,
     .max_inputs = -1,
     .max_outputs = 1,
+    .types = "n",
     .infer = infer,
     .scratch = pith_wide_scratch,
     .run = run,

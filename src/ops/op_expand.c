@@ -1,5 +1,6 @@
 /* op_expand.c - Expand and Tile: the same elements several times. */
 #include "kernels/move.h"
+#include "ops/compose.h"
 #include "ops/infer.h"
 
 static pith_status infer_expand(pith_infer *c) {
@@ -44,16 +45,29 @@ const pith_op pith_op_Expand = { .domain = "",
                                  .min_inputs = 2,
                                  .max_inputs = 2,
                                  .max_outputs = 1,
+                                 .types = "ml",
                                  .infer = infer_expand,
                                  .prepare = pith_prepare_movable,
                                  .run = run_expand };
 
 /* ---- Tile ---- */
 
-/* Opset 1 had the number of tiles and one axis as two inputs. */
+/* Opset 1 had the number of tiles and one axis as two inputs, of any number type: 1 but at that axis. */
 static pith_status upgrade_tile(pith_node *node, pith_error *err) {
-    (void)node;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "the form of before opset 6 is not supported");
+    static int64_t numbers[] = { 0, 1 };
+    PITH_TRY(pith_compose_require(node, 7u, 1, err));
+    pith_value *constants[2];
+    for (int i = 0; i < 2; i++) {
+        pith_tensor scalar = { .data = &numbers[i], .bytes = sizeof numbers[i], .dtype = PITH_I64 };
+        constants[i] = pith_graph_add_const(node->graph, PITH_STR(""), &scalar);
+        if (!constants[i]) return pith_fail_memory(err, sizeof scalar);
+    }
+    pith_value *rank = pith_compose1(node, "Size", pith_compose1(node, "Shape", node->inputs[0]));
+    pith_value *axes = rank ? pith_compose3(node, "Range", constants[0], rank, constants[1]) : NULL;
+    pith_value *here = pith_compose2(node, "Equal", axes, pith_compose_cast(node, node->inputs[2], PITH_I64));
+    pith_value *tiles = pith_compose_cast(node, node->inputs[1], PITH_I64);
+    pith_value *repeats = here && tiles ? pith_compose3(node, "Where", here, tiles, constants[1]) : NULL;
+    return pith_compose_become(node, pith_compose2(node, "Tile", node->inputs[0], repeats), err);
 }
 
 static pith_status infer_tile(pith_infer *c) {
@@ -106,6 +120,7 @@ const pith_op pith_op_Tile = { .domain = "",
                                .min_inputs = 2,
                                .max_inputs = 2,
                                .max_outputs = 1,
+                               .types = "mn",
                                .upgrade = upgrade_tile,
                                .infer = infer_tile,
                                .prepare = pith_prepare_movable,

@@ -153,6 +153,7 @@ const pith_op pith_op_GridSample = {
     .min_inputs = 2,
     .max_inputs = 2,
     .max_outputs = 1,
+    .types = "v",
     .infer = infer,
     .prepare = prepare,
     .scratch = pith_wide_scratch,

@@ -42,6 +42,7 @@ const pith_op pith_op_If = { .domain = "",
                              .min_inputs = 1,
                              .max_inputs = 1,
                              .max_outputs = -1,
+                             .types = "b",
                              .flags = PITH_OP_LATE,
                              .infer = infer,
                              .run = run };

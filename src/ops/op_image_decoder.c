@@ -107,6 +107,7 @@ const pith_op pith_op_ImageDecoder = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "B",
     .flags = PITH_OP_LATE,
     .infer = infer,
     .run = run,

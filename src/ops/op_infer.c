@@ -66,9 +66,38 @@ static pith_status check_output(const pith_infer *c, int index) {
     return PITH_OK;
 }
 
+/* Dtypes that operators do not take: all of a model in one message. */
+struct pith_refusals {
+    size_t count, used;
+    char text[PITH_ERROR_MESSAGE_SIZE];
+};
+
+/* Fails, or notes it and goes on, if an input's dtype is not taken. */
+static pith_status check_dtypes(const pith_infer *c, bool *refused) {
+    struct pith_refusals *all = c->refusals;
+    for (int i = 0; i < c->in_count - c->node->capture_count; i++) {
+        if (!c->in[i] || pith_op_takes(c->node->op, i, c->in[i]->dtype)) continue;
+        const char *dtype = pith_dtype_name(c->in[i]->dtype), *taken = pith_op_types_text(c->node->op, i);
+        if (!all) {
+            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s, what is supported is %s", i, dtype, taken);
+        }
+        char place[256];
+        *refused = true;
+        all->count++;
+        if (all->used >= sizeof all->text) continue;
+        all->used += (size_t)snprintf(all->text + all->used, sizeof all->text - all->used,
+                                      "%s%s: input %d is %s, what is supported is %s", all->used ? "; " : "",
+                                      pith_node_place(c->node, place, sizeof place), i, dtype, taken);
+    }
+    return PITH_OK;
+}
+
 static pith_status infer_unplaced(pith_infer *c) {
+    bool refused = false;
     PITH_TRY(check_counts(c));
     for (int i = 0; i < c->out_count; i++) pith_type_init(&c->out[i]);
+    PITH_TRY(check_dtypes(c, &refused));
+    if (refused) return PITH_OK; /* its outputs stay unknown */
     PITH_TRY(c->node->op->infer(c));
     for (int i = 0; i < c->out_count; i++) PITH_TRY(check_output(c, i));
     return PITH_OK;
@@ -143,7 +172,8 @@ static pith_status check_hint(const pith_graph *graph, pith_value *value, bool s
 /* ---- graphs ---- */
 
 /* Arrays for the widest node. */
-static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool strict, pith_error *err) {
+static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool strict, struct pith_refusals *refusals,
+                               pith_error *err) {
     size_t widest_in = 0, widest_out = 0;
     for (const pith_node *node = graph->first; node; node = node->next) {
         if ((size_t)node->input_count > widest_in) widest_in = (size_t)node->input_count;
@@ -161,7 +191,8 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
                          .out_count = node->output_count,
                          .arena = graph->arena,
                          .err = err,
-                         .strict = strict };
+                         .strict = strict,
+                         .refusals = refusals };
         for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
         PITH_TRY(pith_op_infer_node(&c));
         for (int i = 0; i < node->output_count; i++) {
@@ -173,17 +204,22 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
     return PITH_OK;
 }
 
-static pith_status infer_graph(pith_graph *graph, bool strict, pith_error *err) {
+static pith_status infer_graph(pith_graph *graph, bool strict, struct pith_refusals *refusals, pith_error *err) {
     pith_arena scratch;
     pith_arena_init(&scratch, graph->arena->allocator);
-    pith_status status = infer_nodes(graph, &scratch, strict, err);
+    pith_status status = infer_nodes(graph, &scratch, strict, refusals, err);
     pith_arena_free(&scratch);
     return status;
 }
 
 pith_status pith_ops_infer(pith_graph *graph, bool strict, pith_error *err) {
     for (size_t i = 0; i < graph->input_count; i++) PITH_TRY(infer_input(graph, graph->inputs[i], err));
-    return infer_graph(graph, strict, err);
+    struct pith_refusals refusals = { .count = 0 };
+    PITH_TRY(infer_graph(graph, strict, &refusals, err));
+    if (refusals.count == 1) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s", refusals.text);
+    if (!refusals.count) return PITH_OK;
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu inputs have dtypes that are not supported: %s", refusals.count,
+                     refusals.text);
 }
 
 pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith_type *in, size_t in_count,
@@ -207,7 +243,7 @@ pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith
             else
                 pith_type_init(&graph->captures[i]->type);
         }
-        pith_status status = infer_graph(graph, c->strict, c->err);
+        pith_status status = infer_graph(graph, c->strict, c->refusals, c->err);
         if (status) return pith_fail_at(c->err, status, "%s: ", attribute);
     }
     for (size_t i = 0; i < out_count; i++) {

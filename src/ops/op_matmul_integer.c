@@ -202,19 +202,20 @@ static void cost(const pith_run *r, pith_cost *cost) {
     pith_cost_product(r, cost, a->dims[a->rank - 1], "gemm i8");
 }
 
-#define PRODUCT(symbol, domain_, name_, since_, min, max)                                                              \
+#define PRODUCT(symbol, types_, domain_, name_, since_, min, max)                                                      \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
                                        .min_inputs = min,                                                              \
                                        .max_inputs = max,                                                              \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run,                                                                     \
                                        .cost = cost };
-PRODUCT(MatMulInteger, "", "MatMulInteger", 10, 2, 4)
-PRODUCT(QLinearMatMul, "", "QLinearMatMul", 10, 8, 8)
-PRODUCT(DynamicQuantizeMatMul_ms, "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)
-PRODUCT(MatMulIntegerToFloat_ms, "com.microsoft", "MatMulIntegerToFloat", 1, 4, 7)
+PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 2, 4)
+PRODUCT(QLinearMatMul, "qfqqfqfq", "", "QLinearMatMul", 10, 8, 8)
+PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)
+PRODUCT(MatMulIntegerToFloat_ms, "qqeeqqe", "com.microsoft", "MatMulIntegerToFloat", 1, 4, 7)

@@ -273,17 +273,18 @@ static void cost(const pith_run *r, pith_cost *cost) {
     pith_cost_product(r, cost, ((const state *)r->state)->k, "gemm");
 }
 
-#define BLOCK_PRODUCT(name_, max)                                                                                      \
+#define BLOCK_PRODUCT(name_, types_, max)                                                                              \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
                                            .name = #name_,                                                             \
                                            .since = 1,                                                                 \
                                            .min_inputs = 3,                                                            \
                                            .max_inputs = max,                                                          \
                                            .max_outputs = 1,                                                           \
+                                           .types = types_,                                                            \
                                            .infer = infer,                                                             \
                                            .prepare = prepare,                                                         \
                                            .scratch = scratch,                                                         \
                                            .run = run,                                                                 \
                                            .cost = cost };
-BLOCK_PRODUCT(MatMulBnb4, 3)
-BLOCK_PRODUCT(MatMulNBits, 6)
+BLOCK_PRODUCT(MatMulBnb4, "hBh", 3)
+BLOCK_PRODUCT(MatMulNBits, "hBhywh", 6)

@@ -314,18 +314,19 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define MACHINE(name_, outputs)                                                                                        \
+#define MACHINE(name_, types_, outputs)                                                                                \
     const pith_op pith_op_ml_##name_ = { .domain = ML,                                                                 \
                                          .name = #name_,                                                               \
                                          .since = 1,                                                                   \
                                          .min_inputs = 1,                                                              \
                                          .max_inputs = 1,                                                              \
                                          .max_outputs = outputs,                                                       \
+                                         .types = types_,                                                              \
                                          .infer = infer,                                                               \
                                          .prepare = prepare,                                                           \
                                          .scratch = scratch,                                                           \
                                          .run = run };
-MACHINE(LinearClassifier, 2)
-MACHINE(LinearRegressor, 1)
-MACHINE(SVMClassifier, 2)
-MACHINE(SVMRegressor, 1)
+MACHINE(LinearClassifier, "g", 2)
+MACHINE(LinearRegressor, "g", 1)
+MACHINE(SVMClassifier, "g", 2)
+MACHINE(SVMRegressor, "g", 1)

@@ -72,6 +72,7 @@ const pith_op pith_op_ml_ZipMap = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "e",
     .flags = PITH_OP_LATE,
     .infer = infer_zip,
     .run = run_zip,

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "kernels/move.h"
-#include "ops/infer.h"
+#include "ops/widen.h"
 
 /* Opset 1 called the attribute paddings; 2 to 10 had pads and value as attributes. */
 static pith_status upgrade(pith_node *node, pith_error *err) {
@@ -87,7 +87,7 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     (void)state;
     (void)threads;
     *bytes = table_bytes(c->out[0].dims, c->out[0].rank) + 64;
-    return PITH_OK;
+    return pith_unpack_scratch(c, bytes);
 }
 
 /* y through the tables, axis by axis; `at` < 0 marks the border. */
@@ -159,7 +159,7 @@ static pith_status apply(pith_run *r, const pith_dim *begin, const pith_dim *end
     return PITH_OK;
 }
 
-static pith_status run_pad(pith_run *r) {
+static pith_status run_plain(pith_run *r) {
     static const char *const modes[] = { "constant", "edge", "reflect", "wrap" };
     pith_str name = pith_node_str(r->node, "mode", "constant");
     pith_numbers pads, axes;
@@ -175,15 +175,17 @@ static pith_status run_pad(pith_run *r) {
     return apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
 }
 
+static pith_status run_pad(pith_run *r) { return pith_unpack_run(r, run_plain); }
+
 const pith_op pith_op_Pad = { .domain = "",
                               .name = "Pad",
                               .since = 11,
                               .min_inputs = 2,
                               .max_inputs = 4,
                               .max_outputs = 1,
+                              .types = "alai",
                               .upgrade = upgrade,
                               .infer = infer_pad,
-                              .prepare = pith_prepare_movable,
                               .scratch = scratch,
                               .run = run_pad };
 
@@ -233,6 +235,7 @@ const pith_op pith_op_CenterCropPad = { .domain = "",
                                         .min_inputs = 2,
                                         .max_inputs = 2,
                                         .max_outputs = 1,
+                                        .types = "mi",
                                         .infer = infer_center,
                                         .prepare = pith_prepare_movable,
                                         .scratch = scratch,

@@ -101,20 +101,21 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define POOL(symbol, outputs)                                                                                          \
+#define POOL(symbol, types_, outputs)                                                                                  \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = 1,                                                                     \
                                        .min_inputs = 1,                                                                \
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = outputs,                                                         \
+                                       .types = types_,                                                                \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run };
-POOL(AveragePool, 1)
-POOL(GlobalAveragePool, 1)
-POOL(GlobalLpPool, 1)
-POOL(GlobalMaxPool, 1)
-POOL(LpPool, 1)
-POOL(MaxPool, 2)
+POOL(AveragePool, "f", 1)
+POOL(GlobalAveragePool, "f", 1)
+POOL(GlobalLpPool, "f", 1)
+POOL(GlobalMaxPool, "f", 1)
+POOL(LpPool, "f", 1)
+POOL(MaxPool, "y", 2)

@@ -228,20 +228,21 @@ static pith_status prepare_any(pith_prepare *c) {
 static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
 static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
 
-#define LINEAR(symbol, domain_, name_, since_, infer_, run_)                                                           \
+#define LINEAR(symbol, types_, domain_, name_, since_, infer_, run_)                                                   \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
                                        .min_inputs = 2,                                                                \
                                        .max_inputs = 3,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_any,                                                         \
                                        .run = run_ };
-LINEAR(DequantizeLinear, "", "DequantizeLinear", 10, infer_dequantize, run_dequantize)
-LINEAR(DequantizeLinear_ms, "com.microsoft", "DequantizeLinear", 1, infer_dequantize, run_dequantize)
-LINEAR(QuantizeLinear, "", "QuantizeLinear", 10, infer_quantize, run_quantize)
-LINEAR(QuantizeLinear_ms, "com.microsoft", "QuantizeLinear", 1, infer_quantize, run_quantize)
+LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, infer_dequantize, run_dequantize)
+LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, infer_dequantize, run_dequantize)
+LINEAR(QuantizeLinear, "oEQ", "", "QuantizeLinear", 10, infer_quantize, run_quantize)
+LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, infer_quantize, run_quantize)
 
 /* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds 0 ---- */
 
@@ -294,6 +295,7 @@ const pith_op pith_op_DynamicQuantizeLinear = { .domain = "",
                                                 .min_inputs = 1,
                                                 .max_inputs = 1,
                                                 .max_outputs = 3,
+                                                .types = "e",
                                                 .infer = infer_dynamic,
                                                 .prepare = prepare_dynamic,
                                                 .run = run_dynamic };

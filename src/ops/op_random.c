@@ -102,7 +102,7 @@ static pith_status run_multinomial(pith_run *r) {
     return PITH_OK;
 }
 
-#define RANDOM_OP(op_name, first, inputs, infer_fn, run_fn)                                                            \
+#define RANDOM_OP(op_name, types_, first, inputs, infer_fn, run_fn)                                                    \
     const pith_op pith_op_##op_name = {                                                                                \
         .domain = "",                                                                                                  \
         .name = #op_name,                                                                                              \
@@ -110,15 +110,16 @@ static pith_status run_multinomial(pith_run *r) {
         .min_inputs = inputs,                                                                                          \
         .max_inputs = inputs,                                                                                          \
         .max_outputs = 1,                                                                                              \
+        .types = types_,                                                                                               \
         .flags = PITH_OP_RANDOM,                                                                                       \
         .infer = infer_fn,                                                                                             \
         .run = run_fn,                                                                                                 \
         .note = "own generator",                                                                                       \
     }
 
-RANDOM_OP(Bernoulli, 15, 1, infer_like, run_bernoulli);
-RANDOM_OP(Multinomial, 7, 1, infer_multinomial, run_multinomial);
-RANDOM_OP(RandomNormal, 1, 0, infer_shape, run_normal);
-RANDOM_OP(RandomNormalLike, 1, 1, infer_like, run_normal);
-RANDOM_OP(RandomUniform, 1, 0, infer_shape, run_uniform);
-RANDOM_OP(RandomUniformLike, 1, 1, infer_like, run_uniform);
+RANDOM_OP(Bernoulli, "f", 15, 1, infer_like, run_bernoulli);
+RANDOM_OP(Multinomial, "f", 7, 1, infer_multinomial, run_multinomial);
+RANDOM_OP(RandomNormal, "*", 1, 0, infer_shape, run_normal);
+RANDOM_OP(RandomNormalLike, "*", 1, 1, infer_like, run_normal);
+RANDOM_OP(RandomUniform, "*", 1, 0, infer_shape, run_uniform);
+RANDOM_OP(RandomUniformLike, "*", 1, 1, infer_like, run_uniform);

@@ -259,25 +259,26 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define REDUCE(symbol, since_)                                                                                         \
+#define REDUCE(symbol, types_, since_)                                                                                 \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
                                        .min_inputs = 1,                                                                \
                                        .max_inputs = 2,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .upgrade = upgrade,                                                             \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run };
-REDUCE(ReduceL1, 18)
-REDUCE(ReduceL2, 18)
-REDUCE(ReduceLogSum, 18)
-REDUCE(ReduceLogSumExp, 18)
-REDUCE(ReduceMax, 18)
-REDUCE(ReduceMean, 18)
-REDUCE(ReduceMin, 18)
-REDUCE(ReduceProd, 18)
-REDUCE(ReduceSum, 13)
-REDUCE(ReduceSumSquare, 18)
+REDUCE(ReduceL1, "rl", 18)
+REDUCE(ReduceL2, "rl", 18)
+REDUCE(ReduceLogSum, "rl", 18)
+REDUCE(ReduceLogSumExp, "rl", 18)
+REDUCE(ReduceMax, "vl", 18)
+REDUCE(ReduceMean, "rl", 18)
+REDUCE(ReduceMin, "vl", 18)
+REDUCE(ReduceProd, "rl", 18)
+REDUCE(ReduceSum, "rl", 13)
+REDUCE(ReduceSumSquare, "rl", 18)

@@ -57,6 +57,7 @@ const pith_op pith_op_RotaryEmbedding = {
     .min_inputs = 3,
     .max_inputs = 4,
     .max_outputs = 1,
+    .types = "hhhl",
     .infer = infer,
     .scratch = pith_wide_scratch,
     .run = run,

@@ -1,21 +1,21 @@
 /* op_scan.c - Scan: a subgraph over the slices of its inputs, with state from one to the next.
  *
  * Opset 8 had a batch axis before everything and sequence lengths; it becomes the newest form with the attribute
- * `batched`, which only this file knows: the whole is then done once per batch element. */
+ * `batched`, which only this file knows: the whole is then done once per batch element. Lengths are then the last of
+ * the inputs (`lengths`); what is behind a sequence's end is 0 in the results. */
 #include "base/dtype.h"
 #include "ops/stack.h"
 
 typedef struct layout {
     int states, scans, results; /* state values, scanned inputs, stacked outputs */
-    bool batched;
+    bool batched, lengths;
     const int64_t *in_axes, *out_axes, *in_backward, *out_backward; /* NULL: all 0 */
 } layout;
 
 static pith_status upgrade(pith_node *node, pith_error *err) {
-    if (node->input_count && node->inputs[0]) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "sequence_lens is not supported");
-    }
-    for (int i = 1; i < node->input_count; i++)
+    int given = node->input_count - node->capture_count;
+    pith_value *lengths = given ? node->inputs[0] : NULL;
+    for (int i = 1; i < given; i++)
         if (pith_node_set_input(node, i - 1, node->inputs[i])) return pith_fail_memory(err, 0);
     size_t count;
     const int64_t *directions = pith_node_ints(node, "directions", &count);
@@ -23,10 +23,14 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
         return pith_fail_memory(err, 0);
     }
     pith_node_unset(node, "directions");
-    if (pith_node_set_input_count(node, node->input_count - 1) || pith_node_set_int(node, "batched", 1)) {
-        return pith_fail_memory(err, 0);
+    if (pith_node_set_int(node, "batched", 1)) return pith_fail_memory(err, 0);
+    if (lengths) {
+        bool full = pith_node_set_input(node, given - 1, lengths) || pith_node_set_int(node, "lengths", 1);
+        return full ? pith_fail_memory(err, 0) : PITH_OK;
     }
-    return PITH_OK;
+    for (int i = given; given && i < node->input_count; i++)
+        if (pith_node_set_input(node, i - 1, node->inputs[i])) return pith_fail_memory(err, 0);
+    return given && pith_node_set_input_count(node, node->input_count - 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
 static pith_status read_list(const pith_node *node, const char *name, int wanted, const int64_t **items,
@@ -41,7 +45,8 @@ static pith_status read_list(const pith_node *node, const char *name, int wanted
 
 static pith_status read_layout(const pith_node *node, layout *l, pith_error *err) {
     const pith_graph *body = pith_node_graph(node, "body");
-    int given = node->input_count - node->capture_count;
+    l->lengths = pith_node_int(node, "lengths", 0);
+    int given = node->input_count - node->capture_count - l->lengths;
     int64_t scans = pith_node_int(node, "num_scan_inputs", -1);
     if (!body || scans < 1 || scans > given) {
         return pith_fail(err, PITH_ERR_FORMAT, "body or num_scan_inputs is missing or wrong");
@@ -72,6 +77,8 @@ static pith_status infer(pith_infer *c) {
         if (!c->in[i]) return pith_op_fail(c, "input %zu is missing", i);
         in[i].dtype = c->in[i]->dtype;
     }
+    if (l.lengths && c->in[in_count] && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
+        return pith_op_fail(c, "sequence_lens is %s", pith_dtype_name(c->in[in_count]->dtype));
     PITH_TRY(pith_infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
@@ -91,7 +98,7 @@ typedef struct scan {
 } scan;
 
 /* From the states in s->in to those after the last slice; results are on the stacks. */
-static pith_status run_slices(scan *s, const pith_tensor *scanned) {
+static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most) {
     pith_run *r = s->r;
     const layout *l = &s->l;
     int64_t length = -1;
@@ -107,6 +114,8 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned) {
         }
         length = scanned[i].dims[axes[i]];
     }
+    int64_t total = length;
+    if (most >= 0 && most < length) length = most;
     for (int64_t k = 0; k < length; k++) {
         for (int i = 0; i < l->scans; i++) {
             int64_t at = l->in_backward && l->in_backward[i] ? length - 1 - k : k;
@@ -116,6 +125,13 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned) {
                                    (size_t)(l->states + l->results)));
         for (int i = 0; i < l->states; i++) s->in[i] = s->out[i];
         for (int i = 0; i < l->results; i++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &s->out[l->states + i]));
+    }
+    for (int i = 0; length > 0 && length < total && i < l->results; i++) {
+        pith_tensor nothing;
+        PITH_TRY(pith_run_copy(r, &nothing, &s->out[l->states + i]));
+        if (nothing.dtype == PITH_STRING) return pith_op_fail(r, "strings have no zeros to be filled up with");
+        memset(nothing.data, 0, nothing.bytes);
+        for (int64_t k = length; k < total; k++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &nothing));
     }
     return PITH_OK;
 }
@@ -128,7 +144,7 @@ static pith_status run_plain(scan *s) {
     if (!scanned) return pith_fail_memory(r->err, (size_t)l->scans * sizeof *scanned);
     for (int i = 0; i < l->scans; i++) scanned[i] = *r->in[l->states + i];
     for (int i = 0; i < l->states; i++) PITH_TRY(pith_run_copy(r, &s->in[i], r->in[i]));
-    PITH_TRY(run_slices(s, scanned));
+    PITH_TRY(run_slices(s, scanned, -1));
     for (int i = 0; i < l->states; i++)
         if (r->out[i]) *r->out[i] = s->in[i];
     for (int i = 0; i < l->results; i++) {
@@ -156,6 +172,8 @@ static pith_status run_batched(scan *s) {
         }
         batch = r->in[i]->dims[0];
     }
+    const pith_tensor *lengths = l->lengths ? r->in[l->states + l->scans] : NULL;
+    if (lengths && pith_tensor_count(lengths) != batch) return pith_op_fail(r, "sequence_lens does not fit the batch");
     for (int64_t b = 0; b < batch; b++) {
         void *unused = NULL;
         for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
@@ -163,7 +181,9 @@ static pith_status run_batched(scan *s) {
             PITH_TRY(pith_stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
         }
         memset(s->stacks, 0, (size_t)l->results * sizeof *s->stacks);
-        PITH_TRY(run_slices(s, scanned));
+        int64_t most = lengths ? ((const int64_t *)lengths->data)[b] : -1;
+        if (lengths && most < 1) return pith_op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
+        PITH_TRY(run_slices(s, scanned, most));
         for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_push(r, &whole[i], &s->in[i]));
         for (int i = 0; i < l->results; i++) {
             pith_tensor *kept = r->out[l->states + i], one;

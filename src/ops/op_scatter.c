@@ -194,6 +194,7 @@ const pith_op pith_op_ScatterND = { .domain = "",
                                     .min_inputs = 3,
                                     .max_inputs = 3,
                                     .max_outputs = 1,
+                                    .types = "mlm",
                                     .flags = PITH_OP_IN_PLACE,
                                     .infer = infer_nd,
                                     .prepare = prepare,
@@ -226,7 +227,7 @@ static pith_status infer_cache(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_cache(pith_run *r) {
+static pith_status run_cache_plain(pith_run *r) {
     const pith_tensor *x = r->in[0], *u = r->in[1], *first = pith_has_input(r, 2) ? r->in[2] : NULL;
     bool circular = pith_str_is(pith_node_str(r->node, "mode", "linear"), "circular");
     int axis;
@@ -253,13 +254,22 @@ static pith_status run_cache(pith_run *r) {
     return PITH_OK;
 }
 
+static pith_status run_cache(pith_run *r) { return pith_unpack_run(r, run_cache_plain); }
+
+static pith_status scratch_cache(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    (void)state_, (void)threads;
+    *bytes = 0;
+    return pith_unpack_scratch(c, bytes);
+}
+
 const pith_op pith_op_TensorScatter = { .domain = "",
                                         .name = "TensorScatter",
                                         .since = 24,
                                         .min_inputs = 2,
                                         .max_inputs = 3,
                                         .max_outputs = 1,
+                                        .types = "aal",
                                         .flags = PITH_OP_IN_PLACE,
                                         .infer = infer_cache,
-                                        .prepare = pith_prepare_movable,
+                                        .scratch = scratch_cache,
                                         .run = run_cache };

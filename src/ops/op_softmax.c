@@ -108,19 +108,20 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define SOFTMAX(symbol)                                                                                                \
+#define SOFTMAX(symbol, types_)                                                                                        \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = 13,                                                                    \
                                        .min_inputs = 1,                                                                \
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .flags = PITH_OP_LAST_AXIS | PITH_OP_IN_PLACE,                                  \
                                        .upgrade = upgrade,                                                             \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run };
-SOFTMAX(Hardmax)
-SOFTMAX(LogSoftmax)
-SOFTMAX(Softmax)
+SOFTMAX(Hardmax, "f")
+SOFTMAX(LogSoftmax, "f")
+SOFTMAX(Softmax, "f")

@@ -51,6 +51,7 @@ const pith_op pith_op_SwiGLU = {
     .min_inputs = 2,
     .max_inputs = 2,
     .max_outputs = 1,
+    .types = "f",
     .flags = PITH_OP_ELEMENTWISE,
     .infer = infer,
     .prepare = prepare,

@@ -122,6 +122,7 @@ const pith_op pith_op_TfIdfVectorizer = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "t",
     .infer = infer,
     .prepare = prepare,
     .run = run,

@@ -1,6 +1,7 @@
 /* op_topk.c - TopK along an axis, and Unique: both come from one sort of indices. */
 #include <string.h>
 
+#include "kernels/convert.h"
 #include "kernels/maps.h"
 #include "kernels/move.h"
 #include "kernels/order.h"
@@ -88,6 +89,7 @@ const pith_op pith_op_TopK = { .domain = "",
                                .min_inputs = 2,
                                .max_inputs = 2,
                                .max_outputs = 2,
+                               .types = "ni",
                                .upgrade = upgrade_topk,
                                .infer = infer_topk,
                                .prepare = prepare,
@@ -132,11 +134,14 @@ static pith_status run_unique(pith_run *r) {
     if (total) pith_move(rows, to, x->data, from, dims, 3, size);
     for (int64_t i = 0; i < n; i++) order[i] = i;
     char *column = r->exec->alloc(r->exec, (size_t)n * size + 1);
-    if (!column) return pith_fail_memory(r->err, (size_t)n * size);
+    bool half = x->dtype == PITH_F16 || x->dtype == PITH_BF16;
+    float *wide = half ? r->exec->alloc(r->exec, (size_t)n * sizeof *wide + 1) : NULL;
+    if (!column || (half && !wide)) return pith_fail_memory(r->err, (size_t)n * size);
     for (int64_t e = length - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
         for (int64_t i = 0; i < n; i++)
             memcpy(column + (size_t)i * size, rows + (size_t)order[i] * row + (size_t)e * size, size);
-        s->sort(sorted, spare, column, n, 1, false);
+        if (wide) pith_convert(wide, PITH_F32, 0, column, x->dtype, 0, n, true);
+        s->sort(sorted, spare, wide ? (const void *)wide : column, n, 1, false);
         for (int64_t i = 0; i < n; i++) spare[i] = order[sorted[i]];
         memcpy(order, spare, (size_t)n * sizeof *order);
     }
@@ -189,18 +194,14 @@ static pith_status run_unique(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status prepare_unique(pith_prepare *c) {
-    int dtype = c->in[0]->dtype;
-    return dtype == PITH_F16 || dtype == PITH_BF16 ? pith_fail_dtype(c->err, dtype) : prepare(c);
-}
-
 const pith_op pith_op_Unique = { .domain = "",
                                  .name = "Unique",
                                  .since = 11,
                                  .min_inputs = 1,
                                  .max_inputs = 1,
                                  .max_outputs = 4,
+                                 .types = "c",
                                  .flags = PITH_OP_LATE,
                                  .infer = infer_unique,
-                                 .prepare = prepare_unique,
+                                 .prepare = prepare,
                                  .run = run_unique };

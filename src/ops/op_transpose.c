@@ -1,6 +1,6 @@
 /* op_transpose.c - Transpose: the same elements, axes in another order. */
 #include "kernels/move.h"
-#include "ops/infer.h"
+#include "ops/widen.h"
 
 /* perm[rank], reversed axes if the attribute is absent. */
 static pith_status get_perm(const pith_node *node, int rank, int *perm, pith_error *err) {
@@ -31,7 +31,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status run_plain(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int perm[PITH_MAX_RANK];
@@ -45,12 +45,21 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
+static pith_status run(pith_run *r) { return pith_unpack_run(r, run_plain); }
+
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    (void)state, (void)threads;
+    *bytes = 0;
+    return pith_unpack_scratch(c, bytes);
+}
+
 const pith_op pith_op_Transpose = { .domain = "",
                                     .name = "Transpose",
                                     .since = 1,
                                     .min_inputs = 1,
                                     .max_inputs = 1,
                                     .max_outputs = 1,
+                                    .types = "a",
                                     .infer = infer,
-                                    .prepare = pith_prepare_movable,
+                                    .scratch = scratch,
                                     .run = run };

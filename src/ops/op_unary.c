@@ -85,7 +85,11 @@ static pith_status prepare_result(pith_prepare *c, int dtype, int result) {
 }
 
 static pith_status prepare(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
-static pith_status prepare_test(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, PITH_BOOL); }
+static pith_status prepare_test(pith_prepare *c) {
+    int dtype = c->in[0]->dtype;
+    bool bits_8 = pith_dtype_is_float(dtype) && pith_dtype_bits(dtype) == 8;
+    return prepare_result(c, bits_8 ? PITH_F32 : dtype, PITH_BOOL);
+}
 
 /* Patterns of bits have no sign. */
 static pith_status prepare_bits(pith_prepare *c) {
@@ -147,59 +151,62 @@ static pith_status infer_not(pith_infer *c) {
 }
 
 /* Opsets that spelled an operator with attributes nobody needs ("consumed_inputs") differ in nothing else. */
-#define UNARY_AS(symbol, domain_, name_, since_, flags_, infer_, prepare_)                                             \
+#define UNARY_AS(symbol, types_, domain_, name_, since_, flags_, infer_, prepare_)                                     \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
                                        .min_inputs = 1,                                                                \
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .types = types_,                                                                \
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
                                        .run = pith_map1_run };
-#define UNARY(name) UNARY_AS(name, "", #name, 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
-UNARY_AS(Abs, "", "Abs", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs, prepare)
-UNARY(Acos)
-UNARY(Acosh)
-UNARY(Asin)
-UNARY(Asinh)
-UNARY(Atan)
-UNARY(Atanh)
-UNARY_AS(BitwiseNot, "", "BitwiseNot", 18, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_bits)
-UNARY(Ceil)
-UNARY(Celu)
-UNARY(Cos)
-UNARY(Cosh)
-UNARY(Elu)
-UNARY(Erf)
-UNARY(Exp)
-UNARY(Floor)
-UNARY_AS(Gelu, "", "Gelu", 20, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
-UNARY_AS(Gelu_ms, "com.microsoft", "Gelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
-UNARY(HardSigmoid)
-UNARY(HardSwish)
-UNARY_AS(IsInf, "", "IsInf", 10, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
-UNARY_AS(IsNaN, "", "IsNaN", 9, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
-UNARY(LeakyRelu)
-UNARY(Log)
-UNARY(Mish)
-UNARY_AS(Neg, "", "Neg", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg, prepare)
-UNARY_AS(Not, "", "Not", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
-UNARY_AS(QuickGelu_ms, "com.microsoft", "QuickGelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
-UNARY(Reciprocal)
-UNARY(Relu)
-UNARY(Round)
-UNARY(Selu)
-UNARY(Shrink)
-UNARY(Sigmoid)
-UNARY(Sign)
-UNARY(Sin)
-UNARY(Sinh)
-UNARY(Softplus)
-UNARY(Softsign)
-UNARY(Sqrt)
-UNARY(Swish)
-UNARY(Tan)
-UNARY(Tanh)
-UNARY(ThresholdedRelu)
+#define UNARY(name, types_)                                                                                            \
+    UNARY_AS(name, types_, "", #name, 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+UNARY_AS(Abs, "n", "", "Abs", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs, prepare)
+UNARY(Acos, "f")
+UNARY(Acosh, "f")
+UNARY(Asin, "f")
+UNARY(Asinh, "f")
+UNARY(Atan, "f")
+UNARY(Atanh, "f")
+UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_bits)
+UNARY(Ceil, "f")
+UNARY(Celu, "f")
+UNARY(Cos, "f")
+UNARY(Cosh, "f")
+UNARY(Elu, "f")
+UNARY(Erf, "n")
+UNARY(Exp, "f")
+UNARY(Floor, "f")
+UNARY_AS(Gelu, "f", "", "Gelu", 20, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
+UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
+UNARY(HardSigmoid, "f")
+UNARY(HardSwish, "f")
+UNARY_AS(IsInf, "x", "", "IsInf", 10, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+UNARY_AS(IsNaN, "x", "", "IsNaN", 9, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+UNARY(LeakyRelu, "f")
+UNARY(Log, "f")
+UNARY(Mish, "f")
+UNARY_AS(Neg, "o", "", "Neg", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg, prepare)
+UNARY_AS(Not, "b", "", "Not", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
+UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
+         prepare)
+UNARY(Reciprocal, "f")
+UNARY(Relu, "o")
+UNARY(Round, "f")
+UNARY(Selu, "f")
+UNARY(Shrink, "n")
+UNARY(Sigmoid, "f")
+UNARY(Sign, "n")
+UNARY(Sin, "f")
+UNARY(Sinh, "f")
+UNARY(Softplus, "f")
+UNARY(Softsign, "f")
+UNARY(Sqrt, "f")
+UNARY(Swish, "f")
+UNARY(Tan, "f")
+UNARY(Tanh, "f")
+UNARY(ThresholdedRelu, "f")

@@ -39,6 +39,7 @@ const pith_op pith_op_BlackmanWindow = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "i",
     .infer = infer_window,
     .run = run_blackman,
 };
@@ -50,6 +51,7 @@ const pith_op pith_op_HammingWindow = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "i",
     .infer = infer_window,
     .run = run_hamming,
 };
@@ -61,6 +63,7 @@ const pith_op pith_op_HannWindow = {
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
+    .types = "i",
     .infer = infer_window,
     .run = run_hann,
 };
@@ -111,6 +114,7 @@ const pith_op pith_op_MelWeightMatrix = {
     .min_inputs = 5,
     .max_inputs = 5,
     .max_outputs = 1,
+    .types = "iiif",
     .infer = infer_mel,
     .run = run_mel,
 };

@@ -2,24 +2,45 @@
 #include "ops/widen.h"
 
 #include "base/checked.h"
+#include "base/dtype.h"
 #include "kernels/convert.h"
 
 enum { MAX_IN = 16, MAX_OUT = 8, GRAIN = 16384 };
 
-static bool is_half(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16; }
+/* What a dtype is converted to; 0: it stays. */
+typedef int wide_fn(int dtype);
 
-static bool add_type(const pith_type *t, size_t *bytes) {
+static int wide_half(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : 0; }
+
+static int wide_packed(int dtype) {
+    int bits = pith_dtype_bits(dtype);
+    return bits && bits < 8 ? PITH_U8 : 0;
+}
+
+/* Packed types are patterns of bits. */
+static int pattern(int dtype) {
+    int bits = pith_dtype_bits(dtype);
+    return bits == 4 ? PITH_U4 : bits == 2 ? PITH_U2 : dtype;
+}
+
+static bool add_type(const pith_type *t, wide_fn *wide, size_t *bytes) {
     size_t own;
-    if (!t || !is_half(t->dtype)) return true;
-    return pith_dtype_bytes(PITH_F32, pith_type_count(t), &own) && !pith_add_overflows(*bytes, own + 64, bytes);
+    if (!t || !wide(t->dtype)) return true;
+    return pith_dtype_bytes(wide(t->dtype), pith_type_count(t), &own) && !pith_add_overflows(*bytes, own + 64, bytes);
+}
+
+static pith_status scratch_as(const pith_infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
+    bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
+    for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || add_type(c->in[i], wide, bytes);
+    for (int i = 0; fits && i < c->out_count; i++) fits = add_type(&c->out[i], wide, bytes);
+    return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
 }
 
 pith_status pith_widen_scratch(const pith_infer *c, uint32_t skip, size_t *bytes) {
-    bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
-    for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || add_type(c->in[i], bytes);
-    for (int i = 0; fits && i < c->out_count; i++) fits = add_type(&c->out[i], bytes);
-    return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
+    return scratch_as(c, wide_half, skip, bytes);
 }
+
+pith_status pith_unpack_scratch(const pith_infer *c, size_t *bytes) { return scratch_as(c, wide_packed, 0, bytes); }
 
 typedef struct job {
     const pith_tensor *from, *to;
@@ -30,44 +51,44 @@ static void convert_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t first = (int64_t)part * j->per_part, n = j->total - first < j->per_part ? j->total - first : j->per_part;
-    pith_convert(j->to->data, j->to->dtype, first, j->from->data, j->from->dtype, first, n, true);
+    pith_convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype), first, n, true);
 }
 
 static void convert(pith_run *r, const pith_tensor *to, const pith_tensor *from) {
     job j = { from, to, pith_tensor_count(from), 0 };
     if (j.total == 0) return;
-    j.per_part = pith_run_chunk(r, j.total, 1, GRAIN);
+    j.per_part = (pith_run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
     pith_run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
 }
 
-/* The f32 form of t, its data taken from *next. */
-static void take(pith_tensor *wide, const pith_tensor *t, char **next) {
+/* The wide form of t, its data taken from *next. */
+static void take(pith_tensor *wide, const pith_tensor *t, int dtype, char **next) {
     *wide = *t;
-    wide->dtype = PITH_F32;
-    wide->bytes = (size_t)pith_tensor_count(t) * sizeof(float);
+    wide->dtype = dtype;
+    wide->bytes = (size_t)pith_tensor_count(t) * (size_t)pith_dtype_bits(dtype) / 8;
     wide->data = *next;
     *next += (wide->bytes + 63) & ~(size_t)63;
 }
 
-pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_run *r)) {
+static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status (*run)(pith_run *r)) {
     pith_tensor wide_in[MAX_IN], wide_out[MAX_OUT], *out[MAX_OUT];
     const pith_tensor *in[MAX_IN];
     char *next = r->scratch;
     bool any = false;
-    for (int i = 0; i < r->in_count; i++) any |= r->in[i] && is_half(r->in[i]->dtype);
-    for (int i = 0; i < r->out_count; i++) any |= r->out[i] && is_half(r->out[i]->dtype);
+    for (int i = 0; i < r->in_count; i++) any |= r->in[i] && wide(r->in[i]->dtype);
+    for (int i = 0; i < r->out_count; i++) any |= r->out[i] && wide(r->out[i]->dtype);
     if (!any) return run(r);
     for (int i = 0; i < r->in_count; i++) {
         in[i] = r->in[i];
-        if (!in[i] || (skip >> i & 1) || !is_half(in[i]->dtype)) continue;
-        take(&wide_in[i], in[i], &next);
+        if (!in[i] || (skip >> i & 1) || !wide(in[i]->dtype)) continue;
+        take(&wide_in[i], in[i], wide(in[i]->dtype), &next);
         convert(r, &wide_in[i], in[i]);
         in[i] = &wide_in[i];
     }
     for (int i = 0; i < r->out_count; i++) {
         out[i] = r->out[i];
-        if (!out[i] || !is_half(out[i]->dtype)) continue;
-        take(&wide_out[i], out[i], &next);
+        if (!out[i] || !wide(out[i]->dtype)) continue;
+        take(&wide_out[i], out[i], wide(out[i]->dtype), &next);
         out[i] = &wide_out[i];
     }
     pith_run inner = *r;
@@ -80,3 +101,9 @@ pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_r
     }
     return PITH_OK;
 }
+
+pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_run *r)) {
+    return run_as(r, wide_half, skip, run);
+}
+
+pith_status pith_unpack_run(pith_run *r, pith_status (*run)(pith_run *r)) { return run_as(r, wide_packed, 0, run); }
