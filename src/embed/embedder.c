@@ -30,7 +30,7 @@
 #define WINDOW_BYTES ((size_t)2 << 20)
 /* Texts a thread tokenises at once. */
 #define TEXTS_PER_PART ((size_t)8)
-/* A window smaller than threads * budget is cut finer, but not below this: GEMM loses speed on fewer rows. */
+/* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
 #define CHUNK_TOKENS_DEFAULT 512
 /* More than the thread pool has. */
@@ -412,23 +412,25 @@ static pith_status first_fault(call *c, pith_error *err) {
     return first->fault.code;
 }
 
-/* Cuts the window's rows into chunks. Without a ragged form a chunk is one text. */
+/* Cuts the window's rows into chunks: equal ones, as many for each thread, where that leaves none too small. Without a
+ * ragged form a chunk is one text. */
 static void cut_chunks(call *c) {
-    int64_t budget = c->budget, total = 0, share;
+    int64_t total = 0, before = 0, tokens = 0;
     for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
-    share = (total + c->threads - 1) / c->threads;
-    if (share < budget)
-        budget = share > CHUNK_TOKENS_MIN ? share : budget < CHUNK_TOKENS_MIN ? budget : CHUNK_TOKENS_MIN;
+    int64_t wanted = (total + c->budget - 1) / c->budget;
+    if (total / c->threads >= CHUNK_TOKENS_MIN) wanted = (wanted + c->threads - 1) / c->threads * c->threads;
     c->chunk_count = 0;
-    int64_t tokens = 0;
     for (size_t i = 0; i < c->ordered_count; i++) {
-        if (i && c->e->feed.ragged && tokens + c->ordered[i]->count <= budget) {
+        int64_t count = c->ordered[i]->count;
+        double end = (double)total / (double)wanted * (double)c->chunk_count;
+        if (i && c->e->feed.ragged && tokens + count <= c->budget && (double)before + (double)count / 2 <= end) {
             c->chunks[c->chunk_count - 1].count++;
         } else {
             c->chunks[c->chunk_count++] = (chunk){ i, 1 };
             tokens = 0;
         }
-        tokens += c->ordered[i]->count;
+        tokens += count;
+        before += count;
     }
 }
 

@@ -16,7 +16,7 @@
 /* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
 enum { ROWS_MIN = 64 };
 /* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
-enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+enum { GROUP = 3, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
     static pith_unary_f32_fn *const activations[] = {
@@ -94,7 +94,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
 static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
-    bool rows_stay = depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
+    bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
     const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
         int64_t i = m0, ahead = n1 - j0 > columns ? columns : n0 - j0;

@@ -123,10 +123,12 @@ void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts
 }
 
 int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
-    enum { PARTS_PER_THREAD = 4 };
+    /* More parts than threads even out long steps; in short ones a thread had better find its rows in its cache. */
+    enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
     int64_t least = work_per_row > 0 ? (grain + work_per_row - 1) / work_per_row : rows;
-    int64_t parts = (int64_t)r->exec->threads * PARTS_PER_THREAD;
+    int64_t parts = r->exec->threads;
+    if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
     return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
 }

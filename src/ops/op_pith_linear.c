@@ -12,8 +12,10 @@
 #define WEIGHTS_MAX 8
 /* Below this many multiply-adds a part is not worth a thread's wake-up. */
 #define LINEAR_GRAIN 400000
-/* Row parts are multiples of this, so that full tiles are the rule. */
-#define LINEAR_ROWS 24
+/* From this many rows on, weights come in as fast as they are used. */
+#define ROWS_PER_PART 48
+/* Columns of a part are a multiple of this, so that full tiles are the rule. */
+#define LINEAR_COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
 typedef struct linear {
     pith_gemm_f32_fn *gemm;
@@ -118,19 +120,36 @@ static pith_status prepare(pith_prepare *c) {
 typedef struct work {
     const linear *s;
     pith_gemm gemm;
-    int64_t row_chunk, column_chunk;
-    size_t column_parts;
+    int64_t row_parts, column_parts;
 } work;
+
+/* Where part i of `parts` begins, in multiples of unit. */
+static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
+    int64_t begin = (size + unit - 1) / unit * i / parts * unit;
+    return begin < size ? begin : size;
+}
 
 static void part(void *context, size_t index, int worker) {
     const work *w = context;
+    const pith_gemm *g = &w->gemm;
     (void)worker;
-    int64_t m0 = (int64_t)(index / w->column_parts) * w->row_chunk, m1 = m0 + w->row_chunk;
-    int64_t n0 = (int64_t)(index % w->column_parts) * w->column_chunk, n1 = n0 + w->column_chunk;
-    w->s->gemm(&w->gemm, m0, m1 < w->gemm.m ? m1 : w->gemm.m, n0, n1 < w->gemm.n ? n1 : w->gemm.n);
+    int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
+    w->s->gemm(g, begin_of(i, w->row_parts, g->m, 1), begin_of(i + 1, w->row_parts, g->m, 1),
+               begin_of(j, w->column_parts, g->n, LINEAR_COLUMNS), begin_of(j + 1, w->column_parts, g->n, LINEAR_COLUMNS));
 }
 
-static int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+/* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
+ * fewer wait for weights, which are then read by one thread only. */
+static void split(work *w, int threads) {
+    const pith_gemm *g = &w->gemm;
+    int64_t strips = (g->n + LINEAR_COLUMNS - 1) / LINEAR_COLUMNS;
+    double most = (double)g->m * (double)g->n * (double)g->k / LINEAR_GRAIN;
+    int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
+    w->row_parts = g->m / ROWS_PER_PART < parts ? g->m / ROWS_PER_PART : parts;
+    if (w->row_parts < 1) w->row_parts = 1;
+    w->column_parts = (parts + w->row_parts - 1) / w->row_parts;
+    if (w->column_parts > strips) w->column_parts = strips;
+}
 
 static pith_status run(pith_run *r) {
     const linear *s = r->state;
@@ -147,15 +166,8 @@ static pith_status run(pith_run *r) {
                          .lda = s->k,
                          .ldc = s->n,
                          .activation = s->activation } };
-    w.row_chunk = m;
-    w.column_chunk = s->n;
-    if (m >= r->exec->threads * LINEAR_ROWS) {
-        w.row_chunk = round_up(pith_run_chunk(r, m, s->n * s->k, LINEAR_GRAIN), LINEAR_ROWS);
-    } else {
-        w.column_chunk = round_up(pith_run_chunk(r, s->n, m * s->k, LINEAR_GRAIN), PITH_GEMM_PANEL);
-    }
-    w.column_parts = (size_t)((s->n + w.column_chunk - 1) / w.column_chunk);
-    pith_run_parallel(r, part, &w, w.column_parts * (size_t)((m + w.row_chunk - 1) / w.row_chunk));
+    split(&w, r->exec->threads);
+    pith_run_parallel(r, part, &w, (size_t)(w.row_parts * w.column_parts));
     return PITH_OK;
 }
 
