@@ -32,7 +32,8 @@
 #define TEXTS_PER_PART ((size_t)8)
 /* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
-#define CHUNK_TOKENS_DEFAULT 512
+/* Activations of a chunk had better stay in the second level cache. */
+#define CHUNK_TOKENS_DEFAULT 256
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
