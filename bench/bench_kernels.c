@@ -1,9 +1,9 @@
 /* bench_kernels.c - every inner loop at real shapes, as a fraction of what the core can do at that moment.
  *
  * The machine may be shared, so CPU time is taken, each timing of a kernel stands between two of a loop that only
- * multiplies and adds in registers (same level, same core), and what counts is the median of the ratios. GEMM and
- * attention are given as a fraction of that peak, the others also in GB/s (bytes read and written). Usage:
- * bench_kernels [filter [level]] */
+ * multiplies and adds in registers (same level, same core) and one that only reads as many bytes as the kernel's
+ * operands take, and what counts is the median of the ratios: "of peak" of the first loop's rate, "of reading" of the
+ * second's. A kernel that reaches one of them is at the machine's limit. Usage: bench_kernels [filter [level]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +31,37 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the peak loop. */
+static volatile uint64_t sink;
+
+/* Seconds that one reading of the bytes takes, from memory of their own. */
+static double reading(double bytes) {
+    enum { LINE = 8, AHEAD = 64 }; /* words of a cache line; lines */
+    static uint64_t *memory;
+    static const size_t most = (size_t)64 << 20;
+    if (!memory && (memory = aligned_alloc(64, most + 64 * AHEAD))) memset(memory, 1, most);
+    if (!memory) exit(1);
+    size_t lines = bytes < (double)most ? (size_t)bytes / 64 + 1 : most / 64, repeat = ((size_t)1 << 14) / lines + 1;
+    double start = now();
+    for (size_t r = 0; r < repeat; r++) {
+        uint64_t sum[LINE] = { 0 };
+        for (size_t i = 0; i < lines; i++) {
+            __builtin_prefetch(memory + (i + AHEAD) * LINE);
+            for (size_t w = 0; w < LINE; w++) sum[w] += memory[i * LINE + w];
+        }
+        for (size_t w = 0; w < LINE; w++) sink += sum[w];
+    }
+    return (now() - start) / (double)repeat * bytes / ((double)lines * 64);
+}
+
+static double median(double *x) {
+    qsort(x, ROUNDS, sizeof *x, ascending);
+    return x[ROUNDS / 2];
+}
+
+/* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the two loops. */
 static void measure(const char *name, pith_isa isa, void (*run)(const void *), const void *arguments, double flop,
                     double bytes) {
-    double ratio[ROUNDS], rate[ROUNDS], start;
+    double peak[ROUNDS], memory[ROUNDS], seconds[ROUNDS], start;
     char text[80];
     snprintf(text, sizeof text, "%s %s", pith_isa_name(isa), name);
     if (!strstr(text, filter)) return;
@@ -44,22 +71,21 @@ static void measure(const char *name, pith_isa isa, void (*run)(const void *), c
     double once = now() - start;
     int calls = once < 2e-3 ? (int)(2e-3 / (once + 1e-9)) + 1 : 1;
     for (int r = 0; r < ROUNDS; r++) {
-        double t0 = now(), work = peak_burst(isa);
+        double read = reading(bytes), t0 = now(), work = peak_burst(isa);
         double t1 = now();
         for (int i = 0; i < calls; i++) run(arguments);
         double t2 = now();
         work += peak_burst(isa);
         double t3 = now();
-        double per_call = (t2 - t1) / calls;
-        ratio[r] = flop / per_call / (work / (t1 - t0 + t3 - t2));
-        rate[r] = per_call;
+        seconds[r] = (t2 - t1) / calls;
+        peak[r] = flop / seconds[r] / (work / (t1 - t0 + t3 - t2));
+        memory[r] = read / seconds[r];
     }
-    qsort(ratio, ROUNDS, sizeof *ratio, ascending);
-    qsort(rate, ROUNDS, sizeof *rate, ascending);
-    double per_call = rate[ROUNDS / 2];
+    double per_call = median(seconds), share = median(peak);
     printf("%-44s %10.1f us %8.2f GFLOP/s %7.2f GB/s", text, per_call * 1e6, flop / per_call * 1e-9,
            bytes / per_call * 1e-9);
-    printf("   %5.1f %% of peak (%.1f to %.1f)\n", 100 * ratio[ROUNDS / 2], 100 * ratio[1], 100 * ratio[ROUNDS - 2]);
+    printf("   %5.1f %% of peak (%.1f to %.1f), %5.1f %% of reading\n", 100 * share, 100 * peak[1],
+           100 * peak[ROUNDS - 2], 100 * median(memory));
     fflush(stdout);
 }
 

@@ -15,7 +15,7 @@
 /* From this many rows on, weights come in as fast as they are used. */
 #define ROWS_PER_PART 48
 /* Columns of a part are a multiple of this, so that full tiles are the rule. */
-#define LINEAR_COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
+#define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
 typedef struct linear {
     pith_gemm_f32_fn *gemm;
@@ -134,15 +134,15 @@ static void part(void *context, size_t index, int worker) {
     const pith_gemm *g = &w->gemm;
     (void)worker;
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
-    w->s->gemm(g, begin_of(i, w->row_parts, g->m, 1), begin_of(i + 1, w->row_parts, g->m, 1),
-               begin_of(j, w->column_parts, g->n, LINEAR_COLUMNS), begin_of(j + 1, w->column_parts, g->n, LINEAR_COLUMNS));
+    int64_t n0 = begin_of(j, w->column_parts, g->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, g->n, COLUMNS);
+    w->s->gemm(g, begin_of(i, w->row_parts, g->m, 1), begin_of(i + 1, w->row_parts, g->m, 1), n0, n1);
 }
 
 /* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
  * fewer wait for weights, which are then read by one thread only. */
 static void split(work *w, int threads) {
     const pith_gemm *g = &w->gemm;
-    int64_t strips = (g->n + LINEAR_COLUMNS - 1) / LINEAR_COLUMNS;
+    int64_t strips = (g->n + COLUMNS - 1) / COLUMNS;
     double most = (double)g->m * (double)g->n * (double)g->k / LINEAR_GRAIN;
     int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
     w->row_parts = g->m / ROWS_PER_PART < parts ? g->m / ROWS_PER_PART : parts;

@@ -251,6 +251,7 @@ static void test_limits(void **state) {
         pith_error err = PITH_ERROR_INIT;
         pith_model *model = NULL;
         embed_options.threads = 2;
+        embed_options.batch_tokens = 512; /* enough at once to have something to give up */
         options.allocator = &allocator;
         options.memory_limit = i ? most * (size_t)i / STEPS : 0; /* first without, to see how much is enough */
         pith_status status = pith_model_open(&model, DIR, &options, &err);
