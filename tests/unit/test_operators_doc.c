@@ -1,0 +1,237 @@
+/* docs/operators.md is what the tables of this build say, and nothing is in them that cannot be used. With
+ * PITH_WRITE_DOCS in the environment the page is written instead of compared.
+ *
+ * Dtypes come from the descriptors. Which inner loops an operator takes is found by preparing it for each dtype and
+ * watching what it asks of the kernel table: the linker gives pith_kernel_find to this file (--wrap). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "kernels/kernel.h"
+#include "ops/op.h"
+
+#define PAGE PITH_SOURCE_DIR "/docs/operators.md"
+
+/* ---- what an operator asks of the kernel table ---- */
+
+typedef struct asked {
+    uint32_t tuned, plain; /* dtypes of loops with a form for each level, and with one form */
+} asked;
+
+static asked *watcher;
+
+pith_kernel_fn *__real_pith_kernel_find(const char *family, int dtype, pith_isa isa);
+pith_kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith_isa isa);
+
+pith_kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith_isa isa) {
+    for (size_t i = 0; watcher && i < pith_kernel_table_count; i++) {
+        const pith_kernel_row *row = &pith_kernel_table[i];
+        if (row->dtype != dtype || strcmp(row->family, family)) continue;
+        int levels = 0;
+        for (int level = 0; level < PITH_ISA_COUNT; level++) levels += row->fn[level] != NULL;
+        *(levels > 1 ? &watcher->tuned : &watcher->plain) |= 1u << dtype;
+    }
+    return __real_pith_kernel_find(family, dtype, isa);
+}
+
+/* Prepares the operator as if its first input had each of the dtypes it takes. */
+static asked watch(const pith_op *op) {
+    asked found = { 0, 0 };
+    for (int dtype = 1; op->prepare && dtype < PITH_DTYPE_COUNT; dtype++) {
+        if (!pith_op_takes(op, 0, dtype)) continue;
+        pith_arena arena;
+        pith_error err = PITH_ERROR_INIT;
+        pith_graph *graph;
+        pith_value *values[16];
+        const pith_type *in[16];
+        pith_type out[8];
+        int inputs = op->max_inputs < 0 || op->max_inputs > 16 ? 2 : op->max_inputs;
+        pith_arena_init(&arena, &pith_allocator_default);
+        assert_int_equal(pith_graph_create(&graph, &arena, NULL, &err), PITH_OK);
+        for (int i = 0; i < inputs; i++) {
+            int own = dtype;
+            while (!pith_op_takes(op, i, own)) own = own % (PITH_DTYPE_COUNT - 1) + 1;
+            values[i] = pith_graph_add_value(graph, PITH_STR("x"), PITH_VALUE_INPUT);
+            assert_non_null(values[i]);
+            pith_type_set(&values[i]->type, own, 4, (pith_dim[]){ 2, 4, 8, 8 });
+            in[i] = &values[i]->type;
+        }
+        for (int i = 0; i < 8; i++) pith_type_set(&out[i], dtype, 4, (pith_dim[]){ 2, 4, 8, 8 });
+        pith_node *node = pith_graph_add_node(graph, NULL, op->domain, op->name, values, inputs, NULL, 1);
+        assert_non_null(node);
+        node->op = op;
+        pith_prepare c = { .node = node, .in = in, .out = out, .in_count = inputs, .out_count = 1 };
+        c.isa = PITH_ISA_scalar;
+        c.arena = &arena;
+        c.err = &err;
+        watcher = &found;
+        if (inputs) op->prepare(&c); /* what it says does not matter: the attributes are missing */
+        watcher = NULL;
+        pith_arena_free(&arena);
+    }
+    return found;
+}
+
+/* ---- the page ---- */
+
+typedef struct page {
+    char *text;
+    size_t size;
+} page;
+
+static void put(page *p, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    assert_true(n >= 0 && (size_t)n < sizeof line);
+    p->text = realloc(p->text, p->size + (size_t)n + 1);
+    assert_non_null(p->text);
+    memcpy(p->text + p->size, line, (size_t)n + 1);
+    p->size += (size_t)n;
+}
+
+static void put_dtypes(page *p, uint32_t dtypes) {
+    const char *comma = "";
+    for (int i = 0; i < PITH_DTYPE_COUNT; i++) {
+        if (!(dtypes >> i & 1)) continue;
+        put(p, "%s%s", comma, pith_dtype_name(i));
+        comma = ", ";
+    }
+}
+
+static void put_operator(page *p, const pith_op *op) {
+    bool composed = op->since == INT32_MAX;
+    put(p, "| %s | ", op->name);
+    if (composed)
+        put(p, "written out | ");
+    else
+        put(p, "%d | ", op->since);
+    if (op->max_inputs < 0)
+        put(p, "%d or more | ", op->min_inputs);
+    else if (op->max_inputs != op->min_inputs)
+        put(p, "%d to %d | ", op->min_inputs, op->max_inputs);
+    else
+        put(p, "%d | ", op->min_inputs);
+    const char *last = NULL;
+    for (int i = 0; !composed && op->types && i < (int)strlen(op->types); i++) {
+        const char *text = pith_op_types_text(op, i);
+        if (!last || strcmp(last, text)) put(p, "%s%s", last ? "; " : "", text);
+        last = text;
+    }
+    put(p, " | ");
+    asked found = composed ? (asked){ 0, 0 } : watch(op);
+    put_dtypes(p, found.tuned);
+    put(p, " | %s |\n", op->note ? op->note : "");
+}
+
+static int by_name(const void *a, const void *b) {
+    const pith_op *x = *(const pith_op *const *)a, *y = *(const pith_op *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static void put_operators(page *p, const char *domain, const char *title) {
+    size_t count = 0;
+    const pith_op **ops = malloc(pith_op_table_count * sizeof *ops);
+    assert_non_null(ops);
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        if (!strcmp(pith_op_table[i]->domain, domain)) ops[count++] = pith_op_table[i];
+    }
+    qsort(ops, count, sizeof *ops, by_name);
+    put(p, "\n## %s\n\n| operator | form of opset | inputs | dtypes | tuned for each instruction set | notes |\n",
+        title);
+    put(p, "|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) put_operator(p, ops[i]);
+    free(ops);
+}
+
+static void put_kernels(page *p) {
+    put(p, "\n## Inner loops\n\n| family | tuned for each instruction set | one form for all |\n|---|---|---|\n");
+    for (size_t i = 0; i < pith_kernel_table_count;) {
+        const char *family = pith_kernel_table[i].family;
+        uint32_t tuned = 0, plain = 0;
+        for (; i < pith_kernel_table_count && !strcmp(pith_kernel_table[i].family, family); i++) {
+            int levels = 0;
+            for (int level = 0; level < PITH_ISA_COUNT; level++) levels += pith_kernel_table[i].fn[level] != NULL;
+            *(levels > 1 ? &tuned : &plain) |= 1u << pith_kernel_table[i].dtype;
+        }
+        put(p, "| %s | ", family);
+        put_dtypes(p, tuned);
+        put(p, " | ");
+        put_dtypes(p, plain);
+        put(p, " |\n");
+    }
+}
+
+static page make_page(void) {
+    page p = { NULL, 0 };
+    put(&p,
+        "# Operators\n\n"
+        "Made from the tables of the build by `make docs`. Older opsets are brought to the form named here at load, "
+        "so\n"
+        "every opset from 1 on is accepted; one that is newer than the tables is refused by name, as is a dtype that "
+        "is not\n"
+        "listed. Dtypes are those of the inputs in their order, the last ones for all that follow; an operator that "
+        "is\n"
+        "written out becomes others at load and takes what they take. Loops that are tuned have a form for each\n"
+        "instruction set (scalar, AVX2, AVX-512, NEON), all with the same bits; float16 and bfloat16 are computed in\n"
+        "float32. The domain `pith` holds what fusion makes; it does not occur in files.\n\n"
+        "numbers: floats and integers of 8 to 64 bits. floats: float16, bfloat16, float32, float64. f8: the four "
+        "kinds\n"
+        "with 4 or 5 exponent bits.\n");
+    put_operators(&p, "", "ai.onnx");
+    put_operators(&p, "ai.onnx.ml", "ai.onnx.ml");
+    put_operators(&p, "ai.onnx.preview", "ai.onnx.preview");
+    put_operators(&p, "ai.onnx.preview.training", "ai.onnx.preview.training");
+    put_operators(&p, "com.microsoft", "com.microsoft");
+    put_operators(&p, "com.microsoft.nchwc", "com.microsoft.nchwc");
+    put_operators(&p, "pith", "pith");
+    put_kernels(&p);
+    return p;
+}
+
+static void page_is_current(void **state) {
+    (void)state;
+    page p = make_page();
+    bool write = getenv("PITH_WRITE_DOCS") != NULL;
+    FILE *file = fopen(PAGE, write ? "w" : "r");
+    assert_non_null(file);
+    if (write) {
+        assert_true(fputs(p.text, file) >= 0);
+    } else {
+        char *stored = malloc(p.size + 2);
+        assert_non_null(stored);
+        stored[fread(stored, 1, p.size + 1, file)] = '\0';
+        if (strcmp(stored, p.text)) fail_msg("docs/operators.md is not what the tables say: make docs");
+        free(stored);
+    }
+    assert_int_equal(fclose(file), 0);
+    free(p.text);
+}
+
+/* Every letter is one that op_types.c knows: something is taken by each input. */
+static void every_dtype_letter_is_known(void **state) {
+    (void)state;
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        const pith_op *op = pith_op_table[i];
+        for (int input = 0; op->types && input < (int)strlen(op->types); input++) {
+            bool any = false;
+            for (int dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++) any |= pith_op_takes(op, input, dtype);
+            if (!any) fail_msg("%s: input %d takes nothing", op->name, input);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(page_is_current),
+                                        cmocka_unit_test(every_dtype_letter_is_known) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
