@@ -4,8 +4,9 @@
  * The domain nchwc is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height, width] whose
  * channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Inside Pith they lie as ever; only
  * constant weights have to be put back, for which the size of the blocks must be known. The file does not say it: it is
- * 8 if some filter's channels are no multiple of 16, else the one that ONNX Runtime uses on this machine, for which it
- * made the file (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
+ * 8 if some filter's channels are no multiple of 16, 16 if channels are filled up by 8 and more, else the one that ONNX
+ * Runtime uses on this machine, for which it made the file (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime,
+ * MLAS filter layouts OIHWBiBo and OIHWBo. */
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "ops/compose.h"
@@ -69,6 +70,19 @@ static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
 
 static bool is_blocked(const pith_node *node) { return pith_str_is(node->domain, "com.microsoft.nchwc"); }
 
+/* Filters that fill up `channels` to their blocks, going up from a value over one operator of blocks after the other;
+ * 0: not found. */
+static int64_t filters_above(const pith_value *v) {
+    for (int depth = 0; v && v->producer && depth < 16; depth++) {
+        const pith_node *n = v->producer;
+        const pith_value *w = pith_node_input(n, 1);
+        if (!is_blocked(n)) return 0;
+        if (pith_str_is(n->op_type, "Conv")) return w && w->type.rank == 4 ? w->type.dims[0] : 0;
+        v = pith_node_input(n, 0);
+    }
+    return 0;
+}
+
 /* Size of the graph's channel blocks; found once and noted on its nodes. */
 static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
     *block = pith_node_int(node, "pith_block", 0);
@@ -79,6 +93,9 @@ static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
         const pith_value *w = is_blocked(n) && pith_str_is(n->op_type, "Conv") ? pith_node_input(n, 1) : NULL;
         if (w && w->type.rank == 4 && (w->type.dims[0] % 16 || (w->type.dims[1] >= 8 && w->type.dims[1] % 16)))
             *block = 8;
+        if (!is_blocked(n) || !pith_str_is(n->op_type, "ReorderOutput")) continue;
+        int64_t channels = pith_node_int(n, "channels", 0), filters = filters_above(pith_node_input(n, 0));
+        if (channels > 0 && filters > channels && filters - channels >= 8) *block = 16;
     }
     for (pith_node *n = node->graph->first; n; n = n->next) {
         if (is_blocked(n) && pith_node_set_int(n, "pith_block", *block)) return pith_fail_memory(err, 0);

@@ -266,6 +266,58 @@ static void hostile_attributes_are_named(void **state) {
     }
 }
 
+static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes behind them too */
+    fixture *f = *state;
+    pith_value *text = input(f, "text", PITH_STRING, "A"), *number = input(f, "number", PITH_I64, "A");
+    pith_value *real = input(f, "real", PITH_F32, "A");
+    output(f, apply(f, "Sqrt", 1, apply(f, "Add", 2, text, text), NULL));
+    output(f, apply(f, "Exp", 1, number, NULL));
+    output(f, apply(f, "Not", 1, real, NULL));
+    assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
+    static const char *const said[] = { "4 inputs", "(Add): input 0 is string", "(Add): input 1 is string",
+                                        "(Exp): input 0 is int64, what is supported is floats",
+                                        "(Not): input 0 is float32, what is supported is bool" };
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        if (!strstr(f->err.message, said[i])) fail_msg("'%s' is not in: %s", said[i], f->err.message);
+    }
+}
+
+static void every_unknown_operator_and_opset_is_named(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f, "x", PITH_F32, "A");
+    output(f, node(f, "Frobnicate", 21, 1, x, NULL, NULL)->outputs[0]);
+    output(f, node(f, "Abs", 99, 1, x, NULL, NULL)->outputs[0]);
+    output(f, node(f, "Grind", 21, 1, x, NULL, NULL)->outputs[0]);
+    assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
+    static const char *const said[] = { "3 nodes", "ai.onnx.Frobnicate opset 21", "ai.onnx.Abs opset 99",
+                                        "ai.onnx.Grind opset 21" };
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        if (!strstr(f->err.message, said[i])) fail_msg("'%s' is not in: %s", said[i], f->err.message);
+    }
+}
+
+static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
+    fixture *f = *state;
+    pith_node *split = node(f, "Split", 21, 1, input(f, "x", PITH_F32, "8"), NULL, NULL);
+    assert_int_equal(pith_node_set_int(split, "num_outputs", (int64_t)1 << 31), PITH_OK);
+    output(f, split->outputs[0]);
+    assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "(Split)"));
+    static const int64_t shapes[][2] = { { (int64_t)1 << 31, (int64_t)1 << 33 }, { INT64_MAX, 2 }, { -1, 4 } };
+    static const char *const made_by[] = { "ConstantOfShape", "Expand", "Tile" };
+    for (size_t i = 0; i < 9; i++) {
+        teardown(state);
+        setup(state);
+        f = *state;
+        float one = 1;
+        pith_value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
+        output(f, i < 3 ? apply(f, made_by[0], 1, shape, NULL) : apply(f, made_by[i / 3], 2, x, shape));
+        pith_status status = infer(f);
+        if (!status) fail_msg("%s makes shape %zu", made_by[i / 3], i % 3);
+        assert_non_null(strstr(f->err.message, made_by[i / 3]));
+    }
+}
+
 static void indices_out_of_range_are_errors(void **state) {
     fixture *f = *state;
     pith_value *first = input(f, "x", PITH_F32, "A"), *second = input(f, "i", PITH_I64, "B");
@@ -388,6 +440,9 @@ int main(void) {
         TEST(old_softmax_flattens),
         TEST(old_broadcast_has_an_axis),
         TEST(hostile_attributes_are_named),
+        TEST(every_wrong_dtype_is_named),
+        TEST(every_unknown_operator_and_opset_is_named),
+        TEST(results_beyond_reason_are_errors),
         TEST(indices_out_of_range_are_errors),
         TEST(integer_division_never_traps),
         TEST(integer_products_are_exact),

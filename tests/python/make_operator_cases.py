@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Writes tests/data/operators: small models of operators that neither the node suite nor ONNX Runtime's kernels can test.
+
+usage: make_operator_cases.py
+Results are computed here, in NumPy, from the operators' documentation, but for nchwc: that file is what ONNX Runtime saved
+of a plain network with all optimisations on a machine with AVX-512, and the results are those of the plain network.
+"""
+import pathlib
+import shutil
+import tempfile
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+OUT = pathlib.Path(__file__).resolve().parents[1] / "data" / "operators"
+R = np.random.default_rng(7)
+
+
+def floats(*shape):
+    return R.standard_normal(shape).astype(np.float32)
+
+
+def proto(name, x):
+    return numpy_helper.from_array(np.asarray(x), name)
+
+
+def save(name, nodes, inputs, outputs, opsets=(("", 21),), constants=(), model=None):
+    """inputs and outputs: name → array."""
+    folder = OUT / name
+    if folder.exists():
+        shutil.rmtree(folder)
+    (folder / "test_data_set_0").mkdir(parents=True)
+    ports = [[helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(np.asarray(x).dtype), np.shape(x))
+              for n, x in side.items()] for side in (inputs, outputs)]
+    if model is None:
+        graph = helper.make_graph(nodes, name, *ports, [proto(n, x) for n, x in dict(constants).items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets], ir_version=10)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    for side, arrays in (("input", inputs), ("output", outputs)):
+        for i, (n, x) in enumerate(arrays.items()):
+            (folder / "test_data_set_0" / f"{side}_{i}.pb").write_bytes(proto(n, x).SerializeToString())
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def activations():
+    a, b = floats(3, 4), floats(3, 4)
+    save("swiglu", [helper.make_node("SwiGLU", ["a", "b"], ["y"])], {"a": a, "b": b}, {"y": a * sigmoid(a) * b}, [("", 28)])
+    wide = a.astype(np.float16).astype(np.float64)
+    gate = (wide * sigmoid(0.5 * wide)).astype(np.float16)
+    save("swiglu_f16", [helper.make_node("SwiGLU", ["a", "b"], ["y"], alpha=0.5)],
+         {"a": a.astype(np.float16), "b": b.astype(np.float16)}, {"y": gate * b.astype(np.float16)}, [("", 28)])
+    for kind in (np.float16, np.float64):
+        x = floats(3, 5).astype(kind)
+        w = x.astype(np.float64)
+        y = np.maximum(w, 0) + np.minimum(0, 2 * (np.exp(w / 2) - 1))
+        save(f"celu_{np.dtype(kind).name}", [helper.make_node("Celu", ["x"], ["y"], alpha=2.0)], {"x": x},
+             {"y": y.astype(kind)}, [("", 28)])
+
+
+def attend(q, k, v, heads, mask):
+    """[rows, heads * size]; mask [heads, rows, keys] is added."""
+    split = lambda x: x.reshape(len(x), heads, -1).transpose(1, 0, 2)
+    q, k, v = split(q), split(k), split(v)
+    s = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]) + mask
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return ((p / p.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2).reshape(q.shape[1], -1)
+
+
+def packed():
+    lengths, width, heads, size = np.array([2, 4, 1]), 4, 2, 4
+    hidden, total = heads * size, int(lengths.sum())
+    ends = np.concatenate([[0], lengths.cumsum()]).astype(np.int32)
+    real = [b * width + i for b, n in enumerate(lengths) for i in range(n)]
+    rest = [i for i in range(3 * width) if i not in real]
+    places = np.array(real + rest, np.int32).reshape(3, width)
+    x, ms = floats(3, width, hidden), [("", 21), ("com.microsoft", 1)]
+    rows = x.reshape(-1, hidden)[real]
+    save("remove_padding", [helper.make_node("RemovePadding", ["x", "n"], ["y", "p", "c", "m"], domain="com.microsoft")],
+         {"x": x, "n": lengths.astype(np.int32)},
+         {"y": rows, "p": places, "c": ends, "m": np.array([lengths.max()], np.int32)}, ms)
+    back = np.zeros_like(x).reshape(-1, hidden)
+    back[real] = rows
+    save("restore_padding", [helper.make_node("RestorePadding", ["x", "p"], ["y"], domain="com.microsoft")],
+         {"x": rows, "p": places}, {"y": back.reshape(x.shape)}, ms)
+
+    weights, bias, extra = floats(hidden, 3 * hidden) / 3, floats(3 * hidden), floats(1, heads, width, width)
+    whole = rows @ weights + bias
+
+    def by_text(q, k, v, added):
+        parts = []
+        for b, n in enumerate(lengths):
+            at = slice(ends[b], ends[b + 1])
+            parts.append(attend(q[at], k[at], v[at], heads, added[0, :, :n, :n]))
+        return np.concatenate(parts).astype(np.float32)
+
+    q, k, v = np.split(whole, 3, 1)
+    save("packed_attention",
+         [helper.make_node("PackedAttention", ["x", "w", "b", "p", "c", "e"], ["y"], domain="com.microsoft", num_heads=heads)],
+         {"x": rows, "p": places, "c": ends, "e": extra}, {"y": by_text(q, k, v, extra)}, ms, {"w": weights, "b": bias})
+    q, k, v = floats(total, hidden), floats(total, hidden), floats(total, hidden)
+    parts = np.split(bias, 3)
+    want = by_text(q + parts[0], k + parts[1], v + parts[2], np.zeros_like(extra))
+    save("packed_heads", [helper.make_node("PackedMultiHeadAttention", ["q", "k", "v", "b", "p", "c"], ["y"],
+                                           domain="com.microsoft", num_heads=heads)],
+         {"q": q, "k": k, "v": v, "b": bias, "p": places, "c": ends}, {"y": want}, ms)
+    one = np.stack([x.reshape(total, heads, size) for x in (q, k, v)], 2)
+    save("packed_heads_qkv", [helper.make_node("PackedMultiHeadAttention", ["q", "", "", "b", "p", "c"], ["y"],
+                                               domain="com.microsoft", num_heads=heads)],
+         {"q": one, "b": bias, "p": places, "c": ends}, {"y": want}, ms)
+
+
+def double_attention():
+    q, k, v = (R.standard_normal((2, 3, 6)) for _ in range(3))
+    mask = R.standard_normal((3, 3))
+    want = np.stack([attend(q[b], k[b], v[b], 2, mask) for b in range(2)])
+    save("attention_f64", [helper.make_node("Attention", ["q", "k", "v", "m"], ["y"], q_num_heads=2, kv_num_heads=2)],
+         {"q": q, "k": k, "v": v, "m": mask}, {"y": want}, [("", 23)])
+
+
+def packed_types():
+    for kind in (ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.float4_e2m1fn):
+        x = R.integers(0, 2, (3, 5)).astype(kind)
+        save(f"transpose_{np.dtype(kind).name}", [helper.make_node("Transpose", ["x"], ["y"])], {"x": x}, {"y": x.T}, [("", 25)])
+    x = R.integers(-8, 8, (2, 3)).astype(ml_dtypes.int4)
+    save("pad_int4", [helper.make_node("Pad", ["x", "p", "v"], ["y"])],
+         {"x": x, "p": np.array([0, 1, 1, 2]), "v": np.array(3).astype(ml_dtypes.int4)},
+         {"y": np.pad(x.astype(np.int8), ((0, 1), (1, 2)), constant_values=3).astype(ml_dtypes.int4)}, [("", 25)])
+
+
+def older_forms():
+    x = floats(2, 3)
+    save("tile_opset1", [helper.make_node("Tile", ["x", "t", "a"], ["y"])],
+         {"x": x, "t": np.array(3, np.float32), "a": np.array(1, np.float32)}, {"y": np.tile(x, (1, 3))}, [("", 5)])
+    info = lambda n: helper.make_tensor_value_info(n, TensorProto.FLOAT, [2])
+    body = helper.make_graph([helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Identity", ["t"], ["o"])], "body",
+                             [info("s"), info("x")], [info("t"), info("o")])
+    x, lengths, first = floats(2, 3, 2), np.array([1, 3]), floats(2, 2)
+    sums = first[:, None] + x.cumsum(1)
+    last = np.stack([sums[b, n - 1] for b, n in enumerate(lengths)])
+    sums[0, 1:] = 0
+    save("scan_opset8_lengths", [helper.make_node("Scan", ["n", "s", "x"], ["f", "y"], body=body, num_scan_inputs=1)],
+         {"n": lengths, "s": first, "x": x}, {"f": last, "y": sums}, [("", 8)])
+
+
+def maps():
+    x, ml = floats(2, 3), [("", 17), ("ai.onnx.ml", 1)]
+    zip_map = lambda **labels: [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", **labels),
+                                helper.make_node("SequenceAt", ["z", "i"], ["m"])]
+    save("zip_map_vectorizer", zip_map(classlabels_strings=["a", "b", "c"]) +
+         [helper.make_node("DictVectorizer", ["m"], ["y"], domain="ai.onnx.ml", string_vocabulary=["c", "q", "a"])],
+         {"x": x, "i": np.array(1)}, {"y": np.array([[x[1, 2], 0, x[1, 0]]], np.float32)}, ml)
+    save("cast_map_dense", zip_map(classlabels_int64s=[4, 2, 0]) +
+         [helper.make_node("CastMap", ["m"], ["y"], domain="ai.onnx.ml")],
+         {"x": x, "i": np.array(0)}, {"y": x[:1, ::-1]}, ml)
+    sparse = np.zeros((1, 6), np.float32)
+    sparse[0, [4, 2, 0]] = x[0]
+    save("cast_map_sparse", zip_map(classlabels_int64s=[4, 2, 0]) +
+         [helper.make_node("CastMap", ["m"], ["y"], domain="ai.onnx.ml", map_form="SPARSE", max_map=6)],
+         {"x": x, "i": np.array(0)}, {"y": sparse}, ml)
+
+
+def blocked():
+    weight = lambda *shape: (floats(*shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+    constants = {"w0": weight(20, 3, 3, 3), "b0": floats(20), "w1": weight(20, 1, 3, 3), "w2": weight(32, 20, 1, 1),
+                 "w3": weight(32, 32, 3, 3), "w4": weight(32, 16, 1, 1), "w5": weight(20, 64, 1, 1),
+                 "s": np.array([1, 1, 2, 2], np.float32)}
+    node = helper.make_node
+    nodes = [node("Conv", ["x", "w0", "b0"], ["a"], pads=[1] * 4, strides=[2, 2]), node("Relu", ["a"], ["a1"]),
+             node("Conv", ["a1", "w1"], ["b"], group=20, pads=[1] * 4), node("Clip", ["b"], ["b1"]),
+             node("Conv", ["b1", "w2"], ["c"]), node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2], strides=[2, 2]),
+             node("Conv", ["d", "w3"], ["e"], pads=[1] * 4), node("Add", ["e", "d"], ["f"]), node("Relu", ["f"], ["f1"]),
+             node("Conv", ["f1", "w4"], ["g"], group=2),
+             node("Resize", ["g", "", "s"], ["h"], mode="nearest", coordinate_transformation_mode="asymmetric",
+                  nearest_mode="floor"),
+             node("AveragePool", ["h"], ["i"], kernel_shape=[2, 2], strides=[2, 2]), node("Concat", ["i", "f1"], ["j"], axis=1),
+             node("Conv", ["j", "w5"], ["k"]), node("GlobalAveragePool", ["k"], ["y"]), node("GlobalMaxPool", ["k"], ["z"])]
+    x = floats(1, 3, 16, 16)
+    graph = helper.make_graph(nodes, "nchwc", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                              [helper.make_empty_tensor_value_info(n) for n in "yz"], [proto(n, w) for n, w in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.optimized_model_filepath = folder + "/blocked.onnx"
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        y, z = session.run(None, {"x": x})
+        save("nchwc", None, {"x": x}, {"y": y, "z": z}, model=onnx.load(options.optimized_model_filepath))
+    (OUT / "nchwc" / "data.json").write_text('{"rtol": 1e-3, "atol": 1e-5}\n')
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked):
+        make()
+
+
+if __name__ == "__main__":
+    main()
