@@ -148,6 +148,50 @@ static void bench_network(pith_isa isa) {
     free(x), free(wide), free(bias), free(weights);
 }
 
+/* The feed-forward half of the same network on 512 rows, `block` of them through both products at a time: a small
+ * block's [block, 1536] between the products stays in L2, a large one's weights are read less often. */
+typedef struct feed_forward {
+    gemm_case up[LAYERS], down[LAYERS];
+    int64_t rows, block;
+} feed_forward;
+
+static void run_feed_forward(const void *arguments) {
+    const feed_forward *f = arguments;
+    for (int i = 0; i < LAYERS; i++) {
+        for (int64_t row = 0; row < f->rows; row += f->block) {
+            pith_gemm up = f->up[i].g, down = f->down[i].g;
+            up.a += row * up.lda;
+            down.c += row * down.ldc;
+            down.residual += row * down.ldr;
+            f->up[i].fn(&up, 0, f->block, 0, up.n);
+            f->down[i].fn(&down, 0, f->block, 0, down.n);
+        }
+    }
+}
+
+static void bench_feed_forward(pith_isa isa) {
+    enum { M = 512, D = 384, N = 1536 };
+    feed_forward f = { .rows = M };
+    float *x = numbers(M * D), *wide = numbers(M * N), *bias = numbers(N),
+          *weights = numbers((size_t)LAYERS * 2 * D * N);
+    for (int i = 0; i < LAYERS; i++) {
+        float *w = weights + (size_t)i * 2 * D * N;
+        pith_gemm_f32_fn *fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
+        f.up[i] = f.down[i] = (gemm_case){ .fn = fn };
+        f.up[i].g = (pith_gemm){ .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N };
+        f.up[i].g.activation = PITH_ACT_GELU_ERF;
+        f.down[i].g = (pith_gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .residual = x, .n = D, .k = N };
+        f.down[i].g.lda = N, f.down[i].g.ldc = f.down[i].g.ldr = D;
+    }
+    for (f.block = 32; f.block <= M; f.block *= 2) {
+        char name[64];
+        for (int i = 0; i < LAYERS; i++) f.up[i].g.m = f.down[i].g.m = f.block;
+        snprintf(name, sizeof name, "feed-forward m=512 by %d", (int)f.block);
+        measure(name, isa, run_feed_forward, &f, 4.0 * LAYERS * M * D * N, 8.0 * LAYERS * D * N);
+    }
+    free(x), free(wide), free(bias), free(weights);
+}
+
 static void bench_gemm(pith_isa isa) {
     static const int64_t rows[] = { 512, 112, 12, 1 };
     static const int64_t shapes[][2] = { { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 } };
@@ -346,6 +390,7 @@ int main(int argc, char **argv) {
             continue;
         bench_gemm((pith_isa)level);
         bench_network((pith_isa)level);
+        bench_feed_forward((pith_isa)level);
         bench_int8((pith_isa)level);
         bench_attention((pith_isa)level);
         bench_rows((pith_isa)level);

@@ -42,7 +42,7 @@ static const char help[] =
     "  --tokens N             about so many tokens a workload and round (4096)\n"
     "  --rounds N             (5)\n"
     "  -t, --threads N        may be given many times (1, and all the process may use)\n"
-    "  --batch-tokens N       tokens run at once by one thread (256)\n"
+    "  --batch-tokens N       tokens run at once by one thread (128 to 512, what L2 holds)\n"
     "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
     "  --json                 one JSON object; the keys are listed in docs/cli.md\n"

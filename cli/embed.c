@@ -59,7 +59,8 @@ static const char help[] =
     "  --profile FILE         a Chrome trace of every step and phase, for ui.perfetto.dev\n"
     "work\n"
     "  -t, --threads N        (all the process may use)\n"
-    "  --batch-tokens N       tokens run at once by one thread (256); changes memory and speed, never a vector\n"
+    "  --batch-tokens N       tokens run at once by one thread (128 to 512, what L2 holds); changes memory and speed,\n"
+    "                         never a vector\n"
     "  --memory-limit SIZE    bytes the model and its work may hold, as in 200M; mapped files are not counted.\n"
     "                         Less is run at once where that helps, otherwise it is an error\n";
 

@@ -32,8 +32,11 @@
 #define TEXTS_PER_PART ((size_t)8)
 /* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
-/* Activations of a chunk had better stay in the second level cache. */
-#define CHUNK_TOKENS_DEFAULT 256
+/* By default the widest row of every token of a chunk (between the products of the feed-forward part, as a rule) fills
+ * this share of L2, within these bounds: larger chunks send it through memory, smaller ones read the weights too
+ * often. */
+#define CHUNK_TOKENS_MAX 512
+#define CHUNK_L2_SHARE 0.75
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
@@ -47,6 +50,7 @@ struct pith_embedder {
     pith_feed feed;
     bool pooled;   /* it holds a row a text, not a row a token */
     int64_t width; /* of its rows */
+    int64_t chunk_tokens;
     pith_row_f32_fn *normalize;
     pthread_mutex_t lock; /* of what follows */
     pith_executor **idle;
@@ -90,6 +94,26 @@ static pith_status find_output(pith_embedder *e, pith_error *err) {
     return PITH_OK;
 }
 
+/* The token budget that L2 asks for. */
+static int64_t choose_chunk(const pith_graph *graph) {
+    pith_dim tokens = PITH_DIM_UNKNOWN;
+    int64_t widest = 1;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (pith_str_is(graph->inputs[i]->name, "input_ids")) tokens = graph->inputs[i]->type.dims[0];
+    for (size_t i = 0; i < graph->value_count; i++) {
+        const pith_type *type = &graph->values[i]->type;
+        size_t row;
+        if (graph->values[i]->kind != PITH_VALUE_NODE || type->rank < 2 || !pith_dim_equal(type->dims[0], tokens))
+            continue;
+        bool known = true;
+        for (int d = 1; d < type->rank; d++) known = known && pith_dim_known(type->dims[d]);
+        if (!known || !pith_dtype_bytes(type->dtype, pith_dims_count(type->dims + 1, type->rank - 1), &row)) continue;
+        if (row > (size_t)widest) widest = row < INT32_MAX ? (int64_t)row : INT32_MAX;
+    }
+    int64_t fitting = (int64_t)(CHUNK_L2_SHARE * (double)pith_cpu_get()->l2) / widest;
+    return fitting < CHUNK_TOKENS_MIN ? CHUNK_TOKENS_MIN : fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
+}
+
 pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_parts *parts, pith_error *err) {
     pith_arena arena;
     pith_arena_init(&arena, parts->executor.allocator);
@@ -98,6 +122,7 @@ pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_p
     e->parts = *parts;
     e->arena = arena;
     e->idle_limit = (size_t)pith_cpu_get()->threads;
+    e->chunk_tokens = choose_chunk(parts->plan->graph);
     e->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, parts->plan->isa);
     pith_status status = PITH_OK;
     if (!e->normalize)
@@ -488,7 +513,7 @@ static bool ask_for_less(call *c) {
 static pith_status open_call(call *c, size_t count, pith_error *err) {
     size_t window = count < WINDOW_TEXTS ? count : WINDOW_TEXTS;
     c->window = window;
-    c->budget = c->options->batch_tokens ? c->options->batch_tokens : CHUNK_TOKENS_DEFAULT;
+    c->budget = c->options->batch_tokens ? c->options->batch_tokens : c->e->chunk_tokens;
     const pith_allocator *allocator = c->e->parts.executor.allocator;
     pith_arena_init(&c->arena, allocator);
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
