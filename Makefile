@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: all help setup model run test test-long lint docs fmt asan ubsan tsan valgrind fuzz bench size install clean
+.PHONY: all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -42,7 +42,7 @@ test-long: test                 ## also the slow ones: every ISA limit, sanitize
 	@tools/setup.sh long
 	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
-	@$(MAKE) --no-print-directory asan ubsan tsan valgrind
+	@$(MAKE) --no-print-directory asan-ubsan tsan valgrind
 
 # $(1): name, $(2): what -fsanitize gets
 define sanitized
@@ -55,6 +55,10 @@ asan: model                     ## the tests under the address sanitizer
 	$(call sanitized,asan,address)
 ubsan: model                    ## the tests under the undefined behaviour sanitizer
 	$(call sanitized,ubsan,undefined)
+comma := ,
+asan-ubsan: model               ## both at once, and minutes of models with a byte wrong
+	$(call sanitized,asan-ubsan,address$(comma)undefined)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R flips
 tsan: model                     ## the tests under the thread sanitizer
 	$(call sanitized,tsan,thread)
 
