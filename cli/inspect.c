@@ -28,18 +28,19 @@ static const char help[] =
     "  pith inspect model.onnx --level 0 --ops        the graph as it was written\n"
     "  pith inspect model.onnx --after fold --ops     the graph after one of the passes\n"
     "  pith inspect --time --text \"a cat on the mat\"   what each step of a run takes\n"
-    "  pith inspect model.onnx --time --input-shape x=1,3,224,224\n"
+    "  pith inspect model.onnx --time --input-shape x=1x3x480x640\n"
     "\n"
     "  --json                 one JSON object\n"
     "  --ops                  a line a node\n"
     "  --dot                  Graphviz\n"
     "  --after PASS           stop optimising after this pass\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
-    "  --strict               declared shapes that contradict the inferred ones are errors\n"
+    "  --input-shape NAME=AxBx...   the input has this shape, whatever the model declares\n"
+    "  --strict-shapes        declared shapes that contradict the inferred ones are errors\n"
     "with --time: medians, GFLOP/s, share of the multiply-add peak measured beside each run, GB/s\n"
     "  --text TEXT            what a text encoder embeds (110 made-up words)\n"
-    "  -i, --input NAME=FILE  an input of any other model; zeros where none is given\n"
-    "  --input-shape NAME=A,B,...   its shape (as declared, 1 where that is free)\n"
+    "  -i, --input NAME=FILE  an input of any other model; zeros where none is given, of the declared shape,\n"
+    "                         1 where that is free\n"
     "  --runs N               (20)\n"
     "  -t, --threads N        (1)\n";
 
@@ -215,7 +216,7 @@ static int run(int argc, char **argv) {
         { "dot", 0, OPTION_FLAG, &dot, 0, 0, NULL },
         { "after", 0, OPTION_STRING, &open_options.stop_after, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
-        { "strict", 0, OPTION_FLAG, &strict, 0, 0, NULL },
+        { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
         { "time", 0, OPTION_FLAG, &time, 0, 0, NULL },
         { "text", 0, OPTION_STRING, &timing.text, 0, 0, NULL },
         { "input", 'i', OPTION_LIST, &timing.inputs, 0, 0, NULL },
@@ -232,6 +233,8 @@ static int run(int argc, char **argv) {
         timing.as_json = as_json;
         open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0);
         open_options.log = &warnings;
+        open_options.input_shapes = timing.shapes.items;
+        open_options.input_shape_count = timing.shapes.count;
         code = inspect(c, rest.count ? rest.items[0] : DEFAULT_MODEL, &open_options,
                        ops   ? PITH_DESCRIBE_NODES
                        : dot ? PITH_DESCRIBE_DOT

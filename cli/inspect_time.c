@@ -147,7 +147,7 @@ int inspect_time(const command *c, const pith_model *model, const time_options *
     } else {
         s.outputs = grow(NULL, pith_model_output_count(model) * sizeof *s.outputs);
         code = model_inputs_load(&s.inputs, c, model, &o->inputs);
-        if (!code) code = model_inputs_invent(&s.inputs, c, model, &o->shapes);
+        if (!code) code = model_inputs_invent(&s.inputs, c, model);
         if (!code) code = model_inputs_shape(&s.inputs, c, &o->shapes);
         if (!code && pith_session_create(&s.session, model, &err)) code = fail(c, "%s", err.message);
     }

@@ -26,14 +26,6 @@ static int find_input(const pith_model *model, const char *name) {
     return -1;
 }
 
-/* A .npy file has no bfloat16 and the like: unsigned integers of the wanted type's size are taken for it. */
-static void reinterpret(pith_tensor *t, int32_t wanted) {
-    bool raw = t->dtype == PITH_U8 || t->dtype == PITH_U16;
-    bool lacking =
-        wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
-    if (raw && lacking && pith_dtype_bits(wanted) == pith_dtype_bits(t->dtype)) t->dtype = wanted;
-}
-
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given) {
     char message[1200];
     for (size_t i = 0; i < given->count; i++) {
@@ -52,7 +44,7 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
         }
-        reinterpret(&in->files[i].tensor, wanted);
+        tensor_file_reinterpret(&in->files[i], wanted);
         in->names[i] = name;
         in->tensors[i] = in->files[i].tensor;
         in->count++;
@@ -60,21 +52,8 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
     return EXIT_DONE;
 }
 
-/* "A,B,…" as dims; false if it is none. */
-static bool parse_shape(pith_tensor *t, const char *text) {
-    t->rank = 0;
-    while (*text) {
-        char *end;
-        long long n = strtoll(text, &end, 10);
-        if (end == text || n < 0 || t->rank == PITH_MAX_RANK || (*end && *end != ',')) return false;
-        t->dims[t->rank++] = n;
-        text = *end ? end + 1 : end;
-    }
-    return true;
-}
-
 static int not_a_shape(const command *c, const char *text) {
-    return usage(c, "--input-shape takes NAME=A,B,..., not '%s'", text);
+    return usage(c, "--input-shape takes NAME=1x3x480x640, not '%s'", text);
 }
 
 int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes) {
@@ -85,9 +64,9 @@ int model_inputs_shape(model_inputs *in, const command *c, const string_list *sh
         size_t i = 0;
         while (i < in->count && strcmp(in->names[i], name)) i++;
         free(name);
-        if (i == in->count) return usage(c, "--input-shape '%s': that input is not given", shapes->items[s]);
+        if (i == in->count) continue;
         int64_t before = pith_dims_count(in->tensors[i].dims, in->tensors[i].rank);
-        if (!parse_shape(&in->tensors[i], text)) return not_a_shape(c, shapes->items[s]);
+        if (!pith_dims_parse(text, in->tensors[i].dims, &in->tensors[i].rank)) return not_a_shape(c, shapes->items[s]);
         if (pith_dims_count(in->tensors[i].dims, in->tensors[i].rank) != before)
             return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s], (long long)before);
     }
@@ -100,17 +79,12 @@ static bool has_input(const model_inputs *in, const char *name) {
     return false;
 }
 
-int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model, const string_list *shapes) {
+int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model) {
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
         pith_port port = pith_model_input(model, p);
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
         if (port.optional || has_input(in, port.name)) continue;
         for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
-        for (size_t s = 0; s < shapes->count; s++) {
-            size_t n = strlen(port.name);
-            bool is_own = !strncmp(shapes->items[s], port.name, n) && shapes->items[s][n] == '=';
-            if (is_own && !parse_shape(&t, shapes->items[s] + n + 1)) return not_a_shape(c, shapes->items[s]);
-        }
         if (port.dtype == PITH_STRING || !pith_dtype_bits(port.dtype) ||
             !pith_dtype_bytes(port.dtype, pith_dims_count(t.dims, t.rank), &t.bytes))
             return fail(c, "input '%s': give it with -i, or its shape with --input-shape", port.name);

@@ -14,10 +14,10 @@ typedef struct model_inputs {
 
 /* given: NAME=FILE, or FILE alone if the model has one input. These return EXIT_DONE, or a code after a message. */
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given);
-/* shapes: NAME=A,B,… for inputs that are there; the number of elements stays. */
+/* shapes: NAME=1x3x480x640, as the model was opened with. Inputs of files take them; the number of elements stays. */
 int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes);
-/* Adds zeros for what is missing: of the shape in shapes, else the declared one with 1 where it is free. */
-int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model, const string_list *shapes);
+/* Adds zeros for what is missing, of the model's shape with 1 where it is free. */
+int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model);
 void model_inputs_free(model_inputs *in);
 
 #endif

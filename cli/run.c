@@ -18,18 +18,20 @@ const command command_run = { "run", "any model on tensors from files", help, ru
 static const char help[] =
     "usage: pith run MODEL -i NAME=FILE... -o DIR\n"
     "\n"
-    "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them; each output is written "
-    "to\n"
-    "DIR/<number>_<name>.npy and listed on standard output. Types NumPy lacks (bfloat16, 8-bit floats) are unsigned\n"
-    "integers of their size in the files.\n"
+    "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them (tensors, sequences,\n"
+    "optionals); each output is written to DIR/<number>_<name>.npy and listed on standard output. Types NumPy lacks\n"
+    "(bfloat16, 8-bit floats, 4-bit integers) are integers of their size, at least a byte, in .npy files.\n"
     "\n"
     "  pith run model.onnx                                      lists the inputs that are wanted\n"
     "  pith run model.onnx -i x=x.npy -o results\n"
-    "  pith run model.onnx -i x=x.npy --input-shape x=1,3,224,224 -o results\n"
+    "  pith run model.onnx -i x=x.npy --input-shape x=1x3x480x640 -o results\n"
     "\n"
     "  -i, --input NAME=FILE       an input; FILE alone if the model has one input\n"
-    "  --input-shape NAME=A,B,...  gives the input this shape; the number of elements stays\n"
+    "  --input-shape NAME=AxBx...  the input has this shape, whatever the model declares; a file of as many elements\n"
+    "                              is taken to have it too\n"
+    "  --strict-shapes             declared shapes that contradict the real ones are errors, not warnings\n"
     "  -o, --output DIR            made if it is not there; without it nothing is written\n"
+    "  --pb                        writes DIR/<number>_<name>.pb instead: every type, sequences and optionals whole\n"
     "  --level N                   optimisation level 0 to 3 (3)\n"
     "  -t, --threads N             (all the process may use)\n"
     "  --memory-limit SIZE         bytes the model and the run may hold, as in 200M; mapped files are not counted\n"
@@ -41,18 +43,23 @@ static void clean_name(char *name) {
         if (*name == '/' || (unsigned char)*name <= ' ') *name = '_';
 }
 
-static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir) {
+static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir, bool as_pb) {
     const command *c = &command_run;
     char message[5000], path[4096], shape[300];
     if (dir && mkdir(dir, 0777) && errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
     for (size_t i = 0; i < pith_model_output_count(model); i++) {
         bool raw = false;
-        char *name = strdup(pith_model_output(model, i).name);
+        pith_port port = pith_model_output(model, i);
+        char *name = strdup(port.name);
         printf("%zu %s %s\n", i, name, tensor_text(&outputs[i], shape, sizeof shape));
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
-        if (dir && !tensor_file_write(&outputs[i], path, &raw, message, sizeof message)) return fail(c, "%s", message);
+        bool good = !dir    ? true
+                    : as_pb ? tensor_file_write_pb(&outputs[i], path, port.name, port.dtype == PITH_NONE, message,
+                                                   sizeof message)
+                            : tensor_file_write(&outputs[i], path, &raw, message, sizeof message);
+        if (!good) return fail(c, "%s", message);
         if (raw)
             fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
     }
@@ -62,13 +69,16 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
 static int run(int argc, char **argv) {
     const command *c = &command_run;
     const char *dir = NULL, *profile_path = NULL;
+    bool strict = false, as_pb = false;
     string_list rest = { NULL, 0 }, given = { NULL, 0 }, shapes = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     pith_run_options run_options = PITH_RUN_OPTIONS_INIT;
     const option options[] = {
         { "input", 'i', OPTION_LIST, &given, 0, 0, NULL },
         { "input-shape", 0, OPTION_LIST, &shapes, 0, 0, NULL },
+        { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &dir, 0, 0, NULL },
+        { "pb", 0, OPTION_FLAG, &as_pb, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "threads", 't', OPTION_INT, &run_options.threads, 1, 4096, NULL },
         { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
@@ -88,6 +98,9 @@ static int run(int argc, char **argv) {
     code = profile_open(&profile, c, profile_path);
     if (code) return code;
     open_options.log = &warnings;
+    open_options.flags = strict ? PITH_OPEN_STRICT_SHAPES : 0;
+    open_options.input_shapes = shapes.items;
+    open_options.input_shape_count = shapes.count;
     open_options.profile = run_options.profile = profile;
     pith_model *model;
     pith_session *session = NULL;
@@ -105,7 +118,7 @@ static int run(int argc, char **argv) {
                   pith_session_run(session, outputs, in.names, in.tensors, in.count, &run_options, &err)))
         code = fail(c, "%s", err.message);
     begin = pith_profile_now();
-    if (!code) code = write_outputs(model, outputs, dir);
+    if (!code) code = write_outputs(model, outputs, dir, as_pb);
     pith_profile_phase(profile, "write", begin);
     pith_session_destroy(session);
     pith_model_close(model);

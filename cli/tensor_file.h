@@ -1,4 +1,4 @@
-/* tensor_file.h - tensors from .npy and .pb files, to .npy; one tensor in words. */
+/* tensor_file.h - tensors from and to .npy and .pb files; one tensor in words. */
 #ifndef PITH_CLI_TENSOR_FILE_H
 #define PITH_CLI_TENSOR_FILE_H
 
@@ -12,10 +12,17 @@ typedef struct tensor_file {
 /* By the file's name: .pb is read as kind (a dtype, PITH_SEQUENCE or PITH_NONE). False: message says why. */
 bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size);
 void tensor_file_close(tensor_file *file);
+/* .npy has no bfloat16, 8-bit floats and the like: unsigned integers of the wanted type's size are taken for it, and
+ * bytes for types of 2 or 4 bits. What does not fit stays as it is. */
+void tensor_file_reinterpret(tensor_file *file, int32_t wanted);
 
 /* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. False: message.
  * *raw is set if a type NumPy lacks was written as unsigned integers. */
 bool tensor_file_write(const pith_tensor *tensor, const char *path, bool *raw, char *message, size_t size);
+
+/* Writes <path>.pb, whatever the value is; optional: its type in the model is an optional. False: message. */
+bool tensor_file_write_pb(const pith_tensor *tensor, const char *path, const char *name, bool optional, char *message,
+                          size_t size);
 
 /* "float32 [2, 3]" into buffer. */
 const char *tensor_text(const pith_tensor *tensor, char *buffer, size_t size);

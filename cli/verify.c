@@ -40,6 +40,7 @@ static const char help[] =
     "  --rtol X, --atol X     |got - wanted| <= atol + rtol * |wanted|\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
     "  --compiled             compile each model and run what comes out\n"
+    "  --strict-shapes        declared shapes that contradict the real ones are errors\n"
     "  --skip-list FILE       lines 'name reason'; a listed test that passes is a failure\n"
     "  --list                 names the tests, runs nothing\n"
     "  --json                 one object: passed, failed, skipped, results with name, status, message, max_difference\n"
@@ -65,6 +66,7 @@ typedef struct job {
     double rtol, atol; /* negative: not given */
     int32_t level;
     bool compiled; /* each model is compiled, and what came out is run */
+    bool strict;
 } job;
 
 /* nftw has no context. */
@@ -188,6 +190,7 @@ static void run_test(void *context, size_t part, int worker) {
     struct dirent **sets = NULL;
     void *file = NULL;
     options.optimization = j->level;
+    options.flags = j->strict ? PITH_OPEN_STRICT_SHAPES : 0;
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     int count = scandir(t->folder, &sets, filter_sets, alphasort);
     t->outcome = FAILED;
@@ -331,6 +334,7 @@ static int run(int argc, char **argv) {
         { "level", 0, OPTION_INT, &j.level, 0, 3, NULL },
         { "opt", 0, OPTION_INT, &j.level, 0, 3, NULL },
         { "compiled", 0, OPTION_FLAG, &j.compiled, 0, 0, NULL },
+        { "strict-shapes", 0, OPTION_FLAG, &j.strict, 0, 0, NULL },
         { "skip-list", 0, OPTION_STRING, &skip_path, 0, 0, NULL },
         { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },

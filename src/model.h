@@ -1,5 +1,5 @@
 /* model.h - what an open model is made of; shared by pith.c, which opens it, save.c, which writes it, describe.c, which
- * tells of it, and tokens.c. */
+ * tells of it, input_shapes.c and tokens.c. */
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 
@@ -20,7 +20,7 @@ typedef struct pith_op_count {
 struct pith_model {
     pith_account account;
     pith_log log;
-    pith_open_options options; /* allocator and log point at those above; stop_after is not kept */
+    pith_open_options options; /* allocator and log point at those above; stop_after and input_shapes are not kept */
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
     pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */
@@ -63,6 +63,14 @@ pith_status pith_compiled_tokenizer(pith_tokenizer **tokenizer, const pith_compi
                                     const pith_open_options *options, pith_arena *arena, pith_error *err);
 pith_status pith_compiled_modules(pith_modules *modules, const pith_compiled *compiled, pith_arena *arena,
                                   pith_error *err);
+
+/* Gives inputs the shapes of options.input_shapes. After the graph was read, before anything is inferred. */
+pith_status pith_model_fix_inputs(pith_model *model, pith_error *err);
+
+/* A tensor given for an input against the shape the file declares: a warning, once while *warned stays, or an error if
+ * shapes are strict. */
+pith_status pith_model_check_input(const pith_model *model, size_t input, const pith_tensor *tensor, bool *warned,
+                                   pith_error *err);
 
 /* Counts the operators of a graph into model->ops, sorted by domain and name. */
 pith_status pith_model_count_ops(pith_model *model, const pith_graph *graph, pith_error *err);

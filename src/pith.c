@@ -147,8 +147,10 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
         if (type->rank >= 0) used += (size_t)snprintf(shape, sizeof shape, "[");
         for (int d = 0; d < type->rank; d++) {
             char dim[40]; /* 12 of these and separators fit in shape */
-            port->dims[d] = pith_dim_known(type->dims[d]) ? type->dims[d] : -1;
-            pith_dim_text(m->graph->dims, type->dims[d], dim, sizeof dim);
+            pith_dim size = v->kind == PITH_VALUE_INPUT && declared->rank == type->rank ? declared->dims[d] : type->dims[d];
+            if (size == PITH_DIM_UNKNOWN) size = type->dims[d];
+            port->dims[d] = pith_dim_known(size) ? size : -1;
+            pith_dim_text(m->graph->dims, size, dim, sizeof dim);
             used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%s", d ? ", " : "", dim);
         }
         if (type->rank >= 0) snprintf(shape + used, sizeof shape - used, "]");
@@ -238,6 +240,7 @@ static pith_status optimize(pith_model *m, pith_error *err) {
 static pith_status make_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
+    PITH_TRY(pith_model_fix_inputs(m, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
@@ -253,6 +256,8 @@ static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     pith_lane_phase(lane, "optimise", begin, -1);
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
+    bool untold = m->options.flags & PITH_OPEN_DESCRIBE && !m->ragged && !m->ragged_reason.data;
+    if (untold && plan_ragged(m, NULL) == PITH_ERR_MEMORY) return pith_fail_memory(err, 0);
     const pith_plan *plan;
     pith_status status = m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
@@ -273,6 +278,7 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
     m->options.profile = NULL;
+    m->options.input_shapes = NULL;
     if (status)
         free_model(m);
     else
@@ -296,6 +302,7 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
     pith_fpmode_leave(mode);
     m->options.stop_after = NULL;
     m->options.profile = NULL;
+    m->options.input_shapes = NULL;
     if (status)
         free_model(m);
     else
@@ -318,6 +325,7 @@ struct pith_session {
     const pith_model *model;
     pith_executor *executor;
     pith_tensor *inputs; /* in the graph's order */
+    bool *warned;        /* by input: that its declared shape is wrong */
 };
 
 pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
@@ -326,10 +334,13 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
     pith_status status = pith_model_plan(&plan, model, err);
     pith_fpmode_leave(mode);
     if (status) return pith_account_explain(&model->account, status, err);
-    size_t inputs = model->graph->input_count * sizeof(pith_tensor); /* the graph holds as many pointers already */
-    pith_session *s = pith_memory_alloc(&model->account.allocator, sizeof *s + inputs, 64);
-    if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, sizeof *s + inputs), err);
+    size_t count = model->graph->input_count; /* the graph holds as many pointers already */
+    size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + sizeof(bool));
+    pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
+    if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
+    s->warned = (bool *)(s->inputs + count);
+    memset(s->warned, 0, count * sizeof *s->warned);
     pith_executor_options options = executor_options(model);
     status = pith_executor_create(&s->executor, plan, &options, err);
     if (status)
@@ -385,6 +396,7 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
                 return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
                                  names[i], t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
         }
+        PITH_TRY(pith_model_check_input(m, p, t, &s->warned[p], err));
         s->inputs[p] = *t;
     }
     for (size_t p = 0; p < wanted; p++)

@@ -139,7 +139,8 @@ typedef struct pith_model pith_model;
 
 enum {
     PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
-    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict the inferred ones are errors, not warnings */
+    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict what is inferred or given are errors, not
+                                          warnings */
     PITH_OPEN_DESCRIBE = 1u << 2       /* keep what pith_model_describe tells of the file and of the fusions */
 };
 
@@ -154,9 +155,11 @@ typedef struct pith_open_options {
     int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
     const char *stop_after;          /* the name of the last pass to run, for looking at the graph; NULL: all */
     pith_profile *profile;           /* records the phases of opening; NULL: none. Not kept. */
+    const char *const *input_shapes; /* "name=1x3x480x640": the input has this shape, whatever the file declares; */
+    size_t input_shape_count;        /* what the file declares of other values is ignored then */
 } pith_open_options;
 
-#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL }
+#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0 }
 
 /* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
  * was compiled with stands, options->optimization does not count), or the name of a model in the model cache
@@ -200,7 +203,7 @@ typedef struct pith_port {
     const char *name; /* valid until close */
     int32_t dtype;
     int32_t rank;                /* -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* -1: free */
+    int64_t dims[PITH_MAX_RANK]; /* -1: free; of an input as declared, others are taken too */
     const char *shape;           /* "[batch, sequence]", "?" if the rank is unknown; valid until close */
     int32_t item_dtype;          /* of a sequence's or optional's tensors; else 0 */
     int32_t optional;            /* 1: an input that may be left out, it has a default */

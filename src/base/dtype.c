@@ -77,6 +77,22 @@ bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes) {
     return true;
 }
 
+bool pith_dims_parse(const char *text, int64_t *dims, int *rank) {
+    *rank = 0;
+    while (*text) {
+        int64_t n = 0;
+        const char *begin = text;
+        for (; *text >= '0' && *text <= '9'; text++) {
+            n = n * 10 + (*text - '0');
+            if (n > INT32_MAX) return false;
+        }
+        if (text == begin || *rank == PITH_MAX_RANK || (*text && *text != 'x')) return false;
+        dims[(*rank)++] = n;
+        if (*text == 'x' && !*++text) return false;
+    }
+    return true;
+}
+
 const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {
     size_t used = (size_t)snprintf(buffer, size, "[");
     for (int i = 0; i < rank && used < size; i++) {

@@ -19,5 +19,7 @@ bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes);
 
 /* "[2, 3, 384]" into buffer; -1 is shown as "?". Returns buffer. */
 const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size);
+/* "1x3x480x640", "" for a scalar: sizes below 2^31, at most PITH_MAX_RANK. dims and *rank are undefined if false. */
+bool pith_dims_parse(const char *text, int64_t *dims, int *rank);
 
 #endif

@@ -57,6 +57,7 @@ struct pith_value {
     pith_type type;
     pith_type *hint; /* as declared in inputs, value_info or outputs; never trusted; NULL if not declared */
     bool warned;     /* that the hint is wrong */
+    bool fixed;      /* an input whose hint is the caller's and holds */
     pith_node *producer;
     pith_use *users;
     size_t user_count, user_capacity;

@@ -3,13 +3,19 @@
  * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d], times scale, then + bias[i,j]; masked keys are
  * skipped; m = max of the row; p = exp(s - m); the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
  * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) / sum. No online softmax, so the result does not depend on
- * tiling. A row with no key left gives the plain mean of v over all keys if masked_is_finite, else NaN. */
+ * tiling. What a row with no key left gives, none_left says. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+
+typedef enum pith_none_left {
+    PITH_NONE_LEFT_NAN,  /* as a softmax over -infinity */
+    PITH_NONE_LEFT_MEAN, /* the plain mean of v over all keys, as where a finite number was added to all scores */
+    PITH_NONE_LEFT_ZERO
+} pith_none_left;
 
 typedef struct pith_attention {
     const float *q, *k, *v;          /* [queries, d], [keys, d], [keys, dv] */
@@ -23,7 +29,7 @@ typedef struct pith_attention {
     int64_t causal_offset;           /* key j is kept for query i only if j <= i + causal_offset; INT64_MAX: all */
     int64_t window_left, window_right; /* … and i - window_left <= j <= i + window_right (aligned by causal_offset when
                                           causal, else by 0); -1: no limit */
-    int32_t masked_is_finite;        /* see above */
+    pith_none_left none_left;
 } pith_attention;
 
 /* Rows of scores held at once at most. */

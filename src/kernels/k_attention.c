@@ -135,7 +135,8 @@ static void no_keys(const pith_attention *a, float *o) {
         vf sum = vf_zero();
         for (int64_t j = 0; j < a->keys; j++) sum = vf_add(sum, vf_load_n(a->v + j * a->v_stride + column, width));
         sum = vf_div(sum, vf_set1((float)a->keys));
-        vf_store_n(o + column, a->masked_is_finite ? sum : vf_set1(NAN), width);
+        if (a->none_left != PITH_NONE_LEFT_MEAN) sum = vf_set1(a->none_left == PITH_NONE_LEFT_ZERO ? 0.0f : NAN);
+        vf_store_n(o + column, sum, width);
     }
 }
 

@@ -1,6 +1,6 @@
 /* op_infer.c - types through a whole graph, by each operator's own infer.
  *
- * Inputs decide over declared shapes: every size of a graph input becomes a symbol. dim_param gives its name; a
+ * Inputs decide over declared shapes: every size of a graph input becomes a symbol, unless the caller fixed it. dim_param gives its name; a
  * declared number becomes the symbol "number@axis", shared by all inputs that have the same number at the same axis
  * (ids and mask of a static export), but not among vectors, where equal lengths mean little; anything else is
  * "input[axis]". */
@@ -135,7 +135,8 @@ static pith_status infer_input(pith_graph *graph, pith_value *value, pith_error 
         type->rank = -1;
         return PITH_OK;
     }
-    for (int i = 0; i < type->rank; i++) PITH_TRY(input_symbol(graph, value, i, type->rank, &type->dims[i], err));
+    for (int i = 0; i < type->rank && !value->fixed; i++)
+        PITH_TRY(input_symbol(graph, value, i, type->rank, &type->dims[i], err));
     return PITH_OK;
 }
 

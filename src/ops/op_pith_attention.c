@@ -10,14 +10,13 @@
  *   attributes  heads, kv_heads, size, v_size, scale, columns [3], head_major;
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
- *               none_left: what a query that has no key left gives: 0 NaN, 1 the mean of all v, 2 zeros
+ *               none_left: what a query that has no key left gives, a pith_none_left
  * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
 #include "base/checked.h"
 #include "kernels/attention.h"
 #include "ops/op.h"
 
 enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
-enum { NONE_LEFT_NAN, NONE_LEFT_MEAN, NONE_LEFT_ZERO };
 
 /* Queries per part: large enough to keep a part's keys in cache for a while, small enough to share one long text. */
 #define ATTENTION_QUERIES 64
@@ -26,7 +25,8 @@ typedef struct attention {
     pith_attention_f32_fn *fn;
     int64_t heads, kv_heads, size, v_size, columns[3], window_left, window_right;
     float scale;
-    int head_major, none_left;
+    int head_major;
+    pith_none_left none_left;
 } attention;
 
 static const pith_type *input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
@@ -108,7 +108,7 @@ static pith_status prepare(pith_prepare *c) {
     s->window_left = pith_node_int(c->node, "window_left", -1);
     s->window_right = pith_node_int(c->node, "window_right", -1);
     s->head_major = (int)pith_node_int(c->node, "head_major", 0);
-    s->none_left = (int)pith_node_int(c->node, "none_left", NONE_LEFT_MEAN);
+    s->none_left = (pith_none_left)pith_node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
     size_t count;
     const int64_t *columns = pith_node_ints(c->node, "columns", &count);
     for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
@@ -160,13 +160,6 @@ static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64
     return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + s->columns[i] + head * size;
 }
 
-static bool any_key(const uint8_t *mask, int64_t keys) {
-    for (int64_t j = 0; j < keys; j++) {
-        if (mask[j]) return true;
-    }
-    return false;
-}
-
 static void part(void *context, size_t index, int worker) {
     const work *w = context;
     const attention *s = w->s;
@@ -190,7 +183,7 @@ static void part(void *context, size_t index, int worker) {
         .causal_offset = INT64_MAX,
         .window_left = -1,
         .window_right = -1,
-        .masked_is_finite = s->none_left == NONE_LEFT_MEAN,
+        .none_left = s->none_left,
     };
     if (s->window_left >= 0 || s->window_right >= 0) {
         /* The kernel counts both limits from its causal diagonal, here the last key that row `first` may see. */
@@ -205,13 +198,7 @@ static void part(void *context, size_t index, int worker) {
             (const float *)w->bias->data + b * w->bias_stride[0] + head * w->bias_stride[1] + first * w->bias_stride[2];
         a.bias_stride = w->bias_stride[2];
     }
-    if (w->mask) {
-        a.key_mask = w->mask + b * w->keys;
-        if (s->none_left == NONE_LEFT_ZERO && !any_key(a.key_mask, a.keys)) {
-            for (int64_t i = 0; i < a.queries; i++) memset(a.o + i * a.o_stride, 0, (size_t)s->v_size * sizeof(float));
-            return;
-        }
-    }
+    if (w->mask) a.key_mask = w->mask + b * w->keys;
     s->fn(&a, (float *)w->r->scratch + worker * w->worker_floats);
 }
 

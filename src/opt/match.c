@@ -35,6 +35,40 @@ pith_node *pith_match_user(const pith_value *v) {
     return v && v->user_count == 1 && v->output_uses == 0 ? v->users[0].node : NULL;
 }
 
+pith_node *pith_match_activation(const pith_value *v, pith_activation *activation) {
+    static const struct {
+        const char *op_type;
+        pith_activation activation;
+    } plain[] = {
+        { "Relu", PITH_ACT_RELU },
+        { "Tanh", PITH_ACT_TANH },
+        { "Sigmoid", PITH_ACT_SIGMOID },
+    };
+    pith_node *user = pith_match_user(v);
+    if (pith_match_is(user, "Gelu")) {
+        bool tanh = pith_str_is(pith_node_str(user, "approximate", "none"), "tanh");
+        *activation = tanh ? PITH_ACT_GELU_TANH : PITH_ACT_GELU_ERF;
+        return user;
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        if (pith_match_is(user, plain[i].op_type)) {
+            *activation = plain[i].activation;
+            return user;
+        }
+    }
+    /* v * sigmoid(v) reads v twice. */
+    if (v->user_count != 2 || v->output_uses) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        pith_node *sigmoid = v->users[i].node, *mul = v->users[1 - i].node;
+        if (pith_match_is(sigmoid, "Sigmoid") && pith_match_is(mul, "Mul") &&
+            pith_match_user(sigmoid->outputs[0]) == mul && pith_match_other(mul, v) == sigmoid->outputs[0]) {
+            *activation = PITH_ACT_SILU;
+            return mul;
+        }
+    }
+    return NULL;
+}
+
 bool pith_match_const(const pith_value *v) { return v && v->kind == PITH_VALUE_CONST && v->type.data; }
 
 bool pith_match_scalar(const pith_value *v, double *x) {

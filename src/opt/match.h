@@ -7,6 +7,7 @@
 #define PITH_OPT_MATCH_H
 
 #include "graph/graph.h"
+#include "kernels/gemm.h"
 
 /* Is the node this operator of ai.onnx, or of the domain "pith", and is its output 0 there? NULL is nothing. */
 bool pith_match_is(const pith_node *node, const char *op_type);
@@ -20,6 +21,9 @@ pith_value *pith_match_input(const pith_node *node, int i); /* NULL if absent */
 pith_value *pith_match_other(const pith_node *node, const pith_value *v);
 /* The only node that reads v, if it reads it once and v is no graph output; else NULL. */
 pith_node *pith_match_user(const pith_value *v);
+
+/* The node whose output is an activation of v that nothing else reads, or NULL. */
+pith_node *pith_match_activation(const pith_value *v, pith_activation *activation);
 
 bool pith_match_const(const pith_value *v); /* contents known for good */
 /* A constant of one element of a number type, whatever its rank. */

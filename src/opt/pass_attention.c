@@ -8,6 +8,8 @@
  * The output takes the place of the value with heads joined, or is brought back to the layout that is read. */
 #include <math.h>
 
+#include "kernels/attention.h"
+#include "opt/heads.h"
 #include "opt/mask.h"
 #include "opt/match.h"
 #include "opt/view.h"
@@ -15,17 +17,9 @@
 #define CHAIN_MAX 16
 
 enum { Q, K, V };
-enum { NONE_LEFT_NAN, NONE_LEFT_MEAN, NONE_LEFT_ZERO }; /* of op_pith_attention.c */
-
-/* One of q, k, v: the rows it is cut from. */
-typedef struct operand {
-    pith_value *root;
-    int64_t heads, size, column;
-    bool head_major;
-} operand;
 
 typedef struct attention {
-    operand in[3];
+    pith_heads in[3];
     int64_t heads;
     double scale;
     pith_value *bias, *key_mask;
@@ -48,100 +42,6 @@ typedef struct known_masks {
     } items[8];
     int count;
 } known_masks;
-
-/* ---- operands ---- */
-
-static const pith_view_atom *next_atom(const pith_view *view, int *i) {
-    return *i < view->count ? &view->atoms[(*i)++] : NULL;
-}
-
-/* The view is [batch, heads, sequence, size] (k transposed: [batch, heads, size, sequence]) of rows in root. */
-static bool read_operand(const pith_view *view, const pith_value *root, bool transposed, int64_t heads, operand *r) {
-    const pith_type *type = &root->type;
-    bool head_major = type->rank == 4 && view->count > 1 && view->atoms[1].axis == 1 && type->dims[1] != 1;
-    int sequence_axis = head_major ? 2 : 1, rows_axis = head_major ? 3 : 2, i = 0;
-    if (type->rank != 3 && type->rank != 4) return false;
-    const pith_view_atom *a = next_atom(view, &i), *rest[4] = { NULL };
-    if (!a || a->axis != 0 || !pith_dim_equal(a->size, type->dims[0])) return false;
-    int rest_count = 0;
-    for (a = next_atom(view, &i); a; a = next_atom(view, &i)) {
-        if (rest_count == 4) return false;
-        rest[rest_count++] = a;
-    }
-    /* heads [, repeats], then sequence and size in either order */
-    if (rest_count < 2) return false;
-    const pith_view_atom *sequence = rest[rest_count - (transposed ? 1 : 2)],
-                         *size = rest[rest_count - (transposed ? 2 : 1)];
-    if (sequence->axis != sequence_axis || !pith_dim_equal(sequence->size, type->dims[sequence_axis])) return false;
-    if (size->axis < rows_axis || size->stride != 1 || !pith_dim_known(size->size)) return false;
-    r->size = size->size;
-    r->heads = 1;
-    int64_t repeats = 1;
-    for (int j = 0; j < rest_count - 2; j++) {
-        if (!pith_dim_known(rest[j]->size)) return false;
-        if (rest[j]->axis < 0) {
-            if (j == 0 || repeats != 1) return false;
-            repeats = rest[j]->size;
-            continue;
-        }
-        if (j > 0 || rest[j]->axis != (head_major ? 1 : 2)) return false;
-        bool own_axis = head_major || (type->rank == 4 && size->axis == 3);
-        if (rest[j]->stride != (own_axis ? 1 : r->size)) return false;
-        r->heads = rest[j]->size;
-    }
-    if (type->rank == 4 && !head_major && size->axis != 3) return false;
-    if (r->heads * repeats != heads) return false;
-    for (int d = 0; d < type->rank; d++) {
-        if (view->offset[d] && (d != 2 || type->rank != 3)) return false;
-    }
-    if (head_major && (type->dims[1] != r->heads || type->dims[3] != r->size)) return false;
-    r->column = type->rank == 3 ? view->offset[2] : 0;
-    r->head_major = head_major;
-    r->root = (pith_value *)root;
-    return true;
-}
-
-/* Follows v up through moves (and factors, into scale if it is given), and takes the highest root that reads well. */
-static bool trace_operand(attention *m, operand *r, pith_value *v, bool transposed, double *scale) {
-    const pith_node *chain[CHAIN_MAX];
-    pith_value *values[CHAIN_MAX + 1] = { v };
-    double factors[CHAIN_MAX], factor;
-    int length = 0;
-    while (length < CHAIN_MAX) {
-        pith_node *node = values[length]->producer, *mul = pith_match_maker(values[length], "Mul");
-        pith_node *div = pith_match_maker(values[length], "Div");
-        factors[length] = 1.0;
-        pith_value *up = NULL;
-        for (int i = 0; mul && scale && i < 2 && !up; i++) {
-            if (!pith_match_scalar(mul->inputs[i], &factor)) continue;
-            up = mul->inputs[1 - i];
-            factors[length] = factor;
-        }
-        if (div && scale && pith_match_scalar(div->inputs[1], &factor)) {
-            up = div->inputs[0];
-            factors[length] = 1.0 / factor;
-        }
-        if (!up && node && pith_view_moves(node)) up = node->inputs[0];
-        if (!up || pith_match_const(up)) break;
-        chain[length++] = node;
-        values[length] = up;
-    }
-    for (int top = length; top >= 0; top--) {
-        pith_view view;
-        if (values[top]->type.rank < 0 || !pith_match_f32(values[top])) continue;
-        pith_view_init(&view, &values[top]->type);
-        bool follows = true;
-        double product = 1.0;
-        for (int i = top - 1; i >= 0 && follows; i--) {
-            product *= factors[i];
-            if (pith_view_moves(chain[i])) follows = pith_view_apply(&view, chain[i], values[i]);
-        }
-        if (!follows || !read_operand(&view, values[top], transposed, m->heads, r)) continue;
-        if (scale) *scale *= product;
-        return true;
-    }
-    return false;
-}
 
 /* ---- terms ---- */
 
@@ -207,12 +107,18 @@ static pith_status add_bias(attention *m, pith_value *v, pith_node *before) {
     return pith_op_bind_node(add, m->o->err);
 }
 
-/* An added term: a mask, a bias, or the sum of both. before: where a sum of biases may stand. */
+/* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of biases may stand. */
 static pith_status take_term(attention *m, pith_value *v, pith_node *before, int depth) {
     pith_mask_kind kind;
     PITH_TRY(take_mask(m, v, PITH_MASK_ADDED, false, &kind));
     if (kind == PITH_MASK_YES) return PITH_OK;
-    pith_node *add = pith_match_maker(v, "Add");
+    pith_node *add = pith_match_maker(v, "Add"), *where = pith_match_maker(v, "Where");
+    double skipped;
+    for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) { /* a bias where the mask keeps */
+        if (!pith_match_scalar(where->inputs[i], &skipped) || skipped > -1e4) continue;
+        PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, isfinite(skipped), &kind));
+        if (kind == PITH_MASK_YES) return take_term(m, where->inputs[3 - i], before, depth + 1);
+    }
     if (kind == PITH_MASK_NO && add && depth < 4) {
         PITH_TRY(take_term(m, add->inputs[0], before, depth + 1));
         return take_term(m, add->inputs[1], before, depth + 1);
@@ -325,9 +231,9 @@ static pith_status match_softmax(attention *m, pith_node *softmax, bool *found) 
     PITH_TRY(match_scores(m, softmax->inputs[0], softmax, &scores));
     if (!scores) return PITH_OK;
     m->why = "q, k or v is not cut from rows of heads";
-    *found = trace_operand(m, &m->in[Q], scores->inputs[0], false, &m->scale) &&
-             trace_operand(m, &m->in[K], scores->inputs[1], true, &m->scale) &&
-             trace_operand(m, &m->in[V], m->product->inputs[1], false, NULL);
+    *found = pith_heads_trace(&m->in[Q], scores->inputs[0], PITH_HEADS_FIRST, heads, &m->scale) &&
+             pith_heads_trace(&m->in[K], scores->inputs[1], PITH_HEADS_TURNED, heads, &m->scale) &&
+             pith_heads_trace(&m->in[V], m->product->inputs[1], PITH_HEADS_FIRST, heads, NULL);
     return PITH_OK;
 }
 
@@ -351,11 +257,9 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
     if (pith_node_int(node, "is_causal", 0)) m->window_right = 0;
     pith_dim kv_heads = node->inputs[1]->type.rank == 4 ? node->inputs[1]->type.dims[1] : PITH_DIM_UNKNOWN;
     m->why = "q, k or v is not cut from rows of heads";
-    attention groups = *m;
-    groups.heads = kv_heads;
-    if (!pith_dim_known(kv_heads) || !trace_operand(m, &m->in[Q], q, false, NULL) ||
-        !trace_operand(&groups, &m->in[K], node->inputs[1], false, NULL) ||
-        !trace_operand(&groups, &m->in[V], node->inputs[2], false, NULL))
+    if (!pith_dim_known(kv_heads) || !pith_heads_trace(&m->in[Q], q, PITH_HEADS_FIRST, m->heads, NULL) ||
+        !pith_heads_trace(&m->in[K], node->inputs[1], PITH_HEADS_FIRST, kv_heads, NULL) ||
+        !pith_heads_trace(&m->in[V], node->inputs[2], PITH_HEADS_FIRST, kv_heads, NULL))
         return PITH_OK;
     if (mask && mask->type.dtype == PITH_BOOL) {
         pith_mask_kind kind;
@@ -396,24 +300,12 @@ static pith_value *joined_after(pith_value *v) {
     return NULL;
 }
 
-/* [batch, sequence, heads * size] brought to [batch, heads, sequence, size]. */
-static pith_status split_heads(attention *m, pith_node *made, pith_node *before, pith_value **split) {
-    pith_graph *graph = m->o->graph;
-    int64_t shape[] = { 0, 0, m->heads, m->in[V].size }, perm[] = { 0, 2, 1, 3 };
-    pith_value *inputs[] = { made->outputs[0], pith_graph_add_i64s(graph, PITH_STR(""), shape, 4) };
-    pith_node *reshape = inputs[1] ? pith_graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
-    pith_node *transpose =
-        reshape ? pith_graph_add_node(graph, before, "", "Transpose", reshape->outputs, 1, NULL, 1) : NULL;
-    if (!transpose || pith_node_set_ints(transpose, "perm", perm, 4)) return pith_fail_memory(m->o->err, 0);
-    PITH_TRY(pith_op_bind_node(reshape, m->o->err));
-    *split = transpose->outputs[0];
-    return pith_op_bind_node(transpose, m->o->err);
-}
-
 static pith_status set_attributes(const attention *m, pith_node *made) {
     int64_t columns[] = { m->in[Q].column, m->in[K].column, m->in[V].column };
     int64_t head_major = m->in[Q].head_major | m->in[K].head_major << K | m->in[V].head_major << V;
-    int64_t none_left = m->zero_if_none ? NONE_LEFT_ZERO : m->finite || !m->masked ? NONE_LEFT_MEAN : NONE_LEFT_NAN;
+    int64_t none_left = m->finite || !m->masked ? PITH_NONE_LEFT_MEAN
+                        : m->zero_if_none       ? PITH_NONE_LEFT_ZERO
+                                                : PITH_NONE_LEFT_NAN;
     const struct {
         const char *name;
         int64_t value;
@@ -444,7 +336,7 @@ static pith_status fuse(attention *m) {
     made->name = m->product->name;
     PITH_TRY(pith_op_bind_node(made, m->o->err));
     pith_value *by = made->outputs[0];
-    if (!joined) PITH_TRY(split_heads(m, made, before, &by));
+    if (!joined) PITH_TRY(pith_heads_split(&by, by, m->heads, m->in[V].size, PITH_HEADS_FIRST, before, m->o->err));
     return pith_match_replace(old, by, m->o->err);
 }
 

@@ -61,7 +61,8 @@ static bool polynomial_of(polynomial *p, const pith_value *v, const pith_value *
     return false;
 }
 
-static bool near(double a, double b) { return fabs(a - b) <= 1e-4 * fabs(b); }
+/* Constants may have been rounded to f16. */
+static bool near(double a, double b) { return fabs(a - b) <= 1e-3 * fabs(b); }
 
 /* Is the argument of this Erf or Tanh what GELU of x has? */
 static bool argument_fits(const pith_node *node, const pith_value *x) {

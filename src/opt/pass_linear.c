@@ -3,7 +3,6 @@
  * A MatMul or plain Gemm by a constant matrix, with the constant bias added in either operand order and an activation
  * after it. The matrix may come through Transpose or a widening Cast: the Linear reads the weight itself, transposed or
  * in f16 or bf16, so nothing is copied but into the packed form. What the parts compute is kept, also in its order. */
-#include "kernels/gemm.h"
 #include "opt/match.h"
 #include "opt/pass.h"
 
@@ -49,41 +48,6 @@ static bool match_product(pith_node *node, dense *m) {
     return !m->bias || pith_match_vector(m->bias, m->weight->type.dims[!m->transposed]);
 }
 
-/* An activation that is its node's input alone: the node after it, or NULL. */
-static pith_node *activation_after(const pith_value *v, pith_activation *activation) {
-    static const struct {
-        const char *op_type;
-        pith_activation activation;
-    } plain[] = {
-        { "Relu", PITH_ACT_RELU },
-        { "Tanh", PITH_ACT_TANH },
-        { "Sigmoid", PITH_ACT_SIGMOID },
-    };
-    pith_node *user = pith_match_user(v);
-    if (pith_match_is(user, "Gelu")) {
-        bool tanh = pith_str_is(pith_node_str(user, "approximate", "none"), "tanh");
-        *activation = tanh ? PITH_ACT_GELU_TANH : PITH_ACT_GELU_ERF;
-        return user;
-    }
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
-        if (pith_match_is(user, plain[i].op_type)) {
-            *activation = plain[i].activation;
-            return user;
-        }
-    }
-    /* v * sigmoid(v) reads v twice. */
-    if (v->user_count != 2 || v->output_uses) return NULL;
-    for (size_t i = 0; i < 2; i++) {
-        pith_node *sigmoid = v->users[i].node, *mul = v->users[1 - i].node;
-        if (pith_match_is(sigmoid, "Sigmoid") && pith_match_is(mul, "Mul") &&
-            pith_match_user(sigmoid->outputs[0]) == mul && pith_match_other(mul, v) == sigmoid->outputs[0]) {
-            *activation = PITH_ACT_SILU;
-            return mul;
-        }
-    }
-    return NULL;
-}
-
 static void match_tail(dense *m) {
     int64_t n = m->weight->type.dims[!m->transposed];
     pith_node *add = pith_match_user(m->last->outputs[0]);
@@ -95,7 +59,7 @@ static void match_tail(dense *m) {
             m->last = add;
         }
     }
-    pith_node *after = activation_after(m->last->outputs[0], &m->activation);
+    pith_node *after = pith_match_activation(m->last->outputs[0], &m->activation);
     if (after) m->last = after;
 }
 

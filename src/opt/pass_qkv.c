@@ -1,51 +1,93 @@
 /* pass_qkv.c - linears of one input that feed one attention become one linear with their weights side by side: its
- * input is read once, and query, key and value rows lie in one row. Columns must begin at a GEMM panel. */
+ * input is read once, and query, key and value rows lie in one row. Query and key may be turned by pith.Rotary on their
+ * way. Columns must begin at a GEMM panel. */
 #include "kernels/gemm.h"
 #include "opt/match.h"
 #include "opt/pass.h"
 
+typedef struct part {
+    pith_node *reader; /* of the linear's output: the attention, or the rotary step before it */
+    int input;         /* which of the reader's */
+    pith_node *linear;
+    int64_t begin;     /* column of the heads in the merged row */
+} part;
+
 /* A linear of one weight without activation, read by the attention alone. */
-static pith_node *linear_of(const pith_node *attention, int i) {
-    const pith_value *v = attention->inputs[i];
-    pith_node *linear = v->producer;
-    if (!pith_match_is_own(linear, "Linear") || pith_match_user(v) != attention || linear->input_count > 3) return NULL;
-    return pith_node_int(linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE ? linear : NULL;
+static bool find_part(part *p, pith_node *attention, int i, int64_t column) {
+    pith_value *v = attention->inputs[i];
+    *p = (part){ .reader = attention, .input = i };
+    if (pith_match_is_own(v->producer, "Rotary")) {
+        if (pith_match_user(v) != attention || column) return false;
+        p->reader = v->producer;
+        p->input = 0;
+        v = p->reader->inputs[0];
+        column = pith_node_int(p->reader, "column", 0);
+    }
+    p->begin = column;
+    p->linear = v->producer;
+    return pith_match_is_own(p->linear, "Linear") && pith_match_user(v) == p->reader && p->linear->input_count <= 3 &&
+           pith_node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
 }
 
 static int64_t columns_of(const pith_node *linear) {
     return linear->inputs[1]->type.dims[!pith_node_int(linear, "transposed", 0)];
 }
 
+/* The first of the linears in the graph's order. */
+static pith_node *earliest(const pith_node *attention, const part *parts) {
+    pith_node *first = NULL;
+    int left = 3;
+    for (pith_node *n = attention->prev; n && left; n = n->prev) {
+        for (int i = 0; i < 3; i++) {
+            if (n == parts[i].linear) first = n, left--;
+        }
+    }
+    return first;
+}
+
+/* The readers take their columns from the merged row. */
+static pith_status redirect(pith_node *attention, const part *parts, pith_value *merged) {
+    int64_t begin[3] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        if (parts[i].reader == attention)
+            begin[i] = parts[i].begin;
+        else
+            PITH_TRY(pith_node_set_int(parts[i].reader, "column", parts[i].begin));
+        PITH_TRY(pith_node_set_input(parts[i].reader, parts[i].input, merged));
+    }
+    return pith_node_set_ints(attention, "columns", begin, 3);
+}
+
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is_own(node, "Attention") || pith_node_int(node, "head_major", 0)) continue;
-        pith_node *part[3];
+        part parts[3];
         pith_value *inputs[7];
         size_t count;
         const int64_t *columns = pith_node_ints(node, "columns", &count);
-        int64_t begin[3], transposed = 0, n = 0;
+        int64_t transposed = 0, n = 0;
         bool fits = columns && count == 3;
         for (int i = 0; i < 3 && fits; i++) {
-            part[i] = linear_of(node, i);
-            fits = part[i] && part[i]->inputs[0] == part[0]->inputs[0] && n % PITH_GEMM_PANEL == 0;
+            fits = find_part(&parts[i], node, i, columns[i]) && n % PITH_GEMM_PANEL == 0 &&
+                   parts[i].linear->inputs[0] == parts[0].linear->inputs[0];
             if (!fits) break;
-            begin[i] = n + columns[i];
-            n += columns_of(part[i]);
-            transposed |= pith_node_int(part[i], "transposed", 0) << i;
-            inputs[1 + 2 * i] = part[i]->inputs[1];
-            inputs[2 + 2 * i] = pith_match_input(part[i], 2);
+            const pith_node *linear = parts[i].linear;
+            parts[i].begin += n;
+            n += columns_of(linear);
+            transposed |= pith_node_int(linear, "transposed", 0) << i;
+            inputs[1 + 2 * i] = linear->inputs[1];
+            inputs[2 + 2 * i] = pith_match_input(linear, 2);
         }
         if (!fits) continue;
-        inputs[0] = part[0]->inputs[0];
-        pith_node *made = pith_graph_add_node(o->graph, part[0], "pith", "Linear", inputs, 7, NULL, 1);
+        inputs[0] = parts[0].linear->inputs[0];
+        pith_node *first = earliest(node, parts);
+        pith_node *made = pith_graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
         if (!made || pith_node_set_int(made, "transposed", transposed) ||
-            pith_node_set_int(made, "activation", PITH_ACT_NONE) || pith_node_set_ints(node, "columns", begin, 3))
+            pith_node_set_int(made, "activation", PITH_ACT_NONE))
             return pith_fail_memory(o->err, 0);
-        made->name = part[0]->name;
+        made->name = first->name;
         PITH_TRY(pith_op_bind_node(made, o->err));
-        for (int i = 0; i < 3; i++) {
-            if (pith_node_set_input(node, i, made->outputs[0])) return pith_fail_memory(o->err, 0);
-        }
+        if (redirect(node, parts, made->outputs[0])) return pith_fail_memory(o->err, 0);
         pith_report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
                         PITH_STR_ARG(node->name));
         ++*changes;

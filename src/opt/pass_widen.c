@@ -25,6 +25,7 @@ static bool widens(const pith_node *node) {
         "Gather",
         "Gelu",
         "Gemm",
+        "Identity",
         "IsNaN",
         "LayerNormalization",
         "Log",

@@ -157,6 +157,21 @@ static bool attention(pith_ragged *r, const pith_node *node) {
            pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
 }
 
+/* The tables have a row a token, or a row a position, looked up by token. */
+static bool rotary(pith_ragged *r, const pith_node *node) {
+    pith_value *inputs[3];
+    for (int i = 0; i < 3; i++) {
+        const pith_value *v = node->inputs[i];
+        pith_ragged_form form = r->forms[v->id];
+        inputs[i] = pith_ragged_operand(r, v, &form, v->type.rank);
+        if (!inputs[i]) return false;
+        if (form.kind != PITH_RAGGED_TOKEN || form.sequence == v->type.rank - 1) return fail(r, "it is not by token");
+    }
+    pith_node *clone = pith_ragged_clone(r, node, inputs, 3);
+    return clone && stored(r, pith_node_set_int(clone, "ragged", 1)) &&
+           pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
+}
+
 /* ---- moving elements ---- */
 
 /* Reshape to [as before, rest…]. */
@@ -224,6 +239,36 @@ static bool transpose(pith_ragged *r, const pith_node *node) {
            pith_ragged_set(r, out, made->outputs[0]);
 }
 
+/* value repeated to [as many as front has, want…]. */
+static bool repeat(pith_ragged *r, const pith_value *out, pith_value *value, pith_value *front, const int64_t *want,
+                   int want_count) {
+    pith_node *shape = pith_ragged_emit(r, "", "Shape", &front, 1);
+    if (!shape || !stored(r, pith_node_set_int(shape, "start", 0)) || !stored(r, pith_node_set_int(shape, "end", 1)))
+        return false;
+    pith_value *parts[] = { shape->outputs[0], pith_ragged_ints(r, want, want_count) };
+    pith_node *concat = parts[1] ? pith_ragged_emit(r, "", "Concat", parts, 2) : NULL;
+    if (!concat || !stored(r, pith_node_set_int(concat, "axis", 0))) return false;
+    pith_value *inputs[] = { value, concat->outputs[0] };
+    pith_node *made = pith_ragged_emit(r, "", "Expand", inputs, 2);
+    return made && pith_ragged_set(r, out, made->outputs[0]);
+}
+
+/* The same number for each token. */
+static bool fill(pith_ragged *r, const pith_node *node) {
+    static const float zero = 0.0f;
+    static const pith_tensor zeros = { .data = (void *)(uintptr_t)&zero, .bytes = sizeof zero, .dtype = PITH_F32 };
+    const pith_value *out = node->outputs[0];
+    const pith_tensor *given = pith_node_tensor(node, "value");
+    pith_ragged_form form = pith_ragged_form_of(r, &out->type);
+    int64_t want[PITH_MAX_RANK];
+    int count;
+    if (form.kind != PITH_RAGGED_TOKEN) return fail(r, "its shape is not that of tokens");
+    if (!rest_dims(&form, &out->type, want, &count)) return fail(r, "a size is not a number");
+    pith_value *value = pith_graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
+    if (!value) return stored(r, PITH_ERR_MEMORY);
+    return repeat(r, out, value, r->ids, want, count);
+}
+
 static bool expand(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
@@ -246,16 +291,7 @@ static bool expand(pith_ragged *r, const pith_node *node) {
         same = (at < 0 ? 1 : have[at]) == want[i];
     }
     if (same) return pith_ragged_set(r, out, value);
-    pith_value *front = kind == PITH_RAGGED_TEXT ? value : r->ids;
-    pith_node *shape = pith_ragged_emit(r, "", "Shape", &front, 1);
-    if (!shape || !stored(r, pith_node_set_int(shape, "start", 0)) || !stored(r, pith_node_set_int(shape, "end", 1)))
-        return false;
-    pith_value *parts[] = { shape->outputs[0], pith_ragged_ints(r, want, want_count) };
-    pith_node *concat = parts[1] ? pith_ragged_emit(r, "", "Concat", parts, 2) : NULL;
-    if (!concat || !stored(r, pith_node_set_int(concat, "axis", 0))) return false;
-    pith_value *inputs[] = { value, concat->outputs[0] };
-    pith_node *made = pith_ragged_emit(r, "", "Expand", inputs, 2);
-    return made && pith_ragged_set(r, out, made->outputs[0]);
+    return repeat(r, out, value, kind == PITH_RAGGED_TEXT ? value : r->ids, want, want_count);
 }
 
 /* The rest axis that an attribute names, counted anew; -1 with r->why if it is batch or sequence. */
@@ -539,6 +575,7 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
     } rules[] = {
         { "", "Cast", map },
         { "", "Concat", concat },
+        { "", "ConstantOfShape", fill },
         { "", "CumSum", cumsum },
         { "", "DequantizeLinear", pith_ragged_linear_quantize },
         { "", "DynamicQuantizeLinear", pith_ragged_dynamic_quantize },
@@ -576,7 +613,9 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         { "com.microsoft", "QuantizeLinear", pith_ragged_linear_quantize },
         { "pith", "Attention", attention },
         { "pith", "EmbedNorm", embed_norm },
+        { "pith", "Gated", rows },
         { "pith", "Linear", rows },
+        { "pith", "Rotary", rotary },
         { "pith", "SkipNorm", skip_norm },
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {

@@ -91,8 +91,8 @@ static bool expand(pith_view *v, const pith_type *out) {
     return true;
 }
 
-/* Keeps [begin, begin + size) of an axis that is one atom. */
-static bool narrow(pith_view *v, int axis, int64_t begin, pith_dim size) {
+/* Keeps size elements of an axis that is one atom: begin, begin + step, … */
+static bool narrow(pith_view *v, int axis, int64_t begin, int64_t step, pith_dim size) {
     int found = -1;
     for (int i = 0; i < v->count; i++) {
         if (v->atoms[i].of != axis) continue;
@@ -102,9 +102,12 @@ static bool narrow(pith_view *v, int axis, int64_t begin, pith_dim size) {
     if (found < 0) return begin == 0;
     pith_view_atom *atom = &v->atoms[found];
     if (pith_dim_equal(atom->size, size)) return begin == 0;
-    if (!pith_dim_known(atom->size) || !pith_dim_known(size) || begin < 0 || begin + size > atom->size) return false;
+    if (!pith_dim_known(atom->size) || !pith_dim_known(size) || begin < 0 || begin >= atom->size || size < 1 ||
+        size - 1 > (atom->size - 1 - begin) / step)
+        return false;
     if (atom->axis >= 0) v->offset[atom->axis] += begin * atom->stride;
     atom->size = size;
+    atom->stride *= step;
     if (size == 1) {
         for (int i = found; i + 1 < v->count; i++) v->atoms[i] = v->atoms[i + 1];
         v->count--;
@@ -123,13 +126,13 @@ static bool slice(pith_view *v, const pith_node *node, const pith_value *output)
         return false;
     for (int64_t i = 0; i < n; i++) {
         int axis = (int)(axes[i] < 0 ? axes[i] + in->rank : axes[i]);
-        if (steps[i] != 1 || axis < 0 || axis >= in->rank) return false;
+        if (steps[i] < 1 || axis < 0 || axis >= in->rank) return false;
         int64_t start = starts[i];
         if (start < 0) {
             if (!pith_dim_known(in->dims[axis])) return false;
             start += in->dims[axis];
         }
-        if (!narrow(v, axis, start, output->type.dims[axis])) return false;
+        if (!narrow(v, axis, start, steps[i], output->type.dims[axis])) return false;
     }
     return true;
 }
@@ -142,7 +145,7 @@ static bool split(pith_view *v, const pith_node *node, const pith_value *output)
         if (!node->outputs[i] || !pith_dim_known(node->outputs[i]->type.dims[axis])) return false;
         begin += node->outputs[i]->type.dims[axis];
     }
-    return narrow(v, (int)axis, begin, output->type.dims[axis]);
+    return narrow(v, (int)axis, begin, 1, output->type.dims[axis]);
 }
 
 static bool take(pith_view *v, const pith_node *node) {
@@ -152,7 +155,7 @@ static bool take(pith_view *v, const pith_node *node) {
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) return false;
     if (index < 0 && pith_dim_known(node->inputs[0]->type.dims[axis])) index += node->inputs[0]->type.dims[axis];
-    if (!narrow(v, (int)axis, index, 1)) return false;
+    if (!narrow(v, (int)axis, index, 1, 1)) return false;
     for (int i = 0; i < v->count; i++) {
         if (v->atoms[i].of > axis) v->atoms[i].of--;
     }

@@ -456,7 +456,7 @@ class Models(Command):
         self.assertAlmostEqual(sum(s["flop"] for s in d["steps"] if s["op"] == "Linear") / (7 * 12 * 1769472), 1)
         self.assertIn("GFLOP/s", self.good("inspect", "--time", "--runs", "1").decode())
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
-        shapes = [f"--input-shape={port['name']}=2,5" for port in json.loads(self.good("inspect", "--json", model))["inputs"]]
+        shapes = [f"--input-shape={port['name']}=2x5" for port in json.loads(self.good("inspect", "--json", model))["inputs"]]
         d = json.loads(self.good("inspect", "--time", "--json", model, *shapes))
         self.assertTrue(any("[2, 5, 96]" in s["shapes"] for s in d["steps"]))
         self.assertEqual(d["runs"], 20)

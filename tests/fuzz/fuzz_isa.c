@@ -83,7 +83,7 @@ static void run_attention(input *in, pith_kernel_fn *fn, float *out) {
                          .causal_offset = INT64_MAX,
                          .window_left = -1,
                          .window_right = -1,
-                         .masked_is_finite = byte(in) & 1 };
+                         .none_left = (pith_none_left)(byte(in) % 3) };
     if (pith_attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch)) return;
     ((pith_attention_f32_fn *)fn)(&a, scratch);
 }

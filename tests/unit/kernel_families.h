@@ -10,7 +10,7 @@
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 /* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
- * pith_layer_norm_f32_fn; the last have tests of their own. */
+ * pith_layer_norm_f32_fn, pith_rotary_f32_fn; the last have tests of their own. */
 static const char *const unary_families[] = { "abs",       "cos",  "erf", "exp",        "gelu",
                                               "gelu_tanh", "log",  "neg", "reciprocal", "relu",
                                               "sigmoid",   "silu", "sin", "sqrt",       "tanh" };
@@ -20,6 +20,7 @@ static const char *const columns_families[] = { "column_l1", "column_max", "colu
                                                 "column_sumsq" };
 static const char *const row_to_row_families[] = { "l2_normalize", "log_softmax", "softmax" };
 static const char *const norms_families[] = { "layer_norm", "rms_norm" };
+static const char *const rotary_families[] = { "rotary" };
 static const char *const elsewhere_families[] = { "attention", "gemm", "gemm_pack", "gemm_vnni", "quantize_rows" };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)

@@ -7,6 +7,7 @@
 
 #include "kernels/binary.h"
 #include "kernels/norm.h"
+#include "kernels/rotary.h"
 #include "kernels/reduce.h"
 #include "kernels/unary.h"
 
@@ -111,6 +112,20 @@ static void check_norm(const pith_kernel_row *row, int64_t n) {
     guarded_free(bias), guarded_free(gamma), guarded_free(beta), guarded_free(mean);
 }
 
+/* n pairs in each of three heads. */
+static void check_rotary(const pith_kernel_row *row, int64_t n) {
+    enum { HEADS = 3 };
+    guarded x = filled(2 * n * HEADS), y = guarded_floats(2 * n * HEADS), cosine = filled(2 * n), sine = filled(2 * n);
+    for (int which = 0; which < 4; which++) {
+        pith_rotary a = { .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS };
+        a.size = 2 * n;
+        a.interleaved = which & 1;
+        a.per_pair = which >> 1;
+        EACH_LEVEL(row, pith_rotary_f32_fn, y.data, 2 * n * HEADS, fn(&a));
+    }
+    guarded_free(x), guarded_free(y), guarded_free(cosine), guarded_free(sine);
+}
+
 static int one_function(const pith_kernel_row *row) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (row->fn[level] && row->fn[level] != row->fn[PITH_ISA_scalar]) return 0;
@@ -136,6 +151,8 @@ static void test_every_row(void **state) {
                 check_row_to_row(row, n);
             else if (LISTED(norms_families, row->family))
                 check_norm(row, n);
+            else if (LISTED(rotary_families, row->family))
+                check_rotary(row, n);
             else
                 fail_msg("no test knows the signature of kernel %s", row->family);
         }
@@ -184,6 +201,29 @@ static void test_reductions_in_double(void **state) {
     free(x);
 }
 
+/* Each pair is turned by its angle, whichever way pairs and tables lie. */
+static void test_rotary_by_hand(void **state) {
+    (void)state;
+    enum { SIZE = 38, HEADS = 2, HALF = SIZE / 2 };
+    float x[SIZE * HEADS], y[SIZE * HEADS], cosine[SIZE], sine[SIZE];
+    for (int which = 0; which < 4; which++) {
+        int interleaved = which & 1, per_pair = which >> 1;
+        for (int i = 0; i < SIZE * HEADS; i++) x[i] = random_float();
+        for (int i = 0; i < SIZE; i++) cosine[i] = random_float(), sine[i] = random_float();
+        pith_rotary a = { x, cosine, sine, y, HEADS, SIZE, interleaved, per_pair };
+        PITH_KERNEL_FIND(pith_rotary_f32_fn, "rotary", PITH_F32, pith_cpu_get()->isa)(&a);
+        for (int h = 0; h < HEADS; h++) {
+            for (int i = 0; i < HALF; i++) {
+                int p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + HALF;
+                int at_p = per_pair ? i : p, at_q = per_pair ? i : q;
+                const float *in = x + h * SIZE, *out = y + h * SIZE;
+                assert_float_equal(out[p], (double)in[p] * cosine[at_p] - (double)in[q] * sine[at_p], 1e-6);
+                assert_float_equal(out[q], (double)in[q] * cosine[at_q] + (double)in[p] * sine[at_q], 1e-6);
+            }
+        }
+    }
+}
+
 static void test_norms_in_double(void **state) {
     (void)state;
     enum { N = 390 };
@@ -229,6 +269,7 @@ int main(void) {
         cmocka_unit_test(test_every_row),
         cmocka_unit_test(test_reductions_in_double),
         cmocka_unit_test(test_norms_in_double),
+        cmocka_unit_test(test_rotary_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

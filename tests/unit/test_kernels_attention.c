@@ -72,7 +72,8 @@ static void define(const pith_attention *a, float *o, double *exact) {
                     sum = fmaf(p[j], v, sum), sd += pd[j] * (double)v;
             }
             float divisor = count == 0 ? (float)a->keys : lanes[0];
-            o[i * a->o_stride + c] = count == 0 && !a->masked_is_finite ? NAN : sum / divisor;
+            float none[] = { NAN, sum / divisor, 0.0f };
+            o[i * a->o_stride + c] = count == 0 ? none[a->none_left] : sum / divisor;
             exact[i * a->o_stride + c] = count == 0 ? (double)o[i * a->o_stride + c] : sd / sum_exact;
         }
     }
@@ -152,7 +153,7 @@ static void test_masks(void **state) {
             mask[j] = j >= left && j < keys - right && (round % 2 || random_below(4) > 0);
             for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys + j] *= 3.0f;
         }
-        p.a.masked_is_finite = (int32_t)random_below(2);
+        p.a.none_left = (pith_none_left)random_below(3);
         if (round % 3) p.a.key_mask = mask;
         if (random_below(2)) p.a.bias = p.bias.data, p.a.bias_stride = random_below(2) ? keys : 0;
         if (random_below(2)) p.a.causal_offset = random_below(keys + 3) - 3;

@@ -1,0 +1,22 @@
+/* rotary.h - the heads of one row turned by the angles of its position. */
+#ifndef PITH_KERNELS_ROTARY_H
+#define PITH_KERNELS_ROTARY_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* A pair (a, b) with the angle's cosine and sine becomes (a cos - b sin, b cos + a sin); products and sum are rounded
+ * one by one. A pair is (i, i + size / 2) or, interleaved, (2i, 2i + 1). cosine and sine hold `size` numbers, one an
+ * element, or, with per_pair, size / 2. x and y: heads * size floats, not the same; size is even. */
+typedef struct pith_rotary {
+    const float *x, *cosine, *sine;
+    float *y;
+    int64_t heads, size;
+    int32_t interleaved, per_pair;
+} pith_rotary;
+
+typedef void pith_rotary_f32_fn(const pith_rotary *a);
+PITH_KERNEL_DECLARE(rotary_f32, pith_rotary_f32_fn) /* family "rotary" */
+
+#endif
