@@ -46,8 +46,7 @@ pith_status pith_model_fix_inputs(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
         if (!m->graph->inputs[i]->type.data) PITH_TRY(keep_declaration(m, m->graph->inputs[i], err));
     }
-    for (size_t i = 0; i < m->options.input_shape_count; i++)
-        PITH_TRY(fix_input(m, m->options.input_shapes[i], err));
+    for (size_t i = 0; i < m->options.input_shape_count; i++) PITH_TRY(fix_input(m, m->options.input_shapes[i], err));
     for (size_t i = 0; i < m->graph->value_count && m->options.input_shape_count; i++) {
         pith_value *v = m->graph->values[i];
         if (v && v->kind == PITH_VALUE_NODE) v->hint = NULL;
@@ -62,8 +61,7 @@ pith_status pith_model_check_input(const pith_model *m, size_t input, const pith
     char wanted[256], given[256];
     bool differs = false;
     if (!declared || v->fixed || *warned || declared->rank != t->rank || t->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
-    for (int d = 0; d < t->rank; d++)
-        differs |= pith_dim_known(declared->dims[d]) && declared->dims[d] != t->dims[d];
+    for (int d = 0; d < t->rank; d++) differs |= pith_dim_known(declared->dims[d]) && declared->dims[d] != t->dims[d];
     if (!differs) return PITH_OK;
     size_t used = 0;
     for (int d = 0; d < t->rank && used < sizeof wanted; d++) {
@@ -76,7 +74,8 @@ pith_status pith_model_check_input(const pith_model *m, size_t input, const pith
         return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is declared as [%s] but is %s", m->inputs[input].name,
                          wanted, given);
     *warned = true;
-    pith_log_write(m->options.log, PITH_LOG_WARNING, "input '%s' is declared as [%s] but is %s; the declaration is ignored",
-                   m->inputs[input].name, wanted, given);
+    pith_log_write(m->options.log, PITH_LOG_WARNING,
+                   "input '%s' is declared as [%s] but is %s; the declaration is ignored", m->inputs[input].name,
+                   wanted, given);
     return PITH_OK;
 }

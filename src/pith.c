@@ -147,7 +147,8 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
         if (type->rank >= 0) used += (size_t)snprintf(shape, sizeof shape, "[");
         for (int d = 0; d < type->rank; d++) {
             char dim[40]; /* 12 of these and separators fit in shape */
-            pith_dim size = v->kind == PITH_VALUE_INPUT && declared->rank == type->rank ? declared->dims[d] : type->dims[d];
+            pith_dim size =
+                v->kind == PITH_VALUE_INPUT && declared->rank == type->rank ? declared->dims[d] : type->dims[d];
             if (size == PITH_DIM_UNKNOWN) size = type->dims[d];
             port->dims[d] = pith_dim_known(size) ? size : -1;
             pith_dim_text(m->graph->dims, size, dim, sizeof dim);
@@ -165,24 +166,13 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
     return PITH_OK;
 }
 
-/* Embedding reads one output: the others and what only they need are not computed. */
-static void keep_output(pith_graph *graph, int index) {
-    for (size_t i = 0; i < graph->output_count; i++)
-        if ((int)i != index) graph->outputs[i]->output_uses--;
-    graph->outputs[0] = graph->outputs[index];
-    graph->output_count = 1;
-    pith_graph_sweep(graph);
-}
-
 static pith_status make_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     if (m->options.optimization == 0) {
         m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
-    PITH_TRY(pith_opt_ragged(&m->ragged, &m->ragged_reason, &o));
-    if (m->ragged && m->text_output >= 0) keep_output(m->ragged, m->text_output);
-    return PITH_OK;
+    return pith_opt_ragged(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
 }
 
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {

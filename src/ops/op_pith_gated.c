@@ -30,8 +30,8 @@ static pith_status infer(pith_infer *c) {
 
 static pith_status prepare(pith_prepare *c) {
     static const char *const families[] = {
-        [PITH_ACT_GELU_ERF] = "gelu",   [PITH_ACT_GELU_TANH] = "gelu_tanh", [PITH_ACT_RELU] = "relu",
-        [PITH_ACT_TANH] = "tanh",       [PITH_ACT_SIGMOID] = "sigmoid",     [PITH_ACT_SILU] = "silu",
+        [PITH_ACT_GELU_ERF] = "gelu", [PITH_ACT_GELU_TANH] = "gelu_tanh", [PITH_ACT_RELU] = "relu",
+        [PITH_ACT_TANH] = "tanh",     [PITH_ACT_SIGMOID] = "sigmoid",     [PITH_ACT_SILU] = "silu",
     };
     int64_t activation = pith_node_int(c->node, "activation", PITH_ACT_NONE);
     if (activation <= PITH_ACT_NONE || activation > PITH_ACT_SILU) return pith_op_fail(c, "impossible activation");

@@ -40,7 +40,8 @@ static pith_status infer(pith_infer *c) {
     if (x->rank < 0) return PITH_OK;
     if (x->rank <= lead) return pith_op_fail(c, "x has rank %d", x->rank);
     pith_dim row = pith_dim_product(c->dims, x->dims + lead, x->rank - lead);
-    if (pith_dim_known(row) && row < column + heads * size) return pith_op_fail(c, "x has rows of %lld", (long long)row);
+    if (pith_dim_known(row) && row < column + heads * size)
+        return pith_op_fail(c, "x has rows of %lld", (long long)row);
     pith_dim dims[] = { x->dims[0], lead == 2 ? x->dims[1] : heads * size, heads * size };
     pith_type_set(&c->out[0], PITH_F32, lead + 1, dims);
     return PITH_OK;
@@ -61,9 +62,9 @@ static pith_status prepare(pith_prepare *c) {
 
 typedef struct work {
     pith_rotary_f32_fn *fn;
-    pith_rotary first;           /* of row 0 */
-    int64_t rows, row, chunk;    /* row: floats from row to row of x */
-    int64_t positions, width;    /* rows of the tables and floats in one */
+    pith_rotary first;        /* of row 0 */
+    int64_t rows, row, chunk; /* row: floats from row to row of x */
+    int64_t positions, width; /* rows of the tables and floats in one */
 } work;
 
 static void part(void *context, size_t index, int worker) {

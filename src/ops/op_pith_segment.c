@@ -5,7 +5,8 @@
  *                     Sums are sequential in ascending order, as a padded reduction along a strided axis is. f32; first
  *                     and last any type; sum also integers
  *   pith.SegmentScan  running sums within each text; exclusive and reverse as in CumSum. Integers
- *   pith.Longest      the rows of the longest text, i64 [1] */
+ *   pith.SegmentTop   where in its text the largest element of x [tokens] lies, the first of equal ones; integers to
+ * i64 pith.Longest      the rows of the longest text, i64 [1] */
 #include <stdio.h>
 
 #include "base/dtype.h"
@@ -176,6 +177,43 @@ const pith_op pith_op_SegmentScan_pith = {
     .max_outputs = 1,
     .infer = scan_infer,
     .run = scan_run,
+};
+
+/* ---- SegmentTop ---- */
+
+static pith_status top_infer(pith_infer *c) {
+    const pith_type *x = c->in[0];
+    PITH_TRY(infer_offsets(c, c->in[1]));
+    if (x->rank != 1 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
+        return pith_op_fail(c, "x must hold one integer a token");
+    pith_type_set(&c->out[0], PITH_I64, 1, (pith_dim[]){ pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1) });
+    return PITH_OK;
+}
+
+static pith_status top_run(pith_run *r) {
+    const pith_tensor *x = r->in[0], *offsets = r->in[1];
+    PITH_TRY(check_offsets(r, offsets, x->dims[0]));
+    const int64_t *at = offsets->data;
+    for (int64_t t = 0; t + 1 < offsets->dims[0]; t++) {
+        int64_t best = 0, top = INT64_MIN;
+        for (int64_t i = at[t]; i < at[t + 1]; i++) {
+            int64_t v = x->dtype == PITH_I64 ? ((const int64_t *)x->data)[i] : ((const int32_t *)x->data)[i];
+            if (v > top) top = v, best = i - at[t];
+        }
+        ((int64_t *)r->out[0]->data)[t] = best;
+    }
+    return PITH_OK;
+}
+
+const pith_op pith_op_SegmentTop_pith = {
+    .domain = "pith",
+    .name = "SegmentTop",
+    .since = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .infer = top_infer,
+    .run = top_run,
 };
 
 /* ---- Longest ---- */

@@ -141,7 +141,14 @@ static pith_status infer(pith_infer *c) {
     PITH_TRY(read_attributes(&s, c->node, c->err));
     PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
     pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
-    for (int d = 0; d < c->in[0]->rank; d++) c->out[0].dims[d] = t.known ? t.size[d] : PITH_DIM_UNKNOWN;
+    bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH; /* sizes may be symbolic */
+    for (int d = 0; d < c->in[0]->rank; d++) {
+        c->out[0].dims[d] = PITH_DIM_UNKNOWN;
+        if (t.known)
+            c->out[0].dims[d] = t.size[d];
+        else if (whole)
+            pith_type_elem(c->in[3], d, &c->out[0].dims[d]);
+    }
     return PITH_OK;
 }
 

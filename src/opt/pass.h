@@ -47,8 +47,9 @@ pith_status pith_opt_run(pith_opt *o, const char *stop_after);
  *            pith.offsets [texts + 1] i64: where each text begins
  *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
  * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known in the run only.
- * *ragged is NULL if some node cannot be shown row-wise; then reason names the first node to blame and why. */
-pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, pith_opt *o);
+ * output: the only one that is wanted; -1: all. *ragged is NULL if some node that is needed cannot be shown row-wise;
+ * then reason names the first to blame and why. */
+pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, pith_opt *o);
 
 void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

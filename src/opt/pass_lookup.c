@@ -1,17 +1,18 @@
-/* pass_lookup.c - GatherElements from rows that are one row repeated is a Gather from that row: token types by position,
- * as transformers writes them for models that have one type. */
+/* pass_lookup.c - GatherElements from one row, or from rows that are one row repeated, is a Gather from that row: token
+ * types by position, as transformers writes them for models that have one type. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
-/* The row behind Expand: [1, …, n, …, 1] with n along the axis. */
+/* The row, perhaps behind Expand: [1, …, n, …, 1] with n along the axis. */
 static pith_value *repeated_row(const pith_node *node, int64_t axis) {
     pith_node *expand = pith_match_maker(node->inputs[0], "Expand");
-    const pith_type *row = expand ? &expand->inputs[0]->type : NULL, *data = &node->inputs[0]->type;
-    if (!expand || row->rank < 1 || row->rank != data->rank) return NULL;
-    for (int d = 0; d < row->rank; d++) {
-        if (d == axis ? !pith_dim_equal(row->dims[d], data->dims[d]) : row->dims[d] != 1) return NULL;
+    pith_value *row = expand ? expand->inputs[0] : node->inputs[0];
+    const pith_type *data = &node->inputs[0]->type;
+    if (row->type.rank < 1 || row->type.rank != data->rank) return NULL;
+    for (int d = 0; d < data->rank; d++) {
+        if (d == axis ? !pith_dim_equal(row->type.dims[d], data->dims[d]) : row->type.dims[d] != 1) return NULL;
     }
-    return expand->inputs[0];
+    return row;
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {

@@ -9,7 +9,7 @@ typedef struct part {
     pith_node *reader; /* of the linear's output: the attention, or the rotary step before it */
     int input;         /* which of the reader's */
     pith_node *linear;
-    int64_t begin;     /* column of the heads in the merged row */
+    int64_t begin; /* column of the heads in the merged row */
 } part;
 
 /* A linear of one weight without activation, read by the attention alone. */

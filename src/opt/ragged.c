@@ -351,14 +351,15 @@ static void find_culprit(pith_ragged *r, const pith_node *node) {
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
 }
 
-static bool make_outputs(pith_ragged *r) {
+static bool make_outputs(pith_ragged *r, int only) {
     const pith_graph *from = r->from;
-    r->to->outputs = pith_arena_array(r->to->arena, from->output_count, sizeof *r->to->outputs);
+    size_t first = only < 0 ? 0 : (size_t)only;
+    r->to->output_count = only < 0 ? from->output_count : 1;
+    r->to->outputs = pith_arena_array(r->to->arena, r->to->output_count, sizeof *r->to->outputs);
     if (!r->to->outputs) return out_of_memory(r);
-    r->to->output_names = from->output_names;
-    r->to->output_count = from->output_count;
-    for (size_t i = 0; i < from->output_count; i++) {
-        const pith_value *v = from->outputs[i];
+    r->to->output_names = from->output_names + first;
+    for (size_t i = 0; i < r->to->output_count; i++) {
+        const pith_value *v = from->outputs[first + i];
         const pith_ragged_form *form = &r->forms[v->id];
         if (missing(r, v)) return false;
         bool token = form->kind == PITH_RAGGED_TOKEN && form->batch && form->sequence == 1;
@@ -375,7 +376,7 @@ static bool make_outputs(pith_ragged *r) {
 }
 
 /* A node without a translation is remembered: it matters if somebody needs it. */
-static bool build(pith_ragged *r) {
+static bool build(pith_ragged *r, int output) {
     if (!make_inputs(r)) return false;
     for (const pith_node *node = r->from->first; node; node = node->next) {
         r->culprit = NULL;
@@ -390,7 +391,7 @@ static bool build(pith_ragged *r) {
         }
     }
     r->culprit = NULL;
-    return make_outputs(r);
+    return make_outputs(r, output);
 }
 
 static pith_status explain(pith_str *reason, const pith_ragged *r) {
@@ -401,7 +402,7 @@ static pith_status explain(pith_str *reason, const pith_ragged *r) {
     return reason->data ? PITH_OK : pith_fail_memory(r->err, 0);
 }
 
-pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, pith_opt *o) {
+pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, pith_opt *o) {
     const pith_graph *from = o->graph;
     pith_ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
@@ -423,7 +424,7 @@ pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, pith_opt *o) 
     r.blame = pith_arena_array(from->arena, from->value_count, sizeof *r.blame);
     r.whys = pith_arena_array(from->arena, from->value_count, sizeof *r.whys);
     if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith_fail_memory(o->err, from->value_count);
-    if (!build(&r)) return r.status ? r.status : explain(reason, &r);
+    if (!build(&r, output)) return r.status ? r.status : explain(reason, &r);
     pith_graph_sweep(r.to);
     PITH_TRY(pith_ops_infer(r.to, false, o->err));
     pith_opt clean = { .graph = r.to, .level = 1, .allocator = o->allocator, .err = o->err };

@@ -399,6 +399,22 @@ static bool cumsum(pith_ragged *r, const pith_node *node) {
            pith_ragged_set(r, node->outputs[0], made->outputs[0]);
 }
 
+/* Where the largest element of a text lies: the end-of-text token, as CLIP finds it. */
+static bool arg_max(pith_ragged *r, const pith_node *node) {
+    const pith_value *x = node->inputs[0];
+    pith_ragged_form form = r->forms[x->id];
+    int64_t axis = pith_node_int(node, "axis", 0);
+    pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
+    if (!inputs[0]) return false;
+    if (axis < 0) axis += x->type.rank;
+    if (form.kind != PITH_RAGGED_TOKEN || !form.batch || x->type.rank != 2 || axis != form.sequence ||
+        pith_node_int(node, "keepdims", 1) || pith_node_int(node, "select_last_index", 0) ||
+        (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32))
+        return fail(r, "it does not find one token of each text");
+    pith_node *made = pith_ragged_emit(r, "pith", "SegmentTop", inputs, 2);
+    return made && pith_ragged_set(r, node->outputs[0], made->outputs[0]);
+}
+
 /* constant[…, 0:sequence, …] holds a row for each position: looked up by token. */
 static bool slice_positions(pith_ragged *r, const pith_node *node, int axis) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
@@ -573,6 +589,7 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         const char *domain, *op_type;
         pith_ragged_rule *rule;
     } rules[] = {
+        { "", "ArgMax", arg_max },
         { "", "Cast", map },
         { "", "Concat", concat },
         { "", "ConstantOfShape", fill },

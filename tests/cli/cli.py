@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-MODELS = SOURCE / "tests/data/models"
+DATA = SOURCE / "tests/data"
+MODELS = DATA / "models"
 STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes"}
 
 
@@ -373,6 +374,93 @@ class Models(Command):
         self.bad(1, "run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", says="x")
         self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "--input-shape", "x=6", "-o", self.dir / "out")
         self.assertEqual(np.load(self.dir / "out/0_y.npy").shape, (6,))
+
+    def test_packed_types(self):
+        """4-bit and 2-bit elements are bytes in .npy files, whole in .pb files."""
+        from onnx import TensorProto, load_tensor, numpy_helper
+        rows = [(TensorProto.INT4, "i1", [-8, 7, 0, -1, 3]), (TensorProto.UINT4, "u1", [0, 15, 7, 8, 1])]
+        for dtype, numpy, values in rows:
+            self.types_model(dtype)
+            np.save(self.dir / "x.npy", np.array(values, numpy))
+            self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "-o", self.dir / "out")
+            self.assertEqual(np.load(self.dir / "out/0_y.npy").tolist(), values)
+            self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "--pb", "-o", self.dir / "out")
+            got = load_tensor(str(self.dir / "out/0_y.pb"))
+            self.assertEqual((got.data_type, got.name, numpy_helper.to_array(got).astype(np.int64).tolist()), (dtype, "y", values))
+            self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'out/0_y.pb'}", "-o", self.dir / "again")
+            self.assertEqual(np.load(self.dir / "again/0_y.npy").tolist(), values)
+
+    def test_values_in_pb(self):
+        """Strings, sequences and optionals, out of a run and into the next."""
+        from onnx import OptionalProto, SequenceProto, TensorProto, helper, load_tensor, numpy_helper, save
+        self.types_model(TensorProto.STRING)
+        np.save(self.dir / "x.npy", np.array(["", "a", "ß日本😀"]))
+        self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.npy'}", "--pb", "-o", self.dir / "out")
+        self.assertEqual(load_tensor(str(self.dir / "out/0_y.pb")).string_data[2].decode(), "ß日本😀")
+        self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'out/0_y.pb'}", "-o", self.dir / "again")
+        self.assertEqual(np.load(self.dir / "again/0_y.npy").tolist(), ["", "a", "ß日本😀"])
+
+        tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+        sequence = helper.make_sequence_type_proto(tensor)
+        kinds = {"sequence": sequence, "optional": helper.make_optional_type_proto(tensor),
+                 "optional_sequence": helper.make_optional_type_proto(sequence)}
+        a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([7])
+        values = {"sequence": numpy_helper.from_list([a, b], "x"), "optional": OptionalProto(), "optional_sequence": OptionalProto()}
+        values["optional"].elem_type = OptionalProto.TENSOR
+        values["optional"].tensor_value.CopyFrom(numpy_helper.from_array(a))
+        values["optional_sequence"].elem_type = OptionalProto.SEQUENCE
+        values["optional_sequence"].sequence_value.CopyFrom(numpy_helper.from_list([a, b]))
+        for kind, proto in kinds.items():
+            x, y = (helper.make_value_info(n, proto) for n in "xy")
+            save(helper.make_model(helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y]),
+                                   opset_imports=[helper.make_opsetid("", 21)], ir_version=10), self.dir / "model.onnx")
+            (self.dir / "x.pb").write_bytes(values[kind].SerializeToString())
+            self.good("run", self.dir / "model.onnx", "-i", f"x={self.dir / 'x.pb'}", "--pb", "-o", self.dir / "out")
+            got = type(values[kind])()
+            got.ParseFromString((self.dir / "out/0_y.pb").read_bytes())
+            if isinstance(got, SequenceProto):
+                items = numpy_helper.to_list(got)
+            else:
+                self.assertEqual(got.elem_type, values[kind].elem_type)
+                items = [numpy_helper.to_array(got.tensor_value)] if kind == "optional" else numpy_helper.to_list(got.sequence_value)
+            for i, want in enumerate([a, b][:len(items)]):
+                np.testing.assert_array_equal(items[i], want)
+            self.assertEqual(len(items), 1 if kind == "optional" else 2)
+
+    def test_shapes(self):
+        """A static file at another size: a warning, an error if shapes are strict, silence if the caller says so."""
+        import onnx
+        import onnxruntime
+        model = DATA / "yunet/yunet-s-640-other-sizes/model.onnx"
+        x = np.random.default_rng(1).uniform(0, 255, (1, 3, 480, 640)).astype(np.float32)
+        np.save(self.dir / "x.npy", x)
+        run = ("run", model, "-i", self.dir / "x.npy", "-o", self.dir / "out")
+        result = subprocess.run([PITH, *map(str, run)], capture_output=True)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.decode().count("warning"), 1)
+        self.assertIn("'input' is declared as [1, 3, 640, 640] but is [1, 3, 480, 640]", result.stderr.decode())
+        free = onnx.load(model)
+        for port in [*free.graph.input, *free.graph.output]:
+            port.type.tensor_type.ClearField("shape")
+        del free.graph.value_info[:]
+        wanted = onnxruntime.InferenceSession(free.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"input": x})
+        for i, want in enumerate(wanted):
+            got = np.load(next((self.dir / "out").glob(f"{i}_*.npy")))
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+        self.bad(1, *run, "--strict-shapes", says=("'input'", "[1, 3, 640, 640]", "[1, 3, 480, 640]"))
+        for more in ((), ("--strict-shapes",)):
+            result = subprocess.run([PITH, *map(str, run), "--input-shape", "input=1x3x480x640", *more], capture_output=True)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.bad(1, *run, "--input-shape", "input=1x3x480x480", says="921600")
+        self.bad(1, *run, "--input-shape", "other=1x3", says="other")
+        self.bad(1, *run, "--input-shape", "input=1,3", says="name=1x3x480x640")
+        self.bad(1, *run, "--input-shape", "input=1x3", says="rank 4")
+        d = json.loads(self.good("inspect", model, "--json", "--input-shape", "input=1x3x480x640"))
+        self.assertEqual((d["inputs"][0]["shape"], d["outputs"][0]["shape"]), ("[1, 3, 480, 640]", "[1, 4800, 1]"))
+        self.assertEqual(json.loads(self.good("inspect", model, "--json"))["inputs"][0]["shape"], "[1, 3, 640, 640]")
+        self.bad(1, "run", model, says=("'input'", "float32", "[1, 3, 640, 640]"))
+        self.assertIn(b"FAILED", self.bad(1, "verify", "--strict-shapes", model.parent).stdout)
+        self.good("verify", model.parent)
 
     def test_damaged_npy(self):
         from onnx import TensorProto

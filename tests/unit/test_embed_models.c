@@ -132,6 +132,27 @@ static void test_models(void **state) {
     assert_int_equal(checked, wanted);
 }
 
+/* Text encoders of every family; images and sequences of rows are no text. */
+static void test_families(void **state) {
+    static const char *const others[] = { "clip-vision", "convnext", "dinov2", "gru", "lstm", "mobilenet", "resnet",
+                                          "siglip-vision", "vit" };
+    (void)state;
+    struct dirent **entries;
+    int count = scandir(PITH_TEST_DATA "/families", &entries, is_model, alphasort), checked = 0;
+    for (int i = 0; i < count; i++) {
+        char name[300];
+        bool text = true;
+        for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
+            text = text && strncmp(entries[i]->d_name, others[k], strlen(others[k]));
+        snprintf(name, sizeof name, "families/%s", entries[i]->d_name);
+        if (text) assert_true(check_model(name));
+        checked += text;
+        free(entries[i]);
+    }
+    free(entries);
+    assert_true(checked > 45);
+}
+
 /* One network by its file, by its directory, from onnx/ below it, read instead of mapped, and from memory. */
 static void test_places(void **state) {
     (void)state;
@@ -209,6 +230,7 @@ static void test_session(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
+        cmocka_unit_test(test_families),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_session),
     };

@@ -280,7 +280,7 @@ static void check_reason(bench *b, const char *node, const char *why) {
     pith_graph *ragged;
     pith_str reason = { "", 0 };
     optimise(b);
-    assert_int_equal(pith_opt_ragged(&ragged, &reason, &b->opt), PITH_OK);
+    assert_int_equal(pith_opt_ragged(&ragged, &reason, -1, &b->opt), PITH_OK);
     assert_null(ragged);
     if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
 }
