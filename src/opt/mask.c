@@ -10,8 +10,12 @@
 
 #define CONE_NODES_MAX 256
 #define PROBE_BYTES_MAX ((size_t)64 << 20)
-/* A probe must be longer than twice the largest integer of the subgraph, or a window would go unnoticed. */
-#define WINDOW_MAX 256
+/* A probe must be longer than twice the largest integer of the subgraph, or a window would go unnoticed. Beyond this
+ * size the integers nearest to the largest are taken down together, in a few probes by different amounts: a window's
+ * side moves by as much, or stays. */
+#define DIRECT_MAX 256
+#define CLUSTER 4
+enum { SMALL_WINDOWS = 3 };
 #define SKIPPED (-1e4f)
 
 /* The nodes between the value and what it is made of. */
@@ -21,7 +25,9 @@ typedef struct cone {
     pith_value *input; /* the only graph input whose contents matter, or NULL */
     uint8_t *wanted;   /* by value id: a node's output inside the cone */
     bool positional;   /* positions take part */
-    int64_t largest;   /* integer constant */
+    bool fixed;        /* a large limit is no integer: no probe can be long enough */
+    int64_t largest;   /* integer constant, without sign */
+    int64_t second;    /* the largest that is not within CLUSTER of it */
     int nodes;
     const char *why;
 } cone;
@@ -36,13 +42,27 @@ static bool maps_or_moves(const pith_node *node) {
            pith_match_is(node, "Concat") || pith_match_is(node, "GatherND") || pith_match_is(node, "Where");
 }
 
+static void note_integer(cone *c, int64_t size) {
+    if (size > c->largest) {
+        if (c->largest < size - CLUSTER) c->second = c->largest;
+        c->largest = size;
+    } else if (size > c->second && size < c->largest - CLUSTER) {
+        c->second = size;
+    }
+}
+
 static void note_constant(cone *c, const pith_value *v) {
     pith_dim d;
+    double x;
     if (pith_type_count(&v->type) > PITH_ELEMS_MAX) c->positional = true;
+    if (pith_match_scalar(v, &x) && !pith_dtype_is_int(v->type.dtype)) { /* a limit, unless it is added to scores */
+        bool limit = fabs(x) < (double)-SKIPPED;
+        if (limit) note_integer(c, (int64_t)ceil(fabs(x)));
+        c->fixed = c->fixed || (limit && fabs(x) > DIRECT_MAX);
+    }
     if (!pith_dtype_is_int(v->type.dtype)) return;
     for (int64_t i = 0; i < pith_type_count(&v->type) && pith_type_elem(&v->type, i, &d); i++) {
-        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX && (d < 0 ? -d : d) > c->largest)
-            c->largest = d < 0 ? -d : d;
+        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX) note_integer(c, d < 0 ? -d : d);
     }
 }
 
@@ -93,6 +113,7 @@ typedef struct probe {
     int64_t batch, keys;
     uint32_t pattern;        /* chooses the mask */
     const pith_dim *symbols; /* sizes by symbol */
+    int64_t shift;           /* by which the largest integers are taken down */
     pith_tensor result;
     bool out_of_memory;
 } probe;
@@ -129,9 +150,21 @@ static pith_tensor *new_tensor(probe *p, int dtype, int rank, const int64_t *dim
     return t;
 }
 
+static int64_t shifted(const probe *p, int64_t x) {
+    int64_t size = x < 0 ? -x : x;
+    if (size > p->c->largest || size < p->c->largest - CLUSTER) return x;
+    return x < 0 ? x + p->shift : x - p->shift;
+}
+
+/* Is the constant one whose integers a probe may change? */
+static bool shifts(const probe *p, const pith_value *v) {
+    return p->shift && (v->type.data->dtype == PITH_I64 || v->type.data->dtype == PITH_I32) &&
+           pith_type_count(&v->type) <= PITH_ELEMS_MAX;
+}
+
 /* A leaf as a tensor; NULL if it cannot be made. */
 static const pith_tensor *leaf(probe *p, const pith_value *v) {
-    if (v->type.data) return v->type.data;
+    if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
         for (int64_t i = 0; t && i < p->batch * p->keys; i++) store(t, i, kept(p, i / p->keys, i % p->keys));
@@ -144,9 +177,10 @@ static const pith_tensor *leaf(probe *p, const pith_value *v) {
     for (int64_t i = 0; t && i < count; i++) {
         pith_dim d;
         if (!pith_type_elem(&v->type, i, &d)) return NULL;
+        bool is_number = pith_dim_known(d);
         d = pith_dim_eval(p->c->graph->dims, d, p->symbols);
         if (!pith_dim_known(d)) return NULL;
-        store(t, i, d);
+        store(t, i, is_number ? shifted(p, d) : d);
     }
     return t;
 }
@@ -267,6 +301,41 @@ static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *sym
     return agrees(p, form, m);
 }
 
+/* What a side of the window is, from what it was in probes with integers taken down by shift[i]. */
+static bool resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
+    bool moved = true, stayed = true;
+    for (int i = 1; i < SMALL_WINDOWS; i++) {
+        moved = moved && seen[i] + shift[i] == seen[0] + shift[0];
+        stayed = stayed && seen[i] == seen[0];
+    }
+    *side = stayed ? seen[0] : seen[0] + shift[0];
+    return stayed || moved;
+}
+
+/* The window, where all keys are kept. */
+static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
+    static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
+    int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
+    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second;
+    if (largest <= DIRECT_MAX) {
+        p->keys = 2 * largest + 3 > least ? 2 * largest + 3 : least;
+        return test_once(p, form, m, symbols, true);
+    }
+    if (second > DIRECT_MAX || p->c->fixed) return false;
+    for (int i = 0; i < SMALL_WINDOWS; i++) {
+        pith_mask found = *m;
+        int64_t size = sizes[i] > second ? sizes[i] : second;
+        shift[i] = p->shift = largest - sizes[i];
+        p->keys = 2 * size + 3 > least ? 2 * size + 3 : least;
+        if (!test_once(p, form, &found, symbols, true)) return false;
+        left[i] = found.window_left;
+        right[i] = found.window_right;
+        m->finite = m->finite && found.finite;
+    }
+    p->shift = 0;
+    return resolve(&m->window_left, left, shift) && resolve(&m->window_right, right, shift);
+}
+
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
 static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena,
                                 pith_error *err) {
@@ -274,8 +343,7 @@ static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, p
     pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith_fail_memory(err, 0);
     probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
-    if (2 * c->largest + 3 > p.keys) p.keys = 2 * c->largest + 3;
-    *yes = !c->positional || (c->largest <= WINDOW_MAX && test_once(&p, form, m, symbols, true));
+    *yes = !c->positional || find_window(&p, form, m, symbols);
     p.batch = BATCH;
     p.keys = KEYS;
     for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++) *yes = test_once(&p, form, m, symbols, false);

@@ -76,8 +76,8 @@ static const char toy_tokenizer[] =
     " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
     "11}}}";
 
-/* A directory with the graph of one of the networks in tests/data/models and the tokenizer above; padding: its section
- * of tokenizer.json. */
+/* A directory with the graph of one of the networks in tests/data/models, or of families/<name>, and the tokenizer
+ * above; padding: its section of tokenizer.json. */
 static inline void network_directory(const char *dir, const char *network, const char *padding) {
     char path[700], target[700];
     mkdir(dir, 0777);

@@ -86,7 +86,7 @@ static bool check_model(const char *name) {
         return false;
     }
     if (status || pith_session_create(&session, model, &err)) fail_msg("%s: %s", name, err.message);
-    check_ragged(model, name);
+    if (!strchr(name, '/')) check_ragged(model, name); /* test_fusion knows the families */
     size_t dim = pith_embed_dim(model, NULL);
     if (!dim) {
         if (pith_embed(together[0], model, NULL, 0, NULL, &err)) fail_msg("%s: %s", name, err.message);

@@ -68,6 +68,8 @@ static pith_value *with_int(pith_value *v, const char *name, int64_t value) {
 static pith_value *number(bench *b, float x) { return pith_graph_add_f32(b->graph, PITH_STR(""), x); }
 static pith_value *ints(bench *b, int64_t a) { return pith_graph_add_i64s(b->graph, PITH_STR(""), &a, 1); }
 
+static pith_value *scalar(bench *b, int64_t a) { return op(b, "Squeeze", ints(b, a), NULL, NULL); }
+
 static void output(bench *b, pith_value *v) {
     v->output_uses++;
     b->graph->outputs[b->graph->output_count++] = v;
@@ -193,6 +195,34 @@ static void test_added_mask(void **state) {
     }
 }
 
+/* |query - key| compared with limits beyond what a probe spells out; the causal half of it; and what is none. */
+static void test_large_windows(void **state) {
+    (void)state;
+    static const int limits[] = { 257, 513, 4096 };
+    for (int i = 0; i < 9; i++) {
+        bench *b = make_bench();
+        pith_mask m;
+        int limit = limits[i % 3], kind = i / 3;
+        pith_value *ids = token_input(b, "input_ids", PITH_I64);
+        pith_value *length = op(b, "Gather", op(b, "Shape", ids, NULL, NULL), scalar(b, 1), NULL);
+        pith_value *at = op(b, "Range", scalar(b, 0), length, scalar(b, 1));
+        pith_value *distance =
+            op(b, "Sub", op(b, "Unsqueeze", at, ints(b, 1), NULL), op(b, "Unsqueeze", at, ints(b, 0), NULL), NULL);
+        pith_value *near =
+            op(b, "Less", kind == 0 ? op(b, "Abs", distance, NULL, NULL) : distance, scalar(b, limit), NULL);
+        pith_value *causal = op(b, "GreaterOrEqual", distance, scalar(b, 0), NULL);
+        pith_value *square = op(b, "Less", op(b, "Mul", distance, distance, NULL), scalar(b, limit), NULL);
+        pith_value *keeps = kind == 0 ? near : kind == 1 ? op(b, "And", near, causal, NULL) : square;
+        assert_int_equal(recognize(b, keeps, PITH_MASK_KEEPS, &m), kind == 2 ? PITH_MASK_CONSTANT : PITH_MASK_YES);
+        if (kind < 2) {
+            assert_int_equal(m.window_left, limit - 1);
+            assert_int_equal(m.window_right, kind ? 0 : limit - 1);
+            assert_null(m.key_mask);
+        }
+        drop_bench(b);
+    }
+}
+
 static void test_chosen_mask_with_infinity(void **state) {
     (void)state;
     pith_mask m;
@@ -308,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_not_gelu_stays),
         cmocka_unit_test(test_gelu_tanh),
         cmocka_unit_test(test_added_mask),
+        cmocka_unit_test(test_large_windows),
         cmocka_unit_test(test_chosen_mask_with_infinity),
         cmocka_unit_test(test_what_is_not_a_mask),
         cmocka_unit_test(test_causal_and_windows),
