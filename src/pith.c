@@ -228,6 +228,8 @@ static pith_status optimize(pith_model *m, pith_error *err) {
 
 /* What was read becomes what is run; in a compiled file it is that already. */
 static pith_status make_graph(pith_model *m, pith_error *err) {
+    if (m->compiled.writer && m->options.input_shape_count)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a compiled model has the input shapes it was compiled with");
     if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));
@@ -239,6 +241,14 @@ static pith_status make_graph(pith_model *m, pith_error *err) {
     return optimize(m, err);
 }
 
+/* The ragged form of a graph that does not embed, for looking at it. */
+static pith_status tell_ragged(pith_model *m, pith_error *err) {
+    bool told = m->embedder || m->compiled.writer || m->ragged || m->ragged_reason.data;
+    if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
+    PITH_TRY(make_ragged(m, err));
+    return m->ragged ? pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err) : PITH_OK;
+}
+
 /* What every way of opening ends with; lane: of the profile, or NULL. */
 static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     uint64_t begin = pith_lane_now(lane);
@@ -246,10 +256,9 @@ static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     pith_lane_phase(lane, "optimise", begin, -1);
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
-    bool untold = m->options.flags & PITH_OPEN_DESCRIBE && !m->ragged && !m->ragged_reason.data;
-    if (untold && plan_ragged(m, NULL) == PITH_ERR_MEMORY) return pith_fail_memory(err, 0);
     const pith_plan *plan;
     pith_status status = m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
+    if (!status) status = tell_ragged(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;
 }
