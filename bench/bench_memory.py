@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What Pith holds and what a token costs as work grows: texts from a thousand to a million, texts from 512 to 8,192
-tokens, and rest.
+"""What Pith holds and what a token costs as work grows: a thousand to a million texts, texts of 512 to 8,192 tokens,
+and at rest after work.
 
 Every line is a process of `pith embed` of its own. Memory is the kernel's account of the process (VmHWM, RssAnon) or, where
 it says so, the library's (--stats). Costs are processor time, which a shared machine disturbs less than wall time, without
@@ -59,22 +59,19 @@ def sentences(rng, count, words, short):
     return [" ".join(pool[at[i]:at[i + 1]]) for i in range(count)]
 
 
-def grow(command, model, counts, folder, short):
-    words = vocabulary(model)
+def grow(command, words, counts, folder, title, short=False):
     rng = np.random.default_rng(3)
     opening = pith(command, write([], folder))["cpu"]
-    kind = "2 to 6 words" if short else "3 to 60 words"
-    print(f"\n{kind} of the whole vocabulary")
+    print(f"\n{title}")
     for count in counts:
-        texts = sentences(rng, count, words, short)
-        run = pith(command, write(texts, folder))
+        run = pith(command, write(sentences(rng, count, words, short), folder))
         print(f"  {count:8} texts {run['tokens']:9} tokens  {run['peak'] / MB:6.1f} MB resident, {run['anonymous'] / MB:5.1f} MB"
-              f" anonymous  {1e6 * (run['cpu'] - opening) / run['tokens']:6.2f} us of processor a token", flush=True)
+              f" anonymous  {1e6 * (run['cpu'] - opening) / run['tokens']:7.3f} us of processor a token", flush=True)
 
 
 def random_model(model, folder, positions=8192, layers=2, width=384, inner=1536, heads=12):
     """A BERT of random weights with the default model's tokenizer, as safetensors."""
-    folder = Path(folder) / "random"
+    folder = Path(folder) / f"random-{layers}-{width}"
     folder.mkdir()
     rng = np.random.default_rng(1)
     tokens = json.loads((model / "config.json").read_text())["vocab_size"]
@@ -151,18 +148,21 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--model", type=Path, help="a directory; the default model")
-    parser.add_argument("--parts", nargs="+", default=["mixed", "short", "length", "rest"])
-    parser.add_argument("--counts", type=int, nargs="+", help="how many texts; 1,000 to 100,000 mixed, to 1,000,000 short")
+    parser.add_argument("--parts", nargs="+", default=["mixed", "cost", "length", "rest"])
+    parser.add_argument("--counts", type=int, nargs="+", help="how many texts; 1,000 to 100,000 mixed, to 1,000,000 for cost")
     args = parser.parse_args()
     get_model.main()
     default = get_model.cache_dir() / "models" / get_model.NAME
     base = [str(args.build / "pith"), "embed", "-t", str(args.threads)]
     command = [*base, "-m", str(args.model or default), "--format", "f32"]
     with tempfile.TemporaryDirectory() as folder:
+        words = vocabulary(default)
         if "mixed" in args.parts:
-            grow(command, default, args.counts or (1000, 10000, 100000), folder, False)
-        if "short" in args.parts:
-            grow(command, default, args.counts or (1000, 10000, 100000, 1000000), folder, True)
+            grow(command, words, args.counts or (1000, 10000, 100000), folder, "3 to 60 words of the whole vocabulary")
+        if "cost" in args.parts:
+            tiny = random_model(default, folder, positions=512, layers=1, width=32, inner=64, heads=2)
+            grow([*base, "-m", str(tiny), "--format", "f32"], words, args.counts or (1000, 10000, 100000, 1000000), folder,
+                 "2 to 6 words, a network so small that the rest is seen", short=True)
         if "length" in args.parts:
             lengths([*base, "--format", "f32"], default, folder)
         if "rest" in args.parts:
