@@ -45,8 +45,8 @@ uint64_t pith_trace_now(void);
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err);
 
-/* Bytes the activation buffer has for inputs like these; nothing is run. Values whose shape follows from contents come on
- * top. */
+/* Bytes the activation buffer has for inputs like these; nothing is run. Values whose shape follows from contents come
+ * on top. */
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
                                      pith_error *err);
 
