@@ -31,10 +31,14 @@ MAX_LENGTH = 512
 
 
 def start(chosen, **common):
-    """Workers of those that are installed, started side by side."""
+    """Workers of those that are installed, started side by side; one that does not start is named and left out."""
     workers = {name: Worker(kind, **settings, **common) for name, (kind, settings) in chosen.items() if installed(kind)}
-    for worker in workers.values():
-        worker.load = worker.answer()["load"]
+    for name, worker in list(workers.items()):
+        try:
+            worker.load = worker.answer()["load"]
+        except RuntimeError as error:
+            print(f"{name} does not start: {error}")
+            workers.pop(name).close()
     return workers
 
 
@@ -87,10 +91,10 @@ def say(part, result, reference):
 
 
 def run_all(part, files, args, peak, engines_, loads, reference="pith"):
-    """Rows of a part: all workloads with each number of threads, the workers kept from one to the next."""
-    found = []
+    """All workloads with each number of threads, the workers kept from one to the next."""
     for threads in args.threads:
-        workers = start(engines_, threads=threads, max_length=MAX_LENGTH)
+        chosen = {name: engine for name, engine in engines_.items() if not args.engines or name.startswith(("pith", *args.engines))}
+        workers = start(chosen, threads=threads, max_length=MAX_LENGTH)
         for key, load in loads.items():
             if args.workload and key not in args.workload:
                 continue
@@ -99,21 +103,20 @@ def run_all(part, files, args, peak, engines_, loads, reference="pith"):
             result = dict(key=f"{key} {threads}", workload=key, title=load.title, threads=threads, texts=len(load.texts),
                           tokens=sum(lengths), flop=flop(files, lengths), peaks=peaks, rows=rows)
             say(part, result, reference)
-            found.append(result)
+            args.keep(part, [result])
         stop(workers)
-    return found
 
 
 def throughput(files, args, peak):
-    return run_all("f32", files, args, peak, engines(files), workloads.make(args.quick))
+    run_all("throughput", files, args, peak, engines(files), workloads.make(args.quick))
 
 
 def chunks(files, args, peak):
     """How the token budget of a chunk changes Pith's speed; nothing but speed."""
     load = workloads.Workload("tokens in a chunk", workloads.mixed(32 if args.quick else 64))
-    sizes = (1, 64, 512, 8192) if args.quick else [1 << i for i in range(14)]
+    sizes = (1, 16, 256, 8192) if args.quick else [1 << i for i in range(14)]
     chosen = {f"pith {n}": ("Pith", dict(source=str(files.model), library=files.library, batch_tokens=n)) for n in sizes}
-    return run_all("chunks", files, args, peak, chosen, {"chunks": load}, "pith 512")
+    run_all("chunks", files, args, peak, chosen, {"chunks": load}, "pith 256")
 
 
 def precision(files, args, peak):
@@ -128,7 +131,7 @@ def precision(files, args, peak):
         chosen["openvino bf16"] = ("OpenVino", dict(tokenizer=tokenizer, file=files.onnx["exported"], precision="bf16"))
     loads = workloads.make(args.quick)
     loads["mixed"].orders = ("sorted",)
-    return run_all("precision", files, args, peak, chosen, loads)
+    run_all("precision", files, args, peak, chosen, loads)
 
 
 def machine(files, peak):
@@ -149,6 +152,7 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, nargs="+", help="(1 and all; all if --quick)")
     parser.add_argument("--workload", nargs="+", help="only these: short, mixed, words110, tokens512, query, chunks")
+    parser.add_argument("--engines", nargs="+", help="Pith and only these of throughput and precision, by the beginnings of their names")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="small workloads, few rounds: below two minutes in all")
     parser.add_argument("--memory-texts", type=int, nargs="+", help="with part memory: how many texts")
@@ -160,18 +164,23 @@ def main():
     args.threads = args.threads or sorted({os.cpu_count() if args.quick else 1, os.cpu_count()})
     files, peak = Files(args.build), Peak(args.build)
     results = json.loads(args.json.read_text()) if args.json.exists() else {}
-    results["machine"] = machine(files, peak)
+    if "machine" not in results:
+        results["machine"] = machine(files, peak)
     absent = [PACKAGES[kind] for kind, _ in engines(files).values() if not installed(kind)]
     if absent:
         print("not installed:", ", ".join(sorted(set(absent))))
     run = dict(throughput=throughput, chunks=chunks, precision=precision, start=memory.start, memory=memory.memory,
                size=memory.size)
-    for part in args.parts or PARTS:
-        begin = time.time()
-        rows = {row["key"]: row for row in results.get(part, [])}
-        rows.update({row["key"]: row for row in run[part](files, args, peak)})
+
+    def keep(part, found):
+        rows = {row["key"]: row for row in [*results.get(part, []), *found]}
         results[part] = list(rows.values())
         args.json.write_text(json.dumps(results, indent=1) + "\n")
+
+    args.keep = keep
+    for part in args.parts or PARTS:
+        begin = time.time()
+        run[part](files, args, peak)
         print(f"[{part}: {time.time() - begin:.0f} s]", flush=True)
 
 

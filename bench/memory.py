@@ -43,7 +43,7 @@ def start(files, args, peak):
     print()
     for name, values in seconds.items():
         print(f"  {name:34} {1e3 * statistics.median(values):8.1f} ms to the first vector  {min(values) * 1e3:.1f}..{max(values) * 1e3:.1f}")
-    return [dict(key=name, runner=name, seconds=values) for name, values in seconds.items()]
+    args.keep("start", [dict(key=name, runner=name, seconds=values) for name, values in seconds.items()])
 
 
 def watch(command, file, stderr=None):
@@ -84,7 +84,7 @@ def memory(files, args, peak):
     for row in found:
         print(f"  {row['runner']:34} {row['texts']:6} texts  {row['peak'] / 1e6:7.1f} MB resident, {row['anonymous'] / 1e6:7.1f} MB "
               "anonymous")
-    return found
+    args.keep("memory", found)
 
 
 def size(files, args, peak):
@@ -103,4 +103,4 @@ def size(files, args, peak):
     print()
     for row in found:
         print(f"  {row['runner']:34} {row['bytes'] / 1e6:8.1f} MB")
-    return found
+    args.keep("size", found)
