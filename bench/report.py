@@ -44,7 +44,7 @@ def best(result, match=lambda row: True):
 
 
 def ordered(results):
-    return sorted(results, key=lambda r: [w == r["workload"] for w in ("short", "mixed", "words110", "tokens512", "query")].index(True))
+    return sorted(results, key=lambda r: (("short", "mixed", "words110", "tokens512", "query").index(r["workload"]), r["threads"]))
 
 
 def speed(result, row):
@@ -84,7 +84,7 @@ def engines(results):
 
 def latency(results):
     rows = []
-    for r in results["throughput"]:
+    for r in ordered(results["throughput"]):
         if r["workload"] == "query":
             for row in r["rows"]:
                 rows.append([r["threads"], label(row), *(f"{1e3 * quantile(row['seconds'], q):.2f}" for q in (0.5, 0.9, 0.99)),

@@ -9,7 +9,7 @@ QUERY = "how do i reset the password of my old account"  # 12 tokens with [CLS] 
 
 
 def sentence(rng, count, words=WORDS):
-    return " ".join(rng.choice(words) for _ in range(count))
+    return " ".join(words[i] for i in rng.integers(0, len(words), count))
 
 
 def mixed_length(rng):

@@ -229,7 +229,11 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
         size_t most = pith_embed_max_length(m, NULL);
         if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
-    if (!m->embedder) PITH_TRY(put_activations(out, m, plan, 0, err));
+    if (!m->embedder) {
+        const pith_plan *own; /* of the graph as it stands, whose inputs are the declared ones */
+        PITH_TRY(pith_model_plan(&own, m, err));
+        PITH_TRY(put_activations(out, m, own, 0, err));
+    }
     pith_json_close(out, "]");
     pith_json_close(out, "}");
     return PITH_OK;
