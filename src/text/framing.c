@@ -3,7 +3,7 @@
 #include "text/framing.h"
 
 #include "text/added.h"
-#include "text/tokens.h"
+#include "text/token_rows.h"
 #include "text/unicode.h"
 
 /* ---- reading ---- */
@@ -444,7 +444,7 @@ static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const 
     if (target <= n) return PITH_OK;
     size_t more = target - n;
     if (!pith_tokens_reserve(tokens, call->tokens_allocator, more)) return pith_fail_memory(err, more);
-    if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n);
+    if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n, true);
     for (size_t i = 0; i < more; i++)
         pith_tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
     tokens->count = first + target;

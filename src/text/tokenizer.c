@@ -8,10 +8,7 @@
 #include "text/call.h"
 #include "text/framing.h"
 #include "text/steps.h"
-#include "text/tokens.h"
-
-/* Texts one thread takes at a time: small enough to balance, large enough that taking costs nothing. */
-#define BATCH_PART 32
+#include "text/token_rows.h"
 
 void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
@@ -97,30 +94,30 @@ pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, 
 
 /* ---- batches ---- */
 
+/* Parts are tokenised side by side and then, when it is known how long each is, put behind the result side by side, a
+ * round of them at a time: what a part needs stays in the caches and is used again. A part is a piece of work of some
+ * hundred microseconds. */
+enum { PART_BYTES = 32768, PART_TEXTS = 1024, PARTS_PER_THREAD = 2 };
+
 typedef struct batch_part {
+    size_t begin, end; /* of its texts */
     pith_tokens tokens;
     size_t place; /* where its tokens begin in the result */
     pith_status status;
     pith_error err;
 } batch_part;
 
-/* Parts are tokenised side by side, then, when it is known how long each is, put together side by side. */
 typedef struct batch {
     const pith_tokenizer *tokenizer;
     const pith_str *texts, *pairs;
     size_t count;
-    size_t *ends; /* within the part until the parts are put together */
+    size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
     batch_part *parts;
     pith_tokens *result;
-    size_t width; /* tokens every window is padded to; 0: none */
 } batch;
 
-static size_t part_end(const batch *b, size_t part) {
-    return (part + 1) * BATCH_PART < b->count ? (part + 1) * BATCH_PART : b->count;
-}
-
-/* Texts [begin, end), one behind the other. */
+/* Texts [begin, end) behind tokens, which are counted from there. */
 static pith_status encode_texts(pith_tokens *tokens, const pith_allocator *allocator, const batch *b, size_t begin,
                                 size_t end, pith_error *err) {
     pith_call *call = pith_call_acquire(b->tokenizer);
@@ -129,6 +126,7 @@ static pith_status encode_texts(pith_tokens *tokens, const pith_allocator *alloc
     if (!call) return pith_fail_memory(err, sizeof *call);
     call->err = err;
     call->tokens_allocator = allocator;
+    tokens->count = 0;
     for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
         status = encode(tokens, call, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
@@ -145,8 +143,71 @@ static void encode_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = &b->parts[index];
     (void)worker;
-    part->status =
-        encode_texts(&part->tokens, b->tokenizer->allocator, b, index * BATCH_PART, part_end(b, index), &part->err);
+    part->tokens.count = 0;
+    if (!pith_tokens_reserve(&part->tokens, b->tokenizer->allocator, PART_BYTES / 3)) {
+        part->status = pith_fail_memory(&part->err, PART_BYTES);
+        return;
+    }
+    part->status = encode_texts(&part->tokens, b->tokenizer->allocator, b, part->begin, part->end, &part->err);
+}
+
+static void place_part(void *context, size_t index, int worker) {
+    batch *b = context;
+    const batch_part *part = &b->parts[index];
+    (void)worker;
+    pith_tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
+    for (size_t i = part->begin; i < part->end; i++) b->ends[i] += part->place;
+}
+
+/* Cuts the texts from `begin` on into at most `most` parts; returns how many there are. */
+static size_t cut_parts(batch *b, size_t begin, size_t most) {
+    size_t parts = 0;
+    for (size_t i = begin; i < b->count && parts < most; parts++) {
+        size_t first = i, bytes = 0;
+        for (; i < b->count && i - first < PART_TEXTS && bytes < PART_BYTES; i++)
+            bytes += b->texts[i].size + (b->pairs ? b->pairs[i].size : 0);
+        b->parts[parts].begin = first;
+        b->parts[parts].end = i;
+    }
+    return parts;
+}
+
+static pith_status run_round(batch *b, size_t parts, int threads, pith_error *err) {
+    pith_tokens *result = b->result;
+    size_t total = result->count;
+    pith_pool_run(encode_part, b, parts, threads);
+    for (size_t k = 0; k < parts; k++) {
+        if (b->parts[k].status) {
+            if (err) *err = b->parts[k].err;
+            return b->parts[k].status;
+        }
+        b->parts[k].place = total;
+        total += b->parts[k].tokens.count;
+        result->truncated += b->parts[k].tokens.truncated;
+    }
+    if (!pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), total - result->count))
+        return pith_fail_memory(err, total);
+    pith_pool_run(place_part, b, parts, threads);
+    result->count = total;
+    return PITH_OK;
+}
+
+static pith_status run_rounds(batch *b, int threads, pith_error *err) {
+    size_t most = (size_t)threads * PARTS_PER_THREAD;
+    pith_status status = PITH_OK;
+    b->parts = pith_memory_alloc(b->tokenizer->allocator, most * sizeof *b->parts, 64);
+    if (!b->parts) return pith_fail_memory(err, most * sizeof *b->parts);
+    for (size_t k = 0; k < most; k++) b->parts[k] = (batch_part){ .tokens = PITH_TOKENS_INIT };
+    b->result->count = 0;
+    b->result->truncated = 0;
+    for (size_t begin = 0; begin < b->count && !status;) {
+        size_t parts = cut_parts(b, begin, most);
+        status = run_round(b, parts, threads, err);
+        begin = b->parts[parts - 1].end;
+    }
+    for (size_t k = 0; k < most; k++) pith_tokens_free(&b->parts[k].tokens);
+    pith_memory_free(b->tokenizer->allocator, b->parts);
+    return status;
 }
 
 /* The end of the window that begins at token `begin` of a text that ends at `end`. */
@@ -156,94 +217,57 @@ static size_t window_end(const pith_tokens *tokens, size_t begin, size_t end) {
     return i;
 }
 
-/* Tokens of the part in the result; they are put there if `put` is true, and the ends of its texts changed. */
-static size_t place_windows(batch *b, size_t index, bool put) {
-    const batch_part *part = &b->parts[index];
+/* Pads all windows to the widest first one, where the file asks for that: from the last one on, each to its place.
+ * Later windows may be wider, where the first one has no room for any token; they stay. */
+static pith_status pad_batch(batch *b, pith_error *err) {
     const pith_padding *p = &b->tokenizer->framing->padding;
-    size_t at = part->place, begin = 0;
-    if (!b->width && !put) return part->tokens.count;
-    for (size_t i = index * BATCH_PART; i < part_end(b, index); i++) {
-        size_t end = b->ends[i];
+    pith_tokens *tokens = b->result;
+    size_t width = 0, total = 0, from = tokens->count, to;
+    if (!b->options.raw || !p->on || p->fixed) return PITH_OK;
+    for (size_t i = 0, begin = 0; i < b->count; begin = b->ends[i++]) {
+        size_t n = window_end(tokens, begin, b->ends[i]) - begin;
+        if (n > width && tokens->windows[begin] == 0) width = n;
+    }
+    for (size_t i = 0, begin = 0; i < b->count; i++) {
         do {
-            size_t stop = b->width ? window_end(&part->tokens, begin, end) : end, n = stop - begin;
-            size_t more = b->width > n ? b->width - n : 0;
-            if (put) {
-                pith_tokens_copy(b->result, at + (p->left ? more : 0), &part->tokens, begin, n);
-                for (size_t k = 0; k < more; k++)
-                    pith_tokens_put(b->result, at + (p->left ? 0 : n) + k, p->id, p->type_id,
-                                    n ? part->tokens.windows[begin] : 0, false);
-            }
-            at += n + more;
-            begin = stop;
-        } while (begin < end);
-        if (put) b->ends[i] = at;
+            size_t end = window_end(tokens, begin, b->ends[i]);
+            total += end - begin > width ? end - begin : width;
+            begin = end;
+        } while (begin < b->ends[i]);
     }
-    return at - part->place;
-}
-
-static void place_part(void *context, size_t index, int worker) {
-    (void)worker;
-    place_windows(context, index, true);
-}
-
-/* The widest first window, as far as the file asks for padding to it. */
-static size_t padded_width(const batch *b) {
-    const pith_padding *p = &b->tokenizer->framing->padding;
-    size_t widest = 0, begin = 0;
-    if (!b->options.raw || !p->on || p->fixed) return 0;
-    for (size_t i = 0; i < b->count; i++) {
-        if (i % BATCH_PART == 0) begin = 0;
-        size_t end = window_end(&b->parts[i / BATCH_PART].tokens, begin, b->ends[i]);
-        if (end - begin > widest) widest = end - begin;
-        begin = b->ends[i];
-    }
-    return widest;
-}
-
-static pith_status run_parts(batch *b, size_t parts, int threads, pith_error *err) {
-    size_t total = 0;
-    pith_pool_run(encode_part, b, parts, threads);
-    for (size_t k = 0; k < parts; k++) {
-        if (!b->parts[k].status) continue;
-        if (err) *err = b->parts[k].err;
-        return b->parts[k].status;
-    }
-    b->width = padded_width(b);
-    b->result->count = 0;
-    b->result->truncated = 0;
-    for (size_t k = 0; k < parts; k++) {
-        b->parts[k].place = total;
-        total += place_windows(b, k, false);
-        b->result->truncated += b->parts[k].tokens.truncated;
-    }
-    if (!pith_tokens_reserve(b->result, pith_account_host(b->tokenizer->allocator), total))
+    if (!pith_tokens_reserve(tokens, pith_account_host(b->tokenizer->allocator), total - tokens->count))
         return pith_fail_memory(err, total);
-    pith_pool_run(place_part, b, parts, threads);
-    b->result->count = total;
+    to = total;
+    for (size_t i = b->count; i--;) {
+        size_t begin = i ? b->ends[i - 1] : 0;
+        b->ends[i] = to;
+        do {
+            size_t n = 0, more;
+            uint32_t window = from > begin ? tokens->windows[from - 1] : 0;
+            for (; from > begin && tokens->windows[from - 1] == window; from--) n++;
+            more = n < width ? width - n : 0;
+            to -= n + more;
+            pith_tokens_copy(tokens, to + (p->left ? more : 0), tokens, from, n, true);
+            for (size_t k = 0; k < more; k++)
+                pith_tokens_put(tokens, to + (p->left ? k : n + k), p->id, p->type_id, window, false);
+        } while (from > begin);
+    }
+    tokens->count = total;
     return PITH_OK;
 }
 
 pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                 const pith_str *texts, const pith_str *pairs, size_t count,
                                 const pith_tokenize_options *options, pith_error *err) {
-    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, tokens, 0 };
-    size_t parts = (count + BATCH_PART - 1) / BATCH_PART;
+    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, tokens };
     PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
-    const pith_padding *padding = &tokenizer->framing->padding;
     int threads = b.options.threads ? b.options.threads : pith_cpu_get()->threads;
-    if ((threads == 1 || parts <= 1) && !(b.options.raw && padding->on && !padding->fixed)) {
-        tokens->count = 0;
-        pith_status status = encode_texts(tokens, pith_account_host(tokenizer->allocator), &b, 0, count, err);
-        if (status) tokens->count = 0;
-        return status;
-    }
-    b.parts = pith_memory_alloc(tokenizer->allocator, (parts + 1) * sizeof *b.parts, 64);
-    if (!b.parts) return pith_fail_memory(err, parts * sizeof *b.parts);
-    for (size_t k = 0; k < parts; k++) b.parts[k] = (batch_part){ .tokens = PITH_TOKENS_INIT };
-    pith_status status = run_parts(&b, parts, threads, err);
-    for (size_t k = 0; k < parts; k++) pith_tokens_free(&b.parts[k].tokens);
-    pith_memory_free(tokenizer->allocator, b.parts);
+    pith_status status = threads > 1 && count > 1
+                             ? run_rounds(&b, threads, err)
+                             : encode_texts(tokens, pith_account_host(tokenizer->allocator), &b, 0, count, err);
+    if (!status) status = pad_batch(&b, err);
+    if (status) tokens->count = 0;
     return status;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares ids, types, offsets, words, sequences, masks, overflow and decoded text with Hugging Face tokenizers (PyPI), one kind at a time.
 
-usage: compare_tokenizers.py [--build DIR] [--kind NAME]... [--count N] [--seed S] [--all-code-points] [FILE.json]...
+usage: compare_tokenizers.py [--build DIR] [--kind NAME]... [--count N] [--seed S] [--all-code-points [--code-points-per-text N]] [FILE.json]...
 Kinds are the functions named kind_* in the kinds_*.py beside this file; a FILE.json is a tokenizer.json of its own.
 Texts: the golden sentences, those of the STS benchmark (CSV files in the directory PITH_STS, if that is set), then N
 random ones: words, marks, every plane, white space, controls, special-token text; with N of 10,000 or more two of a megabyte.
@@ -160,6 +160,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--all-code-points", action="store_true")
+    parser.add_argument("--code-points-per-text", type=int, default=1)
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     library = text_probe.load_library(options.build)
@@ -180,7 +181,8 @@ def main():
         if options.count >= 10000:
             texts += [" ".join(texts)[:1 << 20], "".join(maker.char() for _ in range(1 << 18))]
         if options.all_code_points:
-            texts += [f"a{chr(c)}b {chr(c)} {chr(c)}\u0301" for c in code_points()]
+            each, n = [f"a{chr(c)}b {chr(c)} {chr(c)}\u0301" for c in code_points()], options.code_points_per_text
+            texts += [" ".join(each[i:i + n]) for i in range(0, len(each), n)]
         if getattr(make, "through_pcre2", False):  # Debian's knows Unicode 14, as this Python does; see docs/tokenizers.md
             texts = [t for t in texts if not any(unicodedata.category(c) == "Cn" for c in t)]
         bad = check(library, name, tokenizer, texts, pairs=True)

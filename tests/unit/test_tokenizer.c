@@ -246,6 +246,20 @@ static void test_padded_batch(void **state) {
             assert_int_equal(all.type_ids[i], all.ids[i] == 9 ? 3 : 0);
         }
     }
+    pith_tokenizer_unload(t);
+    /* No room for tokens: the first window is empty, the second has all. */
+    static const char none[] =
+        "{\"truncation\":{\"max_length\":0,\"stride\":0,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"},"
+        "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Right\",\"pad_id\":9,\"pad_type_id\":3},"
+        "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
+    assert_int_equal(pith_tokenizer_load_json(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
+    for (options.threads = 1; options.threads < 3; options.threads++) {
+        assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
+        assert_int_equal(all.count, 7);
+        assert_int_equal(ends[1], 7);
+        assert_int_equal(all.windows[1], 1);
+    }
     pith_tokens_free(&all);
     pith_tokenizer_unload(t);
     pith_arena_free(&arena);

@@ -1,6 +1,6 @@
-/* tokens.c - the columns of pith_tokens lie one behind the other in one block, which begins with a copy of the
+/* token_rows.c - the columns of pith_tokens lie one behind the other in one block, which begins with a copy of the
  * allocator that made it: a host frees the tokens without knowing the tokenizer. */
-#include "text/tokens.h"
+#include "text/token_rows.h"
 
 #include <string.h>
 
@@ -18,13 +18,13 @@ typedef struct column {
 #define COLUMN(name)                                                                                                   \
     { offsetof(pith_tokens, name), sizeof *((pith_tokens *)0)->name }
 
-/* Larger items first, so that each is aligned. */
+/* The offsets first; larger items before smaller ones, so that each is aligned. */
 static const column columns[] = {
-    COLUMN(ids),     COLUMN(type_ids),     COLUMN(begin),   COLUMN(end),       COLUMN(word_ids),
+    COLUMN(begin),   COLUMN(end),          COLUMN(ids),     COLUMN(type_ids),  COLUMN(word_ids),
     COLUMN(windows), COLUMN(sequence_ids), COLUMN(special), COLUMN(attention),
 };
 
-enum { COLUMNS = sizeof columns / sizeof columns[0] };
+enum { OFFSETS = 2, COLUMNS = sizeof columns / sizeof columns[0] };
 
 static char *get(const pith_tokens *tokens, size_t c) {
     char *data;
@@ -54,7 +54,7 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
     }
     tokens->capacity = capacity;
     if (old.capacity) {
-        pith_tokens_copy(tokens, 0, &old, 0, old.count);
+        pith_tokens_copy(tokens, 0, &old, 0, old.count, true);
         pith_tokens_free(&old);
     }
     return true;
@@ -63,14 +63,14 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
 void pith_tokens_free(pith_tokens *tokens) {
     if (!tokens || !tokens->capacity) return;
     pith_allocator allocator;
-    char *block = (char *)tokens->ids - BLOCK_HEAD;
+    char *block = get(tokens, 0) - BLOCK_HEAD;
     memcpy(&allocator, block, sizeof allocator);
     pith_memory_free(&allocator, block);
     *tokens = (pith_tokens)PITH_TOKENS_INIT;
 }
 
-void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n) {
-    for (size_t c = 0; c < COLUMNS && n; c++) {
+void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets) {
+    for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS && n; c++) {
         size_t size = columns[c].size;
         memmove(get(to, c) + at * size, get(from, c) + begin * size, n * size);
     }
