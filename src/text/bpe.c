@@ -1,9 +1,10 @@
 /* bpe.c - merging the symbols of a word in the order of rank, then position.
  *
  * Symbols stay where they are; those merged into their left neighbour are skipped by links. Which pair is next: in
- * short words all are looked at; in longer ones a tournament tree over the places holds the winner at its root, and a
- * merge replays the three places it touches. There are no stale candidates, and a text of one repeated letter costs
- * hardly more than any other. */
+ * short words all are looked at; in longer ones a tree over the places holds the least rank at its root, from where the
+ * way down to the leftmost place of that rank is found, or onward from the last one. A merge changes three places;
+ * where their neighbours have the same rank, as in a text of one repeated letter, nothing above them changes. There are
+ * no stale candidates. */
 #include "text/bpe.h"
 
 #include "text/image.h"
@@ -58,33 +59,33 @@ pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *
                                                                          : pith_image_damaged(loader, "merges");
 }
 
-/* Where the pair that begins at a symbol stands among all: rank << 32 | place; UINT64_MAX: it does not merge. */
-static inline uint64_t pair_key(const pith_merges *table, int32_t left, int32_t right, uint32_t at, int32_t *id) {
+/* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
+static inline uint32_t pair_rank(const pith_merges *table, int32_t left, int32_t right, int32_t *id) {
     const pith_merge *merge = pith_merges_find(table, pith_pair(left, right));
-    if (!merge) return UINT64_MAX;
+    if (!merge) return UINT32_MAX;
     *id = merge->id;
-    return (uint64_t)merge->rank << 32 | at;
+    return merge->rank;
 }
 
 static size_t merge_short(const pith_merges *table, pith_symbol *symbols, size_t count) {
-    uint64_t keys[SHORT_WORD];
+    uint32_t ranks[SHORT_WORD];
     int32_t ids[SHORT_WORD];
-    for (size_t i = 0; i + 1 < count; i++) keys[i] = pair_key(table, symbols[i].id, symbols[i + 1].id, 0, &ids[i]);
+    for (size_t i = 0; i + 1 < count; i++) ranks[i] = pair_rank(table, symbols[i].id, symbols[i + 1].id, &ids[i]);
     while (count > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < count; i++)
-            if (keys[i] < keys[at]) at = i;
-        if (keys[at] == UINT64_MAX) break;
+            if (ranks[i] < ranks[at]) at = i;
+        if (ranks[at] == UINT32_MAX) break;
         symbols[at].id = ids[at];
         symbols[at].size += symbols[at + 1].size;
         count--;
         for (size_t i = at + 1; i < count; i++) {
             symbols[i] = symbols[i + 1];
-            keys[i] = keys[i + 1];
+            ranks[i] = ranks[i + 1];
             ids[i] = ids[i + 1];
         }
-        if (at + 1 < count) keys[at] = pair_key(table, symbols[at].id, symbols[at + 1].id, 0, &ids[at]);
-        if (at) keys[at - 1] = pair_key(table, symbols[at - 1].id, symbols[at].id, 0, &ids[at - 1]);
+        if (at + 1 < count) ranks[at] = pair_rank(table, symbols[at].id, symbols[at + 1].id, &ids[at]);
+        if (at) ranks[at - 1] = pair_rank(table, symbols[at - 1].id, symbols[at].id, &ids[at - 1]);
     }
     return count;
 }
@@ -95,40 +96,63 @@ typedef struct link {
     uint32_t size, previous, next;
 } link;
 
-/* The least of all keys is tree[1], those of the places are tree[count] and up. */
-static inline void set_key(uint64_t *tree, size_t count, uint32_t at, uint64_t key) {
-    size_t i = count + at;
-    for (tree[i] = key; i > 1; i /= 2) {
-        uint64_t least = tree[i] < tree[i ^ 1] ? tree[i] : tree[i ^ 1];
+/* The least of all ranks is tree[1]; those of the places are tree[leaves] and up, leaves a power of two. */
+static inline void set_rank(uint32_t *tree, size_t leaves, uint32_t at, uint32_t rank) {
+    size_t i = leaves + at;
+    for (tree[i] = rank; i > 1; i /= 2) {
+        uint32_t least = tree[i] < tree[i ^ 1] ? tree[i] : tree[i ^ 1];
         if (tree[i / 2] == least) return;
         tree[i / 2] = least;
     }
 }
 
+/* The leftmost place of the least rank. */
+static inline uint32_t first_least(const uint32_t *tree, size_t leaves) {
+    size_t i = 1;
+    while (i < leaves) i = 2 * i + (tree[2 * i] > tree[2 * i + 1]);
+    return (uint32_t)(i - leaves);
+}
+
+/* The same where no place up to `at` has that rank: usually a few steps away. */
+static inline uint32_t next_least(const uint32_t *tree, size_t leaves, uint32_t at) {
+    size_t i = leaves + at;
+    while (i & 1 || tree[i + 1] != tree[1]) i /= 2;
+    for (i++; i < leaves;) i = 2 * i + (tree[2 * i] != tree[1]);
+    return (uint32_t)(i - leaves);
+}
+
 static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count) {
+    size_t leaves = 16;
+    while (leaves < count) leaves *= 2;
     link *links = pith_call_scratch(call, 1, count * sizeof *links);
-    uint64_t *tree = pith_call_scratch(call, 2, 2 * count * sizeof *tree);
+    uint32_t *tree = pith_call_scratch(call, 2, 2 * leaves * sizeof *tree);
     if (!links || !tree) return SIZE_MAX;
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         links[i] = (link){ symbols[i].id, 0, symbols[i].size, i - 1, last ? none : i + 1 };
-        tree[count + i] = last ? UINT64_MAX : pair_key(table, symbols[i].id, symbols[i + 1].id, i, &links[i].merged);
+        tree[leaves + i] = last ? none : pair_rank(table, symbols[i].id, symbols[i + 1].id, &links[i].merged);
     }
-    for (size_t i = count; --i;) tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
-    while (tree[1] != UINT64_MAX) {
-        uint32_t at = (uint32_t)tree[1], right = links[at].next, after = links[right].next, left = links[at].previous;
-        uint64_t key = UINT64_MAX;
+    memset(tree + leaves + count, 0xFF, (leaves - count) * sizeof *tree);
+    for (size_t i = leaves; --i;) tree[i] = tree[2 * i] < tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
+    bool onward = false;
+    for (uint32_t at = 0; tree[1] != none;) {
+        uint32_t least = tree[1], rank = none, left_rank = none;
+        at = onward ? next_least(tree, leaves, at) : first_least(tree, leaves);
+        uint32_t right = links[at].next, after = links[right].next, left = links[at].previous;
         links[at].id = links[at].merged;
         links[at].size += links[right].size;
         links[at].next = after;
-        set_key(tree, count, right, UINT64_MAX);
+        set_rank(tree, leaves, right, none);
         if (after != none) {
             links[after].previous = at;
-            key = pair_key(table, links[at].id, links[after].id, at, &links[at].merged);
+            rank = pair_rank(table, links[at].id, links[after].id, &links[at].merged);
         }
-        set_key(tree, count, at, key);
-        if (left != none)
-            set_key(tree, count, left, pair_key(table, links[left].id, links[at].id, left, &links[left].merged));
+        set_rank(tree, leaves, at, rank);
+        if (left != none) {
+            left_rank = pair_rank(table, links[left].id, links[at].id, &links[left].merged);
+            set_rank(tree, leaves, left, left_rank);
+        }
+        onward = tree[1] == least && rank != least && left_rank != least;
     }
     size_t kept = 0;
     for (uint32_t i = 0; i != none; i = links[i].next) symbols[kept++] = (pith_symbol){ links[i].id, links[i].size };
