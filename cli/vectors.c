@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/npy.h"
+#include "cli/number.h"
 
 /* Digits of a uint64. */
 #define ROWS_WIDTH 20
@@ -21,7 +22,7 @@ void print_floats(bytes *out, const float *x, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (i) *p++ = ',';
         if (isfinite(x[i]))
-            p += snprintf(p, 17, "%.9g", (double)x[i]);
+            p += number_print(p, x[i]);
         else
             p = memcpy(p, "null", 4), p += 4;
     }
@@ -32,7 +33,10 @@ void print_floats(bytes *out, const float *x, size_t count) {
 static void print_csv(bytes *out, const float *x, size_t count) {
     bytes_reserve(out, count * 18 + 2);
     char *p = out->data + out->size;
-    for (size_t i = 0; i < count; i++) p += snprintf(p, 18, "%s%.9g", i ? "," : "", (double)x[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (i) *p++ = ',';
+        p += number_print(p, x[i]);
+    }
     out->size = (size_t)(p - out->data);
 }
 
