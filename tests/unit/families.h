@@ -26,8 +26,6 @@ static const struct family {
     const char *name, *steps, *ragged, *reason, *missed;
     int output;
 } families[] = {
-    { "families/albert-dynamo20", " EmbedNorm Linear" LAYER LAYER " Linear",
-      " EmbedNorm Linear" LAYER LAYER " Segment Linear", NULL, NULL, -1 },
     { "families/albert-script17", " EmbedNorm Linear" LAYER LAYER " Linear",
       " EmbedNorm Linear" LAYER LAYER " Segment Linear", NULL, NULL, -1 },
     { "families/bge-m3-script17", " EmbedNorm" LAYER LAYER " Linear Linear",
@@ -46,8 +44,6 @@ static const struct family {
       "values of a text meet values of its tokens", "attention", -1 },
     { "families/dinov2-script17", LAYER LAYER, NULL, NOT_TEXT, "skip_norm", -1 },
     { "families/distilbert-dynamo20", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
-    { "families/distilbert-script14", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
-    { "families/electra-dynamo20", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
     { "families/electra-script17", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
     { "families/gemma3-dynamo20", QWEN_LAYER QWEN_LAYER " Linear Linear",
       QWEN_LAYER QWEN_LAYER " Segment Segment Linear Linear", NULL, NULL, -1 },
@@ -56,8 +52,6 @@ static const struct family {
     { "families/gte-published-script14", " EmbedNorm" ROTARY_GATED ROTARY_GATED, " EmbedNorm" ROTARY_GATED ROTARY_GATED,
       NULL, NULL, -1 },
     { "families/gte-script17", " EmbedNorm" ROTARY_GLU ROTARY_GLU, " EmbedNorm" ROTARY_GLU ROTARY_GLU, NULL, NULL, -1 },
-    { "families/jina-reranker-v2-dynamo20", " EmbedNorm" LAYER LAYER " Linear Linear",
-      " SegmentScan EmbedNorm" LAYER LAYER " Segment Linear Linear", NULL, NULL, -1 },
     { "families/jina-reranker-v2-script17", " EmbedNorm" LAYER LAYER " Linear Linear",
       " SegmentScan EmbedNorm" LAYER LAYER " Segment Linear Linear", NULL, NULL, -1 },
     { "families/jina-v2-dynamo20", " EmbedNorm" GATED_LAYER GATED_LAYER, " EmbedNorm" LONGEST_GATED GATED_LAYER, NULL,
@@ -79,8 +73,6 @@ static const struct family {
       " EmbedNorm" ROTARY_GATED ROTARY_GATED ROTARY_GATED, NULL, NULL, -1 },
     { "families/modernbert-script17-f16", " EmbedNorm" ROTARY_GATED ROTARY_GATED ROTARY_GATED,
       " EmbedNorm" ROTARY_GATED ROTARY_GATED ROTARY_GATED, NULL, NULL, -1 },
-    { "families/mpnet-dynamo20", " EmbedNorm" LAYER LAYER, " SegmentScan EmbedNorm" LONGEST_LAYER LAYER, NULL, NULL,
-      -1 },
     { "families/mpnet-script17", " EmbedNorm" LAYER LAYER, " SegmentScan EmbedNorm" LONGEST_LAYER LAYER, NULL, NULL,
       -1 },
     { "families/nomic-bert-dynamo20", " EmbedNorm" ROTARY_GLU ROTARY_GLU, " EmbedNorm" ROTARY_GLU ROTARY_GLU, NULL,
@@ -94,10 +86,7 @@ static const struct family {
     { "families/qwen2-script17", QWEN_LAYER QWEN_LAYER, QWEN_LAYER QWEN_LAYER, NULL, NULL, -1 },
     { "families/qwen3-dynamo20", QWEN_LAYER QWEN_LAYER, QWEN_LAYER QWEN_LAYER " Segment", NULL, NULL, -1 },
     { "families/qwen3-dynamo20-q4", Q4_LAYER Q4_LAYER, Q4_LAYER Q4_LAYER " Segment", NULL, NULL, -1 },
-    { "families/qwen3-script17", QWEN_LAYER QWEN_LAYER, QWEN_LAYER QWEN_LAYER " Segment", NULL, NULL, -1 },
     { "families/resnet-script14", "", NULL, NOT_TEXT, NULL, -1 },
-    { "families/roberta-dynamo20", " EmbedNorm" LAYER LAYER " Linear",
-      " SegmentScan EmbedNorm" LAYER LAYER " Segment Linear", NULL, NULL, -1 },
     { "families/roberta-script14", " EmbedNorm" LAYER LAYER " Linear",
       " SegmentScan EmbedNorm" LAYER LAYER " Segment Linear", NULL, NULL, -1 },
     { "families/rotary-interleaved-dynamo20", " EmbedNorm" ROTARY_LAYER ROTARY_LAYER,
@@ -115,7 +104,6 @@ static const struct family {
       -1 },
     { "families/vit-dynamo20", LAYER LAYER " Linear", NULL, NOT_TEXT, "skip_norm", -1 },
     { "families/vit-script14", LAYER LAYER " Linear", NULL, NOT_TEXT, "skip_norm", -1 },
-    { "families/xlm-roberta-dynamo20", " EmbedNorm" LAYER LAYER, " SegmentScan EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
     { "families/xlm-roberta-script14", " EmbedNorm" LAYER LAYER, " SegmentScan EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
