@@ -12,13 +12,6 @@
 
 enum { TEXTS = 5, WIDTH_MAX = 4096, HEADER = 48, ENTRY = 32 };
 
-static const char tokenizer_json[] =
-    "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
-    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]},"
-    " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
-    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 4, \"[CLS]\": 2,"
-    " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
-    "11}}}";
 static const char prompts_json[] = "{\"prompts\": {\"query\": \"a b \"}, \"default_prompt_name\": \"query\"}";
 static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d", "what is this" };
 static pith_str texts[TEXTS];
@@ -44,26 +37,15 @@ static bytes save(const pith_model *model) {
     return b;
 }
 
-static void write_file(const char *name, const char *text) {
-    char path[700];
-    snprintf(path, sizeof path, DIRECTORY "/%s", name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 /* A model of tests/data/models with a tokenizer and a prompt beside it. */
 static pith_model *open_with_tokenizer(const char *name) {
-    char target[700];
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
-    mkdir(DIRECTORY, 0777);
-    write_file("tokenizer.json", tokenizer_json);
-    write_file("config_sentence_transformers.json", prompts_json);
-    snprintf(target, sizeof target, PITH_TEST_DATA "/models/%s/model.onnx", name);
-    unlink(DIRECTORY "/model.onnx");
-    assert_int_equal(symlink(target, DIRECTORY "/model.onnx"), 0);
+    network_directory(DIRECTORY, name, "null");
+    FILE *f = fopen(DIRECTORY "/config_sentence_transformers.json", "w");
+    assert_non_null(f);
+    fputs(prompts_json, f);
+    fclose(f);
     if (pith_model_open(&model, DIRECTORY, NULL, &err)) fail_msg("%s: %s", name, err.message);
     return model;
 }

@@ -87,6 +87,12 @@ static float wanted[TEXTS * WIDTH_MAX], got[TEXTS * WIDTH_MAX];
 
 static void drop_text(void *user, const char *text, size_t size) { (void)user, (void)text, (void)size; }
 
+/* user: a FILE, or NULL to drop it. */
+static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
+    (void)total;
+    return user && fwrite(data, 1, size, user) != size;
+}
+
 /* A session of its own on two rows, one of them padded. */
 static pith_status run_session(const pith_model *model, pith_error *err) {
     static int64_t ids[2][TOKENS] = { { 1, 4, 5, 6, 2 }, { 1, 4, 2, 0, 0 } },
@@ -142,6 +148,7 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     if (!status) status = pith_model_describe(model, PITH_DESCRIBE_JSON, drop_text, NULL, err);
     if (!status) status = tokenize(model, &allocator, dir, err);
     if (!status) status = run_session(model, err);
+    if (!status) status = pith_model_save(model, write_piece, NULL, err);
     if (status) { /* the failure was passed: the model works */
         long fail_at = c->fail_at;
         c->fail_at = 0;
@@ -191,6 +198,23 @@ static void test_networks(void **state) {
         fail_each(dir, 1, false, 1);
         fail_each(dir, 1, true, 3);
     }
+}
+
+/* The same out of a compiled file. */
+static void test_compiled(void **state) {
+    (void)state;
+    static const char path[] = PITH_BINARY_DIR "/memory.pith";
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    if (pith_model_open(&model, DIR, NULL, &err) || pith_model_save(model, write_piece, f, &err))
+        fail_msg("%s", err.message);
+    pith_model_close(model);
+    assert_int_equal(fclose(f), 0);
+    fail_each(path, 1, false, 1);
+    fail_each(path, 1, true, 3);
+    remove(path);
 }
 
 /* Where threads come and go the count of allocations is not fixed: a failure that is met is reported. */
@@ -352,11 +376,9 @@ static void test_options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test_setup(test_damaged_files, make_directory),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_compiled),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_limits),      cmocka_unit_test_setup(test_damaged_files, make_directory),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, make_directory, NULL);
