@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "graph/graph.h"
 
 /* As the reference implementation. */
 #define HEADER_MAX ((uint64_t)100 << 20)
@@ -88,7 +89,8 @@ static pith_status place_data(pith_tensor *tensor, const char *data, pith_arena 
     size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
     if (alignment > 8) alignment = 8;
     tensor->data = (void *)(uintptr_t)data;
-    if ((uintptr_t)data % alignment == 0) return PITH_OK;
+    bool anywhere = tensor->dtype == PITH_F32 && tensor->bytes >= PITH_UNALIGNED_MIN;
+    if (anywhere || (uintptr_t)data % alignment == 0) return PITH_OK;
     tensor->data = pith_arena_alloc64(arena, tensor->bytes);
     if (!tensor->data) return pith_fail_memory(err, tensor->bytes);
     memcpy(tensor->data, data, tensor->bytes);

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "onnx/wire.h"
 
 enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, DOUBLE_DATA = 10, UINT64_DATA = 11 };
@@ -122,11 +123,12 @@ static pith_status take_apart(proto *t, pith_str bytes, pith_str *name, const pi
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-/* The stored bytes as they are if they are aligned, else a copy. */
+/* The stored bytes as they are if they are aligned, or may lie anywhere; else a copy. */
 static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith_onnx_source *source) {
     size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
     alignment = alignment < 1 ? 1 : alignment > 8 ? 8 : alignment;
-    if ((uintptr_t)bytes.data % alignment == 0) {
+    bool anywhere = tensor->dtype == PITH_F32 && bytes.size >= PITH_UNALIGNED_MIN;
+    if (anywhere || (uintptr_t)bytes.data % alignment == 0) {
         tensor->data = (void *)(uintptr_t)bytes.data;
         return PITH_OK;
     }

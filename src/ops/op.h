@@ -102,6 +102,7 @@ typedef struct pith_op {
     /* Dtypes of inputs: a letter of op_types.c each, the last one for all that follow, * for any; NULL: any. infer,
      * prepare and run never see another one. */
     const char *types;
+    uint32_t unaligned; /* bit i: run takes input i at any address */
     /* NULL if every opset so far spells it alike. May replace the node by others. opset < since when called. */
     pith_status (*upgrade)(pith_node *node, pith_error *err);
     pith_status (*infer)(pith_infer *c);

@@ -38,6 +38,24 @@ static pith_status make_outputs(pith_tensor *out, const pith_type *types, int co
     return PITH_OK;
 }
 
+/* Constants that lie anywhere in their files (PITH_UNALIGNED_MIN) are copied. */
+static pith_status align_inputs(const pith_tensor *const **in, int count, pith_arena *arena, pith_error *err) {
+    const pith_tensor **aligned = pith_arena_array(arena, (size_t)count, sizeof *aligned);
+    if (!aligned) return pith_fail_memory(err, (size_t)count * sizeof *aligned);
+    for (int i = 0; i < count; i++) {
+        const pith_tensor *t = aligned[i] = (*in)[i];
+        if (!t || t->dtype != PITH_F32 || (uintptr_t)t->data % sizeof(float) == 0) continue;
+        pith_tensor *copy = pith_arena_alloc(arena, sizeof *copy);
+        void *data = pith_arena_alloc64(arena, t->bytes);
+        if (!copy || !data) return pith_fail_memory(err, t->bytes);
+        *copy = *t;
+        copy->data = memcpy(data, t->data, t->bytes);
+        aligned[i] = copy;
+    }
+    *in = aligned;
+    return PITH_OK;
+}
+
 pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_tensor *const *in, size_t max_bytes,
                            pith_arena *arena, pith_error *err) {
     if (node->capture_count > 0) return pith_fail(err, PITH_ERR_UNSUPPORTED, "the node has a subgraph");
@@ -46,6 +64,7 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
     const pith_type **in_types = pith_arena_array(arena, (size_t)in_count, sizeof *in_types);
     pith_tensor **outs = pith_arena_array(arena, (size_t)out_count, sizeof *outs);
     if (!types || !in_types || !outs) return pith_fail_memory(err, 0);
+    PITH_TRY(align_inputs(&in, in_count, arena, err));
     for (int i = 0; i < in_count; i++) {
         if (!in[i]) continue;
         pith_type_of_tensor(&types[i], in[i]);

@@ -8,9 +8,7 @@
 
 #include "base/dtype.h"
 
-/* A constant that does not lie at its type's alignment in the file is copied, unless it is so large that sharing the
- * file's pages matters more; large ones are read by row copies and packing only. */
-#define ALIGN_COPY_MAX ((size_t)1 << 20)
+enum { READ_ANYWHERE = 1, READ_ALIGNED = 2 };
 
 typedef struct builder {
     pith_plan *plan;
@@ -20,7 +18,7 @@ typedef struct builder {
     void *context; /* of the backend */
     pith_packer packer;
     bool *needed;     /* by value id */
-    bool *read_later; /* by value id: by a step that does not have it packed */
+    uint8_t *reads; /* by value id: READ_*, by steps that do not have it packed */
     uint32_t *last_use;
     const pith_tensor **constants;
     pith_error *err;
@@ -63,18 +61,35 @@ static size_t alignment_of(int dtype) {
     return bytes > 8 ? 8 : bytes ? bytes : 1;
 }
 
-static pith_status add_constant(builder *b, const pith_value *value) {
+static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % alignment_of(t->dtype) == 0; }
+
+static bool may_lie_anywhere(const pith_tensor *t) { return t->dtype == PITH_F32 && t->bytes >= PITH_UNALIGNED_MIN; }
+
+static pith_status align_constant(builder *b, const pith_value *value) {
     const pith_tensor *tensor = value->type.data;
-    if ((uintptr_t)tensor->data % alignment_of(tensor->dtype) && tensor->bytes <= ALIGN_COPY_MAX) {
-        pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
-        if (!copy) return out_of_memory(b);
-        *copy = *tensor;
-        copy->data = pith_arena_alloc64(b->arena, tensor->bytes);
-        if (!copy->data) return out_of_memory(b);
-        memcpy(copy->data, tensor->data, tensor->bytes);
-        tensor = copy;
+    pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
+    if (!copy) return out_of_memory(b);
+    *copy = *tensor;
+    copy->data = pith_arena_alloc64(b->arena, tensor->bytes);
+    if (!copy->data) return out_of_memory(b);
+    memcpy(copy->data, tensor->data, tensor->bytes);
+    b->constants[value->id] = copy;
+    return PITH_OK;
+}
+
+/* Large ones are looked at again when it is known who reads them. */
+static pith_status add_constant(builder *b, const pith_value *value) {
+    b->constants[value->id] = value->type.data;
+    return is_aligned(value->type.data) || may_lie_anywhere(value->type.data) ? PITH_OK : align_constant(b, value);
+}
+
+static pith_status align_constants(builder *b) {
+    for (size_t i = 0; i < b->graph->output_count; i++) b->reads[b->graph->outputs[i]->id] |= READ_ALIGNED;
+    for (size_t i = 0; i < b->graph->value_count; i++) {
+        const pith_value *value = b->graph->values[i];
+        if (!b->constants[i] || !value->type.data || is_aligned(b->constants[i])) continue;
+        if (b->reads[i] & READ_ALIGNED) PITH_TRY(align_constant(b, value));
     }
-    b->constants[value->id] = tensor;
     return PITH_OK;
 }
 
@@ -136,7 +151,7 @@ static pith_status note_reads(builder *b, const pith_node *node, uint32_t packed
             return pith_fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
                              PITH_STR_ARG(value->name));
         }
-        b->read_later[value->id] = true;
+        b->reads[value->id] |= i < 32 && node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
     }
     return PITH_OK;
 }
@@ -214,7 +229,7 @@ static void release_sources(void *context, const pith_packed_step *step) {
     const builder *b = context;
     for (int i = 0; i < step->node->input_count && i < 32; i++) {
         const pith_value *value = step->node->inputs[i];
-        if (!(step->pack.inputs >> i & 1) || !b->files || b->read_later[value->id]) continue;
+        if (!(step->pack.inputs >> i & 1) || !b->files || b->reads[value->id]) continue;
         pith_files_release(b->files, value->type.data->data, value->type.data->bytes);
     }
 }
@@ -224,8 +239,8 @@ static pith_status build(builder *b) {
     b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
     b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
     b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
-    b->read_later = pith_arena_array(b->arena, values, sizeof *b->read_later);
-    if (!b->needed || !b->last_use || !b->constants || !b->read_later) return out_of_memory(b);
+    b->reads = pith_arena_array(b->arena, values, sizeof *b->reads);
+    if (!b->needed || !b->last_use || !b->constants || !b->reads) return out_of_memory(b);
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
     size_t steps = find_needed(b);
     if (steps >= UINT32_MAX) return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "too many nodes");
@@ -237,6 +252,7 @@ static pith_status build(builder *b) {
     for (size_t i = 0; i < b->graph->output_count; i++) {
         b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
+    PITH_TRY(align_constants(b));
     b->plan->last_use = b->last_use;
     b->plan->constants = b->constants;
     b->plan->packed = b->packer.steps;
