@@ -11,20 +11,9 @@ static pith_status run(const void *self, pith_decoding *d) {
 }
 
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
-    pith_str *suffix = pith_arena_array(loader->arena, 1, sizeof *suffix), key;
-    if (!suffix) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        return;
-    }
-    *suffix = PITH_STR("</w>");
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "suffix"))
-            *suffix = pith_decoder_string(j, loader);
-        else
-            pith_json_skip(j);
-    }
-    *self = suffix;
+    static const pith_str usual = { "</w>", 4 };
+    static const pith_decoder_field fields[] = { { "suffix", PITH_FIELD_STRING, 0 }, { NULL, 0, 0 } };
+    *self = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
 const pith_decoder_desc pith_decoder_BPEDecoder = { .name = "BPEDecoder", .parse = parse, .run = run };

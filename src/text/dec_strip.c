@@ -25,24 +25,15 @@ static pith_status run(const void *self, pith_decoding *d) {
 }
 
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
-    strip *step = pith_arena_array(loader->arena, 1, sizeof *step);
-    pith_str key;
-    if (!step) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        return;
-    }
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "content"))
-            step->character = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "start"))
-            step->start = pith_json_int(j);
-        else if (pith_str_is(key, "stop"))
-            step->stop = pith_json_int(j);
-        else
-            pith_json_skip(j);
-    }
-    if (!j->failed && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip without content");
+    static const strip usual = { { "", 0 }, 0, 0 };
+    static const pith_decoder_field fields[] = {
+        { "content", PITH_FIELD_STRING, offsetof(strip, character) },
+        { "start", PITH_FIELD_INT, offsetof(strip, start) },
+        { "stop", PITH_FIELD_INT, offsetof(strip, stop) },
+        { NULL, 0, 0 },
+    };
+    strip *step = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
+    if (step && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip without content");
     *self = step;
 }
 

@@ -26,23 +26,13 @@ static pith_status run(const void *self, pith_decoding *d) {
 }
 
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
-    wordpiece *step = pith_arena_array(loader->arena, 1, sizeof *step);
-    pith_str key;
-    if (!step) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        return;
-    }
-    *step = (wordpiece){ PITH_STR("##"), true };
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "prefix"))
-            step->prefix = pith_decoder_string(j, loader);
-        else if (pith_str_is(key, "cleanup"))
-            step->clean_up = pith_json_bool(j);
-        else
-            pith_json_skip(j);
-    }
-    *self = step;
+    static const wordpiece usual = { { "##", 2 }, true };
+    static const pith_decoder_field fields[] = {
+        { "prefix", PITH_FIELD_STRING, offsetof(wordpiece, prefix) },
+        { "cleanup", PITH_FIELD_BOOL, offsetof(wordpiece, clean_up) },
+        { NULL, 0, 0 },
+    };
+    *self = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
 const pith_decoder_desc pith_decoder_WordPiece = { .name = "WordPiece", .parse = parse, .run = run };

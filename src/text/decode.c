@@ -76,6 +76,32 @@ pith_str pith_decoder_string(pith_json *j, pith_loader *loader) {
     return copy.data ? copy : s;
 }
 
+void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, size_t size,
+                         const pith_decoder_field *fields) {
+    char *data = pith_arena_alloc(loader->arena, size);
+    pith_str key;
+    if (!data) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    memcpy(data, usual, size);
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        const pith_decoder_field *f = fields;
+        while (f->key && !pith_str_is(key, f->key)) f++;
+        void *place = data + f->place;
+        if (!f->key)
+            pith_json_skip(j);
+        else if (f->kind == PITH_FIELD_STRING)
+            *(pith_str *)place = pith_decoder_string(j, loader);
+        else if (f->kind == PITH_FIELD_BOOL)
+            *(bool *)place = pith_json_bool(j);
+        else
+            *(int64_t *)place = pith_json_int(j);
+    }
+    return j->failed ? NULL : data;
+}
+
 static pith_status decode(pith_str *text, const pith_tokenizer *tokenizer, const int32_t *ids, size_t count,
                           bool skip_specials, pith_arena *arena, pith_error *err) {
     pith_decoding d = { .arena = arena, .err = err, .tokens = pith_arena_array(arena, count, 2 * sizeof *d.tokens) };

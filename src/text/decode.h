@@ -2,6 +2,8 @@
 #ifndef PITH_TEXT_DECODE_H
 #define PITH_TEXT_DECODE_H
 
+#include <stddef.h>
+
 #include "text/pipeline.h"
 
 typedef struct pith_decoding {
@@ -18,6 +20,17 @@ bool pith_decoding_replace(pith_decoding *decoding, pith_str *token, pith_str wh
 bool pith_decoding_clean_up(pith_decoding *decoding, pith_str *token);
 /* The tokens' texts one after the other as the only token. */
 bool pith_decoding_fuse(pith_decoding *decoding);
+
+/* A setting of a decoder: its key in tokenizer.json and its place in the decoder's data. */
+typedef struct pith_decoder_field {
+    const char *key; /* NULL ends the list */
+    enum { PITH_FIELD_STRING, PITH_FIELD_BOOL, PITH_FIELD_INT } kind; /* pith_str, bool, int64_t */
+    size_t place;
+} pith_decoder_field;
+
+/* Reads a decoder's object into a copy of `usual` in the loader's arena; NULL after a failure. */
+void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, size_t size,
+                         const pith_decoder_field *fields);
 /* Copies a string of a tokenizer.json into the loader's arena. */
 pith_str pith_decoder_string(pith_json *j, pith_loader *loader);
 

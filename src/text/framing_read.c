@@ -1,0 +1,256 @@
+/* framing_read.c - reading post-processors, truncation and padding: what they say in tokenizer.json, as templates. */
+#include "text/framing.h"
+
+pith_status pith_framing_create(pith_loader *loader) {
+    loader->tokenizer->framing = pith_arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
+    return loader->tokenizer->framing ? PITH_OK : pith_fail_memory(loader->err, sizeof(pith_framing));
+}
+
+int32_t pith_json_id(pith_json *j) {
+    int64_t id = pith_json_int(j);
+    if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX))
+        pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
+    return j->failed ? 0 : (int32_t)id;
+}
+
+static void add_item(pith_frame_template *t, pith_json *j, pith_loader *loader, int32_t id, int32_t type_id) {
+    if (j->failed) return;
+    if (!pith_arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity, sizeof *t->items)) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    t->items[t->count++] = (pith_frame_item){ id, type_id };
+    if (id >= 0) t->specials++;
+}
+
+/* One piece of a template as it is written, before special tokens are known. */
+typedef struct written_piece {
+    pith_str special; /* data NULL: text */
+    int32_t text, type_id;
+} written_piece;
+
+typedef struct written_template {
+    written_piece *pieces;
+    size_t count, capacity;
+} written_template;
+
+static void parse_pieces(pith_json *j, pith_loader *loader, written_template *out) {
+    pith_str key;
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        written_piece piece = { { NULL, 0 }, 0, 0 };
+        pith_json_object(j);
+        while (pith_json_next_key(j, &key)) {
+            bool special = pith_str_is(key, "SpecialToken");
+            if (!special && !pith_str_is(key, "Sequence")) {
+                pith_json_fail(j, PITH_ERR_FORMAT, "neither Sequence nor SpecialToken");
+                break;
+            }
+            pith_json_object(j);
+            while (pith_json_next_key(j, &key)) {
+                if (pith_str_is(key, "type_id"))
+                    piece.type_id = pith_json_id(j);
+                else if (pith_str_is(key, "id")) {
+                    pith_str id = pith_json_string(j);
+                    if (special)
+                        piece.special = id;
+                    else if (pith_str_is(id, "A") || pith_str_is(id, "B"))
+                        piece.text = id.data[0] - 'A';
+                    else if (!j->failed)
+                        pith_json_fail(j, PITH_ERR_FORMAT, "a sequence is \"A\" or \"B\"");
+                } else
+                    pith_json_skip(j);
+            }
+        }
+        if (j->failed) return;
+        if (!pith_arena_grow(loader->scratch, (void **)&out->pieces, out->count, &out->capacity, sizeof piece))
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        else
+            out->pieces[out->count++] = piece;
+    }
+}
+
+/* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked once per use. */
+static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens,
+                        written_piece piece) {
+    pith_json *inner = pith_arena_alloc(loader->scratch, sizeof *inner);
+    if (!inner) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    bool found = false;
+    pith_str key, field;
+    pith_json_init(inner, tokens, "special_tokens", loader->scratch, loader->err);
+    pith_json_object(inner);
+    while (pith_json_next_key(inner, &key)) {
+        bool wanted = !found && pith_str_eq(key, piece.special);
+        pith_json_object(inner);
+        while (pith_json_next_key(inner, &field)) {
+            if (wanted && pith_str_is(field, "ids")) {
+                found = true;
+                pith_json_array(inner);
+                while (pith_json_next_item(inner)) add_item(t, inner, loader, pith_json_id(inner), piece.type_id);
+            } else
+                pith_json_skip(inner);
+        }
+    }
+    if (inner->failed)
+        j->failed = true;
+    else if (!found)
+        pith_json_fail(j, PITH_ERR_FORMAT, "special token \"" PITH_STR_FMT "\" is not defined",
+                       PITH_STR_ARG(piece.special));
+}
+
+static void resolve(pith_frame_template *t, pith_json *j, pith_loader *loader, const written_template *written,
+                    pith_str special_tokens, int texts) {
+    for (size_t i = 0; i < written->count && !j->failed; i++) {
+        written_piece piece = written->pieces[i];
+        if (piece.special.data)
+            add_special(t, j, loader, special_tokens, piece);
+        else if (piece.text >= texts)
+            pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
+        else
+            add_item(t, j, loader, -1 - piece.text, piece.type_id);
+    }
+}
+
+/* ["[SEP]", 102] */
+static int32_t named_id(pith_json *j) {
+    int32_t id = -1;
+    pith_json_array(j);
+    if (pith_json_next_item(j)) pith_json_string(j);
+    if (pith_json_next_item(j)) id = pith_json_id(j);
+    if (!j->failed && (id < 0 || pith_json_next_item(j)))
+        pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
+    return id;
+}
+
+void pith_framing_parse(pith_json *j, pith_loader *loader) {
+    pith_framing *f = loader->tokenizer->framing;
+    pith_str key, type = { NULL, 0 }, special_tokens = PITH_STR("{}");
+    written_template written[2] = { { NULL, 0, 0 }, { NULL, 0, 0 } };
+    int32_t sep = -1, cls = -1;
+    bool trim = true, prefix_space = true, nested = false;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "type"))
+            type = pith_json_string(j);
+        else if (pith_str_is(key, "single"))
+            parse_pieces(j, loader, &written[0]);
+        else if (pith_str_is(key, "pair"))
+            parse_pieces(j, loader, &written[1]);
+        else if (pith_str_is(key, "special_tokens"))
+            special_tokens = pith_json_raw(j);
+        else if (pith_str_is(key, "sep"))
+            sep = named_id(j);
+        else if (pith_str_is(key, "cls"))
+            cls = named_id(j);
+        else if (pith_str_is(key, "trim_offsets"))
+            trim = pith_json_bool(j);
+        else if (pith_str_is(key, "add_prefix_space"))
+            prefix_space = pith_json_bool(j);
+        else if (pith_str_is(key, "processors")) {
+            nested = true;
+            pith_json_array(j);
+            while (pith_json_next_item(j)) pith_framing_parse(j, loader);
+        } else
+            pith_json_skip(j);
+    }
+    if (j->failed) return;
+    bool bert = pith_str_is(type, "BertProcessing"), roberta = pith_str_is(type, "RobertaProcessing");
+    if (pith_str_is(type, "Sequence") && nested) return;
+    if ((pith_str_is(type, "ByteLevel") || roberta) && trim) {
+        f->trim = true;
+        f->trim_prefix_space = prefix_space;
+    }
+    if (pith_str_is(type, "ByteLevel")) return;
+    if (!bert && !roberta && !pith_str_is(type, "TemplateProcessing")) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
+        return;
+    }
+    if (f->has_template) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "more than one post-processor that adds tokens");
+        return;
+    }
+    f->has_template = true;
+    if (!bert && !roberta) {
+        for (int i = 0; i < 2; i++) resolve(&f->templates[i], j, loader, &written[i], special_tokens, i + 1);
+        return;
+    }
+    if (sep < 0 || cls < 0) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
+        return;
+    }
+    f->zero_types = roberta;
+    for (int i = 0; i < 2; i++) {
+        pith_frame_template *t = &f->templates[i];
+        add_item(t, j, loader, cls, 0);
+        add_item(t, j, loader, -1, 0);
+        add_item(t, j, loader, sep, 0);
+        if (i && roberta) add_item(t, j, loader, sep, 0);
+        if (i) add_item(t, j, loader, -2, bert);
+        if (i) add_item(t, j, loader, sep, bert);
+    }
+}
+
+static bool parse_left(pith_json *j) {
+    pith_str side = pith_json_string(j);
+    if (!j->failed && !pith_str_is(side, "Left") && !pith_str_is(side, "Right"))
+        pith_json_fail(j, PITH_ERR_FORMAT, "neither Left nor Right");
+    return pith_str_is(side, "Left");
+}
+
+static int64_t parse_size(pith_json *j) {
+    int64_t n = pith_json_int(j);
+    if (!j->failed && n < 0) pith_json_fail(j, PITH_ERR_FORMAT, "negative");
+    return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
+}
+
+void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
+    static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
+    pith_truncation t = { true, false, PITH_CUT_LONGEST, 512, 0 };
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_length"))
+            t.max_length = parse_size(j);
+        else if (pith_str_is(key, "stride"))
+            t.stride = parse_size(j);
+        else if (pith_str_is(key, "direction"))
+            t.left = parse_left(j);
+        else if (pith_str_is(key, "strategy")) {
+            pith_str name = pith_json_string(j);
+            int i = 0;
+            while (i < 3 && !pith_str_is(name, names[i])) i++;
+            if (i == 3 && !j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown strategy");
+            t.strategy = (pith_cut)(i % 3);
+        } else
+            pith_json_skip(j);
+    }
+    *truncation = t;
+}
+
+void pith_padding_parse(pith_json *j, pith_padding *padding) {
+    pith_padding p = { .on = true };
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "direction"))
+            p.left = parse_left(j);
+        else if (pith_str_is(key, "pad_to_multiple_of")) {
+            if (!pith_json_null(j)) p.multiple = parse_size(j);
+        } else if (pith_str_is(key, "pad_id"))
+            p.id = pith_json_id(j);
+        else if (pith_str_is(key, "pad_type_id"))
+            p.type_id = pith_json_id(j);
+        else if (pith_str_is(key, "strategy") && pith_json_peek(j) == PITH_JSON_OBJECT) { /* {"Fixed": 128} */
+            pith_json_object(j);
+            while (pith_json_next_key(j, &key)) p.fixed = parse_size(j);
+        } else
+            pith_json_skip(j);
+    }
+    *padding = p;
+}
