@@ -138,7 +138,7 @@ def machine(results):
     peaks = "; ".join(f"{n} thread{'s' * (int(n) > 1)}: {m['peak'][n] / 1e9:.0f} GFLOP/s, {m['bandwidth'][n] / 1e9:.0f} GB/s" for n in m["peak"])
     versions = ", ".join(f"{name.replace('_', '-')} {version}" for name, version in m["versions"].items())
     return (f"{m['cores']} cores of an {m['cpu']} ({', '.join(m['flags'])}), {m['system']}, Python {m['python']}. Peak of multiply-adds "
-            f"and reading from memory: {peaks}. {versions}. Pith at {m['revision']}.")
+            f"and reading from memory: {peaks}. {versions}.")
 
 
 def plot(results, path):
