@@ -45,6 +45,7 @@ static const char help[] =
     "  --batch-tokens N       tokens run at once by one thread (128 to 512, what L2 holds)\n"
     "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 one JSON object; the keys are listed in docs/cli.md\n"
     "  --profile FILE         a Chrome trace of the opening and of one more round\n";
 
@@ -417,6 +418,7 @@ static int run(int argc, char **argv) {
         { "batch-tokens", 0, OPTION_INT, &b.embed.batch_tokens, 1, INT32_MAX, NULL },
         { "max-length", 0, OPTION_INT, &b.embed.max_length, 1, INT32_MAX, NULL },
         { "level", 0, OPTION_INT, &b.open.optimization, 0, 3, NULL },
+        { "precision", 0, OPTION_CHOICE, &b.open.precision, 0, 0, PRECISIONS },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },

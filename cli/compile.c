@@ -31,6 +31,7 @@ static const char help[] =
     "  -m, --model MODEL      the same as the argument\n"
     "  -o, --output FILE      appears under its name when it is complete\n"
     "  --optimization N       0 to 3 (3)\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 the sizes as one JSON object on standard output\n"
     "  -q, --quiet            no sizes, no progress\n";
 
@@ -137,6 +138,7 @@ static int run(int argc, char **argv) {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &path, 0, 0, NULL },
         { "optimization", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "quiet", 'q', OPTION_FLAG, &quiet, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },

@@ -46,6 +46,7 @@ static const char help[] =
     "  --dim N                only the first N components\n"
     "  --max-length N         tokens a text is cut at (the model's)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "input\n"
     "  -0, --null             texts end with a NUL byte instead of a newline\n"
     "  --jsonl                lines are JSON objects, --field names the text in them (\"text\")\n"
@@ -326,6 +327,7 @@ static int run(int argc, char **argv) {
         { "dim", 0, OPTION_INT, &j.options.dim, 1, INT32_MAX, NULL },
         { "max-length", 0, OPTION_INT, &j.options.max_length, 1, INT32_MAX, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "null", '0', OPTION_FLAG, &null, 0, 0, NULL },
         { "jsonl", 0, OPTION_FLAG, &j.jsonl, 0, 0, NULL },
         { "field", 0, OPTION_STRING, &j.field, 0, 0, NULL },

@@ -35,6 +35,7 @@ static const char help[] =
     "  --dot                  Graphviz\n"
     "  --after PASS           stop optimising after this pass\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --input-shape NAME=AxBx...   the input has this shape, whatever the model declares\n"
     "  --strict-shapes        declared shapes that contradict the inferred ones are errors\n"
     "with --time: medians, GFLOP/s, share of the multiply-add peak measured beside each run, GB/s\n"
@@ -216,6 +217,7 @@ static int run(int argc, char **argv) {
         { "dot", 0, OPTION_FLAG, &dot, 0, 0, NULL },
         { "after", 0, OPTION_STRING, &open_options.stop_after, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
         { "time", 0, OPTION_FLAG, &time, 0, 0, NULL },
         { "text", 0, OPTION_STRING, &timing.text, 0, 0, NULL },

@@ -33,6 +33,7 @@ static const char help[] =
     "  -o, --output DIR            made if it is not there; without it nothing is written\n"
     "  --pb                        writes DIR/<number>_<name>.pb instead: every type, sequences and optionals whole\n"
     "  --level N                   optimisation level 0 to 3 (3)\n"
+    "  --precision HOW             auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  -t, --threads N             (all the process may use)\n"
     "  --memory-limit SIZE         bytes the model and the run may hold, as in 200M; mapped files are not counted\n"
     "  --profile FILE              a Chrome trace of every step and phase, for ui.perfetto.dev\n";
@@ -80,6 +81,7 @@ static int run(int argc, char **argv) {
         { "output", 'o', OPTION_STRING, &dir, 0, 0, NULL },
         { "pb", 0, OPTION_FLAG, &as_pb, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "threads", 't', OPTION_INT, &run_options.threads, 1, 4096, NULL },
         { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },

@@ -22,6 +22,7 @@ static const char help[] =
     "\n"
     "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
     "  --prompt-name NAME     put the model's prompt of this name before each text\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 {\"similarities\": [[...], ...]}\n"
     "  -t, --threads N        (all the process may use)\n";
 
@@ -60,10 +61,12 @@ static int run(int argc, char **argv) {
     const char *model_path = DEFAULT_MODEL;
     bool json = false;
     string_list texts = { NULL, 0 };
+    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "prompt-name", 0, OPTION_STRING, &embed_options.prompt_name, 0, 0, NULL },
+        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &embed_options.threads, 1, 4096, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
@@ -73,7 +76,6 @@ static int run(int argc, char **argv) {
     if (texts.count < 2) return usage(c, "two texts are wanted at least");
 
     pith_error err = PITH_ERROR_INIT;
-    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     open_options.log = &warnings;
     pith_model *model;
     if (pith_model_open(&model, model_path, &open_options, &err)) return fail_model(c, &err, model_path);

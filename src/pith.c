@@ -53,6 +53,10 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     PITH_TAKE_OPTIONS(options, given, err);
     if (options.optimization < 0 || options.optimization > 3)
         return pith_fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
+    if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
+    if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a precision other than f32 wants optimization 2 or 3");
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
@@ -128,8 +132,12 @@ static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
 }
 
 static pith_opt optimizer(pith_model *m, pith_error *err) {
-    return (pith_opt){ m->graph, m->options.optimization, &m->account.allocator,
-                       m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err };
+    return (pith_opt){ .graph = m->graph,
+                       .level = m->options.optimization,
+                       .precision = m->options.precision,
+                       .allocator = &m->account.allocator,
+                       .report = m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL,
+                       .err = err };
 }
 
 static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,

@@ -31,7 +31,7 @@ class OpenOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32),
                 ("allocator", ctypes.c_void_p), ("log", ctypes.c_void_p), ("memory_limit", ctypes.c_size_t),
                 ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p), ("profile", ctypes.c_void_p),
-                ("precision", ctypes.c_int32)]
+                ("input_shapes", ctypes.c_void_p), ("input_shape_count", ctypes.c_size_t), ("precision", ctypes.c_int32)]
 
 
 class EmbedOptions(ctypes.Structure):
@@ -57,7 +57,7 @@ class Model:
         self.lib.pith_model_output_count.restype = ctypes.c_size_t
         self.source = source
         options = OpenOptions(ctypes.sizeof(OpenOptions), 0, optimization, None, None, 0, 0, None, None,
-                              PRECISIONS[precision])
+                              None, 0, PRECISIONS[precision])
         if isinstance(source, bytes):
             self.check(self.lib.pith_model_open_memory(ctypes.byref(self.handle), source, ctypes.c_size_t(len(source)),
                                                        ctypes.byref(options), ctypes.byref(self.error)))

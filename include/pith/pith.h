@@ -144,6 +144,17 @@ enum {
     PITH_OPEN_DESCRIBE = 1u << 2       /* keep what pith_model_describe tells of the file and of the fusions */
 };
 
+/* The arithmetic of products by constant matrices (dense layers), which are nearly all of a text encoder's work; wants
+ * optimization 2 or 3. Everything else stays f32. */
+typedef enum pith_precision {
+    PITH_PRECISION_AUTO = 0, /* as the file was compiled for; else f32 */
+    PITH_PRECISION_F32 = 1,
+    PITH_PRECISION_INT8 = 2, /* weights and tables of looked-up rows in 8 bits, activations by token; exact sums: the same
+                                bits on every CPU */
+    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32 as the CPU makes them: the same bits for every batch,
+                                order and number of threads, but not from CPU to CPU */
+} pith_precision;
+
 typedef struct pith_open_options {
     size_t size;                     /* sizeof(pith_open_options) */
     uint32_t flags;                  /* PITH_OPEN_* */
@@ -157,12 +168,13 @@ typedef struct pith_open_options {
     pith_profile *profile;           /* records the phases of opening; NULL: none. Not kept. */
     const char *const *input_shapes; /* "name=1x3x480x640": the input has this shape, whatever the file declares; */
     size_t input_shape_count;        /* what the file declares of other values is ignored then */
+    int32_t precision;               /* pith_precision */
 } pith_open_options;
 
-#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0 }
+#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
- * was compiled with stands, options->optimization does not count), or the name of a model in the model cache
+ * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model cache
  * ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json
  * opens as its directory would. The files stay mapped until close and must not be truncated meanwhile (see
  * PITH_OPEN_COPY). */

@@ -1,7 +1,8 @@
 /* cpu.c - instruction sets, caches and usable processors, found out once.
  *
  * An instruction set counts only if the operating system saves its registers as well. Sources: Intel SDM volume 2
- * (CPUID, XGETBV), Linux Documentation/arch/arm64/elf_hwcaps and admin-guide/cgroup-v2, cgroup-v1/cpu. */
+ * (CPUID, XGETBV), Linux Documentation/arch/x86/xstate (asking for the tiles), arch/arm64/elf_hwcaps and
+ * admin-guide/cgroup-v2, cgroup-v1/cpu. */
 #include "base/cpu.h"
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #include <xmmintrin.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
@@ -31,6 +33,12 @@ const char *pith_isa_name(pith_isa isa) { return (unsigned)isa < PITH_ISA_COUNT 
 
 #if defined(__x86_64__)
 #define ISA_BEST PITH_ISA_avx512
+
+/* The kernel saves tiles only for processes that asked; it refuses where a signal stack is too small for them. */
+static bool tiles_granted(unsigned xcr0) {
+    enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    return (xcr0 >> 17 & 3) == 3 && syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
+}
 
 static void detect(pith_cpu *cpu) {
     unsigned a, b, c, d, b7, c7, d7, a71 = 0;
@@ -51,6 +59,9 @@ static void detect(pith_cpu *cpu) {
     if (c7 >> 11 & 1) cpu->features |= PITH_CPU_AVX512_VNNI;
     if (c7 >> 1 & 1) cpu->features |= PITH_CPU_AVX512_VBMI;
     if (a71 >> 5 & 1) cpu->features |= PITH_CPU_AVX512_BF16;
+    if (!(d7 >> 24 & 1) || !tiles_granted(xcr0)) return;
+    if (d7 >> 25 & 1) cpu->features |= PITH_CPU_AMX_INT8;
+    if (d7 >> 22 & 1) cpu->features |= PITH_CPU_AMX_BF16;
 }
 
 pith_fpmode pith_fpmode_enter(void) {
@@ -189,6 +200,33 @@ int pith_cpu_quota(const char *proc_cgroup, const char *mount) {
     return least;
 }
 
+/* The level PITH_ISA allows, and the extensions it leaves. */
+static pith_isa wanted_isa(uint32_t *features) {
+    static const struct {
+        const char *name;
+        uint32_t features;
+    } extensions[] = {
+        { "amx", PITH_CPU_AMX_INT8 | PITH_CPU_AMX_BF16 },
+        { "bf16", PITH_CPU_AMX_BF16 | PITH_CPU_AVX512_BF16 },
+        { "vnni", PITH_CPU_AVX512_VNNI | PITH_CPU_AVX_VNNI },
+    };
+    const char *wanted = getenv("PITH_ISA");
+    pith_isa limit = ISA_BEST;
+    if (!wanted) return limit;
+    size_t n = strcspn(wanted, "-");
+    for (int i = 0; i <= (int)ISA_BEST; i++) {
+        if (strlen(isa_names[i]) == n && memcmp(wanted, isa_names[i], n) == 0) limit = (pith_isa)i;
+    }
+    for (const char *rest = wanted + n; *rest; rest += n) {
+        n = strcspn(++rest, "-");
+        for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
+            if (strlen(extensions[i].name) == n && memcmp(rest, extensions[i].name, n) == 0)
+                *features &= ~extensions[i].features;
+        }
+    }
+    return limit;
+}
+
 static pith_cpu the_cpu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -196,11 +234,7 @@ static void find_out(void) {
     pith_cpu *cpu = &the_cpu;
     cpu->supported = 1u << PITH_ISA_scalar;
     detect(cpu);
-    pith_isa limit = ISA_BEST;
-    const char *wanted = getenv("PITH_ISA");
-    for (int i = 0; wanted && i < PITH_ISA_COUNT; i++) {
-        if (strcmp(wanted, isa_names[i]) == 0 && i <= (int)ISA_BEST) limit = (pith_isa)i;
-    }
+    pith_isa limit = wanted_isa(&cpu->features);
     for (int i = 0; i <= (int)limit; i++)
         if (cpu->supported >> i & 1) cpu->isa = (pith_isa)i;
     if (cpu->isa == PITH_ISA_scalar) cpu->features = 0;

@@ -1,4 +1,5 @@
-/* cpu.h - what the processor can do, read once. PITH_ISA=scalar|avx2|avx512|neon in the environment limits it. */
+/* cpu.h - what the processor can do, read once. PITH_ISA=scalar|avx2|avx512|neon in the environment limits it; -amx,
+ * -bf16, -vnni behind the level take those extensions away too (PITH_ISA=avx512-amx). */
 #ifndef PITH_BASE_CPU_H
 #define PITH_BASE_CPU_H
 
@@ -17,7 +18,8 @@ typedef enum pith_isa {
 /* Extensions that single GEMM rows need beyond their level. */
 enum {
     PITH_CPU_AVX512_VNNI = 1u << 0, PITH_CPU_AVX_VNNI = 1u << 1, PITH_CPU_AVX512_BF16 = 1u << 2,
-    PITH_CPU_DOTPROD = 1u << 3, PITH_CPU_I8MM = 1u << 4, PITH_CPU_AVX512_VBMI = 1u << 5
+    PITH_CPU_DOTPROD = 1u << 3, PITH_CPU_I8MM = 1u << 4, PITH_CPU_AVX512_VBMI = 1u << 5,
+    PITH_CPU_AMX_INT8 = 1u << 6, PITH_CPU_AMX_BF16 = 1u << 7 /* the system has granted this process the tiles */
 };
 
 typedef struct pith_cpu {

@@ -21,9 +21,19 @@ int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n) {
 }
 
 pith_gemm_i8_fn *pith_gemm_i8_find(pith_isa isa) {
-    uint32_t features = pith_cpu_get()->features;
-    int vnni = isa == PITH_ISA_avx512 ? (features & PITH_CPU_AVX512_VNNI) != 0
-                                      : isa == PITH_ISA_avx2 && (features & PITH_CPU_AVX_VNNI) != 0;
-    pith_gemm_i8_fn *fn = vnni ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm_vnni", PITH_I8, isa) : NULL;
-    return fn ? fn : PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa);
+    static const struct {
+        const char *family;
+        pith_isa isa;
+        uint32_t feature;
+    } rows[] = {
+        { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8 },
+        { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI },
+        { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].isa != isa || !(pith_cpu_get()->features & rows[i].feature)) continue;
+        pith_gemm_i8_fn *fn = PITH_KERNEL_FIND(pith_gemm_i8_fn, rows[i].family, PITH_I8, isa);
+        if (fn) return fn;
+    }
+    return PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa);
 }

@@ -3,6 +3,7 @@
  * The sum of every element is exact modulo 2^32 (k up to 66,000 cannot overflow), so levels and blockings agree by
  * themselves. With c the sums are the result. With out they become
  *   out[i, j] = activation((float)(sum - a_zero[i] * column_sum[j]) * (a_scale[i] * b_scale[j]) + bias[j]).
+ * An element of each row of a may lie outside 8 bits by a_extra[i]: the sum then has a_extra[i] * b[a_at[i], j] more.
  *
  * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64
  * belongs to column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is
@@ -21,11 +22,13 @@ typedef struct pith_gemm_int8 {
     float *out;     /* [m, n], row stride ldc; used if c is NULL */
     const float *a_scale;  /* [m] */
     const int32_t *a_zero; /* [m] or NULL: 0 */
+    const int32_t *a_at, *a_extra; /* [m], used with out; or NULL */
     const float *b_scale;  /* [n] */
     const float *bias;     /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     int32_t a_signed;
-    int32_t narrow; /* 1: every |b| <= 64, which AVX2 without VNNI multiplies at twice the speed */
+    int32_t narrow; /* 1: |b| of rows 2 i and 2 i + 1 are at most 128 together in every column, which AVX2 without VNNI
+                       multiplies at twice the speed */
     pith_activation activation;
 } pith_gemm_int8;
 
@@ -41,13 +44,9 @@ PITH_KERNEL_DECLARE(gemm_pack_i8, pith_gemm_pack_i8_fn) /* family "gemm_pack" */
 typedef void pith_gemm_i8_fn(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
 PITH_KERNEL_DECLARE(gemm_i8, pith_gemm_i8_fn)      /* family "gemm" */
 PITH_KERNEL_DECLARE(gemm_vnni_i8, pith_gemm_i8_fn) /* family "gemm_vnni": needs AVX512_VNNI or AVX_VNNI on its level */
+PITH_KERNEL_DECLARE(gemm_amx_i8, pith_gemm_i8_fn)  /* family "gemm_amx": needs AMX_INT8 on level avx512 */
 
-/* The faster row this processor can run at the level. */
+/* The fastest row this processor can run at the level. */
 pith_gemm_i8_fn *pith_gemm_i8_find(pith_isa isa);
-
-/* Rows of f32 to u8 with a scale and a zero point each, so that 0 is exact: q = clamp(round(x / scale) + zero, 0, 255),
- * scale = (max(row, 0) - min(row, 0)) / 255, or 1 if that is 0. Rounds to nearest, ties to even. */
-typedef void pith_quantize_rows_fn(const float *x, uint8_t *q, float *scale, int32_t *zero, int64_t rows, int64_t n);
-PITH_KERNEL_DECLARE(quantize_rows_u8, pith_quantize_rows_fn) /* family "quantize_rows" */
 
 #endif

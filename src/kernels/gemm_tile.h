@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm_int8.h"
 
 /* The largest tile of a level: rows of a, panels of 16 columns of b. Chosen so that the accumulators, the row of b and
  * one broadcast fit the registers: 14 * 2 + 2 + 1 of 32, 6 * 1 * 2 + 2 + 1 of 16, 5 * 1 * 4 + 4 + 5 of 32. */
@@ -29,5 +29,12 @@ PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 /* The activation of n floats, in place. */
 typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
 PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)
+
+/* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of 16,
+ * rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */
+enum { PITH_I8_SUMS = 32 * 32 };
+typedef void pith_gemm_i8_finish_fn(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+                                    int64_t rows, int64_t j, int64_t width);
+PITH_KERNEL_DECLARE(gemm_i8_finish, pith_gemm_i8_finish_fn)
 
 #endif

@@ -1,10 +1,10 @@
 /* k_gemm_int8.c - exact 8-bit products. A tile keeps its sums in registers over all of k; each step takes 4 k: 64
  * bytes of a panel of b against 4 bytes of each row of a, repeated over the register.
  *
- * Three ways, chosen by what the processor and the weights allow: VNNI multiplies u8 by i8 and adds four products
- * in one instruction. Without it, weights within +-64 go through vpmaddubsw, whose 16-bit pair sums then cannot
- * saturate (255 * 64 * 2 < 2^15); others are widened to 16 bits first. Signed a is a + 128 unsigned, made good by
- * the column sums. */
+ * Three ways beside the tiles of k_gemm_amx.c, chosen by what the processor and the weights allow: VNNI multiplies u8
+ * by i8 and adds four products in one instruction. Without it, weights whose pairs stay within 128 go through
+ * vpmaddubsw, whose 16-bit pair sums then cannot saturate (255 * 128 < 2^15); others are widened to 16 bits first. Signed
+ * a is a + 128 unsigned, made good by the column sums. */
 #include "kernels/gemm_int8.h"
 
 #include "base/cpu.h"
@@ -184,30 +184,53 @@ static tile_fn *const wide_tiles[WIDE_ROWS] = { EACH_WIDE_ROWS(ENTRY_WIDE) };
 #define wide_tiles narrow_tiles
 #endif
 
-/* The tile's sums, [rows][stride], to the result at row i, column j; width columns are real. */
-static void finish(const pith_gemm_int8 *g, int32_t *t, int64_t stride, const int8_t *b, int64_t b_panel, int64_t i,
-                   int64_t rows, int64_t j, int64_t width) {
-    float f[ROWS * PANELS * 16];
+/* Row `at` of a panel of b. */
+PITH_INLINE vi row_of_panel(const int8_t *panel, int32_t at) {
+    vi four_rows = vi_load((const int32_t *)(const void *)(panel + at / 4 * 64));
+    switch (at % 4) {
+    case 0: return vi_sar(vi_shl(four_rows, 24), 24);
+    case 1: return vi_sar(vi_shl(four_rows, 16), 24);
+    case 2: return vi_sar(vi_shl(four_rows, 8), 24);
+    default: return vi_sar(four_rows, 24);
+    }
+}
+
+void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+                            int64_t rows, int64_t j, int64_t width) {
+    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    float f[PITH_I8_SUMS];
     for (int64_t p = 0; p < width; p += 16) {
         const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
-        vi columns = vi_load((const int32_t *)(const void *)(b + p / 16 * b_panel + b_panel - 64));
+        const int8_t *panel = (const int8_t *)g->b + (j + p) / 16 * b_panel;
+        vi columns = vi_load((const int32_t *)(const void *)(panel + b_panel - 64)), weights = columns;
+        int32_t at = -1; /* the row of b in weights */
         vf scale = g->c ? vf_zero() : vf_load_n(g->b_scale + j + p, n);
         vf bias = !g->c && g->bias ? vf_load_n(g->bias + j + p, n) : vf_zero();
         for (int64_t r = 0; r < rows; r++) {
-            int32_t shift = (g->a_signed ? 128 : 0) + (!g->c && g->a_zero ? g->a_zero[i + r] : 0);
+            int32_t zero = shift + (!g->c && g->a_zero ? g->a_zero[i + r] : 0);
             vi sum = vi_load(t + r * stride + p);
-            if (shift) sum = vi_sub(sum, vi_mul(columns, vi_set1(shift)));
+            if (zero) sum = vi_sub(sum, vi_mul(columns, vi_set1(zero)));
             if (g->c) {
                 int32_t lanes[16];
                 vi_store(lanes, sum);
                 memcpy(g->c + (i + r) * g->ldc + j + p, lanes, n * sizeof *lanes);
-            } else {
-                vf v = vf_mul(vf_of_vi(sum), vf_mul(vf_set1(g->a_scale[i + r]), scale));
-                vf_store(f + r * stride + p, g->bias ? vf_add(v, bias) : v);
+                continue;
             }
+            if (g->a_extra && g->a_extra[i + r]) {
+                if (g->a_at[i + r] != at) weights = row_of_panel(panel, at = g->a_at[i + r]);
+                sum = vi_add(sum, vi_mul(weights, vi_set1(g->a_extra[i + r])));
+            }
+            vf v = vf_mul(vf_of_vi(sum), vf_mul(vf_set1(g->a_scale[i + r]), scale));
+            if (g->bias) v = vf_add(v, bias);
+            if (g->activation != PITH_ACT_NONE)
+                vf_store(f + r * stride + p, v);
+            else if (n == 16)
+                vf_store(g->out + (i + r) * g->ldc + j + p, v);
+            else
+                vf_store_n(g->out + (i + r) * g->ldc + j + p, v, n);
         }
     }
-    if (g->c) return;
+    if (g->c || g->activation == PITH_ACT_NONE) return;
     PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < width; p += 16) {
@@ -219,7 +242,7 @@ static void finish(const pith_gemm_int8 *g, int32_t *t, int64_t stride, const in
 
 static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1, int64_t n0,
                 int64_t n1) {
-    int32_t t[ROWS * PANELS * 16];
+    _Alignas(64) int32_t t[ROWS * PANELS * 16];
     const int64_t stride = 16 * PANELS, b_panel = (g->k + 3) / 4 * 64 + 64;
     const uint32_t flip = g->a_signed ? 0x80808080u : 0;
     /* Columns whose b takes 3/8 of the second level cache, met by all rows. */
@@ -235,7 +258,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                 int64_t width = j1 - j < stride ? j1 - j : stride;
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1](a, g->lda, b, width > 16 ? b_panel : 0, g->k, flip, t);
-                finish(g, t, stride, b, b_panel, i, rows, j, width);
+                PITH_K(gemm_i8_finish)(g, t, stride, g->a_signed ? 128 : 0, i, rows, j, width);
             }
             i += rows;
         }
@@ -267,31 +290,5 @@ void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int
             }
         }
         memcpy(panel + b_panel - 64, sums, sizeof sums);
-    }
-}
-
-void PITH_K(quantize_rows_u8)(const float *x, uint8_t *q, float *scale, int32_t *zero, int64_t rows, int64_t n) {
-    for (int64_t row = 0; row < rows; row++, x += n, q += n) {
-        vf low = vf_zero(), high = vf_zero();
-        for (int64_t i = 0; i < n; i += 16) { /* missing lanes are 0, which is in the range anyway */
-            vf v = n - i >= 16 ? vf_load(x + i) : vf_load_n(x + i, (size_t)(n - i));
-            low = vf_min(v, low);
-            high = vf_max(v, high);
-        }
-        float bottom = vf_hmin(low), range = vf_hmax(high) - bottom;
-        float step = range > 0.0f ? range / 255.0f : 1.0f;
-        vf z = vf_round(vf_div(vf_set1(-bottom), vf_set1(step)));
-        z = vf_min(vf_max(z, vf_zero()), vf_set1(255.0f)); /* a number even where x is not */
-        float zf[16];
-        vf_store(zf, z);
-        scale[row] = step;
-        zero[row] = (int32_t)zf[0];
-        for (int64_t i = 0; i < n; i += 16) {
-            size_t width = n - i < 16 ? (size_t)(n - i) : 16;
-            vf v = vf_add(vf_round(vf_div(vf_load_n(x + i, width), vf_set1(step))), z);
-            int32_t t[16];
-            vi_store(t, vi_of_vf(vf_min(vf_max(v, vf_zero()), vf_set1(255.0f))));
-            for (size_t l = 0; l < width; l++) q[i + (int64_t)l] = (uint8_t)t[l];
-        }
     }
 }

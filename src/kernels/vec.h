@@ -18,6 +18,8 @@
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
+ *   vi_load_i16                        16 int16, sign extended
+ *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane
  *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
  *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n
  *   vf_gather(base, i)                 base[i] of every lane
@@ -52,6 +54,15 @@
 #endif
 
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
+
+#define PITH_VEC_STORE_N(name, T)                                                                                      \
+    PITH_INLINE void name##_n(void *p, vi a, size_t n) {                                                               \
+        T lanes[16];                                                                                                   \
+        name(lanes, a);                                                                                                \
+        memcpy(p, lanes, n * sizeof *lanes);                                                                           \
+    }
+PITH_VEC_STORE_N(vi_store_8, uint8_t)
+PITH_VEC_STORE_N(vi_store_16, uint16_t)
 
 /* The same with NaN if either is NaN. */
 PITH_INLINE vf vf_max_nan(vf a, vf b) { return vf_select(vf_isnan(a), a, vf_max(a, b)); }

@@ -19,6 +19,21 @@ PITH_INLINE void vi_store(int32_t *p, vi a) {
     _mm256_storeu_si256((__m256i *)p, a.lo);
     _mm256_storeu_si256((__m256i *)p + 1, a.hi);
 }
+PITH_INLINE vi vi_load_i16(const int16_t *p) {
+    return (vi){ _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)),
+                 _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) };
+}
+PITH_INLINE void vi_store_16(void *p, vi a) { /* packing works within 128 bits */
+    const __m256i low = _mm256_set1_epi32(0xFFFF);
+    __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
+    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xD8));
+}
+PITH_INLINE void vi_store_8(void *p, vi a) { /* packing works within 128 bits */
+    const __m256i low = _mm256_set1_epi32(255);
+    __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
+    words = _mm256_permute4x64_epi64(words, 0xD8);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
 PITH_VEC_2(vi, vi_add, vi, _mm256_add_epi32)
 PITH_VEC_2(vi, vi_sub, vi, _mm256_sub_epi32)
 PITH_VEC_2(vi, vi_mul, vi, _mm256_mullo_epi32)

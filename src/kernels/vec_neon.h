@@ -20,6 +20,19 @@ PITH_INLINE vi vi_load(const int32_t *p) {
 PITH_INLINE void vi_store(int32_t *p, vi x) {
     vst1q_s32(p, x.a), vst1q_s32(p + 4, x.b), vst1q_s32(p + 8, x.c), vst1q_s32(p + 12, x.d);
 }
+PITH_INLINE vi vi_load_i16(const int16_t *p) {
+    int16x8_t low = vld1q_s16(p), high = vld1q_s16(p + 8);
+    return (vi){ vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
+                 vmovl_s16(vget_high_s16(high)) };
+}
+PITH_INLINE void vi_store_16(void *p, vi x) {
+    vst1q_s16(p, vcombine_s16(vmovn_s32(x.a), vmovn_s32(x.b)));
+    vst1q_s16((int16_t *)p + 8, vcombine_s16(vmovn_s32(x.c), vmovn_s32(x.d)));
+}
+PITH_INLINE void vi_store_8(void *p, vi x) {
+    int16x8_t low = vcombine_s16(vmovn_s32(x.a), vmovn_s32(x.b)), high = vcombine_s16(vmovn_s32(x.c), vmovn_s32(x.d));
+    vst1q_s8(p, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
 PITH_VEC_2(vi, vi_add, vi, vaddq_s32)
 PITH_VEC_2(vi, vi_sub, vi, vsubq_s32)
 PITH_VEC_2(vi, vi_mul, vi, vmulq_s32)

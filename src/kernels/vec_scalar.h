@@ -55,6 +55,16 @@ PITH_INLINE int vm_any(vm a) {
 PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
 PITH_INLINE void vi_store(int32_t *p, vi a) { memcpy(p, a.v, sizeof a.v); }
+PITH_VEC(vi, vi_load_i16, (const int16_t *p), p[i])
+PITH_INLINE void vi_store_16(void *p, vi a) {
+    for (int i = 0; i < 16; i++) {
+        uint16_t low = (uint16_t)a.v[i];
+        memcpy((char *)p + 2 * i, &low, sizeof low);
+    }
+}
+PITH_INLINE void vi_store_8(void *p, vi a) {
+    for (int i = 0; i < 16; i++) ((uint8_t *)p)[i] = (uint8_t)a.v[i];
+}
 PITH_VEC(vi, vi_add, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) + PITH_VEC_U(b)))
 PITH_VEC(vi, vi_sub, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) - PITH_VEC_U(b)))
 PITH_VEC(vi, vi_mul, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) * PITH_VEC_U(b)))

@@ -2,17 +2,32 @@
  *
  *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, constant) and ids_i
  *   output      [ids…, n]; the shapes of the ids broadcast
- *   attributes  epsilon; rms: 1 for the root mean square form
+ *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 16
+ *               bits, a scale per row: 8 would cost more than those of the products do
  * Rows are added in the order of the pairs. A negative id counts from the table's end, as in Gather. */
+#include "base/checked.h"
 #include "kernels/norm.h"
-#include "ops/op.h"
+#include "kernels/quantize.h"
+#include "ops/pack.h"
 
 #define TABLES_MAX 3
 #define EMBED_GRAIN 20000
+/* Tables of fewer rows (positions, types) are not worth their loss. */
+#define QUANTIZED_ROWS 1024
+/* Rows that are quantised as one part. */
+#define PACK_ROWS 256
+
+/* A table in 16 bits: its rows, then (64-byte aligned) their scales. */
+typedef struct small_table {
+    const int16_t *rows; /* NULL: the table is read as it is */
+    const float *scales;
+} small_table;
 
 typedef struct embed_norm {
     pith_layer_norm_f32_fn *norm;
+    pith_dequantize_row_fn *dequantize;
     float epsilon;
+    small_table small[TABLES_MAX];
 } embed_norm;
 
 static pith_status infer(pith_infer *c) {
@@ -47,6 +62,59 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
+typedef struct table_pack {
+    pith_quantize_table_fn *quantize;
+    const pith_tensor *from;
+    int64_t rows, n;
+    size_t scales_at;
+} table_pack;
+
+static void fill_table(void *packed, const void *context, size_t part, void *scratch) {
+    const table_pack *t = context;
+    int64_t first = (int64_t)part * PACK_ROWS, rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
+    size_t skip = (size_t)(first * t->n);
+    memcpy(scratch, (const char *)t->from->data + skip * sizeof(float), (size_t)(rows * t->n) * sizeof(float));
+    t->quantize(scratch, (int16_t *)packed + skip, (float *)(void *)((char *)packed + t->scales_at) + first, rows,
+                t->n);
+}
+
+static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
+    table_pack *t = pith_arena_array(c->arena, 1, sizeof *t);
+    if (!t) return pith_fail_memory(c->err, sizeof *t);
+    *t = (table_pack){ .quantize = PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I16, c->isa),
+                       .from = c->in[input]->data,
+                       .rows = c->in[input]->dims[0],
+                       .n = c->in[input]->dims[1] };
+    if (!t->quantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 16-bit tables");
+    pith_pack pack = { .layout = "i16rows", .inputs = 1u << input, .fill = fill_table, .context = t };
+    if (pith_mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
+        pith_mul_overflows(t->scales_at, sizeof(int16_t), &t->scales_at) ||
+        pith_add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
+        pith_mul_overflows((size_t)t->n, PACK_ROWS * sizeof(float), &pack.scratch))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    t->scales_at = t->scales_at / 64 * 64;
+    if (pith_mul_overflows((size_t)t->rows, sizeof(float), &pack.bytes) ||
+        pith_add_overflows(pack.bytes, t->scales_at, &pack.bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    pack.parts = (size_t)((t->rows + PACK_ROWS - 1) / PACK_ROWS);
+    const void *packed;
+    PITH_TRY(pith_prepare_pack(c, &packed, &pack));
+    *small = (small_table){ packed, (const float *)(const void *)((const char *)packed + t->scales_at) };
+    return PITH_OK;
+}
+
+static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
+    if (pith_node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8) return PITH_OK;
+    s->dequantize = PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I16, c->isa);
+    if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 16-bit tables");
+    for (int t = 0; t < (c->in_count - 2) / 2; t++) {
+        int input = 2 + 2 * t;
+        if (c->in[input]->dims[0] >= QUANTIZED_ROWS && pith_pack_can(c, input))
+            PITH_TRY(pack_table(&s->small[t], c, input));
+    }
+    return PITH_OK;
+}
+
 static pith_status prepare(pith_prepare *c) {
     embed_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
@@ -55,24 +123,36 @@ static pith_status prepare(pith_prepare *c) {
     if (!s->norm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
     c->state = s;
+    return pack_tables(s, c);
+}
+
+/* A row of floats for each table and worker. */
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    const embed_norm *s = state;
+    *bytes = 0;
+    if (!s->dequantize) return PITH_OK;
+    if (pith_mul_overflows((size_t)c->in[0]->dims[0], TABLES_MAX * sizeof(float), bytes) ||
+        pith_mul_overflows(*bytes, (size_t)threads, bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
 typedef struct work {
-    pith_layer_norm_f32_fn *norm;
+    const embed_norm *s;
     pith_layer_norm row; /* what all rows share */
     int tables;
     const pith_tensor *table[TABLES_MAX], *ids[TABLES_MAX];
     int64_t strides[TABLES_MAX][PITH_MAX_RANK]; /* of the ids, 0 along broadcast axes */
     const pith_tensor *out;
     int64_t rows, chunk;
+    float *wide; /* [threads, tables, n], for rows of small tables */
 } work;
 
 static int64_t id_at(const pith_tensor *ids, int64_t i) {
     return ids->dtype == PITH_I64 ? ((const int64_t *)ids->data)[i] : ((const int32_t *)ids->data)[i];
 }
 
-static const float *table_row(const work *w, int t, int64_t row) {
+static const float *table_row(const work *w, int t, int64_t row, int worker) {
     int64_t at = 0;
     for (int d = w->out->rank - 2; d >= 0; d--) {
         at += row % w->out->dims[d] * w->strides[t][d];
@@ -80,21 +160,26 @@ static const float *table_row(const work *w, int t, int64_t row) {
     }
     int64_t id = id_at(w->ids[t], at);
     if (id < 0) id += w->table[t]->dims[0];
+    const small_table *small = &w->s->small[t];
+    if (small->rows) {
+        float *wide = w->wide + (worker * TABLES_MAX + t) * w->row.n;
+        w->s->dequantize(small->rows + id * w->row.n, small->scales[id], wide, w->row.n);
+        return wide;
+    }
     return (const float *)w->table[t]->data + id * w->row.n;
 }
 
 static void part(void *context, size_t index, int worker) {
     const work *w = context;
-    (void)worker;
     int64_t first = (int64_t)index * w->chunk, last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
     for (int64_t row = first; row < last; row++) {
         pith_layer_norm a = w->row;
-        a.x = table_row(w, 0, row);
+        a.x = table_row(w, 0, row, worker);
         /* The kernel computes (x + bias) + residual. */
-        if (w->tables == 3) a.bias = table_row(w, 1, row);
-        if (w->tables > 1) a.residual = table_row(w, w->tables - 1, row);
+        if (w->tables == 3) a.bias = table_row(w, 1, row, worker);
+        if (w->tables > 1) a.residual = table_row(w, w->tables - 1, row, worker);
         a.y += row * a.n;
-        w->norm(&a);
+        w->s->norm(&a);
     }
 }
 
@@ -116,7 +201,7 @@ static pith_status run(pith_run *r) {
     const embed_norm *s = r->state;
     const pith_tensor *out = r->out[0];
     int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
-    work w = { .norm = s->norm,
+    work w = { .s = s,
                .row = { .gamma = r->in[0]->data,
                         .beta = r->in[1] ? r->in[1]->data : NULL,
                         .y = out->data,
@@ -124,6 +209,7 @@ static pith_status run(pith_run *r) {
                         .n = n,
                         .epsilon = s->epsilon },
                .tables = (r->in_count - 2) / 2,
+               .wide = r->scratch,
                .out = out };
     for (int t = 0; t < w.tables; t++) {
         w.table[t] = r->in[2 + 2 * t];
@@ -160,6 +246,7 @@ const pith_op pith_op_EmbedNorm_pith = {
     .max_outputs = 1,
     .infer = infer,
     .prepare = prepare,
+    .scratch = scratch,
     .run = run,
     .cost = cost,
 };

@@ -2,28 +2,18 @@
  *
  *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be absent), all constants
  *   output      [..., n_0 + n_1 + …]: several weights stand side by side, as query, key and value do
- *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]
+ *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]; precision
+ *               (pith_precision) of the products, f32 if it is not there
  * Weights are f32, f16 or bf16, packed once by prepare; all but the last have a multiple of PITH_GEMM_PANEL columns. */
 #include "base/checked.h"
 #include "base/half.h"
-#include "kernels/gemm.h"
-#include "ops/pack.h"
+#include "ops/linear.h"
 
 #define WEIGHTS_MAX 8
-/* Below this many multiply-adds a part is not worth a thread's wake-up. */
-#define LINEAR_GRAIN 400000
 /* From this many rows on, weights come in as fast as they are used. */
 #define ROWS_PER_PART 48
 /* Columns of a part are a multiple of this, so that full tiles are the rule. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
-
-typedef struct linear {
-    pith_gemm_f32_fn *gemm;
-    const float *packed;
-    float *bias; /* may be NULL */
-    int64_t k, n;
-    pith_activation activation;
-} linear;
 
 static bool is_transposed(const pith_node *node, int pair) { return pith_node_int(node, "transposed", 0) >> pair & 1; }
 
@@ -77,14 +67,26 @@ static pith_status check_constants(const pith_prepare *c) {
 
 static int64_t columns_of(const pith_prepare *c, int i) { return c->in[i]->dims[!is_transposed(c->node, i / 2)]; }
 
+static const pith_linear_way *const ways[] = {
+    [PITH_PRECISION_F32] = &pith_linear_f32,
+    [PITH_PRECISION_INT8] = &pith_linear_int8,
+};
+
+static pith_status find_way(pith_linear *s, const pith_prepare *c) {
+    int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_F32);
+    if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
+        return pith_op_fail(c, "precision %lld is unknown", (long long)precision);
+    s->way = s->k > 0 ? ways[precision] : &pith_linear_f32;
+    return PITH_OK;
+}
+
 static pith_status prepare(pith_prepare *c) {
     PITH_TRY(check_constants(c));
-    linear *s = pith_arena_array(c->arena, 1, sizeof *s);
+    pith_linear *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, c->isa);
-    if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[is_transposed(c->node, 0)];
+    PITH_TRY(find_way(s, c));
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
@@ -96,8 +98,7 @@ static pith_status prepare(pith_prepare *c) {
         s->n += columns_of(c, i);
         has_bias |= bias != NULL;
     }
-    int64_t floats = pith_gemm_f32_packed_size(s->k, s->n);
-    if (floats < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith_gemm_f32_packed_size(s->k, s->n) < 0) return pith_fail_memory(c->err, SIZE_MAX);
     if (has_bias) {
         s->bias = pith_arena_alloc64(c->arena, (size_t)s->n * sizeof(float));
         if (!s->bias) return pith_fail_memory(c->err, (size_t)s->n * sizeof(float));
@@ -112,14 +113,24 @@ static pith_status prepare(pith_prepare *c) {
         /* x + -0.0 is x, for every x. */
         for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? element(b, j) : -0.0f;
     }
-    PITH_TRY(pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, (size_t)floats));
     c->state = s;
+    return s->way->prepare(s, c, weights, count);
+}
+
+static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    const pith_linear *s = state;
+    (void)threads;
+    int64_t count = pith_type_count(c->in[0]);
+    *bytes = 0;
+    if (!s->way->row_bytes || count < s->k) return PITH_OK;
+    if (pith_mul_overflows((size_t)(count / s->k), s->way->row_bytes(s), bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
 typedef struct work {
-    const linear *s;
-    pith_gemm gemm;
+    const pith_linear *s;
+    pith_linear_rows rows;
     int64_t row_parts, column_parts;
 } work;
 
@@ -131,48 +142,74 @@ static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
 
 static void part(void *context, size_t index, int worker) {
     const work *w = context;
-    const pith_gemm *g = &w->gemm;
+    const pith_linear *s = w->s;
     (void)worker;
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
-    int64_t n0 = begin_of(j, w->column_parts, g->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, g->n, COLUMNS);
-    w->s->gemm(g, begin_of(i, w->row_parts, g->m, 1), begin_of(i + 1, w->row_parts, g->m, 1), n0, n1);
+    int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
+    int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1), m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
+    if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &w->rows, m0, m1);
+    s->way->multiply(s, &w->rows, m0, m1, n0, n1);
 }
 
 /* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
  * fewer wait for weights, which are then read by one thread only. */
 static void split(work *w, int threads) {
-    const pith_gemm *g = &w->gemm;
-    int64_t strips = (g->n + COLUMNS - 1) / COLUMNS;
-    double most = (double)g->m * (double)g->n * (double)g->k / LINEAR_GRAIN;
+    int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS;
+    double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->way->grain;
     int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
-    w->row_parts = g->m / ROWS_PER_PART < parts ? g->m / ROWS_PER_PART : parts;
+    w->row_parts = m / ROWS_PER_PART < parts ? m / ROWS_PER_PART : parts;
     if (w->row_parts < 1) w->row_parts = 1;
     w->column_parts = (parts + w->row_parts - 1) / w->row_parts;
     if (w->column_parts > strips) w->column_parts = strips;
 }
 
 static pith_status run(pith_run *r) {
-    const linear *s = r->state;
+    const pith_linear *s = r->state;
     int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
     if (m == 0) return PITH_OK;
-    work w = { .s = s,
-               .gemm = { .a = r->in[0]->data,
-                         .b = s->packed,
-                         .c = r->out[0]->data,
-                         .bias = s->bias,
-                         .m = m,
-                         .n = s->n,
-                         .k = s->k,
-                         .lda = s->k,
-                         .ldc = s->n,
-                         .activation = s->activation } };
+    work w = { .s = s, .rows = { r->in[0]->data, r->out[0]->data, r->scratch, m } };
     split(&w, r->exec->threads);
+    if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, m);
     pith_run_parallel(r, part, &w, (size_t)(w.row_parts * w.column_parts));
     return PITH_OK;
 }
 
+/* ---- f32 ---- */
+
+static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    const float *packed;
+    s->gemm = pith_kernel_find("gemm", PITH_F32, c->isa);
+    if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+    PITH_TRY(pith_prepare_pack_f32(c, &packed, weights, count, s->k, (size_t)pith_gemm_f32_packed_size(s->k, s->n)));
+    s->packed = packed;
+    return PITH_OK;
+}
+
+static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+                         int64_t n1) {
+    pith_gemm g = { .a = r->x,
+                    .b = s->packed,
+                    .c = r->y,
+                    .bias = s->bias,
+                    .m = r->m,
+                    .n = s->n,
+                    .k = s->k,
+                    .lda = s->k,
+                    .ldc = s->n,
+                    .activation = s->activation };
+    ((pith_gemm_f32_fn *)s->gemm)(&g, m0, m1, n0, n1);
+}
+
+const pith_linear_way pith_linear_f32 = {
+    .kernel = "gemm f32",
+    .grain = 400000,
+    .prepare = prepare_f32,
+    .multiply = multiply_f32,
+};
+
 static void cost(const pith_run *r, pith_cost *cost) {
-    pith_cost_product(r, cost, ((const linear *)r->state)->k, "gemm f32");
+    const pith_linear *s = r->state;
+    pith_cost_product(r, cost, s->k, s->way->kernel);
 }
 
 const pith_op pith_op_Linear_pith = {
@@ -184,6 +221,7 @@ const pith_op pith_op_Linear_pith = {
     .max_outputs = 1,
     .infer = infer,
     .prepare = prepare,
+    .scratch = scratch,
     .run = run,
     .cost = cost,
 };

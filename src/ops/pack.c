@@ -131,6 +131,7 @@ typedef struct matrix {
 
 typedef struct matrices {
     pith_gemm_pack_f32_fn *pack;
+    pith_pack_form form; /* panel NULL: f32 itself */
     int64_t k;
     size_t count;
     matrix *items;
@@ -155,45 +156,53 @@ static void read_floats(float *to, const pith_tensor *t, int64_t first, int64_t 
     }
 }
 
-/* What is not aligned f32 goes through a panel of f32, which keeps the matrix's own order. */
-static void fill_f32(void *packed, const void *context, size_t part, void *scratch) {
-    const matrices *w = context;
-    size_t index = find_first(w->first_part, w->count, part);
-    const matrix *m = &w->items[index];
-    float *to = (float *)packed + m->to, *panel = scratch;
-    int64_t k = w->k, begin = (int64_t)(part - w->first_part[index]) * COLUMNS;
-    int64_t end = m->n - begin > COLUMNS ? begin + COLUMNS : m->n;
+/* Columns [n0, n0 + columns) of a matrix as one panel. What is not aligned f32 goes through scratch, which keeps the
+ * matrix's own order. */
+static void pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0, int64_t columns, float *scratch) {
+    int64_t k = w->k;
     if (readable_in_place(m->from)) {
-        w->pack(to, (const float *)m->from->data + m->first, m->transposed ? 1 : m->n, m->transposed ? k : 1, k, m->n,
-                begin, end);
-        return;
-    }
-    for (int64_t n0 = begin; n0 < end; n0 += PITH_GEMM_PANEL) {
-        int64_t columns = end - n0 < PITH_GEMM_PANEL ? end - n0 : PITH_GEMM_PANEL;
-        if (m->transposed) {
-            read_floats(panel, m->from, m->first + n0 * k, columns * k);
-            w->pack(to + n0 * k, panel, 1, k, k, columns, 0, columns);
-        } else {
-            for (int64_t i = 0; i < k; i++)
-                read_floats(panel + i * columns, m->from, m->first + i * m->n + n0, columns);
-            w->pack(to + n0 * k, panel, columns, 1, k, columns, 0, columns);
-        }
+        const float *from = (const float *)m->from->data + m->first + n0 * (m->transposed ? k : 1);
+        w->pack(to, from, m->transposed ? 1 : m->n, m->transposed ? k : 1, k, columns, 0, columns);
+    } else if (m->transposed) {
+        read_floats(scratch, m->from, m->first + n0 * k, columns * k);
+        w->pack(to, scratch, 1, k, k, columns, 0, columns);
+    } else {
+        for (int64_t i = 0; i < k; i++) read_floats(scratch + i * columns, m->from, m->first + i * m->n + n0, columns);
+        w->pack(to, scratch, columns, 1, k, columns, 0, columns);
     }
 }
 
-pith_status pith_prepare_pack_f32(pith_prepare *c, const float **packed, const pith_pack_matrix *list, size_t count,
-                                  int64_t k, size_t floats) {
+static void fill_matrices(void *packed, const void *context, size_t part, void *scratch) {
+    const matrices *w = context;
+    size_t index = find_first(w->first_part, w->count, part);
+    const matrix *m = &w->items[index];
+    int64_t begin = (int64_t)(part - w->first_part[index]) * COLUMNS;
+    int64_t end = m->n - begin > COLUMNS ? begin + COLUMNS : m->n, panel = w->k * PITH_GEMM_PANEL;
+    for (int64_t n0 = begin; n0 < end; n0 += PITH_GEMM_PANEL) {
+        int64_t columns = end - n0 < PITH_GEMM_PANEL ? end - n0 : PITH_GEMM_PANEL, at = m->to + n0 * w->k;
+        if (!w->form.panel) {
+            pack_panel(w, m, (float *)packed + at, n0, columns, scratch);
+            continue;
+        }
+        pack_panel(w, m, scratch, n0, columns, (float *)scratch + panel);
+        w->form.panel(packed, w->form.context, at / panel, scratch);
+    }
+}
+
+pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const pith_pack_matrix *list, size_t count,
+                                     int64_t k, const pith_pack_form *form) {
     matrices *w = pith_arena_array(c->arena, 1, sizeof *w);
     if (!w) return pith_fail_memory(c->err, sizeof *w);
     w->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa);
     if (!w->pack) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+    w->form = *form;
     w->k = k;
     w->count = count;
     w->items = pith_arena_array(c->arena, count, sizeof *w->items);
     w->first_part = pith_arena_array(c->arena, count, sizeof *w->first_part);
-    pith_pack pack = { .layout = "f32x16", .fill = fill_f32, .context = w };
-    if (!w->items || !w->first_part || pith_mul_overflows(floats, sizeof(float), &pack.bytes) ||
-        pith_mul_overflows((size_t)k, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+    pith_pack pack = { .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w };
+    if (!w->items || !w->first_part ||
+        pith_mul_overflows((size_t)k, 2 * PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
         return pith_fail_memory(c->err, SIZE_MAX);
     for (size_t i = 0; i < count; i++) {
         const pith_pack_matrix *m = &list[i];
@@ -206,8 +215,15 @@ pith_status pith_prepare_pack_f32(pith_prepare *c, const float **packed, const p
         pack.parts += (size_t)(m->n + COLUMNS - 1) / COLUMNS;
         pack.inputs |= 1u << m->input;
     }
+    return pith_prepare_pack(c, packed, &pack);
+}
+
+pith_status pith_prepare_pack_f32(pith_prepare *c, const float **packed, const pith_pack_matrix *list, size_t count,
+                                  int64_t k, size_t floats) {
+    pith_pack_form form = { .layout = "f32x16" };
     const void *where;
-    PITH_TRY(pith_prepare_pack(c, &where, &pack));
+    if (pith_mul_overflows(floats, sizeof(float), &form.bytes)) return pith_fail_memory(c->err, SIZE_MAX);
+    PITH_TRY(pith_prepare_pack_panels(c, &where, list, count, k, &form));
     *packed = where;
     return PITH_OK;
 }

@@ -45,6 +45,19 @@ typedef struct pith_pack_matrix {
 pith_status pith_prepare_pack_f32(pith_prepare *c, const float **packed, const pith_pack_matrix *matrices, size_t count,
                                   int64_t k, size_t floats);
 
+/* A form made of that f32 form panel by panel: `panel` gets the [k][16] floats of columns [16 * index, 16 * index + 16)
+ * and writes what belongs to them. */
+typedef struct pith_pack_form {
+    const char *layout;
+    size_t bytes;
+    void (*panel)(void *packed, const void *context, int64_t index, const float *panel);
+    const void *context; /* as pith_pack's */
+} pith_pack_form;
+
+/* The same matrices in another form; k is at least 1. */
+pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const pith_pack_matrix *matrices,
+                                     size_t count, int64_t k, const pith_pack_form *form);
+
 /* ---- for the plan ---- */
 
 typedef struct pith_packed_step {

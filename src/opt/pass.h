@@ -22,6 +22,7 @@ typedef struct pith_report {
 typedef struct pith_opt {
     pith_graph *graph;
     int level;           /* 1 and up; see pith_pass.level */
+    int precision;       /* pith_precision */
     const pith_allocator *allocator;
     pith_report *report; /* may be NULL */
     pith_error *err;

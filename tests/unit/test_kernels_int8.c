@@ -3,16 +3,19 @@
 
 #include <math.h>
 
+#include "kernels/gemm.h"
 #include "kernels/gemm_int8.h"
+#include "kernels/quantize.h"
 
 static int runnable(const char *family, int level) {
     uint32_t features = pith_cpu_get()->features;
-    if (strcmp(family, "gemm_vnni") != 0 || level == PITH_ISA_scalar || level == PITH_ISA_neon) return 1;
+    if (strcmp(family, "gemm") == 0 || level == PITH_ISA_scalar || level == PITH_ISA_neon) return 1;
+    if (strcmp(family, "gemm_amx") == 0) return level == PITH_ISA_avx512 && features & PITH_CPU_AMX_INT8;
     return (features & (level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI)) != 0;
 }
 
 static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
-    static const char *const ways[] = { "gemm", "gemm_vnni" };
+    static const char *const ways[] = { "gemm", "gemm_vnni", "gemm_amx" };
     int64_t lda = k + random_below(3), ldc = n + random_below(3), a_size = m > 0 ? (m - 1) * lda + k : 0;
     int64_t c_size = m > 0 ? (m - 1) * ldc + n : 0;
     guarded a = guarded_alloc((size_t)a_size, (int)random_below(2));
@@ -20,7 +23,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     guarded packed = guarded_alloc((size_t)pith_gemm_int8_packed_size(k, n), 1);
     guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m),
             scale_b = guarded_floats(n);
-    guarded zero = guarded_floats(m), bias = guarded_floats(n);
+    guarded zero = guarded_floats(m), bias = guarded_floats(n), at = guarded_floats(m), extra = guarded_floats(m);
     int32_t *expected = calloc((size_t)(c_size + 1), sizeof *expected), *sums = calloc((size_t)(n + 1), sizeof *sums);
     float *first = floats(c_size);
     for (int64_t i = 0; i < a_size; i++) ((uint8_t *)a.data)[i] = random_below(4) ? (uint8_t)random_u32() : 255;
@@ -28,7 +31,11 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
         int32_t extreme = random_u32() & 1 ? -128 : 127, value = random_below(3) ? (int8_t)random_u32() : extreme;
         ((int8_t *)b.data)[i] = (int8_t)(narrow ? value / 2 : value);
     }
-    for (int64_t i = 0; i < m; i++) ((int32_t *)zero.data)[i] = (int32_t)random_below(256);
+    for (int64_t i = 0; i < m; i++) {
+        ((int32_t *)zero.data)[i] = (int32_t)random_below(256);
+        ((int32_t *)at.data)[i] = k > 0 ? (int32_t)random_below(random_below(2) ? k : 1) : 0;
+        ((int32_t *)extra.data)[i] = k > 0 && random_below(4) ? (int32_t)random_below(50000) - 25000 : 0;
+    }
     for (int64_t j = 0; j < n; j++) {
         for (int64_t l = 0; l < k; l++) sums[j] += ((int8_t *)b.data)[l * n + j];
         for (int64_t i = 0; i < m; i++) {
@@ -51,6 +58,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                          .a_signed = is_signed,
                          .narrow = narrow };
     if (random_below(2)) g.bias = bias.data;
+    if (random_below(2)) g.a_at = at.data, g.a_extra = extra.data;
     if (random_below(2)) g.activation = PITH_ACT_GELU_ERF;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
@@ -75,7 +83,9 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                                  pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i,
                                  (int)j);
                     }
-                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j]) *
+                    int32_t beyond = 0;
+                    if (g.a_extra && g.a_extra[i]) beyond = g.a_extra[i] * ((int8_t *)b.data)[g.a_at[i] * n + j];
+                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j] + beyond) *
                               (((float *)scale_a.data)[i] * ((float *)scale_b.data)[j]);
                     if (g.bias) v += g.bias[j];
                     float y = ((float *)out.data)[i * ldc + j];
@@ -88,7 +98,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     }
     free(expected), free(sums), free(first);
     guarded_free(a), guarded_free(b), guarded_free(packed), guarded_free(c), guarded_free(out), guarded_free(scale_a);
-    guarded_free(scale_b), guarded_free(zero), guarded_free(bias);
+    guarded_free(scale_b), guarded_free(zero), guarded_free(bias), guarded_free(at), guarded_free(extra);
 }
 
 static void test_products(void **state) {
@@ -102,29 +112,133 @@ static void test_products(void **state) {
     }
 }
 
-static void test_quantize(void **state) {
+static void test_quantize_rows(void **state) {
     (void)state;
     for (int64_t n = 1; n < 70; n++) {
         enum { ROWS = 3 };
-        guarded x = guarded_floats(ROWS * n), q = guarded_alloc((size_t)(ROWS * n), 1);
-        fill_floats(x.data, ROWS * n);
-        uint8_t *first = malloc((size_t)(ROWS * n));
-        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        int64_t ldx = n + random_below(3), ldq = n + random_below(3), x_size = (ROWS - 1) * ldx + n;
+        int64_t q_size = (ROWS - 1) * ldq + n;
+        guarded x = guarded_floats(x_size), q = guarded_alloc((size_t)q_size, 1);
+        struct {
             float scale[ROWS];
-            int32_t zero[ROWS];
+            int32_t zero[ROWS], at[ROWS], extra[ROWS];
+        } first, now;
+        for (int64_t i = 0; i < x_size; i++) ((float *)x.data)[i] = random_float() * (random_below(20) ? 1.0f : 30.0f);
+        uint8_t *first_q = calloc(1, (size_t)q_size);
+        memset(q.data, 0, (size_t)q_size);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)
-            (x.data, q.data, scale, zero, ROWS, n);
-            if (level == 0) memcpy(first, q.data, (size_t)(ROWS * n));
-            assert_memory_equal(first, q.data, (size_t)(ROWS * n));
-            for (int64_t i = 0; i < ROWS * n; i++) {
-                float value = ((float *)x.data)[i], s = scale[i / n];
-                if (!(fabsf(value) < 8.5f) || !(s < 1.0f)) continue; /* ordinary rows */
-                assert_true(fabsf((float)(((uint8_t *)q.data)[i] - zero[i / n]) * s - value) <= 1.001f * s);
+            pith_quantize_rows a = { x.data, q.data, now.scale, now.zero, now.at, now.extra, ROWS, n, ldx, ldq };
+            PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
+            if (level == 0) {
+                memcpy(first_q, q.data, (size_t)q_size);
+                first = now;
+            }
+            assert_memory_equal(first_q, q.data, (size_t)q_size);
+            assert_memory_equal(&first, &now, sizeof now);
+            for (int64_t i = 0; i < ROWS; i++) {
+                assert_in_range(now.zero[i], 0, 255);
+                assert_in_range(now.at[i], 0, n - 1);
+                for (int64_t j = 0; j < n; j++) {
+                    int32_t whole =
+                        ((uint8_t *)q.data)[i * ldq + j] - now.zero[i] + (j == now.at[i] ? now.extra[i] : 0);
+                    float value = ((float *)x.data)[i * ldx + j], error = fabsf((float)whole * now.scale[i] - value);
+                    assert_true(error <= 1.001f * now.scale[i]);
+                    assert_true(fabsf(value) <= fabsf(((float *)x.data)[i * ldx + now.at[i]]));
+                }
+            }
+        }
+        free(first_q);
+        guarded_free(x), guarded_free(q);
+    }
+}
+
+/* Nothing to divide by, one element alone, and one so large that the others vanish. */
+static void test_quantize_odd_rows(void **state) {
+    (void)state;
+    static const float rows[4][4] = {
+        { 0 }, { 0x1p-140f, 0, 0, 0 }, { 0.5f, 0.5f, 0.5f, 0.5f }, { 1e-6f, -3e5f, 0, 1 }
+    };
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        uint8_t q[4][4];
+        float scale[4];
+        int32_t zero[4], at[4], extra[4];
+        if (!level_usable(level)) continue;
+        pith_quantize_rows a = { rows[0], q[0], scale, zero, at, extra, 4, 4, 4, 4 };
+        PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
+        for (int i = 0; i < 2; i++) {
+            assert_true(scale[i] == 0.0f && zero[i] == 0 && extra[i] == 0);
+            assert_int_equal(q[i][0], 0);
+        }
+        assert_int_equal(q[2][3], 255);
+        assert_int_equal(zero[2], 0);
+        assert_int_equal(extra[2], 0);
+        assert_int_equal(at[3], 1);
+        assert_true(fabsf((float)(q[3][1] - zero[3] + extra[3]) * scale[3] + 3e5f) <= scale[3]);
+    }
+}
+
+/* Columns come back within half a step, pairs stay within 128, the packed form is that of the packing kernel. */
+static void test_quantize_panel(void **state) {
+    (void)state;
+    for (int64_t k = 0; k < 40; k++) {
+        size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+        guarded panel = guarded_floats(16 * k), packed = guarded_alloc(bytes, 1), scale = guarded_floats(16);
+        uint8_t *first = malloc(bytes);
+        int8_t *plain = calloc(1, (size_t)(16 * k + 1));
+        float first_scale[16];
+        for (int64_t i = 0; k > 5 && i < k; i++) ((float *)panel.data)[16 * i + 5] = 0.0f;
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, (pith_isa)level)
+            (packed.data, scale.data, panel.data, k);
+            if (level == 0) {
+                memcpy(first, packed.data, bytes);
+                memcpy(first_scale, scale.data, sizeof first_scale);
+            }
+            assert_memory_equal(first, packed.data, bytes);
+            assert_same_floats(first_scale, (float *)scale.data, 16, "scales of %s", pith_isa_name((pith_isa)level));
+        }
+        for (int64_t i = 0; i < 16 * k; i++) {
+            plain[i] = ((int8_t *)first)[i / 64 * 64 + i % 16 * 4 + i / 16 % 4];
+            float error = fabsf((float)plain[i] * first_scale[i % 16] - ((float *)panel.data)[i]);
+            assert_true(error <= 0.501f * first_scale[i % 16]);
+            if (i / 16 % 2) assert_in_range(abs(plain[i]) + abs(plain[i - 16]), 0, 128);
+        }
+        PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)
+        (packed.data, plain, 16, 1, k, 16, 0, 16);
+        assert_memory_equal(first, packed.data, bytes);
+        free(first), free(plain);
+        guarded_free(panel), guarded_free(packed), guarded_free(scale);
+    }
+}
+
+static void test_quantize_table(void **state) {
+    (void)state;
+    for (int64_t n = 1; n < 70; n++) {
+        enum { ROWS = 2 };
+        const size_t bytes = (size_t)(ROWS * n) * sizeof(int16_t);
+        guarded x = guarded_floats(ROWS * n), q = guarded_alloc(bytes, 1), y = guarded_floats(n);
+        int16_t *first = malloc(bytes);
+        float scale[ROWS];
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I16, (pith_isa)level)
+            (x.data, q.data, scale, ROWS, n);
+            if (level == 0) memcpy(first, q.data, bytes);
+            assert_memory_equal(first, q.data, bytes);
+            for (int64_t row = 0; row < ROWS; row++) {
+                PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I16, (pith_isa)level)
+                ((int16_t *)q.data + row * n, scale[row], y.data, n);
+                for (int64_t i = 0; i < n; i++) {
+                    float back = ((float *)y.data)[i], value = ((float *)x.data)[row * n + i];
+                    assert_true(same_float(back, (float)first[row * n + i] * scale[row]));
+                    assert_true(fabsf(back - value) <= 0.51f * scale[row]);
+                }
             }
         }
         free(first);
-        guarded_free(x), guarded_free(q);
+        guarded_free(x), guarded_free(q), guarded_free(y);
     }
 }
 
@@ -138,9 +252,9 @@ static void test_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_products),          cmocka_unit_test(test_quantize_rows),
+        cmocka_unit_test(test_quantize_odd_rows), cmocka_unit_test(test_quantize_panel),
+        cmocka_unit_test(test_quantize_table),    cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

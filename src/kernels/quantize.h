@@ -1,0 +1,35 @@
+/* quantize.h - f32 to integers with scales: for the products of gemm_int8.h weights by column and activations by row, and
+ * tables of looked-up rows. Rounds to nearest, ties to even; numbers must be finite. */
+#ifndef PITH_KERNELS_QUANTIZE_H
+#define PITH_KERNELS_QUANTIZE_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(row, 0) - min(row, 0)) / 255,
+ * q = clamp(round(x * (1 / scale)) + zero, 0, 255). The element farthest from 0 (the first of them), row[at], stays out of
+ * the range, which is stretched to a hundredth of it at least; extra is what its q lacks. Transformers have a channel
+ * far beyond all others: leaving it out halves the step. A row without range gets scale 0 and zeros. */
+typedef struct pith_quantize_rows {
+    const float *x; /* [rows, n], row stride ldx */
+    uint8_t *q;     /* [rows, n], row stride ldq */
+    float *scale;   /* [rows] */
+    int32_t *zero, *at, *extra; /* [rows] */
+    int64_t rows, n, ldx, ldq;
+} pith_quantize_rows;
+typedef void pith_quantize_rows_fn(const pith_quantize_rows *a);
+PITH_KERNEL_DECLARE(quantize_rows_u8, pith_quantize_rows_fn) /* family "quantize_rows" */
+
+/* A panel [k][16] of f32 (pith_gemm_pack_f32_fn) to one of pith_gemm_pack_i8_fn that is narrow: scale[j] is the largest
+ * |b[2 i, j]| + |b[2 i + 1, j]| / 127. */
+typedef void pith_quantize_panel_fn(void *packed, float *scale, const float *panel, int64_t k);
+PITH_KERNEL_DECLARE(quantize_panel_i8, pith_quantize_panel_fn) /* family "quantize_panel" */
+
+/* Rows [rows, n], dense, to i16 within +-32767 with a scale each, and one row back: y = q * scale. */
+typedef void pith_quantize_table_fn(const float *x, int16_t *q, float *scale, int64_t rows, int64_t n);
+typedef void pith_dequantize_row_fn(const int16_t *q, float scale, float *y, int64_t n);
+PITH_KERNEL_DECLARE(quantize_table_i16, pith_quantize_table_fn) /* family "quantize_table" */
+PITH_KERNEL_DECLARE(dequantize_row_i16, pith_dequantize_row_fn) /* family "dequantize_row" */
+
+#endif

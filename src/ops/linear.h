@@ -1,0 +1,41 @@
+/* linear.h - the ways in which pith.Linear multiplies: one table each, chosen by the node's attribute precision.
+ *
+ * A way packs the weights, may bring rows of x into a form of its own, and multiplies blocks of rows by blocks of
+ * columns, which may come in any order and in parallel: the bits are the same. */
+#ifndef PITH_OPS_LINEAR_H
+#define PITH_OPS_LINEAR_H
+
+#include "kernels/gemm.h"
+#include "ops/pack.h"
+
+typedef struct pith_linear {
+    const struct pith_linear_way *way;
+    const void *packed;
+    float *bias; /* [n] or NULL */
+    int64_t k, n;
+    pith_activation activation;
+    pith_kernel_fn *gemm, *convert;
+} pith_linear;
+
+/* Rows of a run. converted: as the way's convert makes them, or NULL. */
+typedef struct pith_linear_rows {
+    const float *x; /* [m, k] */
+    float *y;       /* [m, n] */
+    void *converted;
+    int64_t m;
+} pith_linear_rows;
+
+typedef struct pith_linear_way {
+    const char *kernel; /* for profiles */
+    int64_t grain; /* multiply-adds below which a part is not worth a thread's wake-up */
+    /* Fetches the kernels and packs the weights; s->k, n and activation are set, k is at least 1. */
+    pith_status (*prepare)(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count);
+    size_t (*row_bytes)(const pith_linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
+    void (*convert)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1);
+    void (*multiply)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+} pith_linear_way;
+
+/* The attribute's values: PITH_PRECISION_F32, … of pith.h. */
+extern const pith_linear_way pith_linear_f32, pith_linear_int8;
+
+#endif

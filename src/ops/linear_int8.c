@@ -1,0 +1,98 @@
+/* linear_int8.c - pith.Linear with weights of 8 bits: a scale per column, rows of x to u8 with a scale and a zero point
+ * each and one element beyond 8 bits, exact sums.
+ *
+ * The packed form is that of kernels/gemm_int8.h, behind it the scales of the columns. A converted row is its bytes, as
+ * many as k filled up to 64, and behind all rows of the run their scales and zero points. */
+#include "base/checked.h"
+#include "kernels/gemm_int8.h"
+#include "kernels/quantize.h"
+#include "ops/linear.h"
+
+/* Sums of more could leave 32 bits. */
+enum { K_MAX = 65000 };
+
+typedef struct form {
+    pith_quantize_panel_fn *quantize;
+    int64_t k;
+    size_t panel, scales; /* bytes of a panel; before the scales */
+} form;
+
+static void pack_panel(void *packed, const void *context, int64_t index, const float *panel) {
+    const form *f = context;
+    float *scales = (float *)((char *)packed + f->scales);
+    f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel, f->k);
+}
+
+static int64_t scales_at(const pith_linear *s) { return pith_gemm_int8_packed_size(s->k, s->n); }
+
+static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    form *f = pith_arena_array(c->arena, 1, sizeof *f);
+    int64_t panel = pith_gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
+    if (s->k > K_MAX)
+        return pith_op_fail(c, "%lld rows are too many for exact sums of 8-bit products", (long long)s->k);
+    if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    f->quantize = PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c->isa);
+    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(c->isa);
+    s->convert = pith_kernel_find("quantize_rows", PITH_U8, c->isa);
+    if (!f->quantize || !s->gemm || !s->convert)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit products");
+    f->k = s->k;
+    f->panel = (size_t)panel;
+    f->scales = (size_t)scales;
+    pith_pack_form as = { .layout = "i8x4x16s", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
+    return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
+}
+
+static int64_t stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
+
+static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) + 64; }
+
+/* What stands behind the rows: four numbers each. */
+enum { SCALE, ZERO, AT, EXTRA };
+static void *row_numbers(const pith_linear *s, const pith_linear_rows *r, int which) {
+    return (char *)r->converted + r->m * (stride_of(s) + 16 * which);
+}
+
+static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
+    pith_quantize_rows a = { .x = r->x + m0 * s->k,
+                             .q = (uint8_t *)r->converted + m0 * stride_of(s),
+                             .scale = (float *)row_numbers(s, r, SCALE) + m0,
+                             .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
+                             .at = (int32_t *)row_numbers(s, r, AT) + m0,
+                             .extra = (int32_t *)row_numbers(s, r, EXTRA) + m0,
+                             .rows = m1 - m0,
+                             .n = s->k,
+                             .ldx = s->k,
+                             .ldq = stride_of(s) };
+    ((pith_quantize_rows_fn *)s->convert)(&a);
+}
+
+static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    pith_gemm_int8 g = { .a = r->converted,
+                         .b = s->packed,
+                         .out = r->y,
+                         .a_scale = row_numbers(s, r, SCALE),
+                         .a_zero = row_numbers(s, r, ZERO),
+                         .a_at = row_numbers(s, r, AT),
+                         .a_extra = row_numbers(s, r, EXTRA),
+                         .b_scale = (const float *)((const char *)s->packed + scales_at(s)),
+                         .bias = s->bias,
+                         .m = r->m,
+                         .n = s->n,
+                         .k = s->k,
+                         .lda = stride_of(s),
+                         .ldc = s->n,
+                         .narrow = 1,
+                         .activation = s->activation };
+    ((pith_gemm_i8_fn *)s->gemm)(&g, m0, m1, n0, n1);
+}
+
+const pith_linear_way pith_linear_int8 = {
+    .kernel = "gemm i8",
+    .grain = 4000000,
+    .prepare = prepare,
+    .row_bytes = row_bytes,
+    .convert = convert,
+    .multiply = multiply,
+};
