@@ -59,6 +59,7 @@ static void write_model(pith_bytes_out *out, const pith_model *m) {
     write_modules(out, &m->modules);
     pith_put_u32(out, m->from_safetensors);
     pith_put_u32(out, (uint32_t)m->options.optimization);
+    pith_put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
     pith_put_u32(out, (uint32_t)(m->text_output + 1));
     pith_put_str(out, m->ragged_reason);
     pith_put_u32(out, m->embedder ? PITH_OK : m->no_text.code);
@@ -136,6 +137,7 @@ static pith_status read_model(pith_model *m, pith_str section, pith_error *err) 
     read_modules(&m->modules, &in, &m->arena);
     m->from_safetensors = pith_get_below(&in, 2, "a flag that is none");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
+    m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
     m->text_output = (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "no such output") - 1;
     pith_str reason = read_text(&in, &m->arena);
     if (reason.size) m->ragged_reason = reason;
@@ -239,7 +241,13 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->ragged, m, PITH_SECTION_TEXT, &weights, err));
+    int32_t wanted_precision = m->options.precision;
     PITH_TRY(read_model(m, sections[PITH_SECTION_MODEL], err));
+    if (wanted_precision && wanted_precision != m->options.precision) {
+        static const char *const names[] = { "auto", "f32", "int8", "bf16" };
+        return pith_fail(err, PITH_ERR_ARGUMENT, "compiled for precision %s, not %s: compile the model anew",
+                         names[m->options.precision], names[wanted_precision]);
+    }
     return m->ragged && (m->text_output < 0 || m->ragged->output_count != 1)
                ? pith_fail(err, PITH_ERR_FORMAT, "model: no output for texts")
                : PITH_OK;

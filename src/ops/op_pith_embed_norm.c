@@ -4,7 +4,8 @@
  *   output      [ids…, n]; the shapes of the ids broadcast
  *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 16
  *               bits, a scale per row: 8 would cost more than those of the products do
- * Rows are added in the order of the pairs. A negative id counts from the table's end, as in Gather. */
+ * The first table may lie at any address. Rows are added in the order of the pairs. A negative id counts from the
+ * table's end, as in Gather. */
 #include "base/checked.h"
 #include "kernels/norm.h"
 #include "kernels/quantize.h"
@@ -175,10 +176,11 @@ static void part(void *context, size_t index, int worker) {
     for (int64_t row = first; row < last; row++) {
         pith_layer_norm a = w->row;
         a.x = table_row(w, 0, row, worker);
+        a.y += row * a.n;
+        if ((uintptr_t)a.x % sizeof(float)) a.x = memcpy(a.y, a.x, (size_t)a.n * sizeof(float));
         /* The kernel computes (x + bias) + residual. */
         if (w->tables == 3) a.bias = table_row(w, 1, row, worker);
         if (w->tables > 1) a.residual = table_row(w, w->tables - 1, row, worker);
-        a.y += row * a.n;
         w->s->norm(&a);
     }
 }
@@ -244,6 +246,7 @@ const pith_op pith_op_EmbedNorm_pith = {
     .min_inputs = 1,
     .max_inputs = 8,
     .max_outputs = 1,
+    .unaligned = 1u << 2,
     .infer = infer,
     .prepare = prepare,
     .scratch = scratch,

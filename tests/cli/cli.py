@@ -501,6 +501,13 @@ class Models(Command):
         self.bad(1, "compile", self.dir / "nothing", "-o", file, says="nothing")
         self.assertEqual(file.read_bytes(), before)
         self.bad(2, "compile", says="-o")
+        small = self.dir / "small.pith"
+        self.good("compile", "--precision", "int8", "-o", small, "--quiet")
+        self.assertLess(small.stat().st_size, 0.45 * file.stat().st_size)
+        wanted = self.good("embed", "--precision", "int8", stdin=texts)
+        self.assertEqual(self.good("embed", "-m", small, stdin=texts), wanted)
+        self.assertEqual(self.good("embed", "--precision", "int8", "-m", small, stdin=texts), wanted)
+        self.bad(1, "embed", "--precision", "f32", "-m", small, stdin=texts, says="compile the model anew")
         self.bad(1, "compile", "-o", "/dev/full")
         model = MODELS / "bert-base-script17-sdpa"
         self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())
