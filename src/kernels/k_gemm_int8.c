@@ -41,7 +41,7 @@ PITH_INLINE vi wide_sums(wide s) {
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi), _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
-enum { ROWS = 12, PANELS = 2, WIDE_ROWS = 5 };
+enum { ROWS = 12, NARROW_ROWS = 12, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
 #define VNNI_TARGET __attribute__((target("avxvnni")))
@@ -81,7 +81,8 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
     return (vi){ _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.a, s.b), 0xD8),
                  _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.c, s.d), 0xD8) };
 }
-enum { ROWS = 6, PANELS = 1, WIDE_ROWS = 3 };
+/* Narrow: the sums of more rows would not stay in registers beside what a step holds. */
+enum { ROWS = 6, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 3 };
 
 #else
 typedef struct acc {
@@ -104,7 +105,7 @@ PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
 #define step_wide step_narrow
 #define wide_zero acc_zero
 #define wide_sums acc_sums
-enum { ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
+enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
 /* Sums of up to `rows` rows of a against `panels` panels of b into t[rows][16 * panels]. flip: xor of 4 bytes of a. */
@@ -267,7 +268,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
 
 void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (g->narrow)
-        run(g, narrow_tiles, ROWS, m0, m1, n0, n1);
+        run(g, narrow_tiles, NARROW_ROWS, m0, m1, n0, n1);
     else
         run(g, wide_tiles, WIDE_ROWS, m0, m1, n0, n1);
 }

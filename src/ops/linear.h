@@ -15,6 +15,7 @@ typedef struct pith_linear {
     int64_t k, n;
     pith_activation activation;
     pith_kernel_fn *gemm, *convert;
+    size_t element; /* bytes, of converted rows; the ways whose rows have several forms set it */
 } pith_linear;
 
 /* Rows of a run. converted: as the way's convert makes them, or NULL. */
@@ -36,6 +37,8 @@ typedef struct pith_linear_way {
 } pith_linear_way;
 
 /* The attribute's values: PITH_PRECISION_F32, … of pith.h. */
-extern const pith_linear_way pith_linear_f32, pith_linear_int8;
+extern const pith_linear_way pith_linear_f32, pith_linear_int8, pith_linear_bf16;
+/* f32 arithmetic on weights that are stored as bf16: half the bytes, the same bits. */
+extern const pith_linear_way pith_linear_bf16_stored;
 
 #endif

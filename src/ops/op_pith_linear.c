@@ -70,13 +70,16 @@ static int64_t columns_of(const pith_prepare *c, int i) { return c->in[i]->dims[
 static const pith_linear_way *const ways[] = {
     [PITH_PRECISION_F32] = &pith_linear_f32,
     [PITH_PRECISION_INT8] = &pith_linear_int8,
+    [PITH_PRECISION_BF16] = &pith_linear_bf16,
 };
 
 static pith_status find_way(pith_linear *s, const pith_prepare *c) {
     int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_F32);
     if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
         return pith_op_fail(c, "precision %lld is unknown", (long long)precision);
-    s->way = s->k > 0 ? ways[precision] : &pith_linear_f32;
+    bool stored = precision == PITH_PRECISION_F32;
+    for (int i = 1; i < c->in_count; i += 2) stored &= c->in[i]->dtype == PITH_BF16;
+    s->way = s->k == 0 ? &pith_linear_f32 : stored ? &pith_linear_bf16_stored : ways[precision];
     return PITH_OK;
 }
 

@@ -1,0 +1,97 @@
+/* linear_bf16.c - pith.Linear with weights of bf16: as they are stored, multiplied in f32 (the bits of the widened
+ * weights, half the bytes to read); or, at precision bf16, with rows of x rounded to bf16 too and the products of the
+ * processor, where it has any. */
+#include "base/checked.h"
+#include "kernels/gemm_bf16.h"
+#include "ops/linear.h"
+
+typedef struct form {
+    pith_gemm_pack_bf16_fn *pack;
+    int64_t k;
+    size_t panel;
+} form;
+
+static void pack_panel(void *packed, const void *context, int64_t index, const float *panel) {
+    const form *f = context;
+    f->pack((char *)packed + (size_t)index * f->panel, panel, f->k);
+}
+
+static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    form *f = pith_arena_array(c->arena, 1, sizeof *f);
+    int64_t bytes = pith_gemm_bf16_packed_size(s->k, s->n);
+    if (!f || bytes < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    f->pack = PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, c->isa);
+    if (!f->pack || !s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
+    f->k = s->k;
+    f->panel = (size_t)pith_gemm_bf16_packed_size(s->k, PITH_GEMM_PANEL);
+    pith_pack_form as = { .layout = "bf16x2x16", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
+    return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
+}
+
+static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const void *a, int64_t lda, int64_t m0,
+                          int64_t m1, int64_t n0, int64_t n1) {
+    pith_gemm_bf16 g = { .a = a,
+                         .b = s->packed,
+                         .c = r->y,
+                         .bias = s->bias,
+                         .m = r->m,
+                         .n = s->n,
+                         .k = s->k,
+                         .lda = lda,
+                         .ldc = s->n,
+                         .activation = s->activation };
+    ((pith_gemm_bf16_fn *)s->gemm)(&g, m0, m1, n0, n1);
+}
+
+/* ---- f32 arithmetic ---- */
+
+static pith_status prepare_stored(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    s->gemm = pith_kernel_find("gemm", PITH_BF16, c->isa);
+    return pack(s, c, weights, count);
+}
+
+static void multiply_stored(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+                            int64_t n1) {
+    multiply_rows(s, r, r->x, s->k, m0, m1, n0, n1);
+}
+
+const pith_linear_way pith_linear_bf16_stored = {
+    .kernel = "gemm bf16",
+    .grain = 400000,
+    .prepare = prepare_stored,
+    .multiply = multiply_stored,
+};
+
+/* ---- precision bf16 ---- */
+
+static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    int wide;
+    s->gemm = (pith_kernel_fn *)pith_gemm_bf16_find(&wide, c->isa);
+    s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
+    if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
+    s->element = wide ? sizeof(float) : sizeof(uint16_t);
+    return pack(s, c, weights, count);
+}
+
+static int64_t stride_of(const pith_linear *s) { return (s->k + 31) / 32 * 32; }
+
+static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) * s->element; }
+
+static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
+    for (int64_t i = m0; i < m1; i++) {
+        ((pith_round_bf16_fn *)s->convert)(r->x + i * s->k, (char *)r->converted + (size_t)i * row_bytes(s), s->k);
+    }
+}
+
+static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    multiply_rows(s, r, r->converted, stride_of(s), m0, m1, n0, n1);
+}
+
+const pith_linear_way pith_linear_bf16 = {
+    .kernel = "gemm bf16",
+    .grain = 2000000,
+    .prepare = prepare,
+    .row_bytes = row_bytes,
+    .convert = convert,
+    .multiply = multiply,
+};

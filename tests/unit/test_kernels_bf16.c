@@ -1,0 +1,142 @@
+/* Products with bf16 weights: the wide one has the bits of the f32 product of the widened weights on every level; the
+ * processor's own are near the exact sums, and the same for every blocking. */
+#include "kernel_test.h"
+
+#include <math.h>
+
+#include "base/half.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
+
+static float widened(float x) { return pith_f32_of_bf16(pith_bf16_of_f32(x)); }
+
+static void check_wide(int64_t m, int64_t n, int64_t k) {
+    int64_t lda = k + random_below(3), ldc = n + random_below(3), a_size = (m - 1) * lda + k;
+    int64_t c_size = (m - 1) * ldc + n;
+    guarded a = guarded_floats(a_size), c = guarded_floats(c_size), bias = guarded_floats(n), b = guarded_floats(k * n);
+    guarded packed = guarded_alloc((size_t)pith_gemm_bf16_packed_size(k, n), 1);
+    float *panel = floats(16 * k), *expected = floats(c_size), *b32 = floats(pith_gemm_f32_packed_size(k, n));
+    for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
+    PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar)(b32, b.data, n, 1, k, n, 0, n);
+    pith_gemm plain = { .a = a.data,
+                        .b = b32,
+                        .c = expected,
+                        .bias = bias.data,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .lda = lda,
+                        .ldc = ldc,
+                        .activation = n % 2 ? PITH_ACT_GELU_ERF : PITH_ACT_NONE };
+    PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, PITH_ISA_scalar)(&plain, 0, m, 0, n);
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        for (int64_t j = 0; j < n; j += 16) {
+            PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)
+            (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
+            PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, (pith_isa)level)
+            ((char *)packed.data + j / 16 * pith_gemm_bf16_packed_size(k, 16), panel, k);
+        }
+        pith_gemm_bf16 g = { .a = a.data,
+                             .b = packed.data,
+                             .c = c.data,
+                             .bias = bias.data,
+                             .m = m,
+                             .n = n,
+                             .k = k,
+                             .lda = lda,
+                             .ldc = ldc,
+                             .activation = plain.activation };
+        pith_gemm_bf16_fn *fn = PITH_KERNEL_FIND(pith_gemm_bf16_fn, "gemm", PITH_BF16, (pith_isa)level);
+        int64_t row = random_below(m + 1), half = n / 32 * 16;
+        fn(&g, 0, row, 0, n);
+        fn(&g, row, m, half, n);
+        fn(&g, row, m, 0, half);
+        for (int64_t i = 0; i < m; i++) {
+            assert_same_floats((float *)c.data + i * ldc, expected + i * ldc, n, "%s m=%d n=%d k=%d",
+                               pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k);
+        }
+    }
+    free(panel), free(expected), free(b32);
+    guarded_free(a), guarded_free(b), guarded_free(c), guarded_free(bias), guarded_free(packed);
+}
+
+static void test_wide(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 50; n++) check_wide(1 + n % 27, n, 1 + random_below(40));
+    check_wide(29, 70, 1000);
+}
+
+static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n, int64_t k) {
+    if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & feature)) return;
+    int64_t lda = k + random_below(3);
+    guarded a = guarded_alloc((size_t)((m - 1) * lda + k) * 2, 1), c = guarded_floats(m * n), b = guarded_floats(k * n);
+    guarded packed = guarded_alloc((size_t)pith_gemm_bf16_packed_size(k, n), 1);
+    float *panel = floats(16 * k), *first = floats(m * n);
+    uint16_t *rows = a.data;
+    for (int64_t i = 0; i < (m - 1) * lda + k; i++) rows[i] = pith_bf16_of_f32(random_float());
+    for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
+    for (int64_t j = 0; j < n; j += 16) {
+        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_avx512)
+        (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
+        PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, PITH_ISA_avx512)
+        ((char *)packed.data + j / 16 * pith_gemm_bf16_packed_size(k, 16), panel, k);
+    }
+    pith_gemm_bf16 g = { .a = a.data, .b = packed.data, .c = c.data, .m = m, .n = n, .k = k, .lda = lda, .ldc = n };
+    pith_gemm_bf16_fn *fn = PITH_KERNEL_FIND(pith_gemm_bf16_fn, family, PITH_BF16, PITH_ISA_avx512);
+    fn(&g, 0, m, 0, n);
+    memcpy(first, c.data, (size_t)(m * n) * sizeof *first);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t l = 0; l < k; l++) {
+                double p = (double)pith_f32_of_bf16(rows[i * lda + l]) * ((float *)b.data)[l * n + j];
+                sum += p, size += fabs(p);
+            }
+            assert_true(fabs(sum - first[i * n + j]) <= size * (double)k * 0x1p-23 + 1e-30);
+        }
+    }
+    int64_t row = random_below(m + 1), half = n / 32 * 16;
+    fn(&g, row, m, half, n);
+    fn(&g, 0, row, 0, n);
+    fn(&g, row, m, 0, half);
+    assert_memory_equal(first, c.data, (size_t)(m * n) * sizeof *first);
+    free(panel), free(first);
+    guarded_free(a), guarded_free(b), guarded_free(c), guarded_free(packed);
+}
+
+static void test_own(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 50; n++) {
+        check_own("gemm_dp", PITH_CPU_AVX512_BF16, 1 + n % 27, n, 1 + random_below(80));
+        check_own("gemm_amx", PITH_CPU_AMX_BF16, 1 + n % 37, n, 1 + random_below(80));
+    }
+}
+
+static void test_round(void **state) {
+    (void)state;
+    for (int64_t n = 0; n < 200; n++) {
+        guarded x = guarded_floats(n), y = guarded_alloc((size_t)n * 2, 1), wide = guarded_floats(n);
+        fill_floats(x.data, n);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            PITH_KERNEL_FIND(pith_round_bf16_fn, "to_bf16", PITH_BF16, (pith_isa)level)(x.data, y.data, n);
+            PITH_KERNEL_FIND(pith_round_bf16_fn, "to_bf16", PITH_F32, (pith_isa)level)(x.data, wide.data, n);
+            for (int64_t i = 0; i < n; i++) {
+                float expected = widened(((float *)x.data)[i]);
+                assert_true(same_float(pith_f32_of_bf16(((uint16_t *)y.data)[i]), expected));
+                assert_true(same_float(((float *)wide.data)[i], expected));
+            }
+        }
+        guarded_free(x), guarded_free(y), guarded_free(wide);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
