@@ -1,5 +1,5 @@
 /* model.h - what an open model is made of; shared by pith.c, which opens it, save.c, which writes it, describe.c, which
- * tells of it, input_shapes.c and tokens.c. */
+ * tells of it, input_shapes.c and lone_tokenizer.c. */
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 

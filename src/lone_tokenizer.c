@@ -1,4 +1,4 @@
-/* tokens.c - the public functions on tokenizers that are opened without their model.
+/* lone_tokenizer.c - the public functions on tokenizers that are opened without their model.
  *
  * Such a tokenizer is owned by the struct its arena is the first member of. */
 #include <string.h>
