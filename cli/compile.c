@@ -32,7 +32,7 @@ static const char help[] =
     "  -m, --model MODEL      the same as the argument\n"
     "  -o, --output FILE      appears under its name when it is complete\n"
     "  --optimization N       0 to 3 (3)\n"
-    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32); int8 makes a file of two\n"
+    "  --precision HOW        auto|f32|int8|bf16: arithmetic of dense layers (auto: f32); int8 makes a file of two\n"
     "                         fifths the size\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 the sizes as one JSON object on standard output\n"

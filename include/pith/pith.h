@@ -149,10 +149,10 @@ enum {
 typedef enum pith_precision {
     PITH_PRECISION_AUTO = 0, /* as the file was compiled for; else f32 */
     PITH_PRECISION_F32 = 1,
-    PITH_PRECISION_INT8 = 2, /* weights and tables of looked-up rows in 8 bits, activations by token; exact sums: the same
+    PITH_PRECISION_INT8 = 2, /* weights and activations in 8 bits, tables of looked-up rows in 16; exact sums: the same
                                 bits on every CPU */
-    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32 as the CPU makes them: the same bits for every batch,
-                                order and number of threads, but not from CPU to CPU */
+    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32 as the CPU makes them: the same bits for every
+                                batch, order and number of threads, but not from CPU to CPU */
 } pith_precision;
 
 typedef struct pith_open_options {
@@ -174,8 +174,8 @@ typedef struct pith_open_options {
 #define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
- * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model cache
- * ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json
+ * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model
+ * cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json
  * opens as its directory would. The files stay mapped until close and must not be truncated meanwhile (see
  * PITH_OPEN_COPY). */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,

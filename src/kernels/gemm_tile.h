@@ -31,8 +31,8 @@ PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
 PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)
 
-/* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of 16,
- * rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */
+/* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of
+ * 16, rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */
 enum { PITH_I8_SUMS = 32 * 32 };
 typedef void pith_gemm_i8_finish_fn(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                                     int64_t rows, int64_t j, int64_t width);

@@ -3,8 +3,8 @@
  *
  * Three ways beside the tiles of k_gemm_amx.c, chosen by what the processor and the weights allow: VNNI multiplies u8
  * by i8 and adds four products in one instruction. Without it, weights whose pairs stay within 128 go through
- * vpmaddubsw, whose 16-bit pair sums then cannot saturate (255 * 128 < 2^15); others are widened to 16 bits first. Signed
- * a is a + 128 unsigned, made good by the column sums. */
+ * vpmaddubsw, whose 16-bit pair sums then cannot saturate (255 * 128 < 2^15); others are widened to 16 bits first.
+ * Signed a is a + 128 unsigned, made good by the column sums. */
 #include "kernels/gemm_int8.h"
 
 #include "base/cpu.h"
