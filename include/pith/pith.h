@@ -175,9 +175,9 @@ typedef struct pith_open_options {
 
 /* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
  * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model
- * cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a tokenizer.json
- * opens as its directory would. The files stay mapped until close and must not be truncated meanwhile (see
- * PITH_OPEN_COPY). */
+ * cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a
+ * tokenizer.json opens as its directory would. The files stay mapped until close and must not be truncated meanwhile
+ * (see PITH_OPEN_COPY). */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                                      pith_error *err);
 

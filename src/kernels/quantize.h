@@ -9,8 +9,8 @@
 
 /* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(row, 0) - min(row, 0)) / 255,
  * q = clamp(round(x * (1 / scale)) + zero, 0, 255). The element farthest from 0 (the first of them), row[at], stays out
- * of the range, which is stretched to a hundredth of it at least; extra is what its q lacks. Transformers have a channel
- * far beyond all others: leaving it out halves the step. A row without range gets scale 0 and zeros. */
+ * of the range, which is stretched to a hundredth of it at least; extra is what its q lacks. Transformers have one
+ * channel far beyond all others: leaving it out halves the step. A row without range gets scale 0 and zeros. */
 typedef struct pith_quantize_rows {
     const float *x; /* [rows, n], row stride ldx */
     uint8_t *q;     /* [rows, n], row stride ldq */
