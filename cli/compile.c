@@ -34,7 +34,6 @@ static const char help[] =
     "  --optimization N       0 to 3 (3)\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of dense layers (auto: f32); int8 makes a file of two\n"
     "                         fifths the size\n"
-    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 the sizes as one JSON object on standard output\n"
     "  -q, --quiet            no sizes, no progress\n";
 
@@ -141,7 +140,6 @@ static int run(int argc, char **argv) {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &path, 0, 0, NULL },
         { "optimization", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
-        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "quiet", 'q', OPTION_FLAG, &quiet, 0, 0, NULL },
