@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "kernels/small.h"
 
 enum { BLOCK = 256 };
 
@@ -225,8 +226,27 @@ static const row rows[PITH_DTYPE_COUNT] = {
         for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
     }
 #define SAME(v) (v)
-DIRECT(f16_f32, uint16_t, float, pith_f32_of_f16)
-DIRECT(f32_f16, float, uint16_t, pith_f16_of_f32)
+DIRECT(f16_f32_plain, uint16_t, float, pith_f32_of_f16)
+DIRECT(f32_f16_plain, float, uint16_t, pith_f16_of_f32)
+
+/* Tuned loops, for what is long enough to look them up. */
+enum { LOOK_UP = 64 };
+static void f16_f32(void *y, const void *x, int64_t n) {
+    pith_widen_f16_fn *fn =
+        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_widen_f16_fn, "widen", PITH_F16, pith_cpu_get()->isa);
+    if (fn)
+        fn(x, y, (size_t)n);
+    else
+        f16_f32_plain(y, x, n);
+}
+static void f32_f16(void *y, const void *x, int64_t n) {
+    pith_narrow_f16_fn *fn =
+        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_narrow_f16_fn, "narrow", PITH_F16, pith_cpu_get()->isa);
+    if (fn)
+        fn(x, y, (size_t)n);
+    else
+        f32_f16_plain(y, x, n);
+}
 DIRECT(bf16_f32, uint16_t, float, pith_f32_of_bf16)
 DIRECT(f32_bf16, float, uint16_t, pith_bf16_of_f32)
 DIRECT(f32_f64, float, double, SAME)

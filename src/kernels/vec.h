@@ -24,6 +24,8 @@
  *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n
  *   vf_gather(base, i)                 base[i] of every lane
  *   vf_load_f16 vf_load_bf16 (and _n)  16 small floats, widened exactly
+ *   vf_store_f16                       16 halves, rounded to nearest, ties to even
+ *   vi_load_u8 vi_load_i8, vi_store_u8 16 bytes, widened; the low byte of each lane
  *   vf_sum vf_hmax vf_hmin             over lanes by the fixed tree: i with i + 8, then + 4, + 2, + 1
  *   vf_transpose(r)                    16 x 16 in place */
 #ifndef PITH_KERNELS_VEC_H

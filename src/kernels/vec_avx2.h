@@ -139,6 +139,24 @@ PITH_INLINE vf vf_load_bf16(const uint16_t *p) {
     return vf_bits(vi_shl(((vi){ _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)),
                                  _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) }), 16));
 }
+PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((__m128i *)p + 1, _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
+}
+PITH_INLINE vi vi_load_u8(const uint8_t *p) {
+    __m128i a = _mm_loadu_si128((const __m128i *)p);
+    return (vi){ _mm256_cvtepu8_epi32(a), _mm256_cvtepu8_epi32(_mm_srli_si128(a, 8)) };
+}
+PITH_INLINE vi vi_load_i8(const uint8_t *p) {
+    __m128i a = _mm_loadu_si128((const __m128i *)p);
+    return (vi){ _mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(_mm_srli_si128(a, 8)) };
+}
+PITH_INLINE void vi_store_u8(uint8_t *p, vi a) {
+    __m256i low = _mm256_set1_epi32(255);
+    __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
+    words = _mm256_permute4x64_epi64(words, 0xD8);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
 PITH_INLINE vf vf_load_f16_n(const uint16_t *p, size_t n) {
     uint16_t t[16] = { 0 };
     memcpy(t, p, n * sizeof *t);

@@ -76,6 +76,12 @@ PITH_INLINE vf vf_iota(void) {
 }
 
 PITH_INLINE vf vf_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+PITH_INLINE vi vi_load_u8(const uint8_t *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+PITH_INLINE vi vi_load_i8(const uint8_t *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+PITH_INLINE void vi_store_u8(uint8_t *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
 PITH_INLINE vf vf_load_f16_n(const uint16_t *p, size_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(vm_first(n), p));
 }

@@ -141,6 +141,29 @@ PITH_INLINE vf vf_load_bf16(const uint16_t *p) {
 #define PITH_VEC_BF16(at) vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(at), 16))
     return (vf){ PITH_VEC_BF16(p), PITH_VEC_BF16(p + 4), PITH_VEC_BF16(p + 8), PITH_VEC_BF16(p + 12) };
 }
+PITH_INLINE void vf_store_f16(uint16_t *p, vf x) {
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(x.a))), vst1_u16(p + 4, vreinterpret_u16_f16(vcvt_f16_f32(x.b)));
+    vst1_u16(p + 8, vreinterpret_u16_f16(vcvt_f16_f32(x.c))), vst1_u16(p + 12, vreinterpret_u16_f16(vcvt_f16_f32(x.d)));
+}
+PITH_INLINE vi vi_load_u8(const uint8_t *p) {
+    uint8x16_t x = vld1q_u8(p);
+    uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_u8(vget_high_u8(x));
+#define PITH_VEC_WIDE_U(half) vreinterpretq_s32_u32(vmovl_u16(half))
+    return (vi){ PITH_VEC_WIDE_U(vget_low_u16(low)), PITH_VEC_WIDE_U(vget_high_u16(low)),
+                 PITH_VEC_WIDE_U(vget_low_u16(high)), PITH_VEC_WIDE_U(vget_high_u16(high)) };
+}
+PITH_INLINE vi vi_load_i8(const uint8_t *p) {
+    int8x16_t x = vreinterpretq_s8_u8(vld1q_u8(p));
+    int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_s8(vget_high_s8(x));
+    return (vi){ vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
+                 vmovl_s16(vget_high_s16(high)) };
+}
+PITH_INLINE void vi_store_u8(uint8_t *p, vi x) {
+#define PITH_VEC_NARROW(v) vmovn_u32(vreinterpretq_u32_s32(v))
+    uint16x8_t low = vcombine_u16(PITH_VEC_NARROW(x.a), PITH_VEC_NARROW(x.b)),
+               high = vcombine_u16(PITH_VEC_NARROW(x.c), PITH_VEC_NARROW(x.d));
+    vst1q_u8(p, vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
+}
 PITH_INLINE vf vf_load_f16_n(const uint16_t *p, size_t n) {
     uint16_t t[16] = { 0 };
     memcpy(t, p, n * sizeof *t);

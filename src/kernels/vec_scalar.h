@@ -122,6 +122,14 @@ PITH_INLINE vf vf_ldexp(vf a, vf n) {
 
 PITH_VEC(vf, vf_load_f16, (const uint16_t *p), pith_f32_of_f16(p[i]))
 PITH_VEC(vf, vf_load_f16_n, (const uint16_t *p, size_t n), (size_t)i < n ? pith_f32_of_f16(p[i]) : 0.0f)
+PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
+    for (int i = 0; i < 16; i++) p[i] = pith_f16_of_f32(a.v[i]);
+}
+PITH_VEC(vi, vi_load_u8, (const uint8_t *p), p[i])
+PITH_VEC(vi, vi_load_i8, (const uint8_t *p), (int8_t)p[i])
+PITH_INLINE void vi_store_u8(uint8_t *p, vi a) {
+    for (int i = 0; i < 16; i++) p[i] = (uint8_t)a.v[i];
+}
 PITH_VEC(vf, vf_load_bf16, (const uint16_t *p), pith_vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)))
 PITH_VEC(vf, vf_load_bf16_n, (const uint16_t *p, size_t n),
          (size_t)i < n ? pith_vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)) : 0.0f)

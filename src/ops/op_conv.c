@@ -2,8 +2,9 @@
  *
  * The windows of a tile of outputs are laid out as columns [channels * kernel, tile], so that a convolution is a
  * product with the weights [maps, channels * kernel]: sums go in the order channel, kernel row, column. Tiles are
- * shared among threads. A transposed convolution is the product with the transposed weights, whose columns are added
- * back in place. f32 goes through the GEMM; 8-bit integers are exact in f64, as is f64 itself. */
+ * shared among threads. Windows over one channel each (depthwise) are walked tap by tap in the same order. A transposed
+ * convolution is the product with the transposed weights, whose columns are added back in place. f32 goes through the
+ * GEMM; 8-bit integers are exact in f64, as is f64 itself. */
 #include <math.h>
 #include <string.h>
 
@@ -11,11 +12,12 @@
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/matmul.h"
+#include "kernels/taps.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 #include "ops/windows.h"
 
-enum { TILE = 256 };
+enum { TILE = 256, MOST_TAPS = 1024 };
 
 /* Numbers of the inputs; -1: there is none. */
 typedef struct layout {
@@ -36,6 +38,7 @@ typedef struct state {
     pith_gemm_pack_f32_fn *pack;
     pith_matmul_fn *matmul; /* computes in f64 */
     pith_window_add_fn *add;
+    pith_taps_fn *taps; /* of f32; NULL */
     bool transposed;
     size_t size;
 } state;
@@ -153,6 +156,7 @@ static pith_status prepare(pith_prepare *c) {
     s->pack = (pith_gemm_pack_f32_fn *)pack;
     s->matmul = (pith_matmul_fn *)matmul;
     s->add = (pith_window_add_fn *)add;
+    if (f32 && !s->transposed) s->taps = PITH_KERNEL_FIND(pith_taps_fn, "taps_sum", PITH_F32, c->isa);
     s->size = f32 ? sizeof(float) : sizeof(double);
     c->state = s;
     return PITH_OK;
@@ -163,6 +167,13 @@ static sizes sizes_of(const pith_node *node, const int64_t *x, const int64_t *w,
     z.channels = x[1] / z.groups;
     z.maps = transposed ? w[1] : w[0] / z.groups;
     return z;
+}
+
+/* Floats of a worker for windows that pith_taps walks, those over one channel each; 0: they go through products. */
+static int64_t taps_floats(const state *s, const sizes *z, const pith_window *w) {
+    if (!s->taps || z->channels != 1 || z->rank > 2) return 0;
+    int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
+    return floats < 0 || taps > MOST_TAPS ? 0 : floats + 2 * taps + 32;
 }
 
 /* Elements of the columns of one part, their packed form (f32) and the product; false on overflow. */
@@ -195,6 +206,13 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     *bytes = 0;
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = add_bytes(&part, places[i], s->size);
+    if (s->taps && z.channels == 1) {
+        pith_window window;
+        PITH_TRY(pith_windows_attributes(&window, c->node, z.rank, w->dims + 2, c->err));
+        pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
+        int64_t floats = taps_floats(s, &z, &window);
+        if (floats && pith_mul_overflows((size_t)floats, sizeof(float), &part)) fits = false;
+    }
     fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
         fits = fits && add_bytes(bytes, pith_type_count(x), 8) && add_bytes(bytes, pith_type_count(w), 8) &&
@@ -210,7 +228,7 @@ typedef struct job {
     pith_window w;
     const char *x, *weights;
     char *y, *workers;
-    int64_t kernel, windows, plane, places[3], tiles;
+    int64_t kernel, windows, plane, places[3], tiles, taps_floats;
     size_t worker_bytes;
 } job;
 
@@ -264,6 +282,25 @@ static void run_tile(void *context, size_t part, int worker) {
                         size);
     product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
             j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
+}
+
+/* The maps of one channel. */
+static void run_taps(void *context, size_t part, int worker) {
+    const job *j = context;
+    float *own = (float *)(void *)j->workers + worker * j->taps_floats;
+    int64_t *offsets = (int64_t *)(void *)own, image = (int64_t)part, group = image % j->z.groups;
+    pith_taps a = { .offsets = offsets,
+                    .taps = j->kernel,
+                    .rows = j->w.rank == 2 ? j->w.out[0] : 1,
+                    .columns = j->w.out[j->w.rank - 1] };
+    float *plane = own + (2 * a.taps + 15) / 16 * 16;
+    pith_taps_plane(plane, offsets, &a.step, (const float *)(const void *)j->x + image * j->plane, &j->w, 0);
+    a.x = plane;
+    for (int64_t m = 0; m < j->z.maps; m++) {
+        a.weights = (const float *)(const void *)j->weights + (group * j->z.maps + m) * j->kernel;
+        a.y = (float *)(void *)j->y + (image * j->z.maps + m) * j->windows;
+        j->s->taps(&a);
+    }
 }
 
 static void run_transposed(void *context, size_t part, int worker) {
@@ -378,8 +415,11 @@ static pith_status run_plain(pith_run *r) {
     }
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
+    j.taps_floats = l->x_zero < 0 ? taps_floats(s, &j.z, &j.w) : 0;
     if (s->transposed)
         pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
+    else if (j.taps_floats)
+        pith_run_parallel(r, run_taps, &j, (size_t)(j.z.batch * j.z.groups));
     else
         pith_run_parallel(r, run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;

@@ -1,10 +1,17 @@
 /* op_pool.c - MaxPool, AveragePool, LpPool, and the same over whole channels (Global…). */
+#include <math.h>
+
+#include "base/checked.h"
+#include "kernels/taps.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 #include "ops/windows.h"
 
+enum { MOST_TAPS = 1024 };
+
 typedef struct state {
     pith_pool_fn *fn;
+    pith_taps_fn *taps; /* of f32 maxima; NULL */
     int64_t p;
     bool global;
 } state;
@@ -42,20 +49,38 @@ static pith_status prepare(pith_prepare *c) {
                                       : "pool_mean",
                                  pith_compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith_pool_fn *)fn;
+    if (max && !s->global && pith_compute_dtype(c->in[0]->dtype) == PITH_F32)
+        s->taps = PITH_KERNEL_FIND(pith_taps_fn, "taps_max", PITH_F32, c->isa);
     c->state = s;
     return PITH_OK;
 }
 
+/* Windows that pith_taps walks: their values alone are wanted. Floats and offsets of a worker, or 0. */
+static int64_t taps_floats(const state *s, const pith_window *w, bool indices) {
+    if (!s->taps || indices || w->rank > 2) return 0;
+    int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
+    return floats < 0 || taps > MOST_TAPS ? 0 : floats + 2 * taps + 32;
+}
+
 static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
-    (void)state_;
-    (void)threads;
+    const state *s = state_;
+    const pith_type *x = c->in[0];
     *bytes = 0;
+    if (s->taps) {
+        pith_window w;
+        PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
+        pith_windows_complete(&w, c->node, x->dims + 2, c->out[0].dims + 2);
+        int64_t floats = taps_floats(s, &w, false);
+        if (pith_mul_overflows((size_t)floats, (size_t)threads * sizeof(float), bytes))
+            return pith_fail_memory(c->err, SIZE_MAX);
+    }
     return pith_widen_scratch(c, 0, bytes);
 }
 
 typedef struct job {
     const pith_run *r;
     pith_window w;
+    int64_t taps_floats; /* of a worker's plane and offsets; 0: fn does it */
     int64_t in, out, channels, per_part;
     size_t size;
 } job;
@@ -63,10 +88,25 @@ typedef struct job {
 static void run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
-    (void)worker;
     int64_t first = (int64_t)part * j->per_part,
             last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
     int64_t *indices = j->r->out_count > 1 && j->r->out[1] ? j->r->out[1]->data : NULL;
+    if (j->taps_floats) {
+        float *own = (float *)j->r->scratch + worker * j->taps_floats;
+        int64_t *offsets = (int64_t *)(void *)own;
+        pith_taps a = { .offsets = offsets,
+                        .taps = pith_window_count(j->w.kernel, j->w.rank),
+                        .rows = j->w.rank == 2 ? j->w.out[0] : 1,
+                        .columns = j->w.out[j->w.rank - 1] };
+        float *plane = own + (2 * a.taps + 15) / 16 * 16;
+        for (int64_t c = first; c < last; c++) {
+            pith_taps_plane(plane, offsets, &a.step, (const float *)j->r->in[0]->data + c * j->in, &j->w, -INFINITY);
+            a.x = plane;
+            a.y = (float *)j->r->out[0]->data + c * j->out;
+            s->taps(&a);
+        }
+        return;
+    }
     bool columns_first = pith_node_int(j->r->node, "storage_order", 0) != 0 && j->w.rank == 2;
     for (int64_t c = first; c < last; c++) {
         int64_t *own = indices ? indices + c * j->out : NULL;
@@ -92,6 +132,7 @@ static pith_status run_plain(pith_run *r) {
         PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, NULL, r->err));
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
+    j.taps_floats = taps_floats(s, &j.w, r->out_count > 1 && r->out[1]);
     j.in = pith_window_count(j.w.in, j.w.rank);
     j.out = pith_window_count(j.w.out, j.w.rank);
     j.per_part = pith_run_chunk(r, j.channels, j.out * pith_window_count(j.w.kernel, j.w.rank), 8192);

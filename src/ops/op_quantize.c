@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "kernels/convert.h"
+#include "kernels/small.h"
 #include "ops/infer.h"
 
 enum { BLOCK = 256, GRAIN = 4096 };
@@ -72,8 +73,27 @@ static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length
     }
 }
 
+/* The common case is f32 and 8 bits with one scale and zero point. NULL: this build has not all of them. */
+typedef struct state {
+    pith_quantize_fn *quantize;
+    pith_dequantize_fn *dequantize_u8, *dequantize_i8;
+    pith_range_fn *range;
+} state;
+
+static pith_status prepare_loops(pith_prepare *c, state **out) {
+    state *s = c->state = *out = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->quantize = PITH_KERNEL_FIND(pith_quantize_fn, "quantize", PITH_U8, c->isa);
+    s->dequantize_u8 = PITH_KERNEL_FIND(pith_dequantize_fn, "dequantize", PITH_U8, c->isa);
+    s->dequantize_i8 = PITH_KERNEL_FIND(pith_dequantize_fn, "dequantize", PITH_I8, c->isa);
+    s->range = PITH_KERNEL_FIND(pith_range_fn, "range", PITH_F32, c->isa);
+    if (!s->dequantize_u8 || !s->dequantize_i8 || !s->range) s->quantize = NULL;
+    return PITH_OK;
+}
+
 typedef struct job {
     form f;
+    const state *s;
     const pith_tensor *x, *scale, *zero;
     pith_tensor *y;
     double low, high; /* of an integer result */
@@ -81,41 +101,21 @@ typedef struct job {
     int64_t per_part, units;
 } job;
 
-/* Nearest integer of |x| < 2^22, ties to even: the sum has no bits left below 1. */
-static float nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
-
-/* The common case, f32 and 8 bits with one scale and zero point. */
-static void quantize_bytes(uint8_t *y, const float *x, int64_t n, float scale, float low, float high, int zero) {
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i] / scale;
-        v = v > low ? v : low;
-        v = v < high ? v : high;
-        y[i] = (uint8_t)((int)nearest(v) + zero);
-    }
-}
-
-/* The same back: a table of what each byte stands for. */
-static void dequantize_bytes(float *y, const uint8_t *x, int64_t n, float scale, float zero, bool is_signed) {
-    float values[256];
-    for (int i = 0; i < 256; i++) values[i] = ((float)(is_signed ? (int8_t)i : i) - zero) * scale;
-    for (int64_t i = 0; i < n; i++) y[i] = values[x[i]];
-}
-
 static bool is_byte(const pith_tensor *t) { return t->dtype == PITH_U8 || t->dtype == PITH_I8; }
 
 /* Does a span with one scale of the common types; false if it is another. */
 static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) {
     float scale, zero = 0;
     const pith_tensor *bytes = j->quantize ? j->y : j->x, *floats = j->quantize ? j->x : j->y;
-    if (j->f.scale_stride || n < 512 || !is_byte(bytes) || floats->dtype != PITH_F32) return false;
+    if (j->f.scale_stride || !j->s->quantize || !is_byte(bytes) || floats->dtype != PITH_F32) return false;
     pith_convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
     if (j->zero) pith_convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
     if (j->quantize) {
-        quantize_bytes((uint8_t *)j->y->data + first, (const float *)j->x->data + first, n, scale, (float)j->low - zero,
-                       (float)j->high - zero, (int)zero);
+        j->s->quantize((const float *)j->x->data + first, (uint8_t *)j->y->data + first, (size_t)n, scale,
+                       (float)j->low - zero, (float)j->high - zero, (int32_t)zero);
     } else {
-        dequantize_bytes((float *)j->y->data + first, (const uint8_t *)j->x->data + first, n, scale, zero,
-                         j->x->dtype == PITH_I8);
+        (j->x->dtype == PITH_I8 ? j->s->dequantize_i8 : j->s->dequantize_u8)(
+            (const uint8_t *)j->x->data + first, (float *)j->y->data + first, (size_t)n, scale, zero);
     }
     return true;
 }
@@ -160,7 +160,8 @@ static void run_part(void *context, size_t part, int worker) {
 }
 
 static pith_status run_linear(pith_run *r, bool quantize) {
-    job j = { .x = r->in[0],
+    job j = { .s = r->state,
+              .x = r->in[0],
               .scale = r->in[1],
               .zero = pith_has_input(r, 2) ? r->in[2] : NULL,
               .y = r->out[0],
@@ -222,7 +223,8 @@ static pith_status prepare_any(pith_prepare *c) {
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i] && !pith_convert_known(c->in[i]->dtype, PITH_F64)) return pith_fail_dtype(c->err, c->in[i]->dtype);
     }
-    return PITH_OK;
+    state *s;
+    return prepare_loops(c, &s);
 }
 
 static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
@@ -254,38 +256,45 @@ static pith_status infer_dynamic(pith_infer *c) {
 }
 
 static pith_status prepare_dynamic(pith_prepare *c) {
-    return c->in[0]->dtype == PITH_F32 ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
+    state *s;
+    PITH_TRY(prepare_loops(c, &s));
+    return s->quantize ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
 }
 
-/* Scale and zero point of n floats. The sixteen lanes are for speed: smallest and largest do not depend on order. */
-static void find_scale(float *scale, float *zero, const float *x, int64_t n) {
-    float lows[16] = { 0 }, highs[16] = { 0 }, low = 0, high = 0;
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        for (int k = 0; k < 16; k++) lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
-        for (int k = 0; k < 16; k++) highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
-    }
-    for (int k = 0; i < n; i++, k++) {
-        lows[k] = x[i] < lows[k] ? x[i] : lows[k];
-        highs[k] = x[i] > highs[k] ? x[i] : highs[k];
-    }
-    for (int k = 0; k < 16; k++) {
-        low = lows[k] < low ? lows[k] : low;
-        high = highs[k] > high ? highs[k] : high;
-    }
+/* Scale and zero point of n floats. */
+static void find_scale(const state *s, float *scale, float *zero, const float *x, int64_t n) {
+    float low = 0, high = 0;
+    s->range(x, (size_t)n, &low, &high);
     *scale = high == low ? 1.0f : (high - low) / 255.0f;
     *zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
+}
+
+typedef struct dynamic_job {
+    const state *s;
+    const float *x;
+    uint8_t *y;
+    int64_t n, per_part;
+    float scale, zero;
+} dynamic_job;
+
+static void quantize_part(void *context, size_t part, int worker) {
+    const dynamic_job *j = context;
+    (void)worker;
+    int64_t first = (int64_t)part * j->per_part, n = j->n - first < j->per_part ? j->n - first : j->per_part;
+    j->s->quantize(j->x + first, j->y + first, (size_t)n, j->scale, 0.0f - j->zero, 255.0f - j->zero, (int32_t)j->zero);
 }
 
 static pith_status run_dynamic(pith_run *r) {
     const float *x = r->in[0]->data;
     int64_t n = pith_tensor_count(r->in[0]);
     float scale, zero;
-    find_scale(&scale, &zero, x, n);
+    const state *s = r->state;
+    find_scale(s, &scale, &zero, x, n);
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
-    quantize_bytes(r->out[0]->data, x, n, scale, 0.0f - zero, 255.0f - zero, (int)zero);
+    dynamic_job j = { s, x, r->out[0]->data, n, pith_run_chunk(r, n, 1, 16384), scale, zero };
+    if (n) pith_run_parallel(r, quantize_part, &j, (size_t)((n + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
@@ -317,6 +326,7 @@ static pith_status infer_segments(pith_infer *c) {
 }
 
 typedef struct segments {
+    const state *loops;
     const float *x;
     const int64_t *offsets; /* NULL: a row each */
     int64_t width;
@@ -329,12 +339,12 @@ static void run_segment(void *context, size_t text, int worker) {
     (void)worker;
     int64_t from = s->offsets ? s->offsets[text] : (int64_t)text, to = s->offsets ? s->offsets[text + 1] : from + 1;
     float scale, zero;
-    find_scale(&scale, &zero, s->x + from * s->width, (to - from) * s->width);
+    find_scale(s->loops, &scale, &zero, s->x + from * s->width, (to - from) * s->width);
     for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
     for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
     if (s->y)
-        quantize_bytes(s->y + from * s->width, s->x + from * s->width, (to - from) * s->width, scale, 0.0f - zero,
-                       255.0f - zero, (int)zero);
+        s->loops->quantize(s->x + from * s->width, s->y + from * s->width, (size_t)((to - from) * s->width), scale,
+                           0.0f - zero, 255.0f - zero, (int32_t)zero);
 }
 
 static pith_status run_segments(pith_run *r) {
@@ -345,7 +355,8 @@ static pith_status run_segments(pith_run *r) {
     for (int64_t t = 0; covers && at && t < texts; t++) covers = at[t] <= at[t + 1];
     if (!covers) return pith_op_fail(r, "offsets do not cover the tokens");
     if (!rows) return PITH_OK;
-    segments s = { .x = x->data,
+    segments s = { .loops = r->state,
+                   .x = x->data,
                    .offsets = at,
                    .width = pith_tensor_count(x) / rows,
                    .y = r->out[0] ? r->out[0]->data : NULL,

@@ -10,6 +10,8 @@
 #include "kernels/gemm_int8.h"
 #include "kernels/norm.h"
 #include "kernels/reduce.h"
+#include "kernels/small.h"
+#include "kernels/taps.h"
 #include "kernels/unary.h"
 
 enum { N = 4099, M = 23, D = 40 };
@@ -62,6 +64,33 @@ static void run_int8(int level, int round) {
     pith_gemm_i8_find(isa)(&g, 0, M, 0, M);
 }
 
+/* Numbers of 8 and 16 bits, and taps; false if it is none of them. */
+static int run_small(const pith_kernel_row *row, pith_kernel_fn *f, int64_t n) {
+    if (strcmp(row->family, "widen") == 0) {
+        ((pith_widen_f16_fn *)f)((const uint16_t *)(const void *)x, out, (size_t)n);
+    } else if (strcmp(row->family, "narrow") == 0) {
+        static uint16_t halves[N];
+        ((pith_narrow_f16_fn *)f)(y, halves, (size_t)n);
+        for (int64_t i = 0; i < n; i++) out[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0.0f : (float)halves[i];
+    } else if (strcmp(row->family, "quantize") == 0) {
+        ((pith_quantize_fn *)f)(y, (uint8_t *)out, (size_t)n, 0.03f, -100, 155, 100);
+        for (int64_t i = n - 1; i >= 0; i--) out[i] = (float)((uint8_t *)out)[i];
+    } else if (strcmp(row->family, "dequantize") == 0) {
+        ((pith_dequantize_fn *)f)((const uint8_t *)x, out, (size_t)n, 0.03f, 100);
+    } else if (strcmp(row->family, "range") == 0) {
+        ((pith_range_fn *)f)(x, (size_t)n, &out[0], &out[1]);
+    } else if (strncmp(row->family, "taps", 4) == 0) {
+        static const int64_t offsets[] = { 0, 1, 2, 100, 101, 102 };
+        pith_taps a = {
+            .x = x, .y = out, .offsets = offsets, .weights = y, .taps = 6, .rows = 3, .columns = n / 4, .step = 50
+        };
+        ((pith_taps_fn *)f)(&a);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
 /* 0 for a family whose signature is not known here. */
 static uint64_t run(const pith_kernel_row *row, int level, int round) {
     pith_kernel_fn *f = row->fn[level];
@@ -82,6 +111,7 @@ static uint64_t run(const pith_kernel_row *row, int level, int round) {
             .x = x, .residual = y, .gamma = z, .beta = y, .y = out, .rows = 2, .n = n, .epsilon = 1e-5f
         };
         ((pith_layer_norm_f32_fn *)f)(&a);
+    } else if (run_small(row, f, n)) {
     } else if (row->dtype == PITH_I8 || row->dtype == PITH_U8) {
         run_int8(level, round);
     } else if (strcmp(row->family, "gemm_pack") == 0) {

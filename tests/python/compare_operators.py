@@ -680,7 +680,7 @@ CASES = {
     "Transpose": transpose, "Slice": slices, "Concat": concat, "Split": split, "Gather": gather,
     "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements, "MatMul": matmul,
     "Gemm": gemm, "MatMulInteger": matmul_integer, "Where": where, "Cast": cast, "Pad": pad, "Conv": convolution,
-    "ConvTranspose": transposed_convolution, "MaxPool": pool(2), "AveragePool": pool(count_include_pad=FLAG),
+    "ConvTranspose": transposed_convolution, "MaxPool": lambda d: pool(d.pick(1, 2))(d), "AveragePool": pool(count_include_pad=FLAG),
     "LpPool": pool(p=lambda d: d.upto(1, 3)), "TopK": top_k, "CumSum": cumulative, "LayerNormalization": layer_norm,
     "Softmax": along_axis(WIDE), "LogSoftmax": along_axis(WIDE), "Hardmax": along_axis([np.float32]),
     "ArgMax": along_axis(COMMON, keepdims=FLAG, select_last_index=FLAG),

@@ -1,0 +1,28 @@
+/* small.h - f32 to and from numbers of 8 and 16 bits. */
+#ifndef PITH_KERNELS_SMALL_H
+#define PITH_KERNELS_SMALL_H
+
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* f16 to f32, exactly, and back, rounded to nearest with ties to even. Families "widen", "narrow". */
+typedef void pith_widen_f16_fn(const uint16_t *x, float *y, size_t n);
+typedef void pith_narrow_f16_fn(const float *x, uint16_t *y, size_t n);
+PITH_KERNEL_DECLARE(widen_f16, pith_widen_f16_fn)
+PITH_KERNEL_DECLARE(narrow_f16, pith_narrow_f16_fn)
+
+/* y = round(min(max(x / scale, low), high)) + zero, its low byte; ties to even. A NaN becomes low. Family "quantize". */
+typedef void pith_quantize_fn(const float *x, uint8_t *y, size_t n, float scale, float low, float high, int32_t zero);
+PITH_KERNEL_DECLARE(quantize_u8, pith_quantize_fn)
+
+/* y = (x - zero) * scale, bytes with or without sign. Family "dequantize". */
+typedef void pith_dequantize_fn(const uint8_t *x, float *y, size_t n, float scale, float zero);
+PITH_KERNEL_DECLARE(dequantize_u8, pith_dequantize_fn)
+PITH_KERNEL_DECLARE(dequantize_i8, pith_dequantize_fn)
+
+/* Widens *low and *high to hold all of x, NaN aside. Family "range". */
+typedef void pith_range_fn(const float *x, size_t n, float *low, float *high);
+PITH_KERNEL_DECLARE(range_f32, pith_range_fn)
+
+#endif
