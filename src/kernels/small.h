@@ -12,7 +12,8 @@ typedef void pith_narrow_f16_fn(const float *x, uint16_t *y, size_t n);
 PITH_KERNEL_DECLARE(widen_f16, pith_widen_f16_fn)
 PITH_KERNEL_DECLARE(narrow_f16, pith_narrow_f16_fn)
 
-/* y = round(min(max(x / scale, low), high)) + zero, its low byte; ties to even. A NaN becomes low. Family "quantize". */
+/* y = round(min(max(x / scale, low), high)) + zero, its low byte; ties to even. A NaN becomes low. Family "quantize".
+ */
 typedef void pith_quantize_fn(const float *x, uint8_t *y, size_t n, float scale, float low, float high, int32_t zero);
 PITH_KERNEL_DECLARE(quantize_u8, pith_quantize_fn)
 

@@ -1,6 +1,8 @@
 /* taps.c - see taps.h: the padded plane in phases. */
 #include "kernels/taps.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 typedef struct plane {
@@ -9,7 +11,7 @@ typedef struct plane {
 } plane;
 
 static bool plane_of(plane *p, const pith_window *w) {
-    int64_t columns, reach;
+    int64_t reach;
     p->last = w->rank - 1;
     p->rows = 1;
     if (p->last == 1) {
@@ -18,20 +20,17 @@ static bool plane_of(plane *p, const pith_window *w) {
             pith_add_overflows(p->rows, reach + 1, &p->rows))
             return false;
     }
-    if (pith_mul_overflows(w->kernel[p->last] - 1, w->dilation[p->last], &reach) ||
-        pith_add_overflows(w->out[p->last], reach / w->stride[p->last] + 1 + 2 * PITH_TAPS_BLOCK, &columns))
-        return false;
-    p->phase = columns / PITH_TAPS_BLOCK * PITH_TAPS_BLOCK;
-    return true;
+    return !pith_mul_overflows(w->kernel[p->last] - 1, w->dilation[p->last], &reach) &&
+           !pith_add_overflows(w->out[p->last], reach / w->stride[p->last] + 1, &p->phase);
 }
 
 int64_t pith_taps_floats(const pith_window *w) {
     plane p;
     int64_t floats;
     if (!plane_of(&p, w) || pith_mul_overflows(p.rows, p.phase, &floats) ||
-        pith_mul_overflows(floats, w->stride[p.last], &floats) || floats > INT64_MAX / 8)
+        pith_mul_overflows(floats, w->stride[p.last], &floats) || floats > INT64_MAX / 8 - PITH_TAPS_BLOCK)
         return -1;
-    return floats;
+    return floats + PITH_TAPS_BLOCK;
 }
 
 /* One row in phases; from NULL: padding. */
@@ -45,7 +44,10 @@ static void put_row(float *to, const float *from, const plane *p, const pith_win
         if (end > p->phase) end = p->phase;
         if (end < first) end = first;
         for (int64_t i = 0; i < first; i++) to[i] = padding;
-        for (int64_t i = first; i < end; i++) to[i] = from[at + i * stride];
+        if (stride == 1 && end > first)
+            memcpy(to + first, from + at + first, (size_t)(end - first) * sizeof *to);
+        else
+            for (int64_t i = first; i < end; i++) to[i] = from[at + i * stride];
         for (int64_t i = end; i < p->phase; i++) to[i] = padding;
     }
 }
@@ -59,6 +61,7 @@ void pith_taps_plane(float *to, int64_t *offsets, int64_t *step, const float *x,
         bool inside = !p.last || (from >= 0 && from < w->in[0]);
         put_row(to + r * row_floats, inside ? x + from * w->in[p.last] : NULL, &p, w, padding);
     }
+    for (int64_t i = 0; i < PITH_TAPS_BLOCK; i++) to[p.rows * row_floats + i] = padding;
     for (int64_t r = 0; r < kernel_rows; r++) {
         for (int64_t c = 0; c < w->kernel[p.last]; c++) {
             int64_t place = c * w->dilation[p.last];

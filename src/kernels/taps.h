@@ -8,7 +8,7 @@
 
 #include "kernels/window.h"
 
-enum { PITH_TAPS_BLOCK = 64 }; /* windows that are computed together; x is readable that far behind the last one */
+enum { PITH_TAPS_BLOCK = 64 }; /* windows that are computed together; the plane is readable that far behind its end */
 
 typedef struct pith_taps {
     const float *x;
