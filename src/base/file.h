@@ -37,6 +37,7 @@ void pith_files_release(const pith_files *files, const void *begin, size_t bytes
 /* Tells the system that these bytes will not be needed soon (after weights were packed). No effect if not mapped. */
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
 bool pith_file_exists(const char *path); /* a regular file, readable */
+uint64_t pith_file_size(const char *path); /* 0 if there is none */
 bool pith_dir_exists(const char *path);
 /* The parent folder of a path, "." for a bare name; data NULL if memory is out. What comes behind its last slash. */
 pith_str pith_path_parent(pith_arena *arena, pith_str path);

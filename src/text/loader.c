@@ -2,11 +2,11 @@
  *
  * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the
  * same list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
-#include "base/file.h"
 #include "text/added.h"
 #include "text/call.h"
 #include "text/framing.h"
 #include "text/image.h"
+#include "text/sources.h"
 
 /* ---- steps from JSON ---- */
 
@@ -310,7 +310,7 @@ static pith_status read_configs(pith_loader *loader, const char *dir, bool copy)
         pith_file file;
         PITH_TRY(pith_path_join(&path, loader->scratch, dir, pith_str_of(names[i]), loader->err));
         if (!pith_file_exists(path.data)) continue;
-        PITH_TRY(pith_file_open(&file, path.data, copy, loader->allocator, loader->err));
+        PITH_TRY(pith_source_open(&file, loader, path.data, copy));
         pith_status status = read_config(loader, names[i], (pith_str){ (const char *)file.data, file.size });
         pith_file_close(&file);
         PITH_TRY(status);
@@ -423,7 +423,7 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     }
     PITH_TRY(read_configs(loader, dir.data, copy));
     pith_file file;
-    PITH_TRY(pith_file_open(&file, file_path.data, copy, loader->allocator, loader->err));
+    PITH_TRY(pith_source_open(&file, loader, file_path.data, copy));
     pith_status status = source->load(loader, file_path.data, (pith_str){ (const char *)file.data, file.size });
     if (!status) status = finish(loader);
     pith_file_close(&file);
@@ -449,6 +449,7 @@ static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str j
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = prepare(&loader);
     if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
+    if (!status && json.data) status = pith_source_check_size(&loader, "tokenizer.json", json.size);
     if (!status && json.data) status = load_tokenizer_json(&loader, "tokenizer.json", json);
     if (!status && image.data) status = load_image(&loader);
     if (!status && !path) status = finish(&loader);

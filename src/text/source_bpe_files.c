@@ -145,7 +145,7 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     if (!merges_path.data) return pith_fail_memory(loader->err, strlen(path));
     if (!pith_file_exists(merges_path.data))
         return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs merges.txt beside it", path);
-    PITH_TRY(pith_file_open(&merges, merges_path.data, false, loader->allocator, loader->err));
+    PITH_TRY(pith_source_open(&merges, loader, merges_path.data, false));
     pith_status status = load_with_merges(loader, bytes, (pith_str){ (const char *)merges.data, merges.size });
     pith_file_close(&merges);
     return status;

@@ -1,5 +1,16 @@
-/* sources.c - special tokens and frames of tokenizers that have no tokenizer.json. */
+/* sources.c - opening the files of tokenizers; special tokens and frames of those that have no tokenizer.json. */
 #include "text/sources.h"
+
+pith_status pith_source_check_size(const pith_loader *loader, const char *name, uint64_t size) {
+    if (size <= PITH_TOKENIZER_FILE_MAX) return PITH_OK;
+    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: %llu bytes are too many for a file of a tokenizer", name,
+                     (unsigned long long)size);
+}
+
+pith_status pith_source_open(pith_file *file, const pith_loader *loader, const char *path, bool copy) {
+    PITH_TRY(pith_source_check_size(loader, path, pith_file_size(path)));
+    return pith_file_open(file, path, copy, loader->allocator, loader->err);
+}
 
 pith_status pith_source_special(pith_loader *loader, pith_str token, uint32_t flags) {
     return pith_loader_add_token(loader, token, -1, PITH_ADDED_SPECIAL | flags);

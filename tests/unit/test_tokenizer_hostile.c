@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/file.h"
 #include "base/str.h"
+#include "text/bpe.h"
 #include "text/tokenizer.h"
 
 #define FRAME                                                                                                          \
@@ -255,12 +257,243 @@ static void test_limits(void **state) {
     free(json);
 }
 
+/* ---- two gigabytes ---- */
+
+typedef struct frugal {
+    size_t most; /* the largest allocation asked for */
+} frugal;
+
+static void *frugal_alloc(void *user, size_t bytes) {
+    frugal *f = user;
+    if (bytes > f->most) f->most = bytes;
+    return bytes < (size_t)256 << 20 ? malloc(bytes) : NULL;
+}
+
+static void frugal_free(void *user, void *memory) {
+    (void)user;
+    free(memory);
+}
+
+#define HUGE_SIZE (((uint64_t)1 << 31) + 1)
+
+/* A file of the directory: its text, and zeros that take no room on the disk up to the size. */
+static void write_file(const char *directory, const char *name, const char *text, uint64_t size) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fputs(text, file) < 0, 0);
+    assert_int_equal(fclose(file), 0);
+    if (size) assert_int_equal(truncate(path, (off_t)size), 0);
+}
+
+static void remove_file(const char *directory, const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Files of 2 GB that begin like good ones are refused by name, mapped or copied, before anything is read for them. */
+static void test_huge_files(void **state) {
+    static const struct {
+        const char *name, *text, *beside;
+    } cases[] = {
+        { "tokenizer.json", "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"", NULL },
+        { "tokenizer_config.json", "{\"unk_token\":\"", "tokenizer.json" },
+        { "special_tokens_map.json", "{\"unk_token\":\"", "tokenizer.json" },
+        { "spiece.model", "\n", NULL },
+        { "vocab.json", "{\"", "merges.txt" },
+        { "merges.txt", "a b\n", "vocab.json" },
+        { "vocab.txt", "[UNK]\n", NULL },
+        { "tokenizer.tiktoken", "IQ== 0\n", NULL },
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        const char *name = cases[i / 2].name, *beside = cases[i / 2].beside;
+        char directory[] = "/tmp/pith-hostile-XXXXXX";
+        frugal f = { 0 };
+        pith_allocator allocator = { frugal_alloc, frugal_free, &f };
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith_arena arena;
+        pith_tokenizer *t = NULL;
+        options.allocator = &allocator;
+        if (i & 1) options.flags |= PITH_OPEN_COPY;
+        assert_non_null(mkdtemp(directory));
+        write_file(directory, name, cases[i / 2].text, HUGE_SIZE);
+        if (beside) write_file(directory, beside, "{}", 0);
+        pith_arena_init(&arena, &allocator);
+        pith_status status = pith_tokenizer_load(&t, directory, &options, &arena, &err);
+        if (status != PITH_ERR_UNSUPPORTED || !strstr(err.message, name) || !strstr(err.message, "2147483649 bytes"))
+            fail_msg("%s: %d, \"%s\"", name, (int)status, err.message);
+        if (f.most > (size_t)16 << 20) fail_msg("%s: %zu bytes wanted at once", name, f.most);
+        pith_arena_free(&arena);
+        remove_file(directory, name);
+        if (beside) remove_file(directory, beside);
+        assert_int_equal(rmdir(directory), 0);
+    }
+}
+
+/* The same out of memory, of which only the first bytes are there. */
+static void test_huge_json(void **state) {
+    static const char json[] = "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"";
+    pith_error err = PITH_ERROR_INIT;
+    (void)state;
+    assert_int_equal(try_file((pith_str){ json, (size_t)HUGE_SIZE }, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "tokenizer.json: 2147483649 bytes"));
+}
+
+/* Small files of which a length says 2 GB: of the message, of a piece, of the charsmap, and beyond 64 bits. */
+static void test_huge_lengths(void **state) {
+#define GIGABYTES "\x81\x80\x80\x80\x08"
+    static const char *const models[] = {
+        "\n" GIGABYTES "\n\001a",
+        "\n\x0A\n" GIGABYTES "aaaa",
+        "\n\005\n\001a\x18\001\032\x0A\022" GIGABYTES "aaaa",
+        "\n\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F"
+        "a",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        char directory[] = "/tmp/pith-hostile-XXXXXX";
+        frugal f = { 0 };
+        pith_allocator allocator = { frugal_alloc, frugal_free, &f };
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith_arena arena;
+        pith_tokenizer *t = NULL;
+        options.allocator = &allocator;
+        assert_non_null(mkdtemp(directory));
+        write_file(directory, "spiece.model", models[i], 0);
+        pith_arena_init(&arena, &allocator);
+        assert_int_equal(pith_tokenizer_load(&t, directory, &options, &arena, &err), PITH_ERR_FORMAT);
+        if (!strstr(err.message, "SentencePiece") && !strstr(err.message, "piece 0"))
+            fail_msg("case %zu: \"%s\"", i, err.message);
+        assert_true(f.most < (size_t)16 << 20);
+        pith_arena_free(&arena);
+        remove_file(directory, "spiece.model");
+        assert_int_equal(rmdir(directory), 0);
+    }
+}
+
+/* ---- merges and maps ---- */
+
+/* A file whose merges all want the same slot of the table: `count` pairs of "l0;" … and "r0;" …. */
+static char *colliding_merges(size_t count) {
+    enum { SIDE = 2000, SLOTS = 2048 };
+    const pith_merges table = { NULL, SLOTS - 1 };
+    size_t room = 64 * SIDE + 64 * count + 256, used = 0, found = 0;
+    char *vocab = malloc(room), *merges = malloc(room), *json = malloc(2 * room);
+    size_t merges_used = 0;
+    for (int i = 0; i < SIDE; i++)
+        used += (size_t)snprintf(vocab + used, room - used, "\"l%d;\":%d,\"r%d;\":%d,", i, i, i, SIDE + i);
+    for (int l = 0; l < SIDE && found < count; l++)
+        for (int r = 0; r < SIDE && found < count; r++) {
+            if (pith_merges_home(&table, pith_pair(l, SIDE + r)) != 0) continue;
+            used += (size_t)snprintf(vocab + used, room - used, "\"l%d;r%d;\":%zu,", l, r, 2 * SIDE + found);
+            merges_used +=
+                (size_t)snprintf(merges + merges_used, room - merges_used, "%s\"l%d; r%d;\"", found ? "," : "", l, r);
+            found++;
+        }
+    assert_int_equal(found, count);
+    snprintf(json, 2 * room, "{\"model\":{\"type\":\"BPE\",\"vocab\":{%s\"z\":%zu},\"merges\":[%s]}}", vocab,
+             2 * SIDE + count, merges);
+    free(vocab);
+    free(merges);
+    return json;
+}
+
+/* 1,100 merges at one slot would cost every look-up as many steps. */
+static void test_colliding_merges(void **state) {
+    pith_error err = PITH_ERROR_INIT;
+    (void)state;
+    char *json = colliding_merges(1100);
+    assert_int_equal(try_file(pith_str_of(json), NULL, &err), PITH_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "the merges collide (at merges[102"));
+    free(json);
+}
+
+/* A tokenizer of the file and the ids of one text. */
+static void check_ids(const char *json, const char *text, const int32_t *wanted, size_t count, const char *error) {
+    pith_arena arena;
+    pith_tokenizer *t = NULL;
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_arena_init(&arena, &pith_allocator_default);
+    if (pith_tokenizer_load_json(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    pith_status status = pith_tokenize(&tokens, t, pith_str_of(text), NULL, &o, &err);
+    if (error) {
+        assert_int_not_equal(status, PITH_OK);
+        if (!strstr(err.message, error)) fail_msg("\"%s\" does not say \"%s\"", err.message, error);
+    } else {
+        if (status) fail_msg("%s", err.message);
+        assert_int_equal(tokens.count, count);
+        assert_memory_equal(tokens.ids, wanted, count * sizeof *wanted);
+    }
+    pith_tokens_free(&tokens);
+    pith_tokenizer_unload(t);
+    pith_arena_free(&arena);
+}
+
+/* Merges that give one of their own sides. With a prefix "##" and "##a" are "##a" again: that ends, as every merge
+ * takes a symbol away, with the peer's ids. What gives its left side has nothing left on its right and is refused. */
+static void test_cyclic_merges(void **state) {
+#define CYCLE(merges)                                                                                                  \
+    "{\"model\":{\"type\":\"BPE\",\"continuing_subword_prefix\":\"##\",\"vocab\":{\"#\":0,\"###\":1,\"##a\":2,"        \
+    "\"##\":3,\"a\":4},\"merges\":[" merges "]}}"
+    enum { MOST = 3000 };
+    int32_t wanted[MOST];
+    pith_error err = PITH_ERROR_INIT;
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) wanted[i] = 2;
+    for (size_t n = 1; n <= MOST; n = n < 30 ? n + 1 : n * 10) { /* short words and long ones */
+        char text[MOST + 3] = "##";
+        memset(text + 2, 'a', n);
+        check_ids(CYCLE("\"# ###\",\"## ##a\""), text, wanted, n, NULL);
+    }
+    assert_int_equal(try_file(PITH_STR(CYCLE("\"a ##\"")), NULL, &err), PITH_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "merges[0] has an empty side"));
+}
+
+/* Maps whose trie leads outside of itself, or in a circle, or to replacements that are not there: nothing is replaced.
+ */
+static void test_charsmap_leads_nowhere(void **state) {
+#define MAPPED(map)                                                                                                    \
+    "{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"" map "\"},\"model\":{\"type\":\"Unigram\"," \
+    "\"unk_id\":1,\"vocab\":[[\"a\",-1],[\"?\",-9],[\"b\",-1]]}}"
+    static const int32_t same[] = { 0, 0 }, replaced[] = { 2, 2 };
+    (void)state;
+    check_ids(MAPPED("DAAAAACAAQBhDQAAAAAAgGIA"), "aa", replaced, 2, NULL); /* a good one: 'a' becomes 'b' */
+    check_ids(MAPPED("DAAAAACAAQBhDQAAiBMAgGIA"), "aa", same, 2, NULL);     /* its replacement at byte 5000 of 2 */
+    check_ids(MAPPED("BAAAAP////8="), "aa", same, 2, NULL);                 /* one unit, all bits set */
+    check_ids(MAPPED("BAAAAAAAAAA="), "aa", same, 2, NULL);                 /* one unit, zero: back to itself */
+}
+
+/* An expression that goes back without end stops at the limit in a normalizer as well. */
+static void test_regex_of_normalizer(void **state) {
+    (void)state;
+    check_ids("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(a|aa)+(a|aa)+(a|aa)+[bc]\"},\"content\":"
+              "\"\"},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1]]}}",
+              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL, 0, "too many steps");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),           cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_bit_flips),      cmocka_unit_test(test_allocation_fails),
-        cmocka_unit_test(test_models_damaged), cmocka_unit_test(test_named),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_bit_flips),
+        cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_models_damaged),
+        cmocka_unit_test(test_named),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_huge_files),
+        cmocka_unit_test(test_huge_json),
+        cmocka_unit_test(test_huge_lengths),
+        cmocka_unit_test(test_colliding_merges),
+        cmocka_unit_test(test_cyclic_merges),
+        cmocka_unit_test(test_charsmap_leads_nowhere),
+        cmocka_unit_test(test_regex_of_normalizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
