@@ -94,13 +94,18 @@ pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, 
 
 /* ---- batches ---- */
 
-/* Parts are tokenised side by side and then, when it is known how long each is, put behind the result side by side, a
- * round of them at a time: what a part needs stays in the caches and is used again. A part is a piece of work of some
- * hundred microseconds. */
-enum { PART_BYTES = 32768, PART_TEXTS = 1024, PARTS_PER_THREAD = 2 };
+/* Parts are tokenised side by side, a round of them at a time, so that what a part needs stays in the caches and is
+ * used again. When a round is done it is known where its parts begin in the result: whoever takes a part in the next
+ * round copies its tokens there first. A part is a piece of work of some hundred microseconds, small beside its round:
+ * nobody waits long for the last one. */
+enum { PART_BYTES = 8192, PART_TEXTS = 256, PARTS_PER_THREAD = 8 };
+
+typedef struct text_range {
+    size_t begin, end;
+} text_range;
 
 typedef struct batch_part {
-    size_t begin, end; /* of its texts */
+    text_range done, next; /* texts whose tokens it holds; those it takes in this round */
     pith_tokens tokens;
     size_t place; /* where its tokens begin in the result */
     pith_status status;
@@ -114,20 +119,19 @@ typedef struct batch {
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
     batch_part *parts;
+    pith_call **calls; /* by worker, NULL before its first part: caches of words stay with a processor */
     pith_tokens *result;
 } batch;
 
-/* Texts [begin, end) behind tokens, which are counted from there. */
-static pith_status encode_texts(pith_tokens *tokens, const pith_allocator *allocator, const batch *b, size_t begin,
-                                size_t end, pith_error *err) {
-    pith_call *call = pith_call_acquire(b->tokenizer);
+/* Texts of a range behind tokens, which are counted from there. */
+static pith_status encode_texts(pith_tokens *tokens, pith_call *call, const pith_allocator *allocator, const batch *b,
+                                text_range range, pith_error *err) {
     pith_status status = PITH_OK;
     int32_t truncated = 0;
-    if (!call) return pith_fail_memory(err, sizeof *call);
     call->err = err;
     call->tokens_allocator = allocator;
     tokens->count = 0;
-    for (size_t i = begin; i < end && !status; i++) {
+    for (size_t i = range.begin; i < range.end && !status; i++) {
         tokens->truncated = 0;
         status = encode(tokens, call, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
         if (status) pith_fail_at(err, status, "text %zu: ", i);
@@ -135,47 +139,55 @@ static pith_status encode_texts(pith_tokens *tokens, const pith_allocator *alloc
         b->ends[i] = tokens->count;
     }
     tokens->truncated = truncated;
+    return status;
+}
+
+static pith_status encode_serially(batch *b, pith_error *err) {
+    pith_call *call = pith_call_acquire(b->tokenizer);
+    if (!call) return pith_fail_memory(err, sizeof *call);
+    const pith_allocator *host = pith_account_host(b->tokenizer->allocator);
+    pith_status status = encode_texts(b->result, call, host, b, (text_range){ 0, b->count }, err);
     pith_call_release(call);
     return status;
 }
 
-static void encode_part(void *context, size_t index, int worker) {
+static pith_status encode_part(batch *b, batch_part *part, int worker) {
+    const pith_allocator *allocator = b->tokenizer->allocator;
+    pith_call **call = &b->calls[worker];
+    part->tokens.count = 0;
+    if ((!*call && !(*call = pith_call_acquire(b->tokenizer))) ||
+        !pith_tokens_reserve(&part->tokens, allocator, PART_BYTES / 3))
+        return pith_fail_memory(&part->err, PART_BYTES);
+    return encode_texts(&part->tokens, *call, allocator, b, part->done, &part->err);
+}
+
+static void run_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = &b->parts[index];
-    (void)worker;
-    part->tokens.count = 0;
-    if (!pith_tokens_reserve(&part->tokens, b->tokenizer->allocator, PART_BYTES / 3)) {
-        part->status = pith_fail_memory(&part->err, PART_BYTES);
-        return;
-    }
-    part->status = encode_texts(&part->tokens, b->tokenizer->allocator, b, part->begin, part->end, &part->err);
-}
-
-static void place_part(void *context, size_t index, int worker) {
-    batch *b = context;
-    const batch_part *part = &b->parts[index];
-    (void)worker;
     pith_tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
-    for (size_t i = part->begin; i < part->end; i++) b->ends[i] += part->place;
+    for (size_t i = part->done.begin; i < part->done.end; i++) b->ends[i] += part->place;
+    part->tokens.count = 0;
+    part->done = part->next;
+    if (part->done.begin < part->done.end) part->status = encode_part(b, part, worker);
 }
 
-/* Cuts the texts from `begin` on into at most `most` parts; returns how many there are. */
+/* Gives the texts from `begin` on to at most `most` parts, nothing to the others; returns how many have some. */
 static size_t cut_parts(batch *b, size_t begin, size_t most) {
-    size_t parts = 0;
-    for (size_t i = begin; i < b->count && parts < most; parts++) {
+    size_t parts = 0, i = begin;
+    for (size_t k = 0; k < most; k++) {
         size_t first = i, bytes = 0;
         for (; i < b->count && i - first < PART_TEXTS && bytes < PART_BYTES; i++)
             bytes += b->texts[i].size + (b->pairs ? b->pairs[i].size : 0);
-        b->parts[parts].begin = first;
-        b->parts[parts].end = i;
+        b->parts[k].next = (text_range){ first, i };
+        parts += first < i;
     }
     return parts;
 }
 
-static pith_status run_round(batch *b, size_t parts, int threads, pith_error *err) {
+/* Room in the result for what the parts hold. */
+static pith_status find_places(batch *b, size_t parts, pith_error *err) {
     pith_tokens *result = b->result;
-    size_t total = result->count;
-    pith_pool_run(encode_part, b, parts, threads);
+    size_t begin = result->count, total = begin;
     for (size_t k = 0; k < parts; k++) {
         if (b->parts[k].status) {
             if (err) *err = b->parts[k].err;
@@ -185,28 +197,41 @@ static pith_status run_round(batch *b, size_t parts, int threads, pith_error *er
         total += b->parts[k].tokens.count;
         result->truncated += b->parts[k].tokens.truncated;
     }
-    if (!pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), total - result->count))
+    if (!pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), total - begin))
         return pith_fail_memory(err, total);
-    pith_pool_run(place_part, b, parts, threads);
     result->count = total;
     return PITH_OK;
 }
 
 static pith_status run_rounds(batch *b, int threads, pith_error *err) {
-    size_t most = (size_t)threads * PARTS_PER_THREAD;
+    const pith_allocator *allocator = b->tokenizer->allocator;
+    if ((size_t)threads > b->count) threads = (int)b->count;
+    size_t most = (size_t)threads * PARTS_PER_THREAD, held = 0, begin = 0;
     pith_status status = PITH_OK;
-    b->parts = pith_memory_alloc(b->tokenizer->allocator, most * sizeof *b->parts, 64);
-    if (!b->parts) return pith_fail_memory(err, most * sizeof *b->parts);
+    if (most > b->count) most = b->count;
+    b->parts = pith_memory_alloc(allocator, most * sizeof *b->parts, 64);
+    b->calls = pith_memory_alloc(allocator, (size_t)threads * sizeof *b->calls, 64);
+    if (!b->parts || !b->calls) {
+        pith_memory_free(allocator, b->parts);
+        pith_memory_free(allocator, b->calls);
+        return pith_fail_memory(err, most * sizeof *b->parts);
+    }
     for (size_t k = 0; k < most; k++) b->parts[k] = (batch_part){ .tokens = PITH_TOKENS_INIT };
+    memset(b->calls, 0, (size_t)threads * sizeof *b->calls);
     b->result->count = 0;
     b->result->truncated = 0;
-    for (size_t begin = 0; begin < b->count && !status;) {
+    do {
         size_t parts = cut_parts(b, begin, most);
-        status = run_round(b, parts, threads, err);
-        begin = b->parts[parts - 1].end;
-    }
+        pith_pool_run(run_part, b, parts > held ? parts : held, threads);
+        held = parts;
+        if (parts) begin = b->parts[parts - 1].done.end;
+        status = find_places(b, parts, err);
+    } while (held && !status);
+    for (int i = 0; i < threads; i++)
+        if (b->calls[i]) pith_call_release(b->calls[i]);
     for (size_t k = 0; k < most; k++) pith_tokens_free(&b->parts[k].tokens);
-    pith_memory_free(b->tokenizer->allocator, b->parts);
+    pith_memory_free(allocator, b->calls);
+    pith_memory_free(allocator, b->parts);
     return status;
 }
 
@@ -259,13 +284,11 @@ static pith_status pad_batch(batch *b, pith_error *err) {
 pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                 const pith_str *texts, const pith_str *pairs, size_t count,
                                 const pith_tokenize_options *options, pith_error *err) {
-    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, tokens };
+    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, NULL, tokens };
     PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
     int threads = b.options.threads ? b.options.threads : pith_cpu_get()->threads;
-    pith_status status = threads > 1 && count > 1
-                             ? run_rounds(&b, threads, err)
-                             : encode_texts(tokens, pith_account_host(tokenizer->allocator), &b, 0, count, err);
+    pith_status status = threads > 1 && count > 1 ? run_rounds(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
     if (status) tokens->count = 0;
     return status;

@@ -1,19 +1,21 @@
 /* word_cache.h - the tokens of words seen before, for models whose tokens lie end to end.
  *
  * A direct-mapped table of 512 KiB in the call's scratch: a word has one place, a newer word takes it. Larger tables
- * leave L2, smaller ones miss more; doubling either way costs some percent. Longer words come back too seldom. */
+ * leave L2, smaller ones miss more; doubling either way costs some percent. A place is two cache lines: the
+ * word's bytes and where its tokens end from its beginning on, the ids from its end. Words that do not fit are not
+ * remembered. */
 #ifndef PITH_TEXT_WORD_CACHE_H
 #define PITH_TEXT_WORD_CACHE_H
 
 #include "text/pipeline.h"
 
-enum { PITH_WORD_SLOT = 4, PITH_WORD_COUNT = 4096, PITH_WORD_BYTES = 46, PITH_WORD_TOKENS = 16 };
+enum { PITH_WORD_SLOT = 4, PITH_WORD_COUNT = 4096, PITH_WORD_ROOM = 126 };
+/* With one token. */
+enum { PITH_WORD_BYTES = PITH_WORD_ROOM - 1 - (int)sizeof(int32_t) };
 
 typedef struct pith_word {
     uint8_t size, count; /* size 0: empty */
-    char bytes[PITH_WORD_BYTES];
-    uint8_t end[PITH_WORD_TOKENS];
-    int32_t ids[PITH_WORD_TOKENS];
+    char room[PITH_WORD_ROOM];
 } pith_word;
 
 static inline uint64_t pith_word_load(const char *bytes, size_t size) {
@@ -44,13 +46,19 @@ static inline pith_word *pith_word_place(pith_call *call, const char *bytes, siz
     return words ? &words[hash >> 52] : NULL;
 }
 
+/* Where the id of a word's token is. */
+static inline size_t pith_word_id_at(unsigned token) { return PITH_WORD_ROOM - (token + 1) * sizeof(int32_t); }
+
 /* Emits the word's tokens if it is there; begin: of the word in call->text. */
 static inline bool pith_word_emit(const pith_word *word, pith_call *call, uint32_t begin, size_t size) {
-    if (word->size != size || memcmp(word->bytes, call->text.data + begin, size) != 0) return false;
+    if (word->size != size || memcmp(word->room, call->text.data + begin, size) != 0) return false;
     uint32_t at = begin;
     for (unsigned i = 0; i < word->count; i++) {
-        pith_call_token(call, word->ids[i], at, begin + word->end[i]);
-        at = begin + word->end[i];
+        int32_t id;
+        memcpy(&id, word->room + pith_word_id_at(i), sizeof id);
+        uint32_t end = begin + (uint8_t)word->room[size + i];
+        pith_call_token(call, id, at, end);
+        at = end;
     }
     return true;
 }
@@ -58,15 +66,15 @@ static inline bool pith_word_emit(const pith_word *word, pith_call *call, uint32
 /* Remembers the tokens emitted since `first`, if they fit. */
 static inline void pith_word_store(pith_word *word, const pith_call *call, size_t first, uint32_t begin, size_t size) {
     size_t count = call->count - first;
-    if (count > PITH_WORD_TOKENS) return;
+    if (size + count * (1 + sizeof(int32_t)) > PITH_WORD_ROOM) return;
     for (size_t i = 0; i < count; i++)
         if (call->begin[first + i] != (i ? call->end[first + i - 1] : begin)) return;
     word->size = (uint8_t)size;
     word->count = (uint8_t)count;
-    memcpy(word->bytes, call->text.data + begin, size);
+    memcpy(word->room, call->text.data + begin, size);
     for (size_t i = 0; i < count; i++) {
-        word->ids[i] = call->ids[first + i];
-        word->end[i] = (uint8_t)(call->end[first + i] - begin);
+        word->room[size + i] = (char)(call->end[first + i] - begin);
+        memcpy(word->room + pith_word_id_at((unsigned)i), &call->ids[first + i], sizeof(int32_t));
     }
 }
 
