@@ -350,8 +350,7 @@ static void test_huge_lengths(void **state) {
         "\n" GIGABYTES "\n\001a",
         "\n\x0A\n" GIGABYTES "aaaa",
         "\n\005\n\001a\x18\001\032\x0A\022" GIGABYTES "aaaa",
-        "\n\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F"
-        "a",
+        "\n\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",
     };
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
