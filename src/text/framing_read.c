@@ -118,8 +118,10 @@ static void resolve(pith_frame_template *t, pith_json *j, pith_loader *loader, c
 static int32_t named_id(pith_json *j) {
     int32_t id = -1;
     pith_json_array(j);
-    if (pith_json_next_item(j)) pith_json_string(j);
-    if (pith_json_next_item(j)) id = pith_json_id(j);
+    if (pith_json_next_item(j)) {
+        pith_json_string(j);
+        if (pith_json_next_item(j)) id = pith_json_id(j);
+    }
     if (!j->failed && (id < 0 || pith_json_next_item(j)))
         pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
     return id;

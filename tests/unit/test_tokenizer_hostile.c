@@ -226,6 +226,7 @@ static void test_named(void **state) {
           "id\":0}}],"
           "\"pair\":[],\"special_tokens\":{}}}",
           "\"Z\"" },
+        { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[],\"cls\":[\"y\",1]}}", "not a pair of token" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
         { "{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"sep\":[\"x\",1],"
           "\"cls\":[\"y\",1]},{\"type\":\"RobertaProcessing\",\"sep\":[\"x\",1],\"cls\":[\"y\",1]}]}}",
