@@ -160,7 +160,7 @@ class Embed(Command):
         self.assertEqual(pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
 
     def test_memory_limit(self):
-        text = b"".join(b"word %d of a longer line\n" % i * (1 + i % 9) for i in range(2000))
+        text = b"".join(b"word %d of a longer line\n" % i * (1 + i % 9) for i in range(300))
         plain = self.vectors(text)
         np.testing.assert_array_equal(self.vectors(text, "--memory-limit", "1G"), plain)
         np.testing.assert_array_equal(self.vectors(text, "--memory-limit", "49M", "-t", "2"), plain)
