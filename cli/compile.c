@@ -31,7 +31,7 @@ static const char help[] =
     "\n"
     "  -m, --model MODEL      the same as the argument\n"
     "  -o, --output FILE      appears under its name when it is complete\n"
-    "  --optimization N       0 to 3 (3)\n"
+    "  --level N              optimisation level 0 to 3 (3)\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of dense layers (auto: f32); int8 makes a file of two\n"
     "                         fifths the size\n"
     "  --json                 the sizes as one JSON object on standard output\n"
@@ -139,7 +139,7 @@ static int run(int argc, char **argv) {
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &path, 0, 0, NULL },
-        { "optimization", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
+        { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "quiet", 'q', OPTION_FLAG, &quiet, 0, 0, NULL },
