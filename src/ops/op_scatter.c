@@ -217,8 +217,9 @@ static pith_status infer_cache(pith_infer *c) {
             if (i == axis ? u->dims[i] > x->dims[i] : u->dims[i] != x->dims[i])
                 return pith_op_fail(c, "update does not fit at axis %d", i);
         }
-        if (pith_has_input(c, 2) && c->in[2]->rank == 1 && pith_dim_known(c->in[2]->dims[0]) &&
-            pith_dim_known(x->dims[0]) && c->in[2]->dims[0] != x->dims[0])
+        if (pith_has_input(c, 2) && c->in[2]->rank >= 0 &&
+            (c->in[2]->rank != 1 ||
+             (pith_dim_known(c->in[2]->dims[0]) && pith_dim_known(x->dims[0]) && c->in[2]->dims[0] != x->dims[0])))
             return pith_op_fail(c, "write_indices is not [batch]");
     }
     if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[2]->dtype != PITH_I64)
