@@ -126,6 +126,20 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
     for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
 }
 
+/* What `number` may be asked for: one element, or one a column. */
+static pith_status check_numbers(const pith_run *r, const layout *l, int64_t m, int64_t n) {
+    const int inputs[] = { l->a_scale, l->b_scale, l->y_scale, l->y_zero, l->bias };
+    const int64_t counts[] = { m, n, 1, 1, n };
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        if (inputs[i] < 0 || !pith_has_input(r, inputs[i])) continue;
+        int64_t count = pith_tensor_count(r->in[inputs[i]]);
+        if (count != 1 && count < counts[i])
+            return pith_op_fail(r, "input %d has %lld elements, wanted are 1 or %lld", inputs[i], (long long)count,
+                                (long long)counts[i]);
+    }
+    return PITH_OK;
+}
+
 /* The sums, scaled, with bias or rounded to the output's type. */
 static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
                    float a_scale) {
@@ -157,6 +171,8 @@ static pith_status run(pith_run *r) {
     int64_t total = pith_tensor_count(y);
     if (!total) return PITH_OK;
     sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
+    int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    PITH_TRY(check_numbers(r, l, m, z.n));
     char *rest = r->scratch;
     float a_scale = 1;
     uint8_t a_zero_byte = 0;
@@ -190,10 +206,7 @@ static pith_status run(pith_run *r) {
         pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
                              z.k);
     }
-    if (y->dtype != PITH_I32) {
-        int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-        finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
-    }
+    if (y->dtype != PITH_I32) finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
     return PITH_OK;
 }
 
