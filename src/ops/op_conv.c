@@ -173,7 +173,7 @@ static sizes sizes_of(const pith_node *node, const int64_t *x, const int64_t *w,
 static int64_t taps_floats(const state *s, const sizes *z, const pith_window *w) {
     if (!s->taps || z->channels != 1 || z->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
-    return floats < 0 || taps > MOST_TAPS ? 0 : floats + 2 * taps + 32;
+    return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
 }
 
 /* Elements of the columns of one part, their packed form (f32) and the product; false on overflow. */

@@ -59,7 +59,7 @@ static pith_status prepare(pith_prepare *c) {
 static int64_t taps_floats(const state *s, const pith_window *w, bool indices) {
     if (!s->taps || indices || w->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
-    return floats < 0 || taps > MOST_TAPS ? 0 : floats + 2 * taps + 32;
+    return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
 }
 
 static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
