@@ -106,4 +106,11 @@ static inline void embed(float *vectors, const pith_model *model, const pith_str
     if (pith_embed(vectors, model, texts, count, options, &err)) fail_msg("%s", err.message);
 }
 
+/* For a process started by a test: what it computed goes to a file. Returns the exit status. */
+static inline int save_vectors(const char *path, const float (*vectors)[DIM], size_t count) {
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(vectors, sizeof *vectors, count, f) == count;
+    return f && !fclose(f) && good ? 0 : 1;
+}
+
 #endif

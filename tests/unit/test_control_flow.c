@@ -10,6 +10,7 @@
 #include "base/account.h"
 #include "base/error.h"
 #include "exec/session.h"
+#include "graph_test.h"
 #include "opt/pass.h"
 
 typedef struct fixture {
@@ -21,17 +22,10 @@ typedef struct fixture {
     pith_error err;
 } fixture;
 
-static void give_ports(fixture *f, pith_graph *graph) {
-    graph->inputs = pith_arena_array(&f->arena, 4, sizeof *graph->inputs);
-    graph->outputs = pith_arena_array(&f->arena, 4, sizeof *graph->outputs);
-    graph->captures = pith_arena_array(&f->arena, 4, sizeof *graph->captures);
-}
-
 static int setup(void **state) {
     fixture *f = calloc(1, sizeof *f);
     pith_arena_init(&f->arena, NULL);
-    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
-    give_ports(f, f->graph);
+    f->graph = graph_new(&f->arena, NULL, &f->err);
     *state = f;
     return 0;
 }
@@ -45,31 +39,15 @@ static int teardown(void **state) {
 }
 
 static pith_value *input(pith_graph *graph, const char *name, int dtype, int rank) {
-    pith_value *value = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_INPUT);
+    pith_value *value = graph_input(graph, name);
     value->type.dtype = dtype;
     value->type.rank = rank;
     for (int i = 0; i < rank; i++) value->type.dims[i] = PITH_DIM_UNKNOWN;
-    return graph->inputs[graph->input_count++] = value;
+    return value;
 }
 
 static pith_value *capture(pith_graph *graph, const char *name) {
     return graph->captures[graph->capture_count++] = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_CAPTURE);
-}
-
-static pith_value *apply(pith_graph *graph, const char *type, pith_value *a, pith_value *b) {
-    return pith_graph_add_node(graph, NULL, "", type, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1)->outputs[0];
-}
-
-static void output(pith_graph *graph, pith_value *value) {
-    graph->outputs[graph->output_count++] = value;
-    value->output_uses++;
-}
-
-static pith_graph *subgraph(fixture *f, pith_graph *parent) {
-    pith_graph *graph;
-    assert_int_equal(pith_graph_create(&graph, &f->arena, parent, &f->err), PITH_OK);
-    give_ports(f, graph);
-    return graph;
 }
 
 /* inputs end with the captures. */
@@ -105,17 +83,17 @@ static pith_tensor scalar(int dtype, void *data, size_t bytes) {
 
 /* while (true) x = x + x; */
 static pith_node *endless_loop(fixture *f, pith_value *x) {
-    pith_graph *body = subgraph(f, f->graph);
+    pith_graph *body = graph_new(&f->arena, f->graph, &f->err);
     input(body, "i", PITH_I64, 0);
     pith_value *going = input(body, "going", PITH_BOOL, 0), *v = input(body, "v", 0, -1);
-    output(body, apply(body, "Identity", going, NULL));
-    output(body, apply(body, "Add", v, v));
+    graph_output(body, graph_apply(body, "Identity", going, NULL));
+    graph_output(body, graph_apply(body, "Add", v, v));
     return own(f, f->graph, "Loop", (pith_value *[]){ NULL, NULL, x }, 3, 0, 1, body, "body", NULL, NULL);
 }
 
 static void a_loop_without_end_is_stopped(void **state) {
     fixture *f = *state;
-    output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
+    graph_output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
     f->options.loop_limit = 1000;
     build(f);
     float data[2] = { 0, 0 };
@@ -137,7 +115,7 @@ static void cancel_later(void *context, const pith_trace_event *event) {
 static void a_loop_can_be_cancelled(void **state) {
     fixture *f = *state;
     canceller c = { 0 };
-    output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
+    graph_output(f->graph, endless_loop(f, input(f->graph, "x", PITH_F32, 1))->outputs[0]);
     build(f);
     pith_executor_trace(f->executor, cancel_later, &c);
     float data[2] = { 0, 0 };
@@ -150,17 +128,17 @@ static void a_loop_can_be_cancelled(void **state) {
 static void shapes_may_grow(void **state) {
     fixture *f = *state;
     pith_value *n = input(f->graph, "n", PITH_I64, 0), *x = input(f->graph, "x", PITH_F32, 1);
-    pith_graph *body = subgraph(f, f->graph);
+    pith_graph *body = graph_new(&f->arena, f->graph, &f->err);
     pith_value *i = input(body, "i", PITH_I64, 0), *going = input(body, "going", PITH_BOOL, 0),
                *v = input(body, "v", 0, -1);
-    pith_value *joined = apply(body, "Concat", v, v);
+    pith_value *joined = graph_apply(body, "Concat", v, v);
     assert_int_equal(pith_node_set_int(joined->producer, "axis", 0), PITH_OK);
-    output(body, apply(body, "Identity", going, NULL));
-    output(body, joined);
-    output(body, apply(body, "Identity", i, NULL));
+    graph_output(body, graph_apply(body, "Identity", going, NULL));
+    graph_output(body, joined);
+    graph_output(body, graph_apply(body, "Identity", i, NULL));
     pith_node *loop = own(f, f->graph, "Loop", (pith_value *[]){ n, NULL, x }, 3, 0, 2, body, "body", NULL, NULL);
-    output(f->graph, loop->outputs[0]);
-    output(f->graph, loop->outputs[1]);
+    graph_output(f->graph, loop->outputs[0]);
+    graph_output(f->graph, loop->outputs[1]);
     build(f);
     float data[3] = { 1, 2, 3 };
     for (int64_t times = 0; times < 12; times += 5) {
@@ -190,16 +168,16 @@ static void shapes_may_grow(void **state) {
 static void a_branch_may_give_back_what_it_captured(void **state) {
     fixture *f = *state;
     pith_value *c = input(f->graph, "c", PITH_BOOL, 0), *x = input(f->graph, "x", PITH_F32, 1);
-    pith_value *doubled = apply(f->graph, "Add", x, x);
-    pith_graph *yes = subgraph(f, f->graph), *no = subgraph(f, f->graph);
-    output(yes, capture(yes, "doubled"));
-    output(no, apply(no, "Neg", capture(no, "doubled"), NULL));
+    pith_value *doubled = graph_apply(f->graph, "Add", x, x);
+    pith_graph *yes = graph_new(&f->arena, f->graph, &f->err), *no = graph_new(&f->arena, f->graph, &f->err);
+    graph_output(yes, capture(yes, "doubled"));
+    graph_output(no, graph_apply(no, "Neg", capture(no, "doubled"), NULL));
     pith_node *node =
         own(f, f->graph, "If", (pith_value *[]){ c, doubled }, 2, 1, 1, yes, "then_branch", no, "else_branch");
     pith_value *other = x;
-    for (int i = 0; i < 6; i++) other = apply(f->graph, "Mul", apply(f->graph, "Neg", other, NULL), x);
-    output(f->graph, apply(f->graph, "Sub", node->outputs[0], other));
-    output(f->graph, other);
+    for (int i = 0; i < 6; i++) other = graph_apply(f->graph, "Mul", graph_apply(f->graph, "Neg", other, NULL), x);
+    graph_output(f->graph, graph_apply(f->graph, "Sub", node->outputs[0], other));
+    graph_output(f->graph, other);
     build(f);
     float data[4] = { 1, -1, 1, -1 };
     for (int i = 0; i < 4; i++) {
@@ -223,7 +201,7 @@ static void loops_in_loops(void **state) {
     pith_value *x = input(f->graph, "x", PITH_F32, 1);
     int64_t three = 3, four = 4;
     pith_tensor t3 = scalar(PITH_I64, &three, sizeof three), t4 = scalar(PITH_I64, &four, sizeof four);
-    pith_graph *outer = subgraph(f, f->graph), *inner = subgraph(f, outer);
+    pith_graph *outer = graph_new(&f->arena, f->graph, &f->err), *inner = graph_new(&f->arena, outer, &f->err);
     pith_value *going[2], *v[2], *captured[2];
     pith_graph *graphs[2] = { outer, inner };
     for (int i = 0; i < 2; i++) {
@@ -231,16 +209,17 @@ static void loops_in_loops(void **state) {
         going[i] = input(graphs[i], "going", PITH_BOOL, 0);
         v[i] = input(graphs[i], "v", 0, -1);
         captured[i] = capture(graphs[i], "x");
-        output(graphs[i], apply(graphs[i], "Identity", going[i], NULL));
+        graph_output(graphs[i], graph_apply(graphs[i], "Identity", going[i], NULL));
     }
-    output(inner, apply(inner, "Add", v[1], captured[1]));
+    graph_output(inner, graph_apply(inner, "Add", v[1], captured[1]));
     pith_value *count = pith_graph_add_const(outer, PITH_STR("four"), &t4);
-    output(outer,
-           own(f, outer, "Loop", (pith_value *[]){ count, NULL, v[0], captured[0] }, 4, 1, 1, inner, "body", NULL, NULL)
-               ->outputs[0]);
+    graph_output(outer, own(f, outer, "Loop", (pith_value *[]){ count, NULL, v[0], captured[0] }, 4, 1, 1, inner,
+                            "body", NULL, NULL)
+                            ->outputs[0]);
     count = pith_graph_add_const(f->graph, PITH_STR("three"), &t3);
-    output(f->graph, own(f, f->graph, "Loop", (pith_value *[]){ count, NULL, x, x }, 4, 1, 1, outer, "body", NULL, NULL)
-                         ->outputs[0]);
+    graph_output(f->graph,
+                 own(f, f->graph, "Loop", (pith_value *[]){ count, NULL, x, x }, 4, 1, 1, outer, "body", NULL, NULL)
+                     ->outputs[0]);
     build(f);
     float data[2] = { 1, 10 };
     for (int round = 0; round < 3; round++) {
@@ -253,8 +232,8 @@ static void loops_in_loops(void **state) {
 static void positions_outside_of_a_sequence(void **state) {
     fixture *f = *state;
     pith_value *x = input(f->graph, "x", PITH_F32, 1), *at = input(f->graph, "at", PITH_I64, 0);
-    pith_value *sequence = apply(f->graph, "SequenceConstruct", x, x);
-    output(f->graph, apply(f->graph, "SequenceAt", sequence, at));
+    pith_value *sequence = graph_apply(f->graph, "SequenceConstruct", x, x);
+    graph_output(f->graph, graph_apply(f->graph, "SequenceAt", sequence, at));
     build(f);
     float data[2] = { 1, 2 };
     for (int64_t i = -4; i < 4; i++) {
@@ -274,19 +253,19 @@ static void a_known_branch_replaces_its_if(void **state) {
     pith_value *x = input(f->graph, "x", PITH_F32, 1);
     uint8_t truth[2] = { 0, 1 };
     pith_tensor t[2] = { scalar(PITH_BOOL, &truth[0], 1), scalar(PITH_BOOL, &truth[1], 1) };
-    pith_graph *yes = subgraph(f, f->graph), *no = subgraph(f, f->graph), *inner[2];
+    pith_graph *yes = graph_new(&f->arena, f->graph, &f->err), *no = graph_new(&f->arena, f->graph, &f->err), *inner[2];
     pith_value *seen[2] = { capture(yes, "x"), capture(no, "x") };
-    output(no, seen[1]);
+    graph_output(no, seen[1]);
     for (int i = 0; i < 2; i++) {
-        inner[i] = subgraph(f, yes);
+        inner[i] = graph_new(&f->arena, yes, &f->err);
         pith_value *v = capture(inner[i], "x");
-        output(inner[i], i ? apply(inner[i], "Neg", v, NULL) : v);
+        graph_output(inner[i], i ? graph_apply(inner[i], "Neg", v, NULL) : v);
     }
     pith_value *inputs[2] = { pith_graph_add_const(yes, PITH_STR("false"), &t[0]), seen[0] };
-    output(yes, own(f, yes, "If", inputs, 2, 1, 1, inner[0], "then_branch", inner[1], "else_branch")->outputs[0]);
+    graph_output(yes, own(f, yes, "If", inputs, 2, 1, 1, inner[0], "then_branch", inner[1], "else_branch")->outputs[0]);
     inputs[0] = pith_graph_add_const(f->graph, PITH_STR("true"), &t[1]);
     inputs[1] = x;
-    output(f->graph, own(f, f->graph, "If", inputs, 2, 1, 1, yes, "then_branch", no, "else_branch")->outputs[0]);
+    graph_output(f->graph, own(f, f->graph, "If", inputs, 2, 1, 1, yes, "then_branch", no, "else_branch")->outputs[0]);
     f->graph->outputs[0]->name = PITH_STR("y");
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
     assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);

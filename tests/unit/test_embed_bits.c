@@ -226,9 +226,7 @@ static int write_vectors(const char *path, const char *name) {
     embed(again[0], m, texts, n, NULL);
     pith_model_close(m);
     golden_close(&g);
-    FILE *f = fopen(path, "wb");
-    bool good = f && fwrite(again, sizeof again[0], n, f) == n;
-    return f && !fclose(f) && good ? 0 : 1;
+    return save_vectors(path, again, n);
 }
 
 int main(int argc, char **argv) {

@@ -150,9 +150,7 @@ static int write_vectors(const char *path) {
     embed(again[0], model, few, FEW, NULL);
     pith_model_close(model);
     golden_close(&g);
-    FILE *f = fopen(path, "wb");
-    bool good = f && fwrite(again, sizeof again[0], FEW, f) == FEW;
-    return f && !fclose(f) && good ? 0 : 1;
+    return save_vectors(path, again, FEW);
 }
 
 int main(int argc, char **argv) {

@@ -10,6 +10,7 @@
 #include "base/account.h"
 #include "base/error.h"
 #include "exec/session.h"
+#include "graph_test.h"
 
 /* ---- an allocator that counts, and fails when told ---- */
 
@@ -222,7 +223,6 @@ typedef struct fixture {
     pith_executor *executor;
     pith_executor_options options;
     pith_error err;
-    pith_value *inputs[4], *outputs[4];
 } fixture;
 
 static int setup(void **state) {
@@ -230,9 +230,7 @@ static int setup(void **state) {
     f->allocator = (pith_allocator){ count_alloc, count_free, &f->count };
     f->options.allocator = &f->allocator;
     pith_arena_init(&f->arena, &f->allocator);
-    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
-    f->graph->inputs = f->inputs;
-    f->graph->outputs = f->outputs;
+    f->graph = graph_new(&f->arena, NULL, &f->err);
     runs = 0;
     *state = f;
     return 0;
@@ -247,20 +245,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* dims: letters are symbols, digits numbers: "SH", "B4". */
-static pith_value *input(fixture *f, const char *name, int dtype, const char *dims) {
-    pith_value *value = pith_graph_add_value(f->graph, pith_str_of(name), PITH_VALUE_INPUT);
-    value->hint = pith_arena_array(&f->arena, 1, sizeof *value->hint);
-    value->hint->dtype = dtype;
-    for (; dims[value->hint->rank]; value->hint->rank++) {
-        char c = dims[value->hint->rank];
-        pith_str letter = { &dims[value->hint->rank], 1 };
-        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith_dim_symbol(f->graph->dims, letter);
-    }
-    f->inputs[f->graph->input_count++] = value;
-    return value;
-}
-
 static pith_value *apply_in(pith_graph *graph, const pith_op *op, pith_value *a, pith_value *b) {
     pith_node *node = pith_graph_add_node(graph, NULL, "", op->name, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1);
     node->op = op;
@@ -269,11 +253,6 @@ static pith_value *apply_in(pith_graph *graph, const pith_op *op, pith_value *a,
 
 static pith_value *apply(fixture *f, const pith_op *op, pith_value *a, pith_value *b) {
     return apply_in(f->graph, op, a, b);
-}
-
-static void output(fixture *f, pith_value *value) {
-    f->outputs[f->graph->output_count++] = value;
-    value->output_uses++;
 }
 
 static pith_status build(fixture *f) {
@@ -307,10 +286,10 @@ static void fill(float *data, int count) {
 
 static void steady_state_allocates_nothing(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
     pith_value *n = apply(f, &op_negate, x, NULL);
     pith_value *r = apply(f, &op_reverse, n, NULL);
-    output(f, apply(f, &op_add, r, n));
+    graph_output(f->graph, apply(f, &op_add, r, n));
     assert_int_equal(build(f), PITH_OK);
     static float data[600];
     fill(data, 600);
@@ -330,9 +309,9 @@ static void steady_state_allocates_nothing(void **state) {
 
 static void dead_values_give_their_memory(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "A");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
     for (int i = 0; i < 20; i++) x = apply(f, &op_reverse, x, NULL);
-    output(f, x);
+    graph_output(f->graph, x);
     assert_int_equal(build(f), PITH_OK);
     float data[64];
     fill(data, 64);
@@ -344,13 +323,13 @@ static void dead_values_give_their_memory(void **state) {
 
 static void views_keep_what_they_show(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
     pith_value *n = apply(f, &op_negate, x, NULL);
     pith_value *view = apply(f, &op_flatten, n, NULL);
     pith_value *other = apply(f, &op_flatten, x, NULL); /* of the caller's memory */
     for (int i = 0; i < 3; i++) other = apply(f, &op_reverse, other, NULL);
-    output(f, apply(f, &op_add, other, view));
-    output(f, apply(f, &op_flatten, apply(f, &op_flatten, x, NULL), NULL));
+    graph_output(f->graph, apply(f, &op_add, other, view));
+    graph_output(f->graph, apply(f, &op_flatten, apply(f, &op_flatten, x, NULL), NULL));
     assert_int_equal(build(f), PITH_OK);
     for (int round = 0; round < 2; round++) {
         float data[12];
@@ -367,11 +346,11 @@ static void views_keep_what_they_show(void **state) {
 
 static void the_same_input_twice(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "A");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
     pith_value *n = apply(f, &op_negate, x, NULL);
     pith_value *sum = apply(f, &op_add, n, n);
-    output(f, apply(f, &op_add, apply(f, &op_reverse, sum, NULL), sum));
-    output(f, x);
+    graph_output(f->graph, apply(f, &op_add, apply(f, &op_reverse, sum, NULL), sum));
+    graph_output(f->graph, x);
     assert_int_equal(build(f), PITH_OK);
     float data[5] = { 1, 2, 3, 4, 5 };
     pith_tensor out[2], in = floats(data, 1, 5, 0);
@@ -382,12 +361,12 @@ static void the_same_input_twice(void **state) {
 
 static void late_shapes(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
     pith_value *p = apply(f, &op_positive, x, NULL);
     pith_value *view = apply(f, &op_flatten, p, NULL);
     pith_value *n = apply(f, &op_negate, view, NULL);
-    output(f, apply(f, &op_reverse, n, NULL));
-    output(f, apply(f, &op_shape, p, NULL));
+    graph_output(f->graph, apply(f, &op_reverse, n, NULL));
+    graph_output(f->graph, apply(f, &op_shape, p, NULL));
     assert_int_equal(build(f), PITH_OK);
     static float data[3000];
     fill(data, 3000);
@@ -409,7 +388,7 @@ static void late_shapes(void **state) {
 
 static void shapes_from_contents(void **state) {
     fixture *f = *state;
-    output(f, apply(f, &op_zeros, input(f, "shape", PITH_I64, "R"), NULL));
+    graph_output(f->graph, apply(f, &op_zeros, graph_input_of(f->graph, "shape", PITH_I64, "R"), NULL));
     assert_int_equal(build(f), PITH_OK);
     int64_t shape[3] = { 2, 3, 4 };
     pith_tensor out[1], in = ints(shape, 3);
@@ -431,11 +410,11 @@ static void shapes_from_contents(void **state) {
 
 static void shape_arithmetic_leaves_the_plan(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "AB");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
     pith_value *shape = apply(f, &op_shape, apply(f, &op_negate, x, NULL), NULL);
     pith_value *zeros = apply(f, &op_zeros, shape, NULL);
-    output(f, apply(f, &op_add, zeros, x));
-    output(f, shape);
+    graph_output(f->graph, apply(f, &op_add, zeros, x));
+    graph_output(f->graph, shape);
     assert_int_equal(build(f), PITH_OK);
     assert_int_equal(f->plan->step_count, 2);
     float data[6] = { 1, 2, 3, 4, 5, 6 };
@@ -451,8 +430,9 @@ static void shape_arithmetic_leaves_the_plan(void **state) {
 
 static void inputs_that_contradict(void **state) {
     fixture *f = *state;
-    pith_value *a = input(f, "ids", PITH_F32, "AS"), *b = input(f, "mask", PITH_F32, "AS");
-    output(f, apply(f, &op_add, a, b));
+    pith_value *a = graph_input_of(f->graph, "ids", PITH_F32, "AS"),
+               *b = graph_input_of(f->graph, "mask", PITH_F32, "AS");
+    graph_output(f->graph, apply(f, &op_add, a, b));
     assert_int_equal(build(f), PITH_OK);
     float data[8] = { 0 };
     pith_tensor out[1], in[2] = { floats(data, 2, 2, 4), floats(data, 2, 2, 3) };
@@ -480,10 +460,10 @@ static void inputs_that_contradict(void **state) {
 /* Declared numbers are hints; the same number at the same axis of two inputs still binds them together. */
 static void declared_sizes_are_hints(void **state) {
     fixture *f = *state;
-    pith_value *a = input(f, "a", PITH_F32, "14"), *b = input(f, "b", PITH_F32, "14");
-    output(f, apply(f, &op_add, a, b));
+    pith_value *a = graph_input_of(f->graph, "a", PITH_F32, "14"), *b = graph_input_of(f->graph, "b", PITH_F32, "14");
+    graph_output(f->graph, apply(f, &op_add, a, b));
     assert_int_equal(build(f), PITH_OK);
-    assert_false(pith_dim_known(f->outputs[0]->type.dims[1]));
+    assert_false(pith_dim_known(f->graph->outputs[0]->type.dims[1]));
     float data[30] = { 0 };
     pith_tensor out[1], in[2] = { floats(data, 2, 5, 6), floats(data, 2, 5, 6) };
     run_ok(f, out, in);
@@ -497,9 +477,9 @@ static void memory_limit(void **state) {
     fixture *f = *state;
     pith_account account;
     pith_executor *limited;
-    pith_value *x = input(f, "x", PITH_F32, "A");
-    output(f, apply(f, &op_reverse, x, NULL));
-    output(f, apply(f, &op_positive, x, NULL));
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    graph_output(f->graph, apply(f, &op_reverse, x, NULL));
+    graph_output(f->graph, apply(f, &op_positive, x, NULL));
     assert_int_equal(build(f), PITH_OK);
     pith_account_init(&account, &pith_allocator_default, 1 << 18, 0);
     pith_executor_options options = { .allocator = &account.allocator, .tight = true };
@@ -525,12 +505,12 @@ static void memory_limit(void **state) {
 
 static void cancel_and_failure_leave_it_usable(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "A");
-    output(f, apply(f, &op_negate, x, NULL));
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    graph_output(f->graph, apply(f, &op_negate, x, NULL));
     pith_value *bad = apply(f, &op_fail, x, NULL);
     bad->producer->name = PITH_STR("grumpy");
     bad->producer->index = 7;
-    output(f, bad);
+    graph_output(f->graph, bad);
     assert_int_equal(build(f), PITH_OK);
     float data[4] = { 0 };
     int cancelled = 1;
@@ -544,7 +524,7 @@ static void cancel_and_failure_leave_it_usable(void **state) {
 
 static void inputs_may_lie_anywhere(void **state) {
     fixture *f = *state;
-    output(f, apply(f, &op_negate, input(f, "x", PITH_F32, "A"), NULL));
+    graph_output(f->graph, apply(f, &op_negate, graph_input_of(f->graph, "x", PITH_F32, "A"), NULL));
     assert_int_equal(build(f), PITH_OK);
     char bytes[4 * sizeof(float) + 1];
     float data[4] = { 1, 2, 3, 4 };
@@ -560,17 +540,17 @@ static void inputs_may_lie_anywhere(void **state) {
 
 static void constants_and_defaults(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "A");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
     static float one[4] = { 1, 1, 1, 1 };
     pith_tensor tensor = floats(one, 1, 4, 0);
-    pith_value *d = input(f, "default", PITH_F32, "4");
+    pith_value *d = graph_input_of(f->graph, "default", PITH_F32, "4");
     pith_type_of_tensor(&d->type, &tensor);
     char odd[17];
     memcpy(odd + 1, one, 16);
     pith_tensor unaligned = floats((float *)(void *)(odd + 1), 1, 4, 0);
     pith_value *c = pith_graph_add_const(f->graph, PITH_STR("c"), &unaligned);
-    output(f, apply(f, &op_add, apply(f, &op_add, x, d), c));
-    output(f, c);
+    graph_output(f->graph, apply(f, &op_add, apply(f, &op_add, x, d), c));
+    graph_output(f->graph, c);
     assert_int_equal(build(f), PITH_OK);
     float data[4] = { 1, 2, 3, 4 };
     pith_tensor out[2], in[2] = { floats(data, 1, 4, 0), { 0 } };
@@ -586,7 +566,7 @@ static void constants_and_defaults(void **state) {
 
 /* x, n → n times: body(s) = reverse(s) + captured, where captured is a value of the outer graph. */
 static void add_repeat(fixture *f) {
-    pith_value *x = input(f, "x", PITH_F32, "AB"), *n = input(f, "n", PITH_I64, "1");
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "AB"), *n = graph_input_of(f->graph, "n", PITH_I64, "1");
     pith_value *outer = apply(f, &op_negate, x, NULL);
     pith_graph *body;
     assert_int_equal(pith_graph_create(&body, &f->arena, f->graph, &f->err), PITH_OK);
@@ -605,7 +585,7 @@ static void add_repeat(fixture *f) {
     node->attrs = pith_arena_array(&f->arena, 1, sizeof *node->attrs);
     node->attrs[0] = (pith_attr){ .name = PITH_STR("body"), .kind = PITH_ATTR_GRAPH, .graph = body };
     node->attr_count = 1;
-    output(f, apply(f, &op_negate, node->outputs[0], NULL));
+    graph_output(f->graph, apply(f, &op_negate, node->outputs[0], NULL));
 }
 
 static void subgraphs(void **state) {
@@ -644,7 +624,7 @@ static void subgraphs(void **state) {
 static void every_allocation_may_fail(void **state) {
     fixture *f = *state;
     add_repeat(f);
-    output(f, apply(f, &op_positive, f->inputs[0], NULL));
+    graph_output(f->graph, apply(f, &op_positive, f->graph->inputs[0], NULL));
     assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
     assert_int_equal(pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err), PITH_OK);
     static float data[2000];
@@ -697,8 +677,8 @@ static void record(void *context, const pith_trace_event *event) {
 static void trace(void **state) {
     fixture *f = *state;
     char text[100] = "";
-    pith_value *x = input(f, "x", PITH_F32, "A");
-    output(f, apply(f, &op_reverse, apply(f, &op_negate, x, NULL), NULL));
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    graph_output(f->graph, apply(f, &op_reverse, apply(f, &op_negate, x, NULL), NULL));
     assert_int_equal(build(f), PITH_OK);
     pith_executor_trace(f->executor, record, text);
     float data[4] = { 1, 2, 3, 4 };
@@ -749,14 +729,14 @@ static void check_random(uint32_t seed) {
     known all[NODES + 1] = { 0 };
     pith_tensor out[4], in;
     setup((void **)&f);
-    all[0].value = input(f, "x", PITH_F32, "AB");
+    all[0].value = graph_input_of(f->graph, "x", PITH_F32, "AB");
     all[0].count = COUNT;
     for (int i = 0; i < COUNT; i++) all[0].data[i] = (float)(i * 7 % 5) - 2;
     in = floats(all[0].data, 2, ROWS, COLUMNS);
     for (int i = 1; i <= NODES; i++) grow(f, all, i, &seed);
     const known *wanted[4] = { &all[NODES], &all[next_random(&seed) % NODES], &all[next_random(&seed) % NODES],
                                &all[NODES / 2] };
-    for (int i = 0; i < 4; i++) output(f, wanted[i]->value);
+    for (int i = 0; i < 4; i++) graph_output(f->graph, wanted[i]->value);
     if (build(f)) fail_msg("%s", f->err.message);
     for (int round = 0; round < 2; round++) {
         run_ok(f, out, &in);

@@ -8,21 +8,18 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "ops/op.h"
+#include "graph_test.h"
 
 typedef struct fixture {
     pith_arena arena;
     pith_graph *graph;
     pith_error err;
-    pith_value *inputs[4], *outputs[4];
 } fixture;
 
 static int setup(void **state) {
     fixture *f = calloc(1, sizeof *f);
     pith_arena_init(&f->arena, NULL);
-    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
-    f->graph->inputs = f->inputs;
-    f->graph->outputs = f->outputs;
+    f->graph = graph_new(&f->arena, NULL, &f->err);
     *state = f;
     return 0;
 }
@@ -32,24 +29,6 @@ static int teardown(void **state) {
     pith_arena_free(&f->arena);
     free(f);
     return 0;
-}
-
-static pith_value *input_of(pith_graph *graph, const char *name) {
-    pith_value *value = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_INPUT);
-    graph->inputs[graph->input_count++] = value;
-    return value;
-}
-
-static pith_value *input(fixture *f, const char *name) { return input_of(f->graph, name); }
-
-static void output(pith_graph *graph, pith_value *value) {
-    graph->outputs[graph->output_count++] = value;
-    value->output_uses++;
-}
-
-static pith_value *apply(pith_graph *graph, const char *type, pith_value *a, pith_value *b) {
-    pith_node *node = pith_graph_add_node(graph, NULL, "", type, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1);
-    return node->outputs[0];
 }
 
 static void check(fixture *f) {
@@ -79,17 +58,18 @@ static const char *order(const pith_graph *graph) {
 
 static void editing_keeps_the_invariants(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x"), *y = input(f, "y");
-    pith_value *sum = apply(f->graph, "Add", x, y), *same = apply(f->graph, "Identity", sum, NULL);
+    pith_value *x = graph_input(f->graph, "x"), *y = graph_input(f->graph, "y");
+    pith_value *sum = graph_apply(f->graph, "Add", x, y), *same = graph_apply(f->graph, "Identity", sum, NULL);
     same->name = PITH_STR("result");
-    output(f->graph, same);
-    output(f->graph, apply(f->graph, "Mul", same, same));
+    graph_output(f->graph, same);
+    graph_output(f->graph, graph_apply(f->graph, "Mul", same, same));
     check(f);
     assert_int_equal(same->user_count, 2);
     assert_int_equal(pith_value_replace(same, sum), PITH_OK);
     check(f);
     assert_int_equal(same->user_count + (size_t)same->output_uses, 0);
-    assert_true(pith_str_is(f->outputs[0]->name, "result")); /* the value took the name of the output it became */
+    assert_true(
+        pith_str_is(f->graph->outputs[0]->name, "result")); /* the value took the name of the output it became */
     pith_node_remove(same->producer);
     check(f);
     assert_string_equal(order(f->graph), "Add Mul");
@@ -110,9 +90,9 @@ static void editing_keeps_the_invariants(void **state) {
 
 static void sweep_takes_what_nobody_uses(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x"), *dead = x;
-    for (int i = 0; i < 100; i++) dead = apply(f->graph, "Neg", dead, dead);
-    output(f->graph, apply(f->graph, "Abs", x, NULL));
+    pith_value *x = graph_input(f->graph, "x"), *dead = x;
+    for (int i = 0; i < 100; i++) dead = graph_apply(f->graph, "Neg", dead, dead);
+    graph_output(f->graph, graph_apply(f->graph, "Abs", x, NULL));
     assert_int_equal(pith_graph_sweep(f->graph), 100);
     check(f);
     assert_string_equal(order(f->graph), "Abs");
@@ -121,8 +101,9 @@ static void sweep_takes_what_nobody_uses(void **state) {
 
 static void order_is_kept_where_it_can_be(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x");
-    pith_value *a = apply(f->graph, "A", x, NULL), *b = apply(f->graph, "B", x, NULL), *c = apply(f->graph, "C", a, b);
+    pith_value *x = graph_input(f->graph, "x");
+    pith_value *a = graph_apply(f->graph, "A", x, NULL), *b = graph_apply(f->graph, "B", x, NULL),
+               *c = graph_apply(f->graph, "C", a, b);
     pith_node_move_before(c->producer, a->producer);
     assert_string_equal(order(f->graph), "C A B");
     assert_int_equal(pith_graph_check(f->graph, &f->err), PITH_ERR_FORMAT);
@@ -141,8 +122,8 @@ static void order_is_kept_where_it_can_be(void **state) {
 static void long_chains_need_no_stack(void **state) {
     fixture *f = *state;
     enum { LENGTH = 200000 };
-    pith_value *value = input(f, "x");
-    for (int i = 0; i < LENGTH; i++) value = apply(f->graph, "Neg", value, NULL);
+    pith_value *value = graph_input(f->graph, "x");
+    for (int i = 0; i < LENGTH; i++) value = graph_apply(f->graph, "Neg", value, NULL);
     pith_node *next = f->graph->last->prev;
     for (int i = 0; i + 1 < LENGTH; i++) { /* the other way round */
         pith_node *node = next;
@@ -156,7 +137,7 @@ static void long_chains_need_no_stack(void **state) {
 
 static void two_producers_are_found(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x"), *y = apply(f->graph, "Neg", x, NULL);
+    pith_value *x = graph_input(f->graph, "x"), *y = graph_apply(f->graph, "Neg", x, NULL);
     pith_graph_add_node(f->graph, NULL, "", "Abs", &x, 1, &y, 1);
     assert_int_equal(pith_graph_check(f->graph, &f->err), PITH_ERR_FORMAT);
     assert_string_equal(f->err.message, "node (Neg): an output has another producer");
@@ -164,7 +145,7 @@ static void two_producers_are_found(void **state) {
 
 static void attributes(void **state) {
     fixture *f = *state;
-    pith_node *node = apply(f->graph, "Conv", input(f, "x"), NULL)->producer;
+    pith_node *node = graph_apply(f->graph, "Conv", graph_input(f->graph, "x"), NULL)->producer;
     size_t count;
     assert_int_equal(pith_node_int(node, "group", 7), 7);
     assert_int_equal(pith_node_set_int(node, "group", 2), PITH_OK);
@@ -213,17 +194,14 @@ static void elements_of_types(void **state) {
 
 /* name(a, b) with one node: type(a, b), attribute value = @k. */
 static pith_function make_function(fixture *f, const char *name, const char *type) {
-    pith_graph *body;
-    assert_int_equal(pith_graph_create(&body, &f->arena, NULL, &f->err), PITH_OK);
-    body->inputs = pith_arena_array(&f->arena, 2, sizeof *body->inputs);
-    body->outputs = pith_arena_array(&f->arena, 2, sizeof *body->outputs);
-    pith_value *a = input_of(body, "a"), *b = input_of(body, "b");
-    pith_node *node = apply(body, type, a, b)->producer;
+    pith_graph *body = graph_new(&f->arena, NULL, &f->err);
+    pith_value *a = graph_input(body, "a"), *b = graph_input(body, "b");
+    pith_node *node = graph_apply(body, type, a, b)->producer;
     node->attrs = pith_arena_array(&f->arena, 1, sizeof *node->attrs);
     node->attrs[0] = (pith_attr){ .name = PITH_STR("value"), .kind = PITH_ATTR_INT, .reference = PITH_STR("k") };
     node->attr_count = 1;
-    output(body, node->outputs[0]);
-    output(body, a); /* passes through */
+    graph_output(body, node->outputs[0]);
+    graph_output(body, a); /* passes through */
     return (
         pith_function){ .domain = PITH_STR("own"), .name = pith_str_of(name), .overload = PITH_STR(""), .body = body };
 }
@@ -238,21 +216,21 @@ static void functions_are_put_in_place(void **state) {
     pith_attr fallback = { .name = PITH_STR("k"), .kind = PITH_ATTR_INT, .i = 5 };
     fn.defaults = &fallback;
     fn.default_count = 1;
-    pith_value *x = input(f, "x"), *y = input(f, "y");
+    pith_value *x = graph_input(f->graph, "x"), *y = graph_input(f->graph, "y");
     pith_node *first = call(f, "Twice", x, y, 2);
     assert_int_equal(pith_node_set_int(first, "k", 9), PITH_OK);
     pith_value *sum = first->outputs[0], *through = first->outputs[1];
     pith_node *second = call(f, "Twice", sum, NULL, 1);
     pith_value *last = second->outputs[0];
-    output(f->graph, last);
-    output(f->graph, through);
+    graph_output(f->graph, last);
+    graph_output(f->graph, through);
     assert_int_equal(pith_graph_inline(first, fn.body, (pith_value *[]){ x, y }, &fn, &f->err), PITH_OK);
     assert_int_equal(pith_graph_inline(second, fn.body, (pith_value *[]){ sum, NULL }, &fn, &f->err), PITH_OK);
     check(f);
     assert_string_equal(order(f->graph), "Add Add");
     assert_ptr_equal(f->graph->first->outputs[0], sum);
-    assert_ptr_equal(f->outputs[0], last);
-    assert_ptr_equal(f->outputs[1], x);
+    assert_ptr_equal(f->graph->outputs[0], last);
+    assert_ptr_equal(f->graph->outputs[1], x);
     assert_null(f->graph->last->inputs[1]);
     assert_int_equal(pith_node_int(f->graph->first, "value", 0), 9);
     assert_int_equal(pith_node_int(f->graph->last, "value", 0), 5);
@@ -271,8 +249,8 @@ static void functions_that_call_themselves(void **state) {
     for (int i = 0; i < 2; i++) fns[i].body->first->domain = PITH_STR("own");
     f->graph->functions = fns;
     f->graph->function_count = 2;
-    pith_value *x = input(f, "x");
-    output(f->graph, call(f, "Ping", x, x, 1)->outputs[0]);
+    pith_value *x = graph_input(f->graph, "x");
+    graph_output(f->graph, call(f, "Ping", x, x, 1)->outputs[0]);
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_ERR_FORMAT);
     assert_string_equal(f->err.message, "function 'Ping' calls itself");
 }
@@ -288,21 +266,21 @@ static void functions_that_explode(void **state) {
         fns[i] = make_function(f, names[i], names[i + 1]);
         pith_graph *body = fns[i].body;
         body->outputs[0]->output_uses--;
-        body->outputs[0] = apply(body, names[i + 1], body->outputs[0], body->inputs[1]);
+        body->outputs[0] = graph_apply(body, names[i + 1], body->outputs[0], body->inputs[1]);
         body->outputs[0]->output_uses++;
         for (pith_node *n = body->first; n; n = n->next) n->domain = PITH_STR("own");
     }
     f->graph->functions = fns;
     f->graph->function_count = COUNT;
-    pith_value *x = input(f, "x");
-    output(f->graph, call(f, "F0", x, x, 1)->outputs[0]);
+    pith_value *x = graph_input(f->graph, "x");
+    graph_output(f->graph, call(f, "F0", x, x, 1)->outputs[0]);
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_ERR_FORMAT);
     assert_non_null(strstr(f->err.message, "expand to more than"));
 }
 
 static void a_branch_is_put_in_place(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x"), *condition = input(f, "condition");
+    pith_value *x = graph_input(f->graph, "x"), *condition = graph_input(f->graph, "condition");
     pith_graph *branch;
     assert_int_equal(pith_graph_create(&branch, &f->arena, f->graph, &f->err), PITH_OK);
     pith_value *captured = pith_graph_add_value(branch, PITH_STR("x"), PITH_VALUE_CAPTURE), *made[1];
@@ -310,13 +288,13 @@ static void a_branch_is_put_in_place(void **state) {
     branch->captures = &captured;
     branch->capture_count = 1;
     branch->outputs = made;
-    output(branch, apply(branch, "Mul", captured, constant));
+    graph_output(branch, graph_apply(branch, "Mul", captured, constant));
     pith_node *node = pith_graph_add_node(f->graph, NULL, "", "If", (pith_value *[]){ condition, x }, 2, NULL, 1);
     node->capture_count = 1;
     node->attrs = pith_arena_array(&f->arena, 1, sizeof *node->attrs);
     node->attrs[0] = (pith_attr){ .name = PITH_STR("then_branch"), .kind = PITH_ATTR_GRAPH, .graph = branch };
     node->attr_count = 1;
-    output(f->graph, node->outputs[0]);
+    graph_output(f->graph, node->outputs[0]);
     check(f);
     assert_int_equal(pith_graph_inline(node, branch, NULL, NULL, &f->err), PITH_OK);
     check(f);
@@ -329,13 +307,13 @@ static void a_branch_is_put_in_place(void **state) {
 
 static void every_unknown_operator_is_listed(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x");
-    for (int i = 0; i < 3; i++) x = apply(f->graph, "NoSuchThing", x, NULL);
+    pith_value *x = graph_input(f->graph, "x");
+    for (int i = 0; i < 3; i++) x = graph_apply(f->graph, "NoSuchThing", x, NULL);
     pith_node *other = pith_graph_add_node(f->graph, NULL, "com.example", "Frobnicate", &x, 1, NULL, 1);
     other->opset = 3;
     other->index = 4;
     other->name = PITH_STR("blk/frob");
-    output(f->graph, other->outputs[0]);
+    graph_output(f->graph, other->outputs[0]);
     f->graph->first->opset = f->graph->first->next->opset = 17;
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.message, "4 nodes"));
@@ -359,7 +337,7 @@ static pith_status infer_grow(fixture *f, pith_node *node, int64_t n) {
 
 static void impossible_shapes_are_errors(void **state) {
     fixture *f = *state;
-    pith_node *node = apply(f->graph, "Grow", input(f, "x"), NULL)->producer;
+    pith_node *node = graph_apply(f->graph, "Grow", graph_input(f->graph, "x"), NULL)->producer;
     assert_int_equal(infer_grow(f, node, 4), PITH_OK);
     assert_int_equal(infer_grow(f, node, -1), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "node (Grow): output 0 would have a negative size: float32[2147483648, -1]");
@@ -368,7 +346,7 @@ static void impossible_shapes_are_errors(void **state) {
     assert_int_equal(pith_node_set_input(node, 0, NULL), PITH_OK);
     assert_int_equal(infer_grow(f, node, 4), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "node (Grow): input 0 is missing");
-    pith_value *x = f->inputs[0];
+    pith_value *x = f->graph->inputs[0];
     node = pith_graph_add_node(f->graph, NULL, "", "Grow", (pith_value *[]){ x, x, x }, 3, NULL, 1);
     pith_node_detach(f->graph->first);
     assert_int_equal(infer_grow(f, node, 4), PITH_ERR_ARGUMENT);
@@ -389,7 +367,7 @@ static void declared_shapes_that_are_wrong(void **state) {
     char text[1024] = "";
     pith_log log = { remember, text };
     f->graph->log = &log;
-    pith_value *made = apply(f->graph, "Grow", input(f, "x"), NULL);
+    pith_value *made = graph_apply(f->graph, "Grow", graph_input(f->graph, "x"), NULL);
     made->name = PITH_STR("made");
     made->hint = pith_arena_array(&f->arena, 1, sizeof *made->hint);
     pith_type_set(made->hint, PITH_F32, 2, (pith_dim[]){ 7, 4 });
@@ -406,11 +384,11 @@ static void declared_shapes_that_are_wrong(void **state) {
 
 static void names_cannot_break_the_text(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "a\"\n\\b");
+    pith_value *x = graph_input(f->graph, "a\"\n\\b");
     pith_type_set(&x->type, PITH_F32, 1, (pith_dim[]){ pith_dim_symbol(f->graph->dims, PITH_STR("S\n")) });
-    pith_node *node = apply(f->graph, "Neg", x, NULL)->producer;
+    pith_node *node = graph_apply(f->graph, "Neg", x, NULL)->producer;
     pith_node_set_ints(node, "axes", (int64_t[]){ 1, -1 }, 2);
-    output(f->graph, node->outputs[0]);
+    graph_output(f->graph, node->outputs[0]);
     char text[8192] = "";
     pith_graph_dump(f->graph, collect, text);
     assert_string_equal(

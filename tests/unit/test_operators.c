@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "exec/session.h"
+#include "graph_test.h"
 #include "kernels/kernel.h"
 
 typedef struct fixture {
@@ -20,16 +21,13 @@ typedef struct fixture {
     pith_graph *graph;
     pith_plan *plan;
     pith_executor *executor;
-    pith_value *inputs[4], *outputs[4];
     pith_error err;
 } fixture;
 
 static int setup(void **state) {
     fixture *f = calloc(1, sizeof *f);
     pith_arena_init(&f->arena, &pith_allocator_default);
-    assert_int_equal(pith_graph_create(&f->graph, &f->arena, NULL, &f->err), PITH_OK);
-    f->graph->inputs = f->inputs;
-    f->graph->outputs = f->outputs;
+    f->graph = graph_new(&f->arena, NULL, &f->err);
     *state = f;
     return 0;
 }
@@ -40,20 +38,6 @@ static int teardown(void **state) {
     pith_arena_free(&f->arena);
     free(f);
     return 0;
-}
-
-/* dims: letters are symbols, digits numbers: "SH", "B4". */
-static pith_value *input(fixture *f, const char *name, int dtype, const char *dims) {
-    pith_value *value = pith_graph_add_value(f->graph, pith_str_of(name), PITH_VALUE_INPUT);
-    value->hint = pith_arena_array(&f->arena, 1, sizeof *value->hint);
-    value->hint->dtype = dtype;
-    for (; dims[value->hint->rank]; value->hint->rank++) {
-        char c = dims[value->hint->rank];
-        pith_str letter = { &dims[value->hint->rank], 1 };
-        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith_dim_symbol(f->graph->dims, letter);
-    }
-    f->inputs[f->graph->input_count++] = value;
-    return value;
 }
 
 static pith_value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
@@ -77,11 +61,6 @@ static pith_node *node(fixture *f, const char *op_type, int opset, int count, pi
 
 static pith_value *apply(fixture *f, const char *op_type, int count, pith_value *a, pith_value *b) {
     return node(f, op_type, 21, count, a, b, NULL)->outputs[0];
-}
-
-static void output(fixture *f, pith_value *value) {
-    f->outputs[f->graph->output_count++] = value;
-    value->output_uses++;
 }
 
 static pith_status infer(fixture *f) {
@@ -123,7 +102,7 @@ static const char *dims_of(fixture *f, const pith_value *value, char *buffer, si
 
 static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 3] by way of its shape */
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
     pith_value *zero = numbers(f, 1, (int64_t[]){ 0 }), *one = numbers(f, 1, (int64_t[]){ 1 });
     pith_value *batch = apply(f, "Gather", 2, shape, zero), *length = apply(f, "Gather", 2, shape, one);
     pith_value *twice = apply(f, "Mul", 2, length, numbers(f, 1, (int64_t[]){ 2 }));
@@ -132,7 +111,7 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
     assert_int_equal(pith_node_set_int(join, "axis", 0), PITH_OK);
     pith_value *y = apply(f, "Reshape", 2, x, join->outputs[0]);
     char text[128];
-    output(f, y);
+    graph_output(f->graph, y);
     infer_ok(f);
     assert_string_equal(dims_of(f, y, text, sizeof text), "B S 2 3");
 }
@@ -140,12 +119,12 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
 static void
 masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters write Expand */
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
     pith_value *equal = apply(f, "Equal", 2, wanted, numbers(f, 1, (int64_t[]){ -1 }));
     pith_value *shape = node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
     pith_value *y = apply(f, "Expand", 2, x, shape);
     char text[128];
-    output(f, y);
+    graph_output(f->graph, y);
     infer_ok(f);
     assert_string_equal(dims_of(f, y, text, sizeof text), "B 5");
 }
@@ -162,12 +141,12 @@ static void slices_of_symbols(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        pith_value *x = input(f, "x", PITH_F32, "S");
+        pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "S");
         pith_value *in[5] = { x, numbers(f, 1, &cases[i].start), numbers(f, 1, &cases[i].end),
                               numbers(f, 1, (int64_t[]){ 0 }), numbers(f, 1, &cases[i].step) };
         pith_node *slice = pith_graph_add_node(f->graph, NULL, "", "Slice", in, 5, NULL, 1);
         slice->opset = 13;
-        output(f, slice->outputs[0]);
+        graph_output(f->graph, slice->outputs[0]);
         char text[128];
         if (!cases[i].size) {
             assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
@@ -189,13 +168,13 @@ static void slices_of_symbols(void **state) {
 
 static void attributes_become_inputs(void **state) {
     fixture *f = *state;
-    pith_node *squeeze = node(f, "Squeeze", 11, 1, input(f, "x", PITH_F32, "1S1"), NULL, NULL);
+    pith_node *squeeze = node(f, "Squeeze", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "1S1"), NULL, NULL);
     pith_node *sum = node(f, "ReduceMean", 11, 1, squeeze->outputs[0], NULL, NULL);
     pith_node *clip = node(f, "Clip", 6, 1, sum->outputs[0], NULL, NULL);
     assert_int_equal(pith_node_set_ints(squeeze, "axes", (int64_t[]){ -1 }, 1), PITH_OK);
     assert_int_equal(pith_node_set_ints(sum, "axes", (int64_t[]){ 1 }, 1), PITH_OK);
     assert_int_equal(pith_node_set_float(clip, "max", 2.5f), PITH_OK);
-    output(f, clip->outputs[0]);
+    graph_output(f->graph, clip->outputs[0]);
     float x[4] = { 1, 2, 3, 6 };
     pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 4, 1 } }, out[4];
     run_ok(f, out, &in, 1);
@@ -205,8 +184,8 @@ static void attributes_become_inputs(void **state) {
 
 static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes from 1 on are one row */
     fixture *f = *state;
-    pith_node *softmax = node(f, "Softmax", 11, 1, input(f, "x", PITH_F32, "A22"), NULL, NULL);
-    output(f, softmax->outputs[0]);
+    pith_node *softmax = node(f, "Softmax", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "A22"), NULL, NULL);
+    graph_output(f->graph, softmax->outputs[0]);
     float x[4] = { 0 };
     pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 2, 2 } }, out[4];
     run_ok(f, out, &in, 1);
@@ -215,11 +194,12 @@ static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes f
 
 static void old_broadcast_has_an_axis(void **state) { /* opset 6: b lies along axis 0 of a */
     fixture *f = *state;
-    pith_value *first = input(f, "a", PITH_F32, "23"), *second = input(f, "b", PITH_F32, "2");
+    pith_value *first = graph_input_of(f->graph, "a", PITH_F32, "23"),
+               *second = graph_input_of(f->graph, "b", PITH_F32, "2");
     pith_node *add = node(f, "Add", 6, 2, first, second, NULL);
     assert_int_equal(pith_node_set_int(add, "broadcast", 1), PITH_OK);
     assert_int_equal(pith_node_set_int(add, "axis", 0), PITH_OK);
-    output(f, add->outputs[0]);
+    graph_output(f->graph, add->outputs[0]);
     float a[6] = { 0, 1, 2, 3, 4, 5 }, b[2] = { 10, 20 }, want[6] = { 10, 11, 12, 23, 24, 25 };
     pith_tensor in[2] = { tensor(PITH_F32, a, 2, 2, 3), tensor(PITH_F32, b, 1, 2, 0) }, out[4];
     run_ok(f, out, in, 1);
@@ -251,12 +231,13 @@ static void hostile_attributes_are_named(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        pith_node *made = node(f, cases[i].op, 21, 1, input(f, "x", PITH_F32, cases[i].dims), NULL, NULL);
+        pith_node *made =
+            node(f, cases[i].op, 21, 1, graph_input_of(f->graph, "x", PITH_F32, cases[i].dims), NULL, NULL);
         if (cases[i].count)
             assert_int_equal(pith_node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count), PITH_OK);
         else
             assert_int_equal(pith_node_set_int(made, cases[i].attribute, cases[i].items[0]), PITH_OK);
-        output(f, made->outputs[0]);
+        graph_output(f->graph, made->outputs[0]);
         pith_status status = infer(f);
         assert_true(status == PITH_ERR_ARGUMENT || status == PITH_ERR_UNSUPPORTED);
         if (!strstr(f->err.message, cases[i].message)) fail_msg("case %zu: %s", i, f->err.message);
@@ -268,11 +249,12 @@ static void hostile_attributes_are_named(void **state) {
 
 static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes behind them too */
     fixture *f = *state;
-    pith_value *text = input(f, "text", PITH_STRING, "A"), *number = input(f, "number", PITH_I64, "A");
-    pith_value *real = input(f, "real", PITH_F32, "A");
-    output(f, apply(f, "Sqrt", 1, apply(f, "Add", 2, text, text), NULL));
-    output(f, apply(f, "Exp", 1, number, NULL));
-    output(f, apply(f, "Not", 1, real, NULL));
+    pith_value *text = graph_input_of(f->graph, "text", PITH_STRING, "A"),
+               *number = graph_input_of(f->graph, "number", PITH_I64, "A");
+    pith_value *real = graph_input_of(f->graph, "real", PITH_F32, "A");
+    graph_output(f->graph, apply(f, "Sqrt", 1, apply(f, "Add", 2, text, text), NULL));
+    graph_output(f->graph, apply(f, "Exp", 1, number, NULL));
+    graph_output(f->graph, apply(f, "Not", 1, real, NULL));
     assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
     static const char *const said[] = { "4 inputs", "(Add): input 0 is string", "(Add): input 1 is string",
                                         "(Exp): input 0 is int64, what is supported is floats",
@@ -284,10 +266,10 @@ static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes
 
 static void every_unknown_operator_and_opset_is_named(void **state) {
     fixture *f = *state;
-    pith_value *x = input(f, "x", PITH_F32, "A");
-    output(f, node(f, "Frobnicate", 21, 1, x, NULL, NULL)->outputs[0]);
-    output(f, node(f, "Abs", 99, 1, x, NULL, NULL)->outputs[0]);
-    output(f, node(f, "Grind", 21, 1, x, NULL, NULL)->outputs[0]);
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    graph_output(f->graph, node(f, "Frobnicate", 21, 1, x, NULL, NULL)->outputs[0]);
+    graph_output(f->graph, node(f, "Abs", 99, 1, x, NULL, NULL)->outputs[0]);
+    graph_output(f->graph, node(f, "Grind", 21, 1, x, NULL, NULL)->outputs[0]);
     assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
     static const char *const said[] = { "3 nodes", "ai.onnx.Frobnicate opset 21", "ai.onnx.Abs opset 99",
                                         "ai.onnx.Grind opset 21" };
@@ -298,9 +280,9 @@ static void every_unknown_operator_and_opset_is_named(void **state) {
 
 static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
     fixture *f = *state;
-    pith_node *split = node(f, "Split", 21, 1, input(f, "x", PITH_F32, "8"), NULL, NULL);
+    pith_node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
     assert_int_equal(pith_node_set_int(split, "num_outputs", (int64_t)1 << 31), PITH_OK);
-    output(f, split->outputs[0]);
+    graph_output(f->graph, split->outputs[0]);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "(Split)"));
     static const int64_t shapes[][2] = { { (int64_t)1 << 31, (int64_t)1 << 33 }, { INT64_MAX, 2 }, { -1, 4 } };
@@ -311,7 +293,7 @@ static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; sh
         f = *state;
         float one = 1;
         pith_value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
-        output(f, i < 3 ? apply(f, made_by[0], 1, shape, NULL) : apply(f, made_by[i / 3], 2, x, shape));
+        graph_output(f->graph, i < 3 ? apply(f, made_by[0], 1, shape, NULL) : apply(f, made_by[i / 3], 2, x, shape));
         pith_status status = infer(f);
         if (!status) fail_msg("%s makes shape %zu", made_by[i / 3], i % 3);
         assert_non_null(strstr(f->err.message, made_by[i / 3]));
@@ -320,8 +302,9 @@ static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; sh
 
 static void indices_out_of_range_are_errors(void **state) {
     fixture *f = *state;
-    pith_value *first = input(f, "x", PITH_F32, "A"), *second = input(f, "i", PITH_I64, "B");
-    output(f, apply(f, "Gather", 2, first, second));
+    pith_value *first = graph_input_of(f->graph, "x", PITH_F32, "A"),
+               *second = graph_input_of(f->graph, "i", PITH_I64, "B");
+    graph_output(f->graph, apply(f, "Gather", 2, first, second));
     float x[3] = { 1, 2, 3 };
     int64_t good[2] = { -3, 2 }, bad[2] = { 0, 3 };
     pith_tensor in[2] = { tensor(PITH_F32, x, 1, 3, 0), tensor(PITH_I64, good, 1, 2, 0) }, out[4];
@@ -338,9 +321,10 @@ static void indices_out_of_range_are_errors(void **state) {
 
 static void integer_division_never_traps(void **state) {
     fixture *f = *state;
-    pith_value *first = input(f, "a", PITH_I64, "A"), *second = input(f, "b", PITH_I64, "A");
-    output(f, apply(f, "Div", 2, first, second));
-    output(f, apply(f, "Mod", 2, f->inputs[0], f->inputs[1]));
+    pith_value *first = graph_input_of(f->graph, "a", PITH_I64, "A"),
+               *second = graph_input_of(f->graph, "b", PITH_I64, "A");
+    graph_output(f->graph, apply(f, "Div", 2, first, second));
+    graph_output(f->graph, apply(f, "Mod", 2, f->graph->inputs[0], f->graph->inputs[1]));
     int64_t a[4] = { INT64_MIN, 7, -7, 5 }, b[4] = { -1, 0, 2, -3 }, quotients[4] = { INT64_MIN, 0, -3, -1 },
             rests[4] = { 0, 0, 1, -1 };
     pith_tensor in[2] = { tensor(PITH_I64, a, 1, 4, 0), tensor(PITH_I64, b, 1, 4, 0) }, out[4];
@@ -359,8 +343,9 @@ static void integer_products_are_exact(void **state) { /* the largest sums of 8-
         b[2 * i] = 255;
         b[2 * i + 1] = (uint8_t)(i * 91);
     }
-    pith_value *first = input(f, "a", PITH_U8, "MK"), *second = input(f, "b", PITH_U8, "KN");
-    output(f, apply(f, "MatMulInteger", 2, first, second));
+    pith_value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
+               *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
+    graph_output(f->graph, apply(f, "MatMulInteger", 2, first, second));
     pith_tensor in[2] = { tensor(PITH_U8, a, 2, 2, K), tensor(PITH_U8, b, 2, K, 2) }, out[4];
     run_ok(f, out, in, 2);
     for (int i = 0; i < 2; i++) {
@@ -379,10 +364,11 @@ static void threads_change_no_bit(void **state) { /* a product, a reduction and 
     assert_true(a && b && kept);
     for (int i = 0; i < M * K; i++) a[i] = (float)((i * 2654435761u >> 16) % 2001) / 1000 - 1;
     for (int i = 0; i < K * N; i++) b[i] = (float)((i * 2246822519u >> 16) % 2001) / 1000 - 1;
-    pith_value *first = input(f, "a", PITH_F32, "MK"), *second = input(f, "b", PITH_F32, "KN");
+    pith_value *first = graph_input_of(f->graph, "a", PITH_F32, "MK"),
+               *second = graph_input_of(f->graph, "b", PITH_F32, "KN");
     pith_value *product = apply(f, "MatMul", 2, first, second);
     pith_value *mean = apply(f, "ReduceMean", 2, product, numbers(f, 1, (int64_t[]){ 0 }));
-    output(f, apply(f, "Sub", 2, product, mean));
+    graph_output(f->graph, apply(f, "Sub", 2, product, mean));
     pith_tensor in[2] = { tensor(PITH_F32, a, 2, M, K), tensor(PITH_F32, b, 2, K, N) }, out[4];
     for (int threads = 1; threads <= 4; threads++) {
         run_ok(f, out, in, threads);
@@ -400,7 +386,7 @@ static void half_constants_are_packed_once(void **state) { /* f16 weights give w
     fixture *f = *state;
     uint16_t weights[4] = { 0x3C00, 0x4000, 0xC000, 0x3800 }, x[2] = { 0x3C00, 0x4200 }; /* 1 2 -2 0.5; 1 3 */
     pith_value *w = constant(f, PITH_F16, weights, 2, (int64_t[]){ 2, 2 });
-    output(f, apply(f, "MatMul", 2, input(f, "x", PITH_F16, "M2"), w));
+    graph_output(f->graph, apply(f, "MatMul", 2, graph_input_of(f->graph, "x", PITH_F16, "M2"), w));
     pith_tensor in = tensor(PITH_F16, x, 2, 1, 2), out[4];
     run_ok(f, out, &in, 1);
     assert_int_equal(((uint16_t *)out[0].data)[0], 0xC500); /* 1 - 6 = -5 */

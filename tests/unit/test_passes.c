@@ -1,12 +1,8 @@
 /* Passes on small graphs built here: what must be recognised in every spelling, and what only looks like it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "graph_test.h"
 #include "opt/mask.h"
 #include "opt/match.h"
 #include "opt/pass.h"
@@ -22,10 +18,8 @@ typedef struct bench {
 static bench *make_bench(void) {
     bench *b = calloc(1, sizeof *b);
     pith_arena_init(&b->arena, &pith_allocator_default);
-    assert_int_equal(pith_graph_create(&b->graph, &b->arena, NULL, &b->err), PITH_OK);
+    b->graph = graph_new(&b->arena, NULL, &b->err);
     b->report.arena = &b->arena;
-    b->graph->inputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->inputs);
-    b->graph->outputs = pith_arena_array(&b->arena, 4, sizeof *b->graph->outputs);
     b->opt = (pith_opt){
         .graph = b->graph, .level = 3, .allocator = &pith_allocator_default, .report = &b->report, .err = &b->err
     };
@@ -38,11 +32,10 @@ static void drop_bench(bench *b) {
 }
 
 static pith_value *input(bench *b, const char *name, int dtype, int rank, const pith_dim *dims) {
-    pith_value *v = pith_graph_add_value(b->graph, pith_str_of(name), PITH_VALUE_INPUT);
+    pith_value *v = graph_input(b->graph, name);
     v->hint = pith_arena_array(&b->arena, 1, sizeof *v->hint);
     pith_type_init(v->hint);
     pith_type_set(v->hint, dtype, rank, dims);
-    b->graph->inputs[b->graph->input_count++] = v;
     return v;
 }
 
@@ -70,11 +63,6 @@ static pith_value *ints(bench *b, int64_t a) { return pith_graph_add_i64s(b->gra
 
 static pith_value *scalar(bench *b, int64_t a) { return op(b, "Squeeze", ints(b, a), NULL, NULL); }
 
-static void output(bench *b, pith_value *v) {
-    v->output_uses++;
-    b->graph->outputs[b->graph->output_count++] = v;
-}
-
 static void infer(bench *b) {
     if (pith_ops_infer(b->graph, false, &b->err)) fail_msg("%s", b->err.message);
 }
@@ -101,10 +89,10 @@ static void build_gelu(bench *b, int order, float half, float root) {
     pith_value *erf = op(b, "Erf", argument, NULL, NULL);
     pith_value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
     switch (order >> 2) {
-    case 0: output(b, op(b, "Mul", op(b, "Mul", x, sum, NULL), h, NULL)); break;
-    case 1: output(b, op(b, "Mul", x, op(b, "Mul", h, sum, NULL), NULL)); break;
-    case 2: output(b, op(b, "Mul", op(b, "Mul", h, x, NULL), sum, NULL)); break;
-    default: output(b, op(b, "Mul", sum, op(b, "Mul", x, h, NULL), NULL)); break;
+    case 0: graph_output(b->graph, op(b, "Mul", op(b, "Mul", x, sum, NULL), h, NULL)); break;
+    case 1: graph_output(b->graph, op(b, "Mul", x, op(b, "Mul", h, sum, NULL), NULL)); break;
+    case 2: graph_output(b->graph, op(b, "Mul", op(b, "Mul", h, x, NULL), sum, NULL)); break;
+    default: graph_output(b->graph, op(b, "Mul", sum, op(b, "Mul", x, h, NULL), NULL)); break;
     }
 }
 
@@ -153,8 +141,8 @@ static void test_gelu_tanh(void **state) {
                 op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL), NULL),
                 NULL);
         pith_value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
-        output(b,
-               op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL), op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
+        graph_output(b->graph, op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL),
+                                  op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
         optimise(b);
         assert_int_equal(count(b, "Gelu"), 1);
         assert_true(pith_str_is(pith_node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
@@ -167,7 +155,7 @@ static void test_gelu_tanh(void **state) {
 static pith_mask_kind recognize(bench *b, pith_value *v, pith_mask_form form, pith_mask *mask) {
     pith_mask_kind kind;
     const char *why;
-    output(b, v);
+    graph_output(b->graph, v);
     infer(b);
     assert_int_equal(pith_mask_recognize(&kind, mask, &why, v, form, &b->opt), PITH_OK);
     return kind;
@@ -319,15 +307,15 @@ static void test_ragged_names_the_node(void **state) {
     (void)state;
     bench *b = make_bench();
     pith_value *x = embedded(b);
-    output(b, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
+    graph_output(b->graph, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
     check_reason(b, "'Sub'", "values of a text meet values of its tokens");
     drop_bench(b);
     b = make_bench();
-    output(b, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
+    graph_output(b->graph, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
     check_reason(b, "'Softmax'", "last axis");
     drop_bench(b);
     b = make_bench();
-    output(b, op(b, "ReduceSum", embedded(b), ints(b, 0), NULL));
+    graph_output(b->graph, op(b, "ReduceSum", embedded(b), ints(b, 0), NULL));
     check_reason(b, "'ReduceSum'", "batch");
     drop_bench(b);
 }

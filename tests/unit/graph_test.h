@@ -1,0 +1,54 @@
+/* graph_test.h - what the tests that build graphs share: a graph with room for a few inputs and outputs, and the steps
+ * of filling it. */
+#ifndef GRAPH_TEST_H
+#define GRAPH_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ops/op.h"
+
+/* Takes four inputs, outputs and captures at most. */
+static inline pith_graph *graph_new(pith_arena *arena, pith_graph *parent, pith_error *err) {
+    pith_graph *graph = NULL;
+    assert_int_equal(pith_graph_create(&graph, arena, parent, err), PITH_OK);
+    graph->inputs = pith_arena_array(arena, 4, sizeof *graph->inputs);
+    graph->outputs = pith_arena_array(arena, 4, sizeof *graph->outputs);
+    graph->captures = pith_arena_array(arena, 4, sizeof *graph->captures);
+    return graph;
+}
+
+/* An input of which nothing is known. */
+static inline pith_value *graph_input(pith_graph *graph, const char *name) {
+    return graph->inputs[graph->input_count++] = pith_graph_add_value(graph, pith_str_of(name), PITH_VALUE_INPUT);
+}
+
+/* dims: letters are symbols, digits numbers: "SH", "B4". */
+static inline pith_value *graph_input_of(pith_graph *graph, const char *name, int dtype, const char *dims) {
+    pith_value *value = graph_input(graph, name);
+    value->hint = pith_arena_array(graph->arena, 1, sizeof *value->hint);
+    pith_type_init(value->hint);
+    value->hint->dtype = dtype;
+    for (value->hint->rank = 0; dims[value->hint->rank]; value->hint->rank++) {
+        char c = dims[value->hint->rank];
+        pith_str letter = { &dims[value->hint->rank], 1 };
+        value->hint->dims[value->hint->rank] = c >= '0' && c <= '9' ? c - '0' : pith_dim_symbol(graph->dims, letter);
+    }
+    return value;
+}
+
+static inline pith_value *graph_apply(pith_graph *graph, const char *op_type, pith_value *a, pith_value *b) {
+    return pith_graph_add_node(graph, NULL, "", op_type, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1)->outputs[0];
+}
+
+static inline void graph_output(pith_graph *graph, pith_value *value) {
+    graph->outputs[graph->output_count++] = value;
+    value->output_uses++;
+}
+
+#endif
