@@ -271,13 +271,15 @@ static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     return status;
 }
 
-pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
-    pith_model *m;
+/* path, or the bytes of a model if it is NULL. */
+static pith_status open_model(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
+                              pith_error *err) {
+    pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, err));
     pith_fpmode mode = pith_fpmode_enter();
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
-    pith_status status = read_path(m, path, err);
+    pith_status status = path ? read_path(m, path, err) : read_bytes(m, bytes, NULL, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = finish(m, lane, err);
     status = pith_account_settle(&m->account, status, err);
@@ -293,28 +295,13 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     return status;
 }
 
+pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
+    return open_model(model, path, (pith_str){ NULL, 0 }, options, err);
+}
+
 pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
                                    pith_error *err) {
-    pith_model *m;
-    PITH_TRY(create_model(&m, options, err));
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_lane *lane = pith_profile_lane(m->options.profile);
-    uint64_t begin = pith_lane_now(lane);
-    pith_str bytes = { data, size };
-    pith_status status = read_bytes(m, bytes, NULL, err);
-    pith_lane_phase(lane, "read", begin, -1);
-    if (!status) status = finish(m, lane, err);
-    status = pith_account_settle(&m->account, status, err);
-    pith_lane_phase(lane, "open", begin, -1);
-    pith_fpmode_leave(mode);
-    m->options.stop_after = NULL;
-    m->options.profile = NULL;
-    m->options.input_shapes = NULL;
-    if (status)
-        free_model(m);
-    else
-        *model = m;
-    return status;
+    return open_model(model, NULL, (pith_str){ data, size }, options, err);
 }
 
 void pith_model_close(pith_model *model) {

@@ -1,31 +1,13 @@
 /* Model directories without ONNX file: what is built from config.json and safetensors, and what is refused by name.
  * The numbers such a graph gives are compared with transformers in test_hf_run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hf/hf.h"
 #include "hf/safetensors.h"
+#include "loader_test.h"
 
-static pith_arena arena;
-static pith_files files;
 static pith_error err;
-static char dir[] = "/tmp/pith-hf-XXXXXX";
-
-static void put_file(const char *name, const void *data, size_t size) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    fclose(f);
-}
 
 static void families(void **state) {
     (void)state;
@@ -161,24 +143,8 @@ static void headers_that_lie(void **state) {
     }
 }
 
-static int setup(void **state) {
-    (void)state;
-    pith_arena_init(&arena, NULL);
-    files = (pith_files){ .arena = &arena };
-    return mkdtemp(dir) ? 0 : 1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char command[128];
-    pith_files_close(&files);
-    pith_arena_free(&arena);
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    return system(command);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(configs_that_do_not_fit),
                                         cmocka_unit_test(headers_that_lie) };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }

@@ -1,23 +1,15 @@
 /* The ONNX reader: every tensor form against data written by onnx itself, graphs put together field by field here, the
  * networks of tests/data/models, and what must be refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dtype.h"
 #include "base/str.h"
+#include "loader_test.h"
 #include "onnx/onnx.h"
 
-static pith_arena arena;
-static pith_files files;
 static pith_error err;
 
 /* ---- writing protobuf ---- */
@@ -314,17 +306,6 @@ static void tensors_that_lie(void **state) {
 }
 
 /* ---- external data ---- */
-
-static char dir[] = "/tmp/pith-onnx-XXXXXX";
-
-static void put_file(const char *name, const void *data, size_t size) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    fwrite(data, 1, size, f);
-    fclose(f);
-}
 
 static message external(const char *location, const char *offset, const char *length) {
     static const char *const keys[] = { "location", "offset", "length" };
@@ -695,22 +676,6 @@ static void exported_networks(void **state) {
     assert_true(read > 30);
 }
 
-static int setup(void **state) {
-    (void)state;
-    pith_arena_init(&arena, NULL);
-    files = (pith_files){ .arena = &arena };
-    return mkdtemp(dir) ? 0 : 1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char command[128];
-    pith_files_close(&files);
-    pith_arena_free(&arena);
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    return system(command);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_in_every_form),
@@ -727,5 +692,5 @@ int main(void) {
         cmocka_unit_test(subgraphs_too_deep),
         cmocka_unit_test(exported_networks),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }
