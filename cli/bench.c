@@ -42,6 +42,7 @@ static const char help[] =
     "  --tokens N             about so many tokens a workload and round (4096)\n"
     "  --rounds N             (5)\n"
     "  -t, --threads N        may be given many times (1, and all the process may use)\n"
+    "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
     "  --batch-tokens N       tokens run at once by one thread (128 to 512, what L2 holds)\n"
     "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
@@ -400,7 +401,7 @@ static int work(bench *b, bool as_json, const char *profile_path) {
 
 static int run(int argc, char **argv) {
     const char *texts = NULL, *profile_path = NULL;
-    bool as_json = false;
+    bool as_json = false, pin = false;
     string_list rest = { NULL, 0 }, names = { NULL, 0 }, threads = { NULL, 0 };
     bench b = { .command = &command_bench,
                 .path = DEFAULT_MODEL,
@@ -415,6 +416,7 @@ static int run(int argc, char **argv) {
         { "tokens", 0, OPTION_INT, &b.tokens, 1, 1 << 24, NULL },
         { "rounds", 0, OPTION_INT, &b.rounds, 1, 10000, NULL },
         { "threads", 't', OPTION_LIST, &threads, 0, 0, NULL },
+        { "pin", 0, OPTION_FLAG, &pin, 0, 0, NULL },
         { "batch-tokens", 0, OPTION_INT, &b.embed.batch_tokens, 1, INT32_MAX, NULL },
         { "max-length", 0, OPTION_INT, &b.embed.max_length, 1, INT32_MAX, NULL },
         { "level", 0, OPTION_INT, &b.open.optimization, 0, 3, NULL },
@@ -429,6 +431,7 @@ static int run(int argc, char **argv) {
     if (code < 0 && rest.count) code = usage(b.command, "unexpected '%s'", rest.items[0]);
     if (code < 0 && texts && names.count) code = usage(b.command, "--texts and --workload do not go together");
     if (code < 0) {
+        pith_pin_threads(pin);
         code = take_threads(&b, &threads);
         if (!code) code = make_loads(&b, &names, texts);
         if (!code) code = work(&b, as_json, profile_path);

@@ -60,6 +60,7 @@ static const char help[] =
     "  --profile FILE         a Chrome trace of every step and phase, for ui.perfetto.dev\n"
     "work\n"
     "  -t, --threads N        (all the process may use)\n"
+    "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
     "  --batch-tokens N       tokens run at once by one thread (128 to 512, what L2 holds); changes memory and speed,\n"
     "                         never a vector\n"
     "  --memory-limit SIZE    bytes the model and its work may hold, as in 200M; mapped files are not counted.\n"
@@ -312,7 +313,7 @@ static void work(job *j, pith_embed_stats *stats) {
 static int run(int argc, char **argv) {
     const command *c = &command_embed;
     const char *model = DEFAULT_MODEL, *output_path = NULL, *profile_path = NULL;
-    bool no_normalize = false, null = false, stats_wanted = false;
+    bool no_normalize = false, null = false, stats_wanted = false, pin = false;
     int format = FORMAT_JSONL, invalid = 0, pooling = 0;
     string_list files = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
@@ -338,6 +339,7 @@ static int run(int argc, char **argv) {
         { "progress", 0, OPTION_FLAG, &progress, 0, 0, NULL },
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &j.options.threads, 1, 4096, NULL },
+        { "pin", 0, OPTION_FLAG, &pin, 0, 0, NULL },
         { "batch-tokens", 0, OPTION_INT, &j.options.batch_tokens, 1, INT32_MAX, NULL },
         { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
@@ -356,6 +358,7 @@ static int run(int argc, char **argv) {
     code = profile_open(&j.options.profile, c, profile_path);
     if (code) return code;
     open_options.profile = j.options.profile;
+    pith_pin_threads(pin);
     if (pith_model_open(&j.model, model, &open_options, &err)) {
         pith_profile_destroy(j.options.profile);
         return fail_model(c, &err, model);

@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "base/str.h"
 #include "exec/profile.h"
 #include "hf/hf.h"
@@ -23,6 +24,8 @@
 const char *pith_version(void) {
     return TEXT(PITH_VERSION_MAJOR) "." TEXT(PITH_VERSION_MINOR) "." TEXT(PITH_VERSION_PATCH);
 }
+
+void pith_pin_threads(int32_t pin) { pith_pool_pin(pin != 0); }
 
 /* ---- opening ---- */
 

@@ -38,6 +38,11 @@ extern "C" {
 /* "0.1.0". */
 PITH_API const char *pith_version(void);
 
+/* Whether (0, 1) the threads the library makes from now on stay on a processor each, of those the calling thread may
+ * use now; the first of these is left to the host's own thread, which is never moved. Off unless asked for: it helps a
+ * machine that does nothing else and harms one that is shared. Call before the first model is opened. Thread-safe. */
+PITH_API void pith_pin_threads(int32_t pin);
+
 /* ---- status and errors ---- */
 
 typedef enum pith_status {

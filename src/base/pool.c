@@ -8,6 +8,7 @@
 #include "base/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,6 +39,8 @@ static struct {
     job *jobs;
     int threads, sleepers, waiters;
     atomic_uint epoch; /* moves on with each new job */
+    bool pinned;
+    cpu_set_t processors; /* to be pinned to */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
 
 /* Set while this thread runs a task; outside of runs it is always false. */
@@ -123,7 +126,20 @@ static void after_fork_child(void) {
 
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
 
-/* Called with the lock held. Fewer threads than wanted are no fault. */
+/* The n-th of the set, counted round and round. */
+static cpu_set_t one_of(const cpu_set_t *set, int n) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    n %= CPU_COUNT(set);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, set) || n--) continue;
+        CPU_SET(i, &one);
+        break;
+    }
+    return one;
+}
+
+/* Called with the lock held. Fewer threads than wanted are no fault, nor is one that cannot be pinned. */
 static void make_threads(int wanted) {
     if (pool.threads >= wanted) return;
     sigset_t all, old;
@@ -134,7 +150,12 @@ static void make_threads(int wanted) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_t thread;
-    while (pool.threads < wanted && pthread_create(&thread, &attr, thread_main, NULL) == 0) pool.threads++;
+    while (pool.threads < wanted && !pthread_create(&thread, &attr, thread_main, NULL)) {
+        pool.threads++;
+        if (!pool.pinned) continue;
+        cpu_set_t one = one_of(&pool.processors, pool.threads);
+        pthread_setaffinity_np(thread, sizeof one, &one);
+    }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
 }
@@ -187,5 +208,11 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     while (*link != &j) link = &(*link)->next;
     *link = j.next;
     wait_for_helpers(&j);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void pith_pool_pin(bool pin) {
+    pthread_mutex_lock(&pool.lock);
+    pool.pinned = pin && !sched_getaffinity(0, sizeof pool.processors, &pool.processors);
     pthread_mutex_unlock(&pool.lock);
 }

@@ -7,6 +7,7 @@
 #ifndef PITH_BASE_POOL_H
 #define PITH_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* part counts from 0 to parts - 1; worker from 0 to threads - 1 is unique among the parts that run at one moment. */
@@ -15,5 +16,9 @@ typedef void pith_task(void *context, size_t part, int worker);
 /* Runs task for every part on up to `threads` threads, the caller's included, and returns when all are done.
  * Which thread takes which part is not fixed; results must not depend on it. */
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads);
+
+/* Whether threads made from now on stay on a processor each: the n-th helper on the n-th of those the calling thread
+ * may use now, round and round; the first, number 0, is left to the caller of runs, who is never pinned. */
+void pith_pool_pin(bool pin);
 
 #endif

@@ -165,6 +165,42 @@ static void works_after_fork(void **state) {
     atomic_store(&stop_calling, 1);
     pthread_join(thread, NULL);
 }
+
+/* How many processors the thread of each worker may use, and which one, by worker. */
+static void note_processors(void *context, size_t part, int worker) {
+    (void)part;
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    int *seen = context, last = 0;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set)) last = i;
+    seen[2 * worker] = CPU_COUNT(&set);
+    seen[2 * worker + 1] = last;
+    usleep(20000); /* so that every thread takes a part */
+}
+
+/* In a child, whose pool is new: helpers stay on the second, third ... processor, the caller stays free. */
+static int pinned_child(void) {
+    cpu_set_t mine;
+    int seen[2 * 3] = { 0 }, allowed[CPU_SETSIZE], count = 0;
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &mine)) allowed[count++] = i;
+    pith_pool_pin(true);
+    pith_pool_run(note_processors, seen, 12, 3);
+    if (seen[0] != count || seen[2] != 1 || seen[4] != 1) return 1;
+    int a = allowed[1 % count], b = allowed[2 % count];
+    return (seen[3] == a && seen[5] == b) || (seen[3] == b && seen[5] == a) ? 0 : 2;
+}
+
+static void pinned_on_request(void **state) {
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (child == 0) _exit(pinned_child());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
 #endif
 
 static volatile float tiny = 1e-38f, hundredth = 0.01f;
@@ -321,6 +357,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(signals_are_blocked),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(works_after_fork),
+        cmocka_unit_test(pinned_on_request),
 #endif
         cmocka_unit_test(floating_point_mode),
         cmocka_unit_test(processor),
