@@ -231,8 +231,9 @@ static void run_unary(const void *arguments) {
 }
 
 static void bench_unary(pith_isa isa) {
-    static const char *const names[] = { "abs",        "cos",  "erf",     "exp",  "gelu", "gelu_tanh", "log",
-                                         "reciprocal", "relu", "sigmoid", "silu", "sin",  "sqrt",      "tanh" };
+    static const char *const names[] = { "abs",       "cos",  "erf",        "exp",        "gelu",
+                                         "gelu_tanh", "log",  "quick_gelu", "reciprocal", "relu",
+                                         "sigmoid",   "silu", "sin",        "sqrt",       "tanh" };
     enum { N = 4096 };
     unary_case c = { NULL, numbers(N), numbers(N), N };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

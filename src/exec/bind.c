@@ -126,7 +126,7 @@ static pith_status fail_size(const binder *k, const pith_value *value, int axis,
     int32_t symbol = pith_dim_symbol_index(k->plan->graph->dims, dim);
     pith_dim_text(k->plan->graph->dims, dim, text, sizeof text);
     pith_dim_text(NULL, wanted, number, sizeof number);
-    if (symbol >= 0 && owner && owner[symbol]) {
+    if (symbol >= 0 && owner[symbol]) {
         return pith_fail(k->err, PITH_ERR_ARGUMENT,
                          "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
                          "' makes %s %s",
@@ -151,14 +151,14 @@ static pith_status check_sizes(binder *k, const pith_value *const *owner) {
     return PITH_OK;
 }
 
-/* The sizes of the inputs decide the symbols. */
+/* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs leave open. */
 static pith_status solve_symbols(binder *k) {
     const pith_dims *dims = k->plan->graph->dims;
     size_t count = pith_dims_symbol_count(dims);
     pith_dim *symbols = pith_arena_array(&k->binding->arena, count, sizeof *symbols);
     const pith_value **owner = pith_arena_array(k->how->scratch, count, sizeof *owner);
     if (!symbols || !owner) return out_of_memory(k);
-    for (size_t i = 0; i < count; i++) symbols[i] = PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < count; i++) symbols[i] = k->how->outer_symbols ? k->how->outer_symbols[i] : PITH_DIM_UNKNOWN;
     for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
         const pith_value *value = pith_plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
@@ -203,9 +203,7 @@ static pith_status bind_ports(binder *k) {
             k->types[value->id].item_dtype = value->type.item_dtype;
         }
     }
-    if (!k->how->outer_symbols) return solve_symbols(k);
-    b->symbols = k->how->outer_symbols;
-    return check_sizes(k, NULL);
+    return solve_symbols(k);
 }
 
 /* ---- known contents ---- */

@@ -204,6 +204,7 @@ pith_status pith_node_set_int(pith_node *node, const char *name, int64_t value);
 pith_status pith_node_set_float(pith_node *node, const char *name, float value);
 pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value);
 pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t *items, size_t count); /* copied */
+pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph); /* not copied */
 void pith_node_unset(pith_node *node, const char *name);
 
 /* "node 12 'attn/Softmax' (Softmax)" into buffer, for the front of messages. Returns buffer. */

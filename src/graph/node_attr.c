@@ -113,6 +113,13 @@ pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t 
     return PITH_OK;
 }
 
+pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph) {
+    pith_attr *attr = make(node, name, PITH_ATTR_GRAPH);
+    if (!attr) return PITH_ERR_MEMORY;
+    attr->graph = graph;
+    return PITH_OK;
+}
+
 void pith_node_unset(pith_node *node, const char *name) {
     pith_attr *attr = find(node, name);
     if (!attr) return;

@@ -27,6 +27,7 @@ void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
         [PITH_ACT_TANH] = PITH_K(tanh_f32),
         [PITH_ACT_SIGMOID] = PITH_K(sigmoid_f32),
         [PITH_ACT_SILU] = PITH_K(silu_f32),
+        [PITH_ACT_QUICK_GELU] = PITH_K(quick_gelu_f32),
     };
     if (activations[activation]) activations[activation](x, x, n);
 }

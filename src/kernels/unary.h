@@ -17,6 +17,7 @@ PITH_KERNEL_DECLARE(gelu_f32, pith_unary_f32_fn)      /* x / 2 * (1 + erf(x / sq
 PITH_KERNEL_DECLARE(gelu_tanh_f32, pith_unary_f32_fn) /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
 PITH_KERNEL_DECLARE(log_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(neg_f32, pith_unary_f32_fn)
+PITH_KERNEL_DECLARE(quick_gelu_f32, pith_unary_f32_fn) /* x * sigmoid(1.702 x) */
 PITH_KERNEL_DECLARE(reciprocal_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(relu_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(sigmoid_f32, pith_unary_f32_fn)

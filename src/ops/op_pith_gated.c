@@ -30,11 +30,17 @@ static pith_status infer(pith_infer *c) {
 
 static pith_status prepare(pith_prepare *c) {
     static const char *const families[] = {
-        [PITH_ACT_GELU_ERF] = "gelu", [PITH_ACT_GELU_TANH] = "gelu_tanh", [PITH_ACT_RELU] = "relu",
-        [PITH_ACT_TANH] = "tanh",     [PITH_ACT_SIGMOID] = "sigmoid",     [PITH_ACT_SILU] = "silu",
+        [PITH_ACT_GELU_ERF] = "gelu",
+        [PITH_ACT_GELU_TANH] = "gelu_tanh",
+        [PITH_ACT_RELU] = "relu",
+        [PITH_ACT_TANH] = "tanh",
+        [PITH_ACT_SIGMOID] = "sigmoid",
+        [PITH_ACT_SILU] = "silu",
+        [PITH_ACT_QUICK_GELU] = "quick_gelu",
     };
     int64_t activation = pith_node_int(c->node, "activation", PITH_ACT_NONE);
-    if (activation <= PITH_ACT_NONE || activation > PITH_ACT_SILU) return pith_op_fail(c, "impossible activation");
+    if (activation <= PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU)
+        return pith_op_fail(c, "impossible activation");
     gated *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->activate = PITH_KERNEL_FIND(pith_unary_f32_fn, families[activation], PITH_F32, c->isa);

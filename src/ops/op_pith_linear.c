@@ -23,7 +23,7 @@ static pith_status infer(pith_infer *c) {
     if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
     if (c->in_count > 1 + 2 * WEIGHTS_MAX) return pith_op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
     int64_t activation = pith_node_int(c->node, "activation", PITH_ACT_NONE);
-    if (activation < PITH_ACT_NONE || activation > PITH_ACT_SILU) return pith_op_fail(c, "unknown activation");
+    if (activation < PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU) return pith_op_fail(c, "unknown activation");
     pith_dim n = 0;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *w = c->in[i];

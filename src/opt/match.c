@@ -35,6 +35,13 @@ pith_node *pith_match_user(const pith_value *v) {
     return v && v->user_count == 1 && v->output_uses == 0 ? v->users[0].node : NULL;
 }
 
+/* Is x * sigmoid(factor * x) an activation? The factor may have been rounded to f16. */
+static bool sigmoid_factor(double factor, pith_activation *activation) {
+    if (factor != 1.0 && fabs(factor - 1.702) > 1e-3) return false;
+    *activation = factor == 1.0 ? PITH_ACT_SILU : PITH_ACT_QUICK_GELU;
+    return true;
+}
+
 pith_node *pith_match_activation(const pith_value *v, pith_activation *activation) {
     static const struct {
         const char *op_type;
@@ -56,15 +63,20 @@ pith_node *pith_match_activation(const pith_value *v, pith_activation *activatio
             return user;
         }
     }
-    /* v * sigmoid(v) reads v twice. */
+    bool quick = is(user, "com.microsoft", "QuickGelu");
+    if (quick || pith_match_is(user, "Swish"))
+        return sigmoid_factor((double)pith_node_float(user, "alpha", quick ? 1.702f : 1.0f), activation) ? user : NULL;
+    /* v * sigmoid(factor * v) reads v twice. */
     if (v->user_count != 2 || v->output_uses) return NULL;
     for (size_t i = 0; i < 2; i++) {
-        pith_node *sigmoid = v->users[i].node, *mul = v->users[1 - i].node;
-        if (pith_match_is(sigmoid, "Sigmoid") && pith_match_is(mul, "Mul") &&
-            pith_match_user(sigmoid->outputs[0]) == mul && pith_match_other(mul, v) == sigmoid->outputs[0]) {
-            *activation = PITH_ACT_SILU;
-            return mul;
-        }
+        pith_node *sigmoid = v->users[i].node, *last = v->users[1 - i].node;
+        double factor = 1.0;
+        if (pith_match_is(sigmoid, "Mul") && pith_match_scalar(pith_match_other(sigmoid, v), &factor))
+            sigmoid = pith_match_user(sigmoid->outputs[0]);
+        if (pith_match_is(sigmoid, "Sigmoid") && pith_match_is(last, "Mul") &&
+            pith_match_user(sigmoid->outputs[0]) == last && pith_match_other(last, v) == sigmoid->outputs[0] &&
+            sigmoid_factor(factor, activation))
+            return last;
     }
     return NULL;
 }

@@ -383,15 +383,29 @@ static bool build(pith_ragged *r, int output) {
         if (translate(r, node)) continue;
         if (r->status) return false;
         find_culprit(r, node);
+        bool each_text = pith_ragged_each_text(r, node);
+        if (r->status) return false;
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;
-            r->forms[node->outputs[i]->id].kind = PITH_RAGGED_NONE;
+            if (!each_text) r->forms[node->outputs[i]->id].kind = PITH_RAGGED_NONE;
             r->blame[node->outputs[i]->id] = r->culprit ? r->culprit : node;
             r->whys[node->outputs[i]->id] = r->why;
         }
     }
     r->culprit = NULL;
     return make_outputs(r, output);
+}
+
+/* What goes text by text, of that which is used. */
+static void report_each_text(const pith_ragged *r, pith_report *report) {
+    char place[256];
+    for (size_t i = 0; i < r->from->value_count; i++) {
+        const pith_node *made = r->values[i] ? r->values[i]->producer : NULL;
+        if (!r->whys[i] || !pith_match_is_own(made, "EachText")) continue;
+        pith_report_add(report, false, "each_text", "texts go one by one up to '" PITH_STR_FMT "': %s: %s",
+                        PITH_STR_ARG(r->from->values[i]->name), pith_node_place(r->blame[i], place, sizeof place),
+                        r->whys[i]);
+    }
 }
 
 static pith_status explain(pith_str *reason, const pith_ragged *r) {
@@ -426,6 +440,7 @@ pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, p
     if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith_fail_memory(o->err, from->value_count);
     if (!build(&r, output)) return r.status ? r.status : explain(reason, &r);
     pith_graph_sweep(r.to);
+    report_each_text(&r, o->report);
     PITH_TRY(pith_ops_infer(r.to, false, o->err));
     pith_opt clean = { .graph = r.to, .level = 1, .allocator = o->allocator, .err = o->err };
     PITH_TRY(pith_opt_run(&clean, NULL));

@@ -37,7 +37,7 @@ typedef struct pith_ragged {
     pith_value *ids, *positions, *offsets, *ones, *longest;
     const char *why;            /* set by a rule that fails */
     const pith_node *culprit;   /* whom to blame for it; NULL: the node being translated */
-    const pith_node **blame;    /* by value id of from, of kind NONE: whom, … */
+    const pith_node **blame;    /* by value id of from, of kind NONE or made by EachText: whom, … */
     const char **whys;          /* … and why */
     pith_status status;         /* memory */
     pith_error *err;
@@ -67,6 +67,12 @@ pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth);
 pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count);
 /* Where a rest axis lies in the new graph; -1 with r->why if it is the batch or the sequence. */
 int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank);
+
+/* ---- ragged_text.c ---- */
+
+/* A node that failed, with all that could not be translated before it, as a pith.EachText. false if its output is
+ * neither by token nor by text, or something is inside that cannot be done so; or r->status. */
+bool pith_ragged_each_text(pith_ragged *r, const pith_node *node);
 
 /* ---- ragged_quantize.c ---- */
 

@@ -12,7 +12,7 @@
 /* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
  * pith_layer_norm_f32_fn, pith_rotary_f32_fn; the last have tests of their own. */
 static const char *const unary_families[] = { "abs",       "cos",  "erf", "exp",        "gelu",
-                                              "gelu_tanh", "log",  "neg", "reciprocal", "relu",
+                                              "gelu_tanh", "log",  "neg", "quick_gelu", "reciprocal", "relu",
                                               "sigmoid",   "silu", "sin", "sqrt",       "tanh" };
 static const char *const binary_families[] = { "add", "div", "max", "min", "mul", "sub" };
 static const char *const rows_families[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };

@@ -6,7 +6,8 @@
 #include "kernels/gemm.h"
 #include "kernels/unary.h"
 
-static const char *const activation_families[] = { NULL, "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "silu" };
+static const char *const activation_families[] = { NULL,   "gelu",    "gelu_tanh", "relu",
+                                                   "tanh", "sigmoid", "silu",      "quick_gelu" };
 
 /* The definition, one element after the other; the activation by the scalar kernel. */
 static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {

@@ -15,6 +15,7 @@ static double gelu_tanh(double x) {
 }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x * sigmoid(x); }
+static double quick_gelu(double x) { return x * sigmoid((double)1.702f * x); }
 
 static const struct {
     const char *family;
@@ -23,11 +24,17 @@ static const struct {
     double absolute; /* or, where not 0, this times max(|x|, 1) */
     float limit;     /* tested for |x| up to here, infinity included if infinite */
 } functions[] = {
-    { "exp", exp, 1.0, 0, INFINITY },         { "log", log, 1.0, 0, INFINITY },
-    { "erf", erf, 1.5, 0, INFINITY },         { "tanh", tanh, 1.5, 0, INFINITY },
-    { "sigmoid", sigmoid, 2.5, 0, INFINITY }, { "sin", sin, 1.6, 0, INFINITY },
-    { "cos", cos, 1.6, 0, INFINITY },         { "silu", silu, 3.5, 1e-43, 3e38f },
-    { "gelu", gelu, 2.0, 1.5e-7, 3e38f },     { "gelu_tanh", gelu_tanh, 2.0, 1.5e-7, 1e12f },
+    { "exp", exp, 1.0, 0, INFINITY },
+    { "log", log, 1.0, 0, INFINITY },
+    { "erf", erf, 1.5, 0, INFINITY },
+    { "tanh", tanh, 1.5, 0, INFINITY },
+    { "sigmoid", sigmoid, 2.5, 0, INFINITY },
+    { "sin", sin, 1.6, 0, INFINITY },
+    { "cos", cos, 1.6, 0, INFINITY },
+    { "silu", silu, 3.5, 1e-43, 3e38f },
+    { "gelu", gelu, 2.0, 1.5e-7, 3e38f },
+    { "gelu_tanh", gelu_tanh, 2.0, 1.5e-7, 1e12f },
+    { "quick_gelu", quick_gelu, 4.0, 1.5e-7, 1e38f },
 };
 
 static double error_in_ulp(float y, double exact) {

@@ -150,6 +150,43 @@ static void test_gelu_tanh(void **state) {
     }
 }
 
+/* ---- activations of dense layers ---- */
+
+/* x W, then x * sigmoid(factor * x); the Linear's activation. */
+static int64_t activation_of(bench *b, float factor, bool as_operator) {
+    static float weight[4 * 4];
+    const pith_tensor t = { .data = weight, .bytes = sizeof weight, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
+    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+    pith_value *x =
+        op(b, "MatMul", input(b, "x", PITH_F32, 2, dims), pith_graph_add_const(b->graph, PITH_STR("weight"), &t), NULL);
+    if (as_operator) {
+        pith_node *node = pith_graph_add_node(b->graph, NULL, "com.microsoft", "QuickGelu", &x, 1, NULL, 1);
+        assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
+        assert_int_equal(pith_node_set_float(node, "alpha", factor), PITH_OK);
+        graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
+    } else {
+        pith_value *argument = factor == 1.0f ? x : op(b, "Mul", number(b, factor), x, NULL);
+        graph_output(b->graph, op(b, "Neg", op(b, "Mul", x, op(b, "Sigmoid", argument, NULL, NULL), NULL), NULL, NULL));
+    }
+    optimise(b);
+    for (const pith_node *node = b->graph->first; node; node = node->next)
+        if (pith_str_is(node->op_type, "Linear")) return pith_node_int(node, "activation", -1);
+    return -1;
+}
+
+static void test_activations_after_a_product(void **state) {
+    (void)state;
+    static const struct {
+        float factor;
+        pith_activation want;
+    } cases[] = { { 1.0f, PITH_ACT_SILU }, { 1.702f, PITH_ACT_QUICK_GELU }, { 1.6f, PITH_ACT_NONE } };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        bench *b = make_bench();
+        assert_int_equal(activation_of(b, cases[i / 2].factor, i % 2), cases[i / 2].want);
+        drop_bench(b);
+    }
+}
+
 /* ---- masks ---- */
 
 static pith_mask_kind recognize(bench *b, pith_value *v, pith_mask_form form, pith_mask *mask) {
@@ -303,18 +340,45 @@ static void check_reason(bench *b, const char *node, const char *why) {
     if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
 }
 
-static void test_ragged_names_the_node(void **state) {
+/* What does not work row by row is in the body of one step, and the report says why. */
+static void check_each_text(bench *b, const char *node, const char *why, const char *outside) {
+    pith_graph *ragged;
+    pith_str reason;
+    bool said = false;
+    optimise(b);
+    assert_int_equal(pith_opt_ragged(&ragged, &reason, -1, &b->opt), PITH_OK);
+    if (!ragged) fail_msg("reason: %s", reason.data);
+    assert_int_equal(pith_graph_check(ragged, &b->err), PITH_OK);
+    int steps = 0, others = 0;
+    for (const pith_node *n = ragged->first; n; n = n->next) {
+        steps += pith_str_is(n->op_type, "EachText");
+        others += pith_str_is(n->op_type, outside);
+    }
+    assert_int_equal(steps, 1);
+    assert_int_equal(others, 1);
+    for (size_t i = 0; i < b->report.count; i++) {
+        const char *text = b->report.lines[i].text.data;
+        said |= !strcmp(b->report.lines[i].what, "each_text") && strstr(text, node) && strstr(text, why);
+    }
+    assert_true(said);
+}
+
+static void test_ragged_text_by_text(void **state) {
     (void)state;
     bench *b = make_bench();
-    pith_value *x = embedded(b);
+    pith_value *x = op(b, "Sin", embedded(b), NULL, NULL);
     graph_output(b->graph, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
-    check_reason(b, "'Sub'", "values of a text meet values of its tokens");
+    check_each_text(b, "'Sub'", "values of a text meet values of its tokens", "Sin");
     drop_bench(b);
     b = make_bench();
     graph_output(b->graph, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));
-    check_reason(b, "'Softmax'", "last axis");
+    check_each_text(b, "'Softmax'", "last axis", "Sqrt");
     drop_bench(b);
-    b = make_bench();
+}
+
+static void test_ragged_names_the_node(void **state) {
+    (void)state;
+    bench *b = make_bench();
     graph_output(b->graph, op(b, "ReduceSum", embedded(b), ints(b, 0), NULL));
     check_reason(b, "'ReduceSum'", "batch");
     drop_bench(b);
@@ -330,6 +394,8 @@ int main(void) {
         cmocka_unit_test(test_chosen_mask_with_infinity),
         cmocka_unit_test(test_what_is_not_a_mask),
         cmocka_unit_test(test_causal_and_windows),
+        cmocka_unit_test(test_activations_after_a_product),
+        cmocka_unit_test(test_ragged_text_by_text),
         cmocka_unit_test(test_ragged_names_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,215 @@
+/* ragged_text.c - what does not work row by row, done text by text among steps that do.
+ *
+ * Attention that was not fused, or any other mixing of tokens, ends in values by token again. All that lies between
+ * translated values and such a one becomes the body of a pith.EachText. The body sees one text alone and unpadded, by
+ * which its result is defined, so it may hold any operator; the dense layers around it still take all texts together.
+ * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes the nodes know. */
+#include "base/dtype.h"
+#include "opt/ragged.h"
+
+typedef struct region {
+    pith_ragged *r;
+    const pith_node *last;
+    pith_ragged_form form; /* of what it gives */
+    pith_graph *body;
+    bool *met;                              /* by value id: an input, a capture, or made inside */
+    pith_value **made;                      /* by value id: in the body */
+    const pith_value **inputs, **captures;  /* translated values: by token or text; whatever the text */
+    int input_count, capture_count;
+    bool tokens;                            /* an input is by token */
+} region;
+
+static bool out_of_memory(region *g) {
+    g->r->status = pith_fail_memory(g->r->err, 0);
+    return false;
+}
+
+static bool moves(const pith_value *v) {
+    return pith_dtype_bits(v->type.dtype) >= 8 && v->type.dtype < PITH_DTYPE_COUNT && v->type.dtype != PITH_STRING;
+}
+
+/* ---- what is inside ---- */
+
+static bool meet(region *g, const pith_value *v) {
+    if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
+    g->met[v->id] = true;
+    switch (g->r->forms[v->id].kind) {
+    case PITH_RAGGED_TOKEN: g->tokens = true; /* fall through */
+    case PITH_RAGGED_TEXT: g->inputs[g->input_count++] = v; return moves(v);
+    case PITH_RAGGED_CONST: g->captures[g->capture_count++] = v; return true;
+    case PITH_RAGGED_SHARED: return false;
+    default: return v->kind == PITH_VALUE_NODE;
+    }
+}
+
+static bool is_inside(const region *g, const pith_node *node) {
+    for (int i = 0; i < node->output_count; i++) {
+        const pith_value *v = node->outputs[i];
+        pith_ragged_kind kind = v ? g->r->forms[v->id].kind : PITH_RAGGED_CONST;
+        if (v && g->met[v->id] && (kind == PITH_RAGGED_NONE || kind == PITH_RAGGED_PAIR || kind == PITH_RAGGED_SIZE))
+            return true;
+    }
+    return node == g->last;
+}
+
+static bool may_be_inside(const pith_node *node) {
+    for (size_t i = 0; i < node->attr_count; i++)
+        if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
+    return node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
+}
+
+/* From the last node back to translated values. */
+static bool collect(region *g) {
+    for (const pith_node *node = g->last; node; node = node->prev) {
+        if (!is_inside(g, node)) continue;
+        if (!may_be_inside(node)) return false;
+        for (int i = 0; i < node->input_count; i++)
+            if (!meet(g, node->inputs[i])) return false;
+    }
+    return g->input_count > 0 && (g->tokens || g->form.kind == PITH_RAGGED_TEXT);
+}
+
+/* ---- the body ---- */
+
+static pith_value *emit(region *g, const char *op_type, pith_value *a, pith_value *b) {
+    pith_value *inputs[] = { a, b };
+    pith_node *node = pith_ragged_emit(g->r, "", op_type, inputs, b ? 2 : 1);
+    return node ? node->outputs[0] : NULL;
+}
+
+/* An axis goes from one place to another, the others close up. */
+static pith_value *move_axis(region *g, pith_value *v, int rank, int from, int to) {
+    int64_t perm[PITH_MAX_RANK] = { 0 };
+    if (!v || from == to) return v;
+    for (int axis = 0, next = 0; axis < rank; axis++) {
+        next += next == from;
+        perm[axis] = axis == to ? from : next++;
+    }
+    v = emit(g, "Transpose", v, NULL);
+    if (v && pith_node_set_ints(v->producer, "perm", perm, (size_t)rank)) out_of_memory(g);
+    return v;
+}
+
+/* With or without a batch axis of size 1 in front. */
+static pith_value *change_batch(region *g, pith_value *v, const char *op_type) {
+    static const int64_t front = 0;
+    pith_value *axis = v ? pith_ragged_ints(g->r, &front, 1) : NULL;
+    return axis ? emit(g, op_type, v, axis) : NULL;
+}
+
+/* Rows [text, rest] as the padded graph has them in a batch of 1. */
+static pith_value *unpack(region *g, pith_value *rows, const pith_value *v) {
+    const pith_ragged_form *form = &g->r->forms[v->id];
+    if (form->kind != PITH_RAGGED_TOKEN) return rows;
+    rows = move_axis(g, rows, v->type.rank - form->batch, 0, form->sequence - form->batch);
+    return form->batch ? change_batch(g, rows, "Unsqueeze") : rows;
+}
+
+static pith_value *pack(region *g, pith_value *v, int rank) {
+    if (g->form.kind != PITH_RAGGED_TOKEN) return v;
+    return move_axis(g, change_batch(g, v, "Squeeze"), rank - 1, g->form.sequence - 1, 0);
+}
+
+static pith_value *in_body(region *g, const pith_value *v) {
+    if (v && !g->made[v->id] && v->kind == PITH_VALUE_CONST) {
+        g->made[v->id] = pith_graph_add_const(g->body, v->name, v->type.data);
+        if (!g->made[v->id]) out_of_memory(g);
+    }
+    return v ? g->made[v->id] : NULL;
+}
+
+static bool add_ports(region *g) {
+    g->body->inputs = pith_arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
+    g->body->captures = pith_arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
+    g->body->outputs = pith_arena_array(g->body->arena, 1, sizeof *g->body->outputs);
+    if (!g->body->inputs || !g->body->captures || !g->body->outputs) return out_of_memory(g);
+    for (int i = 0; i < g->input_count; i++) {
+        pith_value *port = pith_graph_add_value(g->body, g->inputs[i]->name, PITH_VALUE_INPUT);
+        if (!port) return out_of_memory(g);
+        g->body->inputs[g->body->input_count++] = port;
+        g->made[g->inputs[i]->id] = unpack(g, port, g->inputs[i]);
+        if (g->r->status) return false;
+    }
+    for (int i = 0; i < g->capture_count; i++) {
+        pith_value *port = pith_graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
+        if (!port) return out_of_memory(g);
+        g->body->captures[g->body->capture_count++] = g->made[g->captures[i]->id] = port;
+    }
+    return true;
+}
+
+static bool add_node(region *g, const pith_node *node) {
+    pith_value **inputs = pith_arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
+    if (!inputs) return out_of_memory(g);
+    for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
+    pith_node *clone = g->r->status ? NULL : pith_ragged_clone(g->r, node, inputs, node->input_count);
+    for (int i = 0; clone && i < node->output_count; i++)
+        if (node->outputs[i]) g->made[node->outputs[i]->id] = clone->outputs[i];
+    return clone != NULL;
+}
+
+/* While it is made, the body is what r's functions add to. */
+static bool make_body(region *g) {
+    pith_graph *outer = g->r->to;
+    const pith_value *out = g->last->outputs[0];
+    if (pith_graph_create(&g->body, outer->arena, outer, g->r->err)) return out_of_memory(g);
+    g->r->to = g->body;
+    bool good = add_ports(g);
+    for (const pith_node *node = g->r->from->first; good && node != g->last->next; node = node->next)
+        if (is_inside(g, node)) good = add_node(g, node);
+    pith_value *result = good ? pack(g, g->made[out->id], out->type.rank) : NULL;
+    g->r->to = outer;
+    if (!result || g->r->status) return false;
+    result->output_uses++;
+    g->body->outputs[0] = result;
+    g->body->output_count = 1;
+    return true;
+}
+
+/* ---- the step ---- */
+
+static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
+    pith_ragged *r = g->r;
+    int count = 1 + g->input_count + g->capture_count;
+    pith_value **inputs = pith_arena_array(r->to->arena, (size_t)count, sizeof *inputs);
+    int64_t *by_text = pith_arena_array(r->to->arena, (size_t)g->input_count + 1, sizeof *by_text);
+    if (!inputs || !by_text) return out_of_memory(g);
+    inputs[0] = r->offsets;
+    for (int i = 0; i < g->input_count; i++) {
+        inputs[1 + i] = r->values[g->inputs[i]->id];
+        by_text[i] = r->forms[g->inputs[i]->id].kind == PITH_RAGGED_TEXT;
+    }
+    by_text[g->input_count] = g->form.kind == PITH_RAGGED_TEXT;
+    for (int i = 0; i < g->capture_count; i++) inputs[1 + g->input_count + i] = r->values[g->captures[i]->id];
+    pith_node *node = pith_ragged_emit(r, "pith", "EachText", inputs, count);
+    if (!node) return false;
+    node->capture_count = g->capture_count;
+    node->name = g->last->name;
+    if (pith_node_set_graph(node, "body", g->body) ||
+        pith_node_set_ints(node, "by_text", by_text, (size_t)g->input_count + 1) ||
+        pith_node_set_ints(node, "rest", rest, rest_count))
+        return out_of_memory(g);
+    return pith_ragged_set(r, g->last->outputs[0], node->outputs[0]);
+}
+
+bool pith_ragged_each_text(pith_ragged *r, const pith_node *node) {
+    const pith_value *out = node->output_count == 1 ? node->outputs[0] : NULL;
+    if (!out || !moves(out)) return false;
+    region g = { .r = r, .last = node, .form = pith_ragged_form_of(r, &out->type) };
+    int64_t rest[PITH_MAX_RANK];
+    size_t rest_count = 0;
+    if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT)) return false;
+    for (int axis = 1; axis < out->type.rank; axis++)
+        if (axis != g.form.sequence) rest[rest_count++] = out->type.dims[axis];
+    pith_arena scratch;
+    pith_arena_init(&scratch, r->from->arena->allocator);
+    size_t values = r->from->value_count;
+    g.met = pith_arena_array(&scratch, values, sizeof *g.met);
+    g.made = pith_arena_array(&scratch, values, sizeof *g.made);
+    g.inputs = pith_arena_array(&scratch, values, sizeof *g.inputs);
+    g.captures = pith_arena_array(&scratch, values, sizeof *g.captures);
+    bool good = g.met && g.made && g.inputs && g.captures ? collect(&g) : out_of_memory(&g);
+    good = good && make_body(&g) && make_node(&g, rest, rest_count);
+    pith_arena_free(&scratch);
+    return good;
+}
