@@ -37,6 +37,7 @@ static const char help[] =
     "  pith embed --format npy -o vectors.npy texts.txt           numpy.load gives [texts, dim]\n"
     "  pith embed --jsonl --field title books.jsonl               each object with \"embedding\" added\n"
     "  find . -name '*.txt' -print0 | pith embed -0 --stats       texts may hold newlines\n"
+    "  pith embed --resume -o out.jsonl many.txt                  the same again after an interruption: goes on\n"
     "\n"
     "model\n"
     "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
@@ -53,6 +54,8 @@ static const char help[] =
     "  --invalid HOW          error|replace: what is done with bytes that are not UTF-8 (error)\n"
     "output\n"
     "  -o, --output FILE      appears under this name when it is complete\n"
+    "  --resume               with -o: vectors grow in FILE.part; after an interruption the same command goes on "
+    "there\n"
     "  --format HOW           jsonl|npy|f32|csv; f32 is raw little-endian rows (jsonl)\n"
     "  --stats                one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds,\n"
     "                         tokens_per_second, peak_bytes\n"
@@ -86,6 +89,7 @@ typedef struct job {
     const char *field;
     text_input in;
     vector_writer writer;
+    uint64_t done; /* texts whose vectors an earlier call has written */
     window windows[WINDOWS];
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
@@ -167,6 +171,19 @@ static bool take_object(job *j, window *w, char *message, size_t message_size) {
     return true;
 }
 
+/* Passes over the texts that are done; false when there are fewer. */
+static bool skip_done(job *j) {
+    bytes line = { NULL, 0, 0 };
+    int state = 1;
+    for (uint64_t i = 0; i < j->done && state > 0 && !stopping(j); i++) {
+        line.size = 0;
+        state = text_input_next(&j->in, &line, NULL);
+    }
+    if (state < 0) note_failure(j, j->in.message);
+    free(line.data);
+    return state > 0;
+}
+
 /* Fills a window; returns false when nothing comes after it. */
 static bool read_window(job *j, window *w) {
     char fault[700];
@@ -194,7 +211,8 @@ static void *reader(void *context) {
     for (size_t turn = 0;; turn++) {
         window *w = wait_for(j, turn, EMPTY);
         uint64_t begin = pith_profile_now();
-        w->last = !read_window(j, w);
+        w->count = 0;
+        w->last = !(turn || skip_done(j)) || !read_window(j, w);
         pith_profile_phase(j->options.profile, "read texts", begin);
         bool last = w->last;
         hand_on(j, w, FILLED);
@@ -207,7 +225,7 @@ static void *reader(void *context) {
 static void *writer(void *context) {
     job *j = context;
     bool good = true, last = false;
-    uint64_t rows = 0;
+    uint64_t rows = j->done;
     double shown = 0;
     for (size_t turn = 0; !last; turn++) {
         window *w = wait_for(j, turn, DONE);
@@ -250,7 +268,7 @@ static void embed_window(job *j, window *w, uint64_t first) {
 /* The middle of the ring; returns the number of lines that were cut. */
 static uint64_t embed_all(job *j) {
     bool last = false, broken = false;
-    uint64_t first = 0, cut = 0;
+    uint64_t first = j->done, cut = 0;
     for (size_t turn = 0; !last; turn++) {
         window *w = wait_for(j, turn, FILLED);
         pthread_mutex_lock(&j->lock);
@@ -313,7 +331,7 @@ static void work(job *j, pith_embed_stats *stats) {
 static int run(int argc, char **argv) {
     const command *c = &command_embed;
     const char *model = DEFAULT_MODEL, *output_path = NULL, *profile_path = NULL;
-    bool no_normalize = false, null = false, stats_wanted = false, pin = false;
+    bool no_normalize = false, null = false, stats_wanted = false, pin = false, resumed = false;
     int format = FORMAT_JSONL, invalid = 0, pooling = 0;
     string_list files = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
@@ -334,6 +352,7 @@ static int run(int argc, char **argv) {
         { "field", 0, OPTION_STRING, &j.field, 0, 0, NULL },
         { "invalid", 0, OPTION_CHOICE, &invalid, 0, 0, "error|replace" },
         { "output", 'o', OPTION_STRING, &output_path, 0, 0, NULL },
+        { "resume", 0, OPTION_FLAG, &resumed, 0, 0, NULL },
         { "format", 0, OPTION_CHOICE, &format, 0, 0, VECTOR_FORMATS },
         { "stats", 0, OPTION_FLAG, &stats_wanted, 0, 0, NULL },
         { "progress", 0, OPTION_FLAG, &progress, 0, 0, NULL },
@@ -348,6 +367,7 @@ static int run(int argc, char **argv) {
     if (code >= 0) return code;
     if (j.jsonl && format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
     if (j.jsonl && null) return usage(c, "--jsonl and -0 do not go together");
+    if (resumed && (!output_path || !strcmp(output_path, "-"))) return usage(c, "--resume wants -o FILE");
     j.options.pooling = pooling;
     j.options.normalize = no_normalize ? 0 : -1;
     j.options.stats = &stats;
@@ -371,10 +391,11 @@ static int run(int argc, char **argv) {
         return fail(c, "%s", err.message);
     }
     output out;
-    code = output_open(&out, c, output_path);
+    code = resumed ? output_resume(&out, c, output_path) : output_open(&out, c, output_path);
     if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)format, j.dim)))
         output_close(&out, c, false, code);
     if (!code) {
+        j.done = j.writer.rows;
         text_input_open(&j.in, &files);
         j.in.separator = null ? 0 : '\n';
         j.in.replace = invalid == 1;
@@ -382,9 +403,17 @@ static int run(int argc, char **argv) {
         pthread_mutex_init(&j.lock, NULL);
         pthread_cond_init(&j.changed, NULL);
         work(&j, &stats);
+        bool unmet = j.writer.found && j.writer.last.size;
         vector_writer_close(&j.writer);
         text_input_close(&j.in);
-        if (j.message[0]) code = fail(c, "%s", j.message);
+        if (j.message[0]) {
+            code = fail(c, "%s", j.message);
+        } else if (unmet) {
+            code = fail(c, "%s: its last vector is not that of text %llu: other texts, model or options made it",
+                        out.temporary, (unsigned long long)j.done + 1);
+        }
+        if (j.message[0] && resumed)
+            fprintf(stderr, "what is done stays in %s: the same command goes on there\n", out.temporary);
         code = output_close(&out, c, true, code);
         if (stats_wanted) print_stats(&stats, now_seconds() - began);
         pthread_cond_destroy(&j.changed);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,23 @@ int output_open(output *out, const command *c, const char *path) {
     return code;
 }
 
+int output_resume(output *out, const command *c, const char *path) {
+    struct stat st;
+    size_t n = strlen(path) + sizeof ".part";
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return fail(c, "%s: only a file can be resumed", path);
+    *out = (output){ .path = path, .temporary = grow(NULL, n), .resumable = true };
+    snprintf(out->temporary, n, "%s.part", path);
+    int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    bool mine = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
+    out->file = mine ? fdopen(fd, "r+b") : NULL;
+    if (out->file) return EXIT_DONE;
+    int code = fd >= 0 && errno == EWOULDBLOCK ? fail(c, "%s: another process is writing it", out->temporary)
+                                               : fail(c, "%s: %s", out->temporary, strerror(errno));
+    if (fd >= 0) close(fd);
+    free(out->temporary);
+    return code;
+}
+
 bool output_write(output *out, const void *data, size_t size) {
     if (out->error) return false;
     errno = 0;
@@ -53,9 +71,10 @@ int output_close(output *out, const command *c, bool keep, int code) {
     output_flush(out);
     errno = 0;
     if (out->path && fclose(out->file) && !out->error) out->error = errno ? errno : EIO;
-    if (!out->error && keep && out->temporary && rename(out->temporary, out->path))
+    bool complete = !out->error && keep && !(out->resumable && code);
+    if (complete && out->temporary && rename(out->temporary, out->path))
         out->error = errno;
-    else if (out->temporary && (out->error || !keep))
+    else if (!complete && out->temporary && !out->resumable)
         unlink(out->temporary);
     free(out->temporary);
     out->temporary = NULL;

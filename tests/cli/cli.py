@@ -3,6 +3,7 @@
 
 usage: cli.py PITH SOURCE_DIR [unittest arguments]; needs NumPy and onnx (tests/requirements.txt) and the default model.
 """
+import fcntl
 import io
 import json
 import os
@@ -205,6 +206,38 @@ class Embed(Command):
             self.assertEqual(result.returncode, 1)
             self.assertIn(b"No space left", result.stderr)
         self.bad(1, "embed", "-o", self.dir / "no/such/x", stdin=b"one\n", says="No such file")
+
+    def test_resume(self):
+        """What an interrupted call left is gone on with, whatever the place it was cut at; what others left is not touched."""
+        texts, out = self.dir / "many.txt", self.dir / "out"
+        part = self.dir / "out.part"
+        texts.write_bytes(b"".join(b"text %d\n" % i for i in range(40)))
+        for format in ("jsonl", "csv", "f32", "npy"):
+            arguments = ("embed", "--format", format, "--resume", "-o", out)
+            self.good(*arguments, texts)
+            whole = out.read_bytes()
+            self.assertFalse(part.exists())
+            for size in (0, 50, len(whole) // 3, len(whole) // 2, len(whole) - 1, len(whole)):
+                part.write_bytes(whole[:size])
+                result = pith(*arguments, "--stats", texts)
+                self.assertEqual(out.read_bytes(), whole, (format, size))
+                self.assertEqual(json.loads(result.stderr)["texts"] < 40, size > 10000, (format, size))
+            left = whole[:len(whole) // 2]
+            part.write_bytes(left)
+            self.bad(1, *arguments, "--no-normalize", texts, says=("out.part", "last vector"))
+            self.bad(1, *arguments, stdin=b"text 0\ntext 1\n", says=("out.part", "last vector"))
+            self.bad(1, "embed", "--resume", "-o", out, "--format", "csv" if format == "jsonl" else "jsonl", texts, says="out.part")
+            self.assertEqual(part.read_bytes(), left)
+            out.unlink()
+            self.bad(1, *arguments, stdin=texts.read_bytes() + b"\xff\n", says=("line 41", "out.part"))
+            self.assertFalse(out.exists())
+            self.good(*arguments, texts)
+            self.assertEqual(out.read_bytes(), whole)
+        self.bad(2, "embed", "--resume", texts, says="-o FILE")
+        with open(part, "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.bad(1, *arguments, texts, says="another process")
+        self.bad(1, "embed", "--resume", "-o", "/dev/null", texts, says="/dev/null")
 
     def test_closed_pipe(self):
         for name in ("embed", "tokenize"):
