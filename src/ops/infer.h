@@ -58,6 +58,12 @@ pith_status pith_prepare_kernel(pith_prepare *c, const char *family, int dtype, 
 void pith_run_move(pith_run *r, void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
                    const int64_t *dims, int rank, size_t size);
 
+/* A complex number is two floats, the part dtype; of other dtypes an element is one part. */
+static inline int pith_part_dtype(int dtype) {
+    return dtype == PITH_C64 ? PITH_F32 : dtype == PITH_C128 ? PITH_F64 : dtype;
+}
+static inline int pith_parts(int dtype) { return pith_part_dtype(dtype) == dtype ? 1 : 2; }
+
 /* size in bytes of an element that is not packed; 0 for packed and unknown types. */
 size_t pith_element_size(int dtype);
 /* The error for dtypes that an operator's loops cannot move or compute. */

@@ -2,7 +2,8 @@
  *
  * This is the form that gives everything the standard names: masks of any broadcast shape, caches of keys and values,
  * scores as an output. What encoders use of it becomes pith.Attention, which needs no matrix of scores. Inputs are
- * [batch, heads, sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. */
+ * [batch, heads, sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. With a
+ * float64 among query and value all is computed in it. */
 #include <math.h>
 #include <string.h>
 
@@ -43,11 +44,9 @@ static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_di
 static pith_status infer(pith_infer *c) {
     shape q, k, v;
     PITH_TRY(pith_infer_equal_dtypes(c, Q, K));
-    for (int i = V; i <= PAST_V; i++) {
-        int dtype = pith_has_input(c, i) && i != MASK ? c->in[i]->dtype : PITH_UNDEFINED;
-        if (dtype && c->in[Q]->dtype && pith_compute_dtype(dtype) != pith_compute_dtype(c->in[Q]->dtype)) {
-            return pith_fail_dtype(c->err, dtype);
-        }
+    for (int i = PAST_K; i <= PAST_V; i++) { /* like the keys and values that they are joined with */
+        int dtype = pith_has_input(c, i) ? c->in[i]->dtype : PITH_UNDEFINED, own = c->in[i - PAST_K + K]->dtype;
+        if (dtype && own && pith_compute_dtype(dtype) != pith_compute_dtype(own)) return pith_fail_dtype(c->err, dtype);
     }
     PITH_TRY(shape_of(c, Q, "q_num_heads", &q));
     PITH_TRY(shape_of(c, K, "kv_num_heads", &k));
@@ -110,7 +109,7 @@ static pith_status prepare(pith_prepare *c) {
     pith_attend_kernels *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
-    return pith_attend_prepare(s, c, c->in[Q]->dtype);
+    return pith_attend_prepare(s, c, c->in[V]->dtype == PITH_F64 ? PITH_F64 : c->in[Q]->dtype);
 }
 
 /* Sizes and strides from the shapes of q, k and v. */
@@ -142,7 +141,7 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
         pith_mul_overflows(cache, (a.d + a.dv) * 8, &cache) || pith_add_overflows(*bytes, (size_t)cache + 512, bytes)) {
         return pith_fail_memory(c->err, SIZE_MAX);
     }
-    return pith_widen_scratch(c, 0, bytes);
+    return pith_widen_scratch_to(c, a.kernels->dtype, 0, bytes);
 }
 
 /* Old and new keys (values) as [batch, heads, keys, size] in to. */
@@ -191,7 +190,9 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status run(pith_run *r) {
+    return pith_widen_run_to(r, ((const pith_attend_kernels *)r->state)->dtype, 0, run_plain);
+}
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V];

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "ops/infer.h"
 #include "ops/wide.h"
 
 /* ---- AffineGrid ---- */
@@ -100,7 +101,7 @@ static pith_status infer_col2im(pith_infer *c) {
         pith_dim b;
         if (!pith_type_elem(image, i, &dims[2 + i])) dims[2 + i] = PITH_DIM_UNKNOWN;
         if (!pith_type_elem(block, i, &b)) b = PITH_DIM_UNKNOWN;
-        if (pith_dim_known(b) && b < 1) return pith_op_fail(c, "block_shape[%d] is not positive", i);
+        if (pith_dim_known(b) && (b < 1 || b > INT32_MAX)) return pith_op_fail(c, "block_shape[%d] is out of range", i);
         volume = pith_dim_apply(c->dims, PITH_DIM_MUL, volume, b);
     }
     dims[0] = x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN;
@@ -118,13 +119,17 @@ static pith_status run_col2im(pith_run *r) {
         int64_t span = (block[d] - 1) * entry(r->node, "dilations", d, 1) + 1;
         int64_t room = y->dims[2 + d] + entry(r->node, "pads", d, 0) + entry(r->node, "pads", axes + d, 0) - span;
         counts[d] = room < 0 ? 0 : room / entry(r->node, "strides", d, 1) + 1;
-        volume *= block[d], blocks *= counts[d], size *= y->dims[2 + d];
+        if (pith_mul_overflows(volume, block[d], &volume) || pith_mul_overflows(blocks, counts[d], &blocks) ||
+            pith_mul_overflows(volume, y->dims[1], &(int64_t){ 0 }))
+            return pith_op_fail(r, "the blocks are too large");
+        size *= y->dims[2 + d];
     }
     if (x->dims[1] != y->dims[1] * volume || x->dims[2] != blocks)
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "the input must be [batch, %lld, %lld]",
                          (long long)(y->dims[1] * volume), (long long)blocks);
     pith_wide w;
     pith_wide_open(&w, r);
+    int parts = pith_parts(x->dtype);
     for (int64_t row = 0; row < x->dims[0] * x->dims[1]; row++) {
         for (int64_t b = 0; b < blocks; b++) {
             int64_t k = row % volume, at = b, index = 0, stride = 1;
@@ -138,7 +143,8 @@ static pith_status run_col2im(pith_run *r) {
                 at /= counts[d];
                 k /= block[d];
             }
-            if (inside) w.out[0][row / volume * size + index] += w.in[0][row * blocks + b];
+            for (int p = 0; inside && p < parts; p++)
+                w.out[0][(row / volume * size + index) * parts + p] += w.in[0][(row * blocks + b) * parts + p];
         }
     }
     pith_wide_close(&w, r);
@@ -152,10 +158,11 @@ const pith_op pith_op_Col2Im = {
     .min_inputs = 3,
     .max_inputs = 3,
     .max_outputs = 1,
-    .types = "vl",
+    .types = "Sl",
     .infer = infer_col2im,
     .scratch = pith_wide_scratch,
     .run = run_col2im,
+    .note = "no strings, which cannot be added",
 };
 
 /* ---- MaxUnpool ---- */

@@ -5,6 +5,7 @@
  * Source: ONNX operator GridSample and its reference implementation. */
 #include <math.h>
 
+#include "ops/infer.h"
 #include "ops/wide.h"
 
 enum { MAX_AXES = 4 };
@@ -59,7 +60,10 @@ static pith_status prepare(pith_prepare *c) {
     sampler *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
-    return read_attributes(s, c->node, c->err);
+    PITH_TRY(read_attributes(s, c->node, c->err));
+    if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "strings cannot be interpolated");
+    return PITH_OK;
 }
 
 static double reflect(double x, double low, double high) {
@@ -113,6 +117,8 @@ static pith_status run(pith_run *r) {
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t plane = 1, points = 1, channels = x->dims[1];
+    int parts = pith_parts(x->dtype);
+    pith_str *strings = y->data; /* where the elements are no numbers */
     for (int d = 0; d < axes; d++) plane *= x->dims[2 + d], points *= y->dims[2 + d];
     if (!plane && pith_tensor_count(y)) return pith_op_fail(r, "the input is empty");
     for (int64_t p = 0; p < x->dims[0] * points; p++) {
@@ -124,8 +130,10 @@ static pith_status run(pith_run *r) {
             total *= taps[d];
         }
         for (int64_t channel = 0; channel < channels; channel++) {
-            const double *from = w.in[0] + (p / points * channels + channel) * plane;
-            double sum = 0;
+            int64_t from = (p / points * channels + channel) * plane;
+            int64_t to = (p / points * channels + channel) * points + p % points;
+            double sum[2] = { 0 };
+            bool found = false;
             for (int k = 0; k < total; k++) {
                 int64_t at = 0;
                 double product = 1;
@@ -137,9 +145,13 @@ static pith_status run(pith_run *r) {
                     at = at * x->dims[2 + d] + index[d][tap];
                     product *= weight[d][tap];
                 }
-                if (inside) sum += product * from[at];
+                for (int part = 0; inside && w.in[0] && part < parts; part++)
+                    sum[part] += product * w.in[0][(from + at) * parts + part];
+                if (inside && !w.in[0]) strings[to] = ((const pith_str *)x->data)[from + at];
+                found |= inside;
             }
-            w.out[0][(p / points * channels + channel) * points + p % points] = sum;
+            for (int part = 0; w.in[0] && part < parts; part++) w.out[0][to * parts + part] = sum[part];
+            if (!w.in[0] && !found) strings[to] = PITH_STR("");
         }
     }
     pith_wide_close(&w, r);
@@ -153,9 +165,10 @@ const pith_op pith_op_GridSample = {
     .min_inputs = 2,
     .max_inputs = 2,
     .max_outputs = 1,
-    .types = "v",
+    .types = "Zf",
     .infer = infer,
     .prepare = prepare,
     .scratch = pith_wide_scratch,
     .run = run,
+    .note = "strings: nearest only",
 };

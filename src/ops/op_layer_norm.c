@@ -1,5 +1,6 @@
 /* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to mean 0 (or not) and
- * variance 1. com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. */
+ * variance 1. com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. Their result has the
+ * dtype of the scale, which may be another than x's; what meets a float64 is computed in float64. */
 #include "kernels/norm.h"
 #include "kernels/rows.h"
 #include "ops/elementwise.h"
@@ -15,7 +16,8 @@ static pith_status infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     int axis = 0;
     if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
-    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
+    bool layer = pith_str_is(c->node->op_type, "LayerNormalization");
+    pith_infer_set(c, 0, layer ? x->dtype : c->in[1]->dtype, x->rank, x->dims);
     pith_dim dims[PITH_MAX_RANK],
         n = x->rank >= 0 ? pith_dim_product(c->dims, x->dims + axis, x->rank - axis) : PITH_DIM_UNKNOWN;
     for (int i = 0; i < x->rank; i++) dims[i] = i < axis ? x->dims[i] : 1;
@@ -23,9 +25,8 @@ static pith_status infer(pith_infer *c) {
         pith_infer_set(c, i, x->dtype == PITH_F64 ? PITH_F64 : PITH_F32, x->rank, dims);
     for (int i = 1; i < c->in_count; i++) {
         int dtype = c->in[i] ? c->in[i]->dtype : PITH_UNDEFINED;
-        if (dtype && x->dtype && pith_compute_dtype(dtype) != pith_compute_dtype(x->dtype)) {
+        if (layer && dtype && x->dtype && pith_compute_dtype(dtype) != pith_compute_dtype(x->dtype))
             return pith_fail_dtype(c->err, dtype);
-        }
         int64_t own = c->in[i] ? pith_type_count(c->in[i]) : -1;
         if (own >= 0 && pith_dim_known(n) && own != n) {
             return pith_op_fail(c, "input %d has %lld elements, a row has %lld", i, (long long)own, (long long)n);
@@ -37,7 +38,7 @@ static pith_status infer(pith_infer *c) {
 static pith_status prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->compute = pith_compute_dtype(c->in[0]->dtype);
+    s->compute = c->in[0]->dtype == PITH_F64 || c->in[1]->dtype == PITH_F64 ? PITH_F64 : PITH_F32;
     s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
     bool layer = pith_str_is(c->node->op_type, "LayerNormalization");
     PITH_TRY(pith_prepare_kernel(c, layer ? "layer_norm" : "rms_norm", s->compute, &s->fn));
@@ -46,10 +47,10 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
-    (void)state_;
+    const state *s = state_;
     (void)threads;
     *bytes = 0;
-    return pith_widen_scratch(c, 0, bytes);
+    return pith_widen_scratch_to(c, s->compute, 0, bytes);
 }
 
 typedef struct job {
@@ -107,7 +108,7 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status run(pith_run *r) { return pith_widen_run_to(r, ((const state *)r->state)->compute, 0, run_plain); }
 
 const pith_op pith_op_LayerNormalization = { .domain = "",
                                              .name = "LayerNormalization",

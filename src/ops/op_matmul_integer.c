@@ -1,12 +1,14 @@
 /* op_matmul_integer.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
  * DynamicQuantizeMatMul and MatMulIntegerToFloat. The sums are exact (see int_product.h); what differs is what the
- * inputs are called and what is done with the sums. */
+ * inputs are called and what is done with the sums. QLinearMatMul with 8-bit floats in it is the product of the
+ * dequantised matrices, in double. */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "kernels/convert.h"
+#include "base/dtype.h"
 #include "ops/int_product.h"
+#include "ops/wide.h"
 
 /* Numbers of the inputs; -1: there is none. */
 typedef struct layout {
@@ -24,6 +26,7 @@ static const layout layouts[] = {
 typedef struct state {
     pith_int_product product;
     const layout *inputs;
+    bool floats; /* a, b or y are 8-bit floats */
 } state;
 
 static const layout *find_layout(const pith_node *node) {
@@ -31,6 +34,20 @@ static const layout *find_layout(const pith_node *node) {
         if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
     }
     return NULL;
+}
+
+/* Scales, zero points and bias have one element, or one for each row or column. */
+static pith_status check_numbers(const pith_infer *c, const layout *l, pith_dim m, pith_dim n) {
+    const int inputs[] = { l->a_scale, l->a_zero, l->b_scale, l->b_zero, l->y_scale, l->y_zero, l->bias };
+    const pith_dim wanted[] = { m, m, n, n, 1, 1, n };
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
+        int64_t count = pith_type_count(c->in[inputs[i]]);
+        if (count == 0 || (count > 1 && pith_dim_known(wanted[i]) && count < wanted[i]))
+            return pith_op_fail(c, "input %d has %lld elements, wanted are 1 or %lld", inputs[i], (long long)count,
+                                (long long)(pith_dim_known(wanted[i]) ? wanted[i] : 1));
+    }
+    return PITH_OK;
 }
 
 static pith_status infer(pith_infer *c) {
@@ -47,6 +64,7 @@ static pith_status infer(pith_infer *c) {
         return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
     }
     pith_dim m = a.rank > 1 ? a.dims[a.rank - 2] : 1, n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
+    PITH_TRY(check_numbers(c, l, m, n));
     int a_rank = a.rank, b_rank = b.rank;
     a.rank = a.rank > 2 ? a.rank - 2 : 0;
     b.rank = b.rank > 2 ? b.rank - 2 : 0;
@@ -65,10 +83,11 @@ static pith_status prepare(pith_prepare *c) {
     s->inputs = find_layout(c->node);
     int dtype = c->in[s->inputs->a]->dtype;
     bool dynamic = s->inputs->a_zero < 0;
-    if (dynamic ? dtype != PITH_F32 : dtype != PITH_U8 && dtype != PITH_I8) return pith_fail_dtype(c->err, dtype);
-    PITH_TRY(pith_int_product_prepare(&s->product, c, s->inputs->b));
+    if (dynamic && dtype != PITH_F32) return pith_fail_dtype(c->err, dtype);
+    s->floats = !dynamic && (!pith_dtype_is_int(dtype) || !pith_dtype_is_int(c->in[s->inputs->b]->dtype) ||
+                             (s->inputs->y_zero >= 0 && !pith_dtype_is_int(c->out[0].dtype)));
     c->state = s;
-    return PITH_OK;
+    return s->floats ? PITH_OK : pith_int_product_prepare(&s->product, c, s->inputs->b);
 }
 
 typedef struct sizes {
@@ -96,7 +115,7 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     const pith_type *a = c->in[s->inputs->a], *b = c->in[s->inputs->b];
     sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
     size_t quantized, sums;
-    (void)threads;
+    if (s->floats) return pith_wide_scratch(c, state_, threads, bytes);
     bool fits = pith_int_product_scratch(&s->product, z.m, z.n, z.k, bytes) &&
                 pith_dtype_bytes(PITH_U8, pith_type_count(a), &quantized) &&
                 pith_dtype_bytes(PITH_I32, pith_type_count(&c->out[0]), &sums) &&
@@ -126,20 +145,6 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
     for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
 }
 
-/* What `number` may be asked for: one element, or one a column. */
-static pith_status check_numbers(const pith_run *r, const layout *l, int64_t m, int64_t n) {
-    const int inputs[] = { l->a_scale, l->b_scale, l->y_scale, l->y_zero, l->bias };
-    const int64_t counts[] = { m, n, 1, 1, n };
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        if (inputs[i] < 0 || !pith_has_input(r, inputs[i])) continue;
-        int64_t count = pith_tensor_count(r->in[inputs[i]]);
-        if (count != 1 && count < counts[i])
-            return pith_op_fail(r, "input %d has %lld elements, wanted are 1 or %lld", inputs[i], (long long)count,
-                                (long long)counts[i]);
-    }
-    return PITH_OK;
-}
-
 /* The sums, scaled, with bias or rounded to the output's type. */
 static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
                    float a_scale) {
@@ -163,6 +168,48 @@ static void finish(const pith_run *r, const layout *l, const int32_t *sums, int6
     }
 }
 
+/* Where matrix i of the result takes its matrices from. */
+static void find_matrices(int64_t at[2], const sizes *z, const pith_tensor *a, const pith_tensor *b, int64_t i) {
+    int64_t stride[2] = { z->m * z->k, z->k * z->n };
+    at[0] = at[1] = 0;
+    for (int d = 3; z->count > 1 && d <= z->rank; d++) {
+        int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1, d <= b->rank ? b->dims[b->rank - d] : 1 };
+        int64_t size = own[0] == 1 ? own[1] : own[0];
+        for (int o = 0; o < 2; o++) {
+            if (own[o] != 1) at[o] += i % size * stride[o];
+            stride[o] *= own[o];
+        }
+        i /= size;
+    }
+}
+
+/* Of a's row or b's column i: the scale, and the zero point. */
+static double scale_at(const double *scales, const pith_tensor *t, int64_t i) {
+    return scales[pith_tensor_count(t) == 1 ? 0 : i];
+}
+
+static pith_status run_floats(pith_run *r, const layout *l, const sizes *z, int64_t m) {
+    const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
+    pith_wide w;
+    pith_wide_open(&w, r);
+    for (int64_t i = 0; i < z->count * z->m * z->n; i++) {
+        int64_t at[2], row = i / z->n % z->m, column = i % z->n, own = row % m;
+        find_matrices(at, z, a, b, i / (z->m * z->n));
+        double sum = 0, a_zero = scale_at(w.in[l->a_zero], r->in[l->a_zero], own),
+               b_zero = scale_at(w.in[l->b_zero], r->in[l->b_zero], column);
+        for (int64_t k = 0; k < z->k; k++)
+            sum += (w.in[l->a][at[0] + row * z->k + k] - a_zero) * (w.in[l->b][at[1] + k * z->n + column] - b_zero);
+        sum *= scale_at(w.in[l->a_scale], r->in[l->a_scale], own) *
+               scale_at(w.in[l->b_scale], r->in[l->b_scale], column) / w.in[l->y_scale][0];
+        bool integer = pith_dtype_is_int(r->out[0]->dtype);
+        double low = r->out[0]->dtype == PITH_I8 ? -128 : 0;
+        sum = (integer ? rint(sum) : sum) + w.in[l->y_zero][0];
+        w.out[0][i] = integer ? fmin(fmax(sum, low), low + 255) : sum;
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
 static pith_status run(pith_run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
@@ -172,7 +219,7 @@ static pith_status run(pith_run *r) {
     if (!total) return PITH_OK;
     sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-    PITH_TRY(check_numbers(r, l, m, z.n));
+    if (s->floats) return run_floats(r, l, &z, m);
     char *rest = r->scratch;
     float a_scale = 1;
     uint8_t a_zero_byte = 0;
@@ -193,16 +240,8 @@ static pith_status run(pith_run *r) {
         rest += ((size_t)total * sizeof(int32_t) + 63) & ~(size_t)63;
     }
     for (int64_t i = 0; i < z.count; i++) {
-        int64_t at[2] = { 0, 0 }, stride[2] = { z.m * z.k, z.k * z.n }, place = i;
-        for (int d = 3; z.count > 1 && d <= z.rank; d++) {
-            int64_t own[2] = { d <= a->rank ? a->dims[a->rank - d] : 1, d <= b->rank ? b->dims[b->rank - d] : 1 };
-            int64_t size = own[0] == 1 ? own[1] : own[0];
-            for (int o = 0; o < 2; o++) {
-                if (own[o] != 1) at[o] += place % size * stride[o];
-                stride[o] *= own[o];
-            }
-            place /= size;
-        }
+        int64_t at[2];
+        find_matrices(at, &z, a, b, i);
         pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
                              z.k);
     }
@@ -229,6 +268,6 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                        .run = run,                                                                     \
                                        .cost = cost };
 PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 2, 4)
-PRODUCT(QLinearMatMul, "qfqqfqfq", "", "QLinearMatMul", 10, 8, 8)
+PRODUCT(QLinearMatMul, "WfWWfWfW", "", "QLinearMatMul", 10, 8, 8)
 PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)
 PRODUCT(MatMulIntegerToFloat_ms, "qqeeqqe", "com.microsoft", "MatMulIntegerToFloat", 1, 4, 7)

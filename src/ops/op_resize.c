@@ -1,7 +1,8 @@
 /* op_resize.c - Resize, and Upsample as its older spelling.
  *
  * Interpolation is separable: each axis has, for every output index, a list of taps (input index, weight), and axes are
- * applied one after the other, in double. Nearest needs one tap per axis and copies elements whatever they are.
+ * applied one after the other, in double; the parts of complex numbers lie on an axis more. Nearest needs one tap per
+ * axis and copies elements whatever they are; strings know nothing else.
  * Source: ONNX operator Resize and its reference implementation; cubic: Keys 1981. */
 #include <math.h>
 #include <string.h>
@@ -159,8 +160,7 @@ static pith_status prepare(pith_prepare *c) {
     if (pith_dtype_bits(c->in[0]->dtype) < 8)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
     PITH_TRY(read_attributes(s, c->node, c->err));
-    bool number_type = c->in[0]->dtype == PITH_F64 || pith_convert_known(c->in[0]->dtype, PITH_F64);
-    if (s->mode != NEAREST && !number_type)
+    if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
                          pith_dtype_name(c->in[0]->dtype));
     return PITH_OK;
@@ -251,8 +251,17 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
         product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
     if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
     sizes_of(c->in[0], &t, &widest, &taps, s);
-    *bytes = ((size_t)widest * 2 + (size_t)taps * 2 + 16) * sizeof(double);
+    *bytes = ((size_t)(widest * pith_parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
     return PITH_OK;
+}
+
+/* The empty string, or x without an imaginary part. */
+static void put_outside(void *to, int dtype, double x) {
+    static const double nothing = 0;
+    int part = pith_part_dtype(dtype);
+    if (dtype == PITH_STRING) *(pith_str *)to = PITH_STR("");
+    if (dtype != PITH_STRING) pith_convert(to, part, 0, &x, PITH_F64, 0, 1, true);
+    if (part != dtype) pith_convert(to, part, 1, &nothing, PITH_F64, 0, 1, true);
 }
 
 static void run_nearest(pith_run *r, const resize *s, const target *t) {
@@ -285,7 +294,7 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
             char *to = (char *)y->data + (size_t)(i + k) * item;
             int64_t last = rank ? index[rank - 1][k] : 0;
             if (outside || last < 0)
-                pith_convert(to, y->dtype, 0, &s->extrapolation, PITH_F64, 0, 1, true);
+                put_outside(to, y->dtype, s->extrapolation);
             else
                 memcpy(to, (const char *)x->data + (size_t)(base + last) * item, item);
         }
@@ -293,9 +302,9 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
     }
 }
 
-/* One axis of from [outer, length, inner] into to [outer, size, inner]. */
+/* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of parts. */
 static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer,
-                     int64_t length, int64_t inner, void *memory) {
+                     int64_t length, int64_t inner, int parts, void *memory) {
     int64_t half = half_taps(s, t->scale[d]), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
@@ -304,7 +313,7 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
         make_taps(s, x, t->scale[d], length, half, index, weight);
         for (int64_t o = 0; o < outer; o++) {
             double *row = to + (o * size + i) * inner;
-            for (int64_t k = 0; k < inner; k++) row[k] = outside ? s->extrapolation : 0;
+            for (int64_t k = 0; k < inner; k++) row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
             for (int64_t tap = 0; !outside && tap < 2 * half; tap++) {
                 const double *source = from + (o * length + index[tap]) * inner;
                 for (int64_t k = 0; weight[tap] != 0 && k < inner; k++) row[k] += weight[tap] * source[k];
@@ -328,23 +337,24 @@ static pith_status run(pith_run *r) {
     if (!pith_tensor_count(r->out[0])) return PITH_OK;
     if (s->mode == NEAREST) return run_nearest(r, s, &t), PITH_OK;
     const pith_tensor *x = r->in[0];
-    int64_t widest, taps, outer = 1, inner = pith_tensor_count(x);
+    int parts = pith_parts(x->dtype), part = pith_part_dtype(x->dtype);
+    int64_t widest, taps, outer = 1, inner = pith_tensor_count(x) * parts;
     sizes_of(in[0], &t, &widest, &taps, s);
-    double *from = r->scratch, *to = from + widest;
-    void *memory = to + widest;
-    pith_convert(from, PITH_F64, 0, x->data, x->dtype, 0, inner, true);
+    double *from = r->scratch, *to = from + widest * parts;
+    void *memory = to + widest * parts;
+    pith_convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
     for (int d = 0; d < x->rank; d++) {
         inner /= x->dims[d];
         bool same = t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
         if (!same) {
-            run_axis(s, &t, d, from, to, outer, x->dims[d], inner, memory);
+            run_axis(s, &t, d, from, to, outer, x->dims[d], inner, parts, memory);
             double *swap = from;
             from = to, to = swap;
         }
         outer *= t.size[d];
     }
     for (int64_t i = 0; pith_dtype_is_int(x->dtype) && i < outer; i++) from[i] = nearbyint(from[i]);
-    pith_convert(r->out[0]->data, r->out[0]->dtype, 0, from, PITH_F64, 0, outer, true);
+    pith_convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }
 
@@ -369,12 +379,13 @@ const pith_op pith_op_Resize = {
     .min_inputs = 1,
     .max_inputs = 4,
     .max_outputs = 1,
-    .types = "vffl",
+    .types = "Zffl",
     .upgrade = upgrade,
     .infer = infer,
     .prepare = prepare,
     .scratch = scratch,
     .run = run,
+    .note = "strings: nearest only",
 };
 
 /* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
@@ -414,7 +425,7 @@ const pith_op pith_op_Upsample = {
     .min_inputs = 1,
     .max_inputs = 2,
     .max_outputs = 1,
-    .types = "vf",
+    .types = "Zf",
     .upgrade = upgrade_upsample,
     .infer = pith_infer_same,
     .note = "becomes Resize",

@@ -14,15 +14,13 @@ static pith_status infer_nonzero(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare_nonzero(pith_prepare *c) {
-    int dtype = c->in[0]->dtype;
-    return pith_convert_known(dtype, PITH_BOOL) ? PITH_OK : pith_fail_dtype(c->err, dtype);
-}
-
+/* Numbers but 0, strings but "". */
 static bool is_set(const pith_tensor *x, int64_t i) {
-    uint8_t set;
-    pith_convert(&set, PITH_BOOL, 0, x->data, x->dtype, i, 1, true);
-    return set;
+    int part = pith_part_dtype(x->dtype), parts = pith_parts(x->dtype);
+    uint8_t set[2] = { 0 };
+    if (x->dtype == PITH_STRING) return ((const pith_str *)x->data)[i].size > 0;
+    pith_convert(set, PITH_BOOL, 0, x->data, part, i * parts, parts, true);
+    return set[0] || set[1];
 }
 
 static pith_status run_nonzero(pith_run *r) {
@@ -47,10 +45,9 @@ const pith_op pith_op_NonZero = { .domain = "",
                                   .min_inputs = 1,
                                   .max_inputs = 1,
                                   .max_outputs = 1,
-                                  .types = "v",
+                                  .types = "Z",
                                   .flags = PITH_OP_LATE,
                                   .infer = infer_nonzero,
-                                  .prepare = prepare_nonzero,
                                   .run = run_nonzero };
 
 /* ---- Compress ---- */

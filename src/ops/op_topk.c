@@ -36,7 +36,7 @@ static pith_status prepare(pith_prepare *c) {
     pith_kernel_fn *fn;
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_prepare_kernel(c, "sort", pith_compute_dtype(c->in[0]->dtype), &fn));
+    PITH_TRY(pith_prepare_kernel(c, "sort", pith_compute_dtype(pith_part_dtype(c->in[0]->dtype)), &fn));
     s->sort = (pith_sort_fn *)fn;
     c->state = s;
     return PITH_OK;
@@ -113,8 +113,8 @@ static pith_status infer_unique(pith_infer *c) {
     return PITH_OK;
 }
 
-/* Moves slices to rows of `length`, sorts them by their elements from the last to the first, then walks equal
- * neighbours. */
+/* Moves slices to rows of `length`, sorts them by their elements (of complex ones: real, then imaginary part) from the
+ * last to the first, then walks equal neighbours. */
 static pith_status run_unique(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
@@ -137,9 +137,11 @@ static pith_status run_unique(pith_run *r) {
     bool half = x->dtype == PITH_F16 || x->dtype == PITH_BF16;
     float *wide = half ? r->exec->alloc(r->exec, (size_t)n * sizeof *wide + 1) : NULL;
     if (!column || (half && !wide)) return pith_fail_memory(r->err, (size_t)n * size);
-    for (int64_t e = length - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
+    int64_t parts = pith_parts(x->dtype);
+    size_t part = size / (size_t)parts;
+    for (int64_t e = length * parts - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
         for (int64_t i = 0; i < n; i++)
-            memcpy(column + (size_t)i * size, rows + (size_t)order[i] * row + (size_t)e * size, size);
+            memcpy(column + (size_t)i * part, rows + (size_t)order[i] * row + (size_t)e * part, part);
         if (wide) pith_convert(wide, PITH_F32, 0, column, x->dtype, 0, n, true);
         s->sort(sorted, spare, wide ? (const void *)wide : column, n, 1, false);
         for (int64_t i = 0; i < n; i++) spare[i] = order[sorted[i]];
@@ -200,7 +202,7 @@ const pith_op pith_op_Unique = { .domain = "",
                                  .min_inputs = 1,
                                  .max_inputs = 1,
                                  .max_outputs = 4,
-                                 .types = "c",
+                                 .types = "Z",
                                  .flags = PITH_OP_LATE,
                                  .infer = infer_unique,
                                  .prepare = prepare,

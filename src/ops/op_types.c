@@ -49,7 +49,9 @@ static const struct {
     { 'E', FLOATS | T(I32) | T(F8E8M0), "floats, i32, f8e8m0" },
     { 'G', NUMBERS | T(BOOL) | FLOATS_8, "numbers, bool, f8" },
     { 'Q', T(U8) | T(I8) | T(U16) | T(I16) | T(I32) | PACKED | FLOATS_8, "integers up to 32 bits, f8, f4" },
+    { 'S', NUMBERS | T(BOOL) | T(C64) | T(C128), "numbers, bool, complex" },
     { 'W', T(U8) | T(I8) | FLOATS_8, "u8, i8, f8" },
+    { 'Z', NUMBERS | T(BOOL) | T(STRING) | T(C64) | T(C128), "numbers, bool, complex, string" },
 };
 
 /* The set of an input's letter; NULL if anything goes. */

@@ -1,4 +1,5 @@
-/* wide.h - for operators nobody needs fast: inputs as doubles, outputs from doubles, whatever their dtypes.
+/* wide.h - for operators nobody needs fast: inputs as doubles, outputs from doubles, whatever their dtypes; a complex
+ * number is two (pith_parts).
  *
  * An operator names pith_wide_scratch as its scratch (or adds to it), and in run calls pith_wide_open, computes on the
  * arrays, and calls pith_wide_close. Integers beyond 2^53 lose digits: indices are read as they are, not from here. */

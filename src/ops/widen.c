@@ -12,6 +12,8 @@ typedef int wide_fn(int dtype);
 
 static int wide_half(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : 0; }
 
+static int wide_f64(int dtype) { return wide_half(dtype) || dtype == PITH_F32 ? PITH_F64 : 0; }
+
 static int wide_packed(int dtype) {
     int bits = pith_dtype_bits(dtype);
     return bits && bits < 8 ? PITH_U8 : 0;
@@ -38,6 +40,10 @@ static pith_status scratch_as(const pith_infer *c, wide_fn *wide, uint32_t skip,
 
 pith_status pith_widen_scratch(const pith_infer *c, uint32_t skip, size_t *bytes) {
     return scratch_as(c, wide_half, skip, bytes);
+}
+
+pith_status pith_widen_scratch_to(const pith_infer *c, int compute, uint32_t skip, size_t *bytes) {
+    return scratch_as(c, compute == PITH_F64 ? wide_f64 : wide_half, skip, bytes);
 }
 
 pith_status pith_unpack_scratch(const pith_infer *c, size_t *bytes) { return scratch_as(c, wide_packed, 0, bytes); }
@@ -104,6 +110,10 @@ static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status
 
 pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_run *r)) {
     return run_as(r, wide_half, skip, run);
+}
+
+pith_status pith_widen_run_to(pith_run *r, int compute, uint32_t skip, pith_status (*run)(pith_run *r)) {
+    return run_as(r, compute == PITH_F64 ? wide_f64 : wide_half, skip, run);
 }
 
 pith_status pith_unpack_run(pith_run *r, pith_status (*run)(pith_run *r)) { return run_as(r, wide_packed, 0, run); }

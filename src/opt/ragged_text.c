@@ -12,11 +12,11 @@ typedef struct region {
     const pith_node *last;
     pith_ragged_form form; /* of what it gives */
     pith_graph *body;
-    bool *met;                              /* by value id: an input, a capture, or made inside */
-    pith_value **made;                      /* by value id: in the body */
-    const pith_value **inputs, **captures;  /* translated values: by token or text; whatever the text */
+    bool *met;                             /* by value id: an input, a capture, or made inside */
+    pith_value **made;                     /* by value id: in the body */
+    const pith_value **inputs, **captures; /* translated values: by token or text; whatever the text */
     int input_count, capture_count;
-    bool tokens;                            /* an input is by token */
+    bool tokens; /* an input is by token */
 } region;
 
 static bool out_of_memory(region *g) {

@@ -195,9 +195,53 @@ def blocked():
     (OUT / "nchwc" / "data.json").write_text('{"rtol": 1e-3, "atol": 1e-5}\n')
 
 
+def other_types():
+    """Complex numbers, strings, mixed floats and 8-bit floats, where the standard lists them."""
+    z = np.array([[1 + 2j, 1 - 2j, 0, 1 + 2j], [-1j, 0, 3, 1 - 2j]], np.complex64)
+    y, first, inverse, counts = np.unique(z, return_index=True, return_inverse=True, return_counts=True)
+    save("unique_complex64", [helper.make_node("Unique", ["x"], ["y", "first", "inverse", "counts"])], {"x": z},
+         {"y": y, "first": first, "inverse": inverse.reshape(-1), "counts": counts})
+    words = np.array([["a", "", "bc"], ["", "d", ""]], object)
+    for name, x in (("string", words), ("complex64", z)):
+        found = np.array(np.nonzero(x != ("" if name == "string" else 0)), np.int64)
+        save(f"nonzero_{name}", [helper.make_node("NonZero", ["x"], ["y"])], {"x": x}, {"y": found})
+    sizes = {"sizes": np.array([1, 2, 6], np.int64)}
+    save("resize_string", [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest", nearest_mode="floor",
+                                            coordinate_transformation_mode="asymmetric")],
+         {"x": words[None]}, {"y": words[None].repeat(2, axis=2)}, constants=sizes)
+    x = (floats(1, 2, 3) + 1j * floats(1, 2, 3)).astype(np.complex128)
+    at = (np.arange(6) + 0.5) / 2 - 0.5
+    rows = [np.interp(at, range(3), row.real) + 1j * np.interp(at, range(3), row.imag) for row in x[0]]
+    save("resize_complex128", [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear")], {"x": x},
+         {"y": np.array(rows)[None]}, constants=sizes)
+    grid = np.array([[[[1, -1], [0, -1], [-1, -1]], [[3, 3], [0, 1], [-1, 1]]]], np.float32)
+    taken = np.array([[[["bc", "", "a"], ["", "d", ""]]]], object)
+    save("grid_sample_string", [helper.make_node("GridSample", ["x", "grid"], ["y"], mode="nearest", align_corners=1)],
+         {"x": words[None, None], "grid": grid}, {"y": taken}, [("", 22)])
+    blocks = np.array([[[1 + 1j, 2], [10j, 20]]], np.complex64)
+    save("col2im_complex64", [helper.make_node("Col2Im", ["x", "image", "block"], ["y"])],
+         {"x": blocks}, {"y": np.array([[[[1 + 1j, 2 + 10j, 20]]]], np.complex64)},
+         constants={"image": np.array([1, 3], np.int64), "block": np.array([1, 2], np.int64)})
+    x, scale = floats(3, 4), floats(4).astype(np.float64)
+    y = x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True) + 1e-5) * scale
+    save("rms_mixed", [helper.make_node("RMSNormalization", ["x", "scale"], ["y"])], {"x": x, "scale": scale}, {"y": y},
+         [("", 23)])
+    q, k, v = floats(3, 4), floats(5, 4), floats(5, 4).astype(np.float64)
+    y = attend(q, k, v, 1, 0).astype(np.float32)
+    save("attention_mixed", [helper.make_node("Attention", ["q", "k", "v"], ["y"], q_num_heads=1, kv_num_heads=1)],
+         {"q": q[None], "k": k[None], "v": v[None]}, {"y": y[None]}, [("", 23)])
+    small = lambda *shape: R.integers(-4, 5, shape).astype(ml_dtypes.float8_e4m3fn)
+    a, b = small(2, 3), small(3, 4)
+    names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
+    inputs = dict(zip(names, [a, np.float32(0.5), a.dtype.type(1), b, np.float32(2), b.dtype.type(0), np.float32(4),
+                              a.dtype.type(0)]))
+    y = ((a.astype(np.float32) - 1) @ b.astype(np.float32) / 4).astype(a.dtype)
+    save("qlinear_matmul_f8", [helper.make_node("QLinearMatMul", names, ["y"])], inputs, {"y": y})
+
+
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked):
+    for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types):
         make()
 
 
