@@ -19,7 +19,8 @@ typedef enum pith_isa {
 enum {
     PITH_CPU_AVX512_VNNI = 1u << 0, PITH_CPU_AVX_VNNI = 1u << 1, PITH_CPU_AVX512_BF16 = 1u << 2,
     PITH_CPU_DOTPROD = 1u << 3, PITH_CPU_I8MM = 1u << 4, PITH_CPU_AVX512_VBMI = 1u << 5,
-    PITH_CPU_AMX_INT8 = 1u << 6, PITH_CPU_AMX_BF16 = 1u << 7 /* the system has granted this process the tiles */
+    PITH_CPU_AMX_INT8 = 1u << 6, PITH_CPU_AMX_BF16 = 1u << 7, /* the system has granted this process the tiles */
+    PITH_CPU_FAST_BF16 = 1u << 8 /* AVX512_BF16 with more multiply-adds a cycle than f32 has */
 };
 
 typedef struct pith_cpu {

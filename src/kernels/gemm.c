@@ -1,7 +1,7 @@
 /* gemm.c - sizes of packed matrices, and which 8-bit or bf16 product a processor runs. */
 #include <string.h>
 
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 
 #include "base/checked.h"
@@ -23,20 +23,18 @@ int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n) {
     return pith_mul_overflows(columns / PITH_GEMM_PANEL * PITH_GEMM_PANEL, depth / 4 * 4, &size) ? -1 : size;
 }
 
-int64_t pith_gemm_bf16_packed_size(int64_t k, int64_t n) {
+int64_t pith_gemm_half_packed_size(int64_t k, int64_t n) {
     int64_t columns, size;
     if (k < 0 || n < 0 || k == INT64_MAX || pith_add_overflows(n, PITH_GEMM_PANEL - 1, &columns)) return -1;
     columns -= columns % PITH_GEMM_PANEL;
     return pith_mul_overflows(columns, (k + 1) / 2 * 4, &size) ? -1 : size;
 }
 
-pith_gemm_bf16_fn *pith_gemm_bf16_find(int *wide, pith_isa isa) {
+pith_gemm_half_fn *pith_gemm_bf16_find(int *wide, pith_isa isa) {
     uint32_t features = isa == PITH_ISA_avx512 ? pith_cpu_get()->features : 0;
-    const char *family = features & PITH_CPU_AMX_BF16      ? "gemm_amx"
-                         : features & PITH_CPU_AVX512_BF16 ? "gemm_dp"
-                                                           : "gemm";
+    const char *family = features & PITH_CPU_AMX_BF16 ? "gemm_amx" : features & PITH_CPU_FAST_BF16 ? "gemm_dp" : "gemm";
     *wide = strcmp(family, "gemm") == 0;
-    return PITH_KERNEL_FIND(pith_gemm_bf16_fn, family, PITH_BF16, isa);
+    return PITH_KERNEL_FIND(pith_gemm_half_fn, family, PITH_BF16, isa);
 }
 
 pith_gemm_i8_fn *pith_gemm_i8_find(pith_isa isa) {

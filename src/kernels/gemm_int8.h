@@ -15,20 +15,24 @@
 
 #include "kernels/gemm.h"
 
+/* Bounds of a narrow product, whose four products fit 16 bits: PITH_NARROW_A * PITH_NARROW_FOUR < 2^15. */
+enum { PITH_NARROW_A = 150, PITH_NARROW_FOUR = 218 };
+
 typedef struct pith_gemm_int8 {
     const void *a;  /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
     const void *b;  /* packed, 4-byte aligned */
     int32_t *c;     /* [m, n], row stride ldc; or NULL */
     float *out;     /* [m, n], row stride ldc; used if c is NULL */
     const float *a_scale;  /* [m] */
-    const int32_t *a_zero; /* [m] or NULL: 0 */
-    const int32_t *a_at, *a_extra; /* [m], used with out; or NULL */
+    const int32_t *a_zero; /* [m], within +-2^14, or NULL: 0 */
+    const int32_t *a_at, *a_extra; /* [m], extra within 16 bits, used with out; or NULL */
     const float *b_scale;  /* [n] */
     const float *bias;     /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     int32_t a_signed;
-    int32_t narrow; /* 1: |b| of rows 2 i and 2 i + 1 are at most 128 together in every column, which AVX2 without VNNI
-                       multiplies at twice the speed */
+    int32_t narrow; /* 1: a is unsigned and at most PITH_NARROW_A; |b| of rows 8 i + 0, 1, 4, 5 are at most
+                       PITH_NARROW_FOUR together in every column, and so are those of rows 8 i + 2, 3, 6, 7. AVX2
+                       without VNNI multiplies them at more than twice the speed */
     pith_activation activation;
 } pith_gemm_int8;
 

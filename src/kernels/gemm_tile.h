@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 
 /* The largest tile of a level: rows of a, panels of 16 columns of b. Chosen so that the accumulators, the row of b and
@@ -39,9 +39,9 @@ typedef void pith_gemm_i8_finish_fn(const pith_gemm_int8 *g, const int32_t *t, i
 PITH_KERNEL_DECLARE(gemm_i8_finish, pith_gemm_i8_finish_fn)
 
 /* The same for sums of bf16 products, which are floats. */
-enum { PITH_BF16_SUMS = PITH_I8_SUMS };
-typedef void pith_gemm_bf16_finish_fn(const pith_gemm_bf16 *g, const float *t, int64_t stride, int64_t i, int64_t rows,
+enum { PITH_HALF_SUMS = PITH_I8_SUMS };
+typedef void pith_gemm_half_finish_fn(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
                                       int64_t j, int64_t width);
-PITH_KERNEL_DECLARE(gemm_bf16_finish, pith_gemm_bf16_finish_fn)
+PITH_KERNEL_DECLARE(gemm_half_finish, pith_gemm_half_finish_fn)
 
 #endif

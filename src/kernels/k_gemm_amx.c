@@ -119,7 +119,7 @@ static void finish_i8(const void *g, const void *t, int64_t i, int64_t rows, int
 }
 
 static void finish_bf16(const void *g, const void *t, int64_t i, int64_t rows, int64_t j, int64_t width) {
-    PITH_K(gemm_bf16_finish)(g, t, COLUMNS, i, rows, j, width);
+    PITH_K(gemm_half_finish)(g, t, COLUMNS, i, rows, j, width);
 }
 
 void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
@@ -134,7 +134,7 @@ void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_
     run(&p, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_amx_bf16)(const pith_gemm_bf16 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const product p = { .tile = tile_bf16,
                         .finish = finish_bf16,
                         .g = g,
@@ -150,7 +150,7 @@ void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_
     PITH_K(gemm_i8)(g, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_amx_bf16)(const pith_gemm_bf16 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     PITH_K(gemm_bf16)(g, m0, m1, n0, n1);
 }
 #endif

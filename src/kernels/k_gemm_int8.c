@@ -2,10 +2,13 @@
  * bytes of a panel of b against 4 bytes of each row of a, repeated over the register.
  *
  * Three ways beside the tiles of k_gemm_amx.c, chosen by what the processor and the weights allow: VNNI multiplies u8
- * by i8 and adds four products in one instruction. Without it, weights whose pairs stay within 128 go through
- * vpmaddubsw, whose 16-bit pair sums then cannot saturate (255 * 128 < 2^15); others are widened to 16 bits first.
+ * by i8 and adds four products in one instruction. Without it, weights of which certain four stay within 128 go through
+ * vpmaddubsw: two of its 16-bit pair sums are added and cannot overflow (255 * 128 < 2^15); others are widened to 16
+ * bits first.
  * Signed a is a + 128 unsigned, made good by the column sums. */
 #include "kernels/gemm_int8.h"
+
+#include <stdbool.h>
 
 #include "base/cpu.h"
 #include "kernels/gemm_tile.h"
@@ -25,9 +28,15 @@ PITH_INLINE vi acc_sums(acc s) { return s.v; }
 static inline VNNI_TARGET __attribute__((always_inline)) acc step_vnni(acc s, uint32_t a, const int8_t *b) {
     return (acc){ _mm512_dpbusd_epi32(s.v, _mm512_set1_epi32((int32_t)a), _mm512_loadu_si512(b)) };
 }
-PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
-    __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi32((int32_t)a), _mm512_loadu_si512(b));
+PITH_INLINE __m512i pairs_of(uint32_t a, const int8_t *b) {
+    return _mm512_maddubs_epi16(_mm512_set1_epi32((int32_t)a), _mm512_loadu_si512(b));
+}
+PITH_INLINE acc add_pairs(acc s, __m512i pairs) {
     return (acc){ _mm512_add_epi32(s.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))) };
+}
+PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) { return add_pairs(s, pairs_of(a, b)); }
+PITH_INLINE acc steps_narrow(acc s, uint32_t a, uint32_t next, const int8_t *b) {
+    return add_pairs(s, _mm512_add_epi16(pairs_of(a, b), pairs_of(next, b + 64)));
 }
 PITH_INLINE wide wide_zero(void) { return (wide){ _mm512_setzero_si512(), _mm512_setzero_si512() }; }
 PITH_INLINE wide step_wide(wide s, uint32_t a, const int8_t *b) {
@@ -41,7 +50,8 @@ PITH_INLINE vi wide_sums(wide s) {
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi), _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
-enum { ROWS = 12, NARROW_ROWS = 12, PANELS = 2, WIDE_ROWS = 5 };
+PITH_INLINE vi dot_pairs(vi pairs, vi x) { return _mm512_madd_epi16(pairs, x); }
+enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
 #define VNNI_TARGET __attribute__((target("avxvnni")))
@@ -59,12 +69,20 @@ static inline VNNI_TARGET __attribute__((always_inline)) acc step_vnni(acc s, ui
     return (acc){ _mm256_dpbusd_avx_epi32(s.lo, x, _mm256_loadu_si256((const __m256i *)b)),
                   _mm256_dpbusd_avx_epi32(s.hi, x, _mm256_loadu_si256((const __m256i *)b + 1)) };
 }
-PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
-    const __m256i x = _mm256_set1_epi32((int32_t)a), one = _mm256_set1_epi16(1);
-    __m256i lo = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const __m256i *)b));
-    __m256i hi = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const __m256i *)b + 1));
+PITH_INLINE __m256i pairs_of(uint32_t a, const int8_t *b) {
+    return _mm256_maddubs_epi16(_mm256_set1_epi32((int32_t)a), _mm256_loadu_si256((const __m256i *)b));
+}
+PITH_INLINE acc add_pairs(acc s, __m256i lo, __m256i hi) {
+    const __m256i one = _mm256_set1_epi16(1);
     return (acc){ _mm256_add_epi32(s.lo, _mm256_madd_epi16(lo, one)),
                   _mm256_add_epi32(s.hi, _mm256_madd_epi16(hi, one)) };
+}
+PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
+    return add_pairs(s, pairs_of(a, b), pairs_of(a, b + 32));
+}
+PITH_INLINE acc steps_narrow(acc s, uint32_t a, uint32_t next, const int8_t *b) {
+    return add_pairs(s, _mm256_add_epi16(pairs_of(a, b), pairs_of(next, b + 64)),
+                     _mm256_add_epi16(pairs_of(a, b + 32), pairs_of(next, b + 96)));
 }
 PITH_INLINE wide wide_zero(void) {
     return (wide){ _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256() };
@@ -81,18 +99,20 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
     return (vi){ _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.a, s.b), 0xD8),
                  _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.c, s.d), 0xD8) };
 }
+PITH_INLINE vi dot_pairs(vi pairs, vi x) {
+    return (vi){ _mm256_madd_epi16(pairs.lo, x.lo), _mm256_madd_epi16(pairs.hi, x.hi) };
+}
 /* Narrow: the sums of more rows would not stay in registers beside what a step holds. */
 enum { ROWS = 6, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 3 };
 
 #else
-typedef struct acc {
+typedef struct wide {
     int32_t v[16];
-} acc;
-typedef acc wide;
+} wide;
 
-PITH_INLINE acc acc_zero(void) { return (acc){ { 0 } }; }
-PITH_INLINE vi acc_sums(acc s) { return vi_load(s.v); }
-PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
+PITH_INLINE wide wide_zero(void) { return (wide){ { 0 } }; }
+PITH_INLINE vi wide_sums(wide s) { return vi_load(s.v); }
+PITH_INLINE wide step_wide(wide s, uint32_t a, const int8_t *b) {
     const int32_t a0 = a & 255, a1 = a >> 8 & 255, a2 = a >> 16 & 255, a3 = (int32_t)(a >> 24);
     for (int j = 0; j < 16; j++) {
         int32_t products = a0 * b[4 * j] + a1 * b[4 * j + 1] + a2 * b[4 * j + 2] + a3 * b[4 * j + 3];
@@ -100,55 +120,80 @@ PITH_INLINE acc step_narrow(acc s, uint32_t a, const int8_t *b) {
     }
     return s;
 }
-#define VNNI_TARGET
-#define step_vnni step_narrow
-#define step_wide step_narrow
-#define wide_zero acc_zero
-#define wide_sums acc_sums
+/* The products of the lower and the upper 16 bits, signed, added. */
+PITH_INLINE vi dot_pairs(vi pairs, vi x) {
+    return vi_add(vi_mul(vi_sar(vi_shl(pairs, 16), 16), vi_sar(vi_shl(x, 16), 16)),
+                  vi_mul(vi_sar(pairs, 16), vi_sar(x, 16)));
+}
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
-/* Sums of up to `rows` rows of a against `panels` panels of b into t[rows][16 * panels]. flip: xor of 4 bytes of a. */
-typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, uint32_t flip,
-                     int32_t *t);
+/* STRIP: columns of a tile. */
+enum { STRIP = 16 * PANELS, GROUP = 3 };
 
-PITH_INLINE uint32_t four(const uint8_t *a, int64_t n) {
-    uint32_t x = 0;
-    for (int64_t i = 0; i < n; i++) x |= (uint32_t)a[i] << 8 * i;
-    return x;
-}
-PITH_INLINE uint32_t all_four(const uint8_t *a) {
+/* The sums of a's rows against `panels` panels of b into t[rows][16 * panels]. The rows of b are also fetched from
+ * `ahead` on, which moves ahead_step bytes with each 4 k: what will be read next. Nothing need be there. */
+typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, bool is_signed,
+                     int32_t *t, uintptr_t ahead, int64_t ahead_step);
+
+PITH_INLINE uint32_t four(const uint8_t *a) {
     uint32_t x;
     memcpy(&x, a, sizeof x);
     return x;
 }
 
-#define TILE(way, target, acc_t, zero, step, sums, rows, panels)                                                       \
-    target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
-                                           uint32_t flip, int32_t *t) {                                                \
-        acc_t s[rows][panels];                                                                                         \
+/* Steps of 4 k. Row addresses are formed from a pointer for every third row, as in k_gemm_tile.c. */
+#define ROW_FOUR(r, i) (four(group[r / 3] + r % 3 * lda + 4 * (i)) ^ flip)
+#define PREFETCH(panels)                                                                                               \
+    PITH_UNROLL                                                                                                        \
+    for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(ahead + (uintptr_t)(p * b_panel)), 0, 2);       \
+    ahead += (uintptr_t)ahead_step;
+#define MOVE_ON(count)                                                                                                 \
+    PITH_UNROLL                                                                                                        \
+    for (int r = 0; r < rows; r += 3) group[r / 3] += 4 * count;                                                       \
+    k -= 4 * count, b += 64 * count;
+#define ONE_STEP(step, panels, i)                                                                                      \
+    PITH_UNROLL                                                                                                        \
+    for (int r = 0; r < rows; r++) {                                                                                   \
+        const uint32_t x = ROW_FOUR(r, i);                                                                             \
+        PITH_UNROLL                                                                                                    \
+        for (int p = 0; p < panels; p++) s[r][p] = step(s[r][p], x, b + p * b_panel + 64 * i);                         \
+    }
+#define TWO_STEPS(step, panels) ONE_STEP(step, panels, 0) ONE_STEP(step, panels, 1)
+#define ONE_DOUBLE_STEP(step, panels)                                                                                  \
+    PITH_UNROLL                                                                                                        \
+    for (int r = 0; r < rows; r++) {                                                                                   \
+        const uint32_t x = ROW_FOUR(r, 0), next = ROW_FOUR(r, 1);                                                      \
+        PITH_UNROLL                                                                                                    \
+        for (int p = 0; p < panels; p++) s[r][p] = steps_narrow(s[r][p], x, next, b + p * b_panel);                    \
+    }
+
+/* flip is a constant, 0 for unsigned a: what is not changed on its way is broadcast by the load itself; signed a, which
+ * is rare, goes without the unrolled loop. The last k that are no four go through a copy filled up with zeros. */
+#define TILE(way, target, acc_t, zero, step, eight, sums, panels)                                                      \
+    static inline target __attribute__((always_inline)) void tile_##way(                                               \
+        const int rows, const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k,                    \
+        const uint32_t flip, int32_t *t, uintptr_t ahead, int64_t ahead_step) {                                        \
+        acc_t s[ROWS][panels];                                                                                         \
+        const uint8_t *group[(ROWS + 2) / 3];                                                                          \
+        uint8_t rest[4 * ROWS];                                                                                        \
         PITH_UNROLL                                                                                                    \
         for (int r = 0; r < rows; r++) {                                                                               \
             PITH_UNROLL                                                                                                \
             for (int p = 0; p < panels; p++) s[r][p] = zero();                                                         \
         }                                                                                                              \
-        int64_t i = 0;                                                                                                 \
-        for (; k - i >= 4; i += 4, b += 64) {                                                                          \
-            __builtin_prefetch((const void *)((uintptr_t)b + 2048));                                                   \
-            PITH_UNROLL                                                                                                \
-            for (int r = 0; r < rows; r++) {                                                                           \
-                uint32_t x = all_four(a + r * lda + i) ^ flip;                                                         \
+        PITH_UNROLL                                                                                                    \
+        for (int r = 0; r < rows; r += 3) group[r / 3] = a + r * lda;                                                  \
+        while (!flip && k >= 8) { PREFETCH(panels) PREFETCH(panels) eight(step, panels) MOVE_ON(2) }                   \
+        while (k > 0) {                                                                                                \
+            if (k < 4) {                                                                                               \
+                memset(rest, 0, sizeof rest);                                                                          \
+                for (int r = 0; r < rows; r++) memcpy(rest + 4 * r, group[r / 3] + r % 3 * lda, (size_t)k);            \
                 PITH_UNROLL                                                                                            \
-                for (int p = 0; p < panels; p++) s[r][p] = step(s[r][p], x, b + p * b_panel);                          \
+                for (int r = 0; r < rows; r += 3) group[r / 3] = rest + 4 * r;                                         \
+                lda = 4;                                                                                               \
             }                                                                                                          \
-        }                                                                                                              \
-        if (i < k) {                                                                                                   \
-            PITH_UNROLL                                                                                                \
-            for (int r = 0; r < rows; r++) {                                                                           \
-                uint32_t x = four(a + r * lda + i, k - i) ^ flip;                                                      \
-                PITH_UNROLL                                                                                            \
-                for (int p = 0; p < panels; p++) s[r][p] = step(s[r][p], x, b + p * b_panel);                          \
-            }                                                                                                          \
+            PREFETCH(panels) ONE_STEP(step, panels, 0) MOVE_ON(1)                                                      \
         }                                                                                                              \
         PITH_UNROLL                                                                                                    \
         for (int r = 0; r < rows; r++) {                                                                               \
@@ -156,82 +201,137 @@ PITH_INLINE uint32_t all_four(const uint8_t *a) {
             for (int p = 0; p < panels; p++) vi_store(t + 16 * (r * (panels) + p), sums(s[r][p]));                     \
         }                                                                                                              \
     }
-#define VNNI(rows) TILE(vnni, VNNI_TARGET, acc, acc_zero, step_vnni, acc_sums, rows, PANELS)
-#define NARROW(rows) TILE(narrow, , acc, acc_zero, step_narrow, acc_sums, rows, PANELS)
-#define WIDE(rows) TILE(wide, , wide, wide_zero, step_wide, wide_sums, rows, PANELS)
+#define TILE_ROWS(way, target, rows)                                                                                   \
+    target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
+                                           bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {          \
+        if (is_signed)                                                                                                 \
+            tile_##way(rows, a, lda, b, b_panel, k, 0x80808080u, t, ahead, ahead_step);                                \
+        else                                                                                                           \
+            tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                          \
+    }
+#define VNNI(rows) TILE_ROWS(vnni, VNNI_TARGET, rows)
+#define NARROW(rows)                                                                                                   \
+    static void tile_narrow_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k,         \
+                                   bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {                  \
+        (void)is_signed;                                                                                               \
+        tile_narrow(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                             \
+    }
+#define WIDE(rows) TILE_ROWS(wide, , rows)
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
 #define ENTRY_NARROW(rows) [rows - 1] = tile_narrow_##rows,
 #define ENTRY_WIDE(rows) [rows - 1] = tile_wide_##rows,
 
+#define EACH_4(X) X(1) X(2) X(3) X(4)
 #if defined(PITH_LEVEL_avx512)
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#define EACH_WIDE_ROWS(X) X(1) X(2) X(3) X(4) X(5)
+#define EACH_WIDE(X) EACH_4(X) X(5)
+#define EACH_NARROW(X) EACH_WIDE(X) X(6) X(7) X(8) X(9) X(10)
+#define EACH_VNNI(X) EACH_NARROW(X) X(11) X(12) X(13) X(14)
 #elif defined(PITH_LEVEL_avx2)
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#define EACH_WIDE_ROWS(X) X(1) X(2) X(3)
+#define EACH_WIDE(X) X(1) X(2) X(3)
+#define EACH_NARROW(X) EACH_4(X)
+#define EACH_VNNI(X) EACH_NARROW(X) X(5) X(6)
 #else
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
+#define EACH_WIDE(X) EACH_4(X)
 #endif
 
-EACH_ROWS(NARROW)
-static tile_fn *const narrow_tiles[ROWS] = { EACH_ROWS(ENTRY_NARROW) };
-#if defined(EACH_WIDE_ROWS)
-EACH_ROWS(VNNI)
-EACH_WIDE_ROWS(WIDE)
-static tile_fn *const vnni_tiles[ROWS] = { EACH_ROWS(ENTRY_VNNI) };
-static tile_fn *const wide_tiles[WIDE_ROWS] = { EACH_WIDE_ROWS(ENTRY_WIDE) };
+TILE(wide, , wide, wide_zero, step_wide, TWO_STEPS, wide_sums, PANELS)
+EACH_WIDE(WIDE)
+static tile_fn *const wide_tiles[WIDE_ROWS] = { EACH_WIDE(ENTRY_WIDE) };
+#if defined(EACH_VNNI)
+TILE(narrow, , acc, acc_zero, step_narrow, ONE_DOUBLE_STEP, acc_sums, PANELS)
+TILE(vnni, VNNI_TARGET, acc, acc_zero, step_vnni, TWO_STEPS, acc_sums, PANELS)
+EACH_NARROW(NARROW)
+EACH_VNNI(VNNI)
+static tile_fn *const narrow_tiles[NARROW_ROWS] = { EACH_NARROW(ENTRY_NARROW) };
+static tile_fn *const vnni_tiles[ROWS] = { EACH_VNNI(ENTRY_VNNI) };
 #else /* one way does for all */
-#define vnni_tiles narrow_tiles
-#define wide_tiles narrow_tiles
+#define narrow_tiles wide_tiles
+#define vnni_tiles wide_tiles
 #endif
 
-/* Row `at` of a panel of b. */
-PITH_INLINE vi row_of_panel(const int8_t *panel, int32_t at) {
-    vi four_rows = vi_load((const int32_t *)(const void *)(panel + at / 4 * 64));
-    switch (at % 4) {
-    case 0: return vi_sar(vi_shl(four_rows, 24), 24);
-    case 1: return vi_sar(vi_shl(four_rows, 16), 24);
-    case 2: return vi_sar(vi_shl(four_rows, 8), 24);
-    default: return vi_sar(four_rows, 24);
+/* Byte 0 of every four at p in the upper 16 bits, `lower` in the others. */
+PITH_INLINE vi bytes_above(vi lower, const int8_t *p) {
+    int32_t fours[16];
+    memcpy(fours, p, sizeof fours);
+    return vi_or(vi_and(vi_sar(vi_shl(vi_load(fours), 24), 8), vi_set1((int32_t)0xFFFF0000u)), lower);
+}
+
+PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
+
+PITH_INLINE vi columns_of(const int8_t *panel, int64_t b_panel) {
+    return vi_load((const int32_t *)(const void *)(panel + b_panel - 64));
+}
+
+static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+                        int64_t rows, int64_t j, int64_t width) {
+    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    for (int64_t p = 0; p < width; p += 16) {
+        const vi columns = columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
+        const vi less = vi_mul(columns, vi_set1(shift));
+        for (int64_t r = 0; r < rows; r++) {
+            int32_t lanes[16];
+            vi_store(lanes, vi_sub(vi_load(t + r * stride + p), less));
+            memcpy(g->c + (i + r) * g->ldc + j + p, lanes, (size_t)(width - p < 16 ? width - p : 16) * sizeof *lanes);
+        }
+    }
+}
+
+/* What each row of a tile lacks: zero points by column sums, extra by the row of b at a byte of the panel. */
+typedef struct missing {
+    int32_t zero[PITH_I8_SUMS / 16], both[PITH_I8_SUMS / 16]; /* both: extra above -zero, 16 bits each */
+    int64_t at[PITH_I8_SUMS / 16];
+} missing;
+
+static void find_missing(missing *m, const pith_gemm_int8 *g, int32_t shift, int64_t i, int64_t rows) {
+    for (int64_t r = 0; r < rows; r++) {
+        uint32_t extra = g->a_extra ? (uint32_t)g->a_extra[i + r] : 0, at = g->a_extra ? (uint32_t)g->a_at[i + r] : 0;
+        m->zero[r] = shift + (g->a_zero ? g->a_zero[i + r] : 0);
+        m->both[r] = (int32_t)(extra << 16 | (uint32_t)(-m->zero[r] & 0xFFFF));
+        m->at[r] = at / 4 * 64 + at % 4; /* what is read from there on beyond the row is still the panel's */
+    }
+}
+
+/* One panel's columns of a tile. */
+PITH_INLINE void finish_panel(const pith_gemm_int8 *g, const missing *m, const int32_t *t, int64_t stride, int64_t i,
+                              int64_t rows, int64_t j, const size_t n, float *out, int64_t out_row) {
+    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    const int8_t *panel = (const int8_t *)g->b + j / 16 * b_panel;
+    const float *a_scale = g->a_scale + i;
+    const vi columns = columns_of(panel, b_panel);
+    const bool small = fit_16_bits(columns);
+    const vi lower = small ? vi_and(columns, vi_set1(0xFFFF)) : vi_set1(0);
+    const vf scale = vf_load_n(g->b_scale + j, n);
+    const vf bias = g->bias ? vf_load_n(g->bias + j, n) : vf_set1(-0.0f); /* x + -0.0 is x */
+    for (int64_t r = 0; r < rows; r++, t += stride, out += out_row) {
+        vi sum = vi_load(t);
+        if (!small) sum = vi_sub(sum, vi_mul(columns, vi_set1(m->zero[r])));
+        sum = vi_add(sum, dot_pairs(bytes_above(lower, panel + m->at[r]), vi_set1(m->both[r])));
+        vf v = vf_add(vf_mul(vf_of_vi(sum), vf_mul(vf_set1(a_scale[r]), scale)), bias);
+        if (n == 16)
+            vf_store(out, v);
+        else
+            vf_store_n(out, v, n);
     }
 }
 
 void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                             int64_t rows, int64_t j, int64_t width) {
-    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
-    float f[PITH_I8_SUMS];
-    for (int64_t p = 0; p < width; p += 16) {
-        const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
-        const int8_t *panel = (const int8_t *)g->b + (j + p) / 16 * b_panel;
-        vi columns = vi_load((const int32_t *)(const void *)(panel + b_panel - 64)), weights = columns;
-        int32_t at = -1; /* the row of b in weights */
-        vf scale = g->c ? vf_zero() : vf_load_n(g->b_scale + j + p, n);
-        vf bias = !g->c && g->bias ? vf_load_n(g->bias + j + p, n) : vf_zero();
-        for (int64_t r = 0; r < rows; r++) {
-            int32_t zero = shift + (!g->c && g->a_zero ? g->a_zero[i + r] : 0);
-            vi sum = vi_load(t + r * stride + p);
-            if (zero) sum = vi_sub(sum, vi_mul(columns, vi_set1(zero)));
-            if (g->c) {
-                int32_t lanes[16];
-                vi_store(lanes, sum);
-                memcpy(g->c + (i + r) * g->ldc + j + p, lanes, n * sizeof *lanes);
-                continue;
-            }
-            if (g->a_extra && g->a_extra[i + r]) {
-                if (g->a_at[i + r] != at) weights = row_of_panel(panel, at = g->a_at[i + r]);
-                sum = vi_add(sum, vi_mul(weights, vi_set1(g->a_extra[i + r])));
-            }
-            vf v = vf_mul(vf_of_vi(sum), vf_mul(vf_set1(g->a_scale[i + r]), scale));
-            if (g->bias) v = vf_add(v, bias);
-            if (g->activation != PITH_ACT_NONE)
-                vf_store(f + r * stride + p, v);
-            else if (n == 16)
-                vf_store(g->out + (i + r) * g->ldc + j + p, v);
-            else
-                vf_store_n(g->out + (i + r) * g->ldc + j + p, v, n);
-        }
+    if (g->c) {
+        finish_sums(g, t, stride, shift, i, rows, j, width);
+        return;
     }
-    if (g->c || g->activation == PITH_ACT_NONE) return;
+    const bool direct = g->activation == PITH_ACT_NONE;
+    float f[PITH_I8_SUMS], *out = direct ? g->out + i * g->ldc + j : f;
+    const int64_t out_row = direct ? g->ldc : stride;
+    missing m;
+    find_missing(&m, g, shift, i, rows);
+    for (int64_t p = 0; p < width; p += 16) {
+        if (width - p >= 16)
+            finish_panel(g, &m, t + p, stride, i, rows, j + p, 16, out + p, out_row);
+        else
+            finish_panel(g, &m, t + p, stride, i, rows, j + p, (size_t)(width - p), out + p, out_row);
+    }
+    if (direct) return;
     PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < width; p += 16) {
@@ -241,27 +341,28 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
     }
 }
 
+/* Rows [i, i + rows) of up to `most` meet the columns [j, j + width) of one strip of b; meanwhile the next strip is
+ * fetched, a share by each tile. */
 static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1, int64_t n0,
                 int64_t n1) {
-    _Alignas(64) int32_t t[ROWS * PANELS * 16];
-    const int64_t stride = 16 * PANELS, b_panel = (g->k + 3) / 4 * 64 + 64;
-    const uint32_t flip = g->a_signed ? 0x80808080u : 0;
-    /* Columns whose b takes 3/8 of the second level cache, met by all rows. */
-    int64_t columns = (int64_t)(pith_cpu_get()->l2 / 8 * 3) / b_panel / PANELS * stride;
-    if (columns < stride || m1 - m0 <= most) columns = m1 - m0 <= most && n1 > n0 ? n1 - n0 : stride;
+    _Alignas(64) int32_t t[ROWS * STRIP];
+    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64, count = (m1 - m0 + most - 1) / most, steps = (g->k + 3) / 4;
+    /* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
+    const int64_t columns =
+        count > 4 && b_panel * PANELS > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * STRIP : STRIP;
     for (int64_t j0 = n0; j0 < n1; j0 += columns) {
-        int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns;
-        for (int64_t i = m0; i < m1;) {
-            int64_t left = (m1 - i + most - 1) / most, rows = (m1 - i + left - 1) / left;
-            const uint8_t *a = (const uint8_t *)g->a + i * g->lda;
-            for (int64_t j = j0; j < j1; j += stride) {
-                const int8_t *b = (const int8_t *)g->b + j / 16 * b_panel;
-                int64_t width = j1 - j < stride ? j1 - j : stride;
+        const int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, next = j1 < n1 ? columns : n0 - j0;
+        for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
+            rows = (m1 - i + count - tile - 1) / (count - tile);
+            for (int64_t j = j0; j < j1; j += STRIP) {
+                const int64_t width = j1 - j < STRIP ? j1 - j : STRIP;
+                const uintptr_t ahead =
+                    (uintptr_t)g->b + (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64);
                 /* Where the second panel is missing, the first is taken twice. */
-                tiles[rows - 1](a, g->lda, b, width > 16 ? b_panel : 0, g->k, flip, t);
-                PITH_K(gemm_i8_finish)(g, t, stride, g->a_signed ? 128 : 0, i, rows, j, width);
+                tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
+                                width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (64 + count - 1) / count);
+                PITH_K(gemm_i8_finish)(g, t, STRIP, g->a_signed ? 128 : 0, i, rows, j, width);
             }
-            i += rows;
         }
     }
 }

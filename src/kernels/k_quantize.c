@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/gemm_int8.h"
 #include "kernels/vmath.h"
 
 /* Ranges below this have reciprocals beyond f32: they count as nothing. */
@@ -17,19 +18,34 @@ PITH_INLINE vi rounded(vf x, vf inverse, vf zero, vf low, vf high) {
     return vi_bits(vf_min(vf_max(vf_fma(x, inverse, zero), low), high));
 }
 
-/* Least and largest of a row and 0, without element `out`. */
+/* Least and largest of a row and 0. */
 typedef struct range {
     float low, high;
 } range;
-PITH_INLINE range range_of(const float *x, int64_t n, int64_t out) {
-    vf low = vf_zero(), high = vf_zero(); /* missing lanes are 0 */
+
+/* By lanes: lane l has those of elements l, l + 16, … */
+PITH_INLINE void lanes_of(vf *low, vf *high, const float *x, int64_t n) {
+    *low = *high = vf_zero(); /* missing lanes are 0 */
     for (int64_t i = 0; i < n; i += 16) {
         vf v = take(x + i, n - i);
-        if (out - i >= 0 && out - i < 16) v = vf_select(vf_eq(vf_iota(), vf_set1((float)(out - i))), vf_zero(), v);
-        low = vf_min(v, low);
-        high = vf_max(v, high);
+        *low = vf_min(v, *low);
+        *high = vf_max(v, *high);
     }
-    return (range){ vf_hmin(low), vf_hmax(high) };
+}
+
+/* Without element `out`: its lane is gone through once more. */
+PITH_INLINE range range_without(vf low, vf high, const float *x, int64_t n, int64_t out) {
+    float least[16], most[16];
+    const int64_t lane = out % 16;
+    vf_store(least, low);
+    vf_store(most, high);
+    least[lane] = most[lane] = 0.0f;
+    for (int64_t i = lane; i < n; i += 16) {
+        if (i == out) continue;
+        least[lane] = x[i] < least[lane] ? x[i] : least[lane];
+        most[lane] = x[i] > most[lane] ? x[i] : most[lane];
+    }
+    return (range){ vf_hmin(vf_load(least)), vf_hmax(vf_load(most)) };
 }
 
 /* The first element of magnitude top; 0 if there is none. */
@@ -50,20 +66,22 @@ PITH_INLINE int32_t first_lane(vi v) {
 }
 
 void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
-    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + 255.0f);
+    const float steps = (float)PITH_NARROW_A;
+    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + steps);
     for (int64_t row = 0; row < a->rows; row++) {
         const float *x = a->x + row * a->ldx;
         uint8_t *q = a->q + row * a->ldq;
-        range all = range_of(x, a->n, -1), most;
-        float largest = all.high > -all.low ? all.high : -all.low;
+        vf low, high;
+        lanes_of(&low, &high, x, a->n);
+        float largest = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
         int64_t at = find(x, a->n, largest);
-        most = range_of(x, a->n, at);
+        range most = range_without(low, high, x, a->n, at);
         float width = most.high - most.low;
         if (!(width >= largest * 0.01f)) width = largest * 0.01f;
         bool flat = !(width >= RANGE_MIN);
-        vf inverse = vf_set1(flat ? 0.0f : 255.0f / width);
+        vf inverse = vf_set1(flat ? 0.0f : steps / width);
         vi zero = rounded(vf_set1(-most.low), inverse, bottom, bottom, top);
-        a->scale[row] = flat ? 0.0f : width / 255.0f;
+        a->scale[row] = flat ? 0.0f : width / steps;
         a->zero[row] = first_lane(vi_sub(zero, vi_bits(bottom)));
         for (int64_t i = 0; i < a->n; i += 16) {
             int64_t left = a->n - i;
@@ -85,18 +103,24 @@ void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
 void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k) {
     const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f);
     const vf low = vf_sub(zero, most), high = vf_add(zero, most);
+    const vf four_most =
+        vf_set1((float)PITH_NARROW_FOUR - 2.0f); /* each of the four is rounded by half a step at most */
     const vi byte = vi_set1(255);
-    vf top = vf_zero();
+    vf step = vf_zero();
     vi sums = vi_set1(0);
     int32_t *group = packed;
-    for (int64_t i = 0; i < k; i += 2) {
-        vf pair = vf_abs(vf_load(panel + 16 * i));
-        if (i + 1 < k) pair = vf_add(pair, vf_abs(vf_load(panel + 16 * (i + 1))));
-        top = vf_max(pair, top);
+    for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
+        vf sum = vf_zero();
+        for (int64_t row = i; row < i + 6 && row < k; row += row % 2 ? 3 : 1) {
+            vf size = vf_abs(vf_load(panel + 16 * row));
+            sum = vf_add(sum, size);
+            step = vf_max(vf_div(size, most), step);
+        }
+        step = vf_max(vf_div(sum, four_most), step);
     }
-    vm flat = vm_not(vf_ge(top, vf_set1(RANGE_MIN)));
-    vf inverse = vf_select(flat, vf_zero(), vf_div(most, top));
-    vf_store(scale, vf_select(flat, vf_zero(), vf_div(top, most)));
+    vm flat = vm_not(vf_ge(step, vf_set1(RANGE_MIN)));
+    vf inverse = vf_select(flat, vf_zero(), vf_div(vf_set1(1.0f), step));
+    vf_store(scale, vf_select(flat, vf_zero(), step));
     for (int64_t i = 0; i < k; i += 4, group += 16) {
         vi bytes = vi_set1(0);
         for (int64_t part = 3; part >= 0; part--) {
@@ -112,32 +136,36 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
     vi_store(group, sums);
 }
 
-void PITH_K(quantize_table_i16)(const float *x, int16_t *q, float *scale, int64_t rows, int64_t n) {
-    const vf zero = vf_set1(PITH_ROUND_MAGIC), low = vf_set1(PITH_ROUND_MAGIC - 32767.0f);
-    const vf high = vf_set1(PITH_ROUND_MAGIC + 32767.0f);
-    for (int64_t row = 0; row < rows; row++, x += n, q += n) {
-        range all = range_of(x, n, -1);
-        float top = all.high > -all.low ? all.high : -all.low;
+void PITH_K(quantize_table_i8)(const float *x, int8_t *q, float *scale, int64_t rows, int64_t n) {
+    const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f);
+    for (int64_t i = 0; i < rows * n;) {
+        const int64_t end = i + PITH_TABLE_GROUP, row_end = (i / n + 1) * n, next = end < row_end ? end : row_end;
+        vf low, high;
+        lanes_of(&low, &high, x + i, next - i);
+        float top = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
         bool flat = !(top >= RANGE_MIN);
-        vf inverse = vf_set1(flat ? 0.0f : 32767.0f / top);
-        scale[row] = flat ? 0.0f : top / 32767.0f;
-        for (int64_t i = 0; i < n; i += 16) {
-            vi v = rounded(take(x + i, n - i), inverse, zero, low, high);
-            if (n - i >= 16)
-                vi_store_16(q + i, v);
+        vf inverse = vf_set1(flat ? 0.0f : 127.0f / top);
+        *scale++ = flat ? 0.0f : top / 127.0f;
+        for (; i < next; i += 16) {
+            vi v = rounded(take(x + i, next - i), inverse, zero, vf_sub(zero, most), vf_add(zero, most));
+            if (next - i >= 16)
+                vi_store_8(q + i, v);
             else
-                vi_store_16_n(q + i, v, (size_t)(n - i));
+                vi_store_8_n(q + i, v, (size_t)(next - i));
         }
+        i = next;
     }
 }
 
-void PITH_K(dequantize_row_i16)(const int16_t *q, float scale, float *y, int64_t n) {
-    vf s = vf_set1(scale);
-    int64_t i = 0;
-    for (; n - i >= 16; i += 16) vf_store(y + i, vf_mul(vf_of_vi(vi_load_i16(q + i)), s));
-    if (i < n) {
-        int16_t rest[16] = { 0 };
-        memcpy(rest, q + i, (size_t)(n - i) * sizeof *q);
-        vf_store_n(y + i, vf_mul(vf_of_vi(vi_load_i16(rest)), s), (size_t)(n - i));
+void PITH_K(dequantize_row_i8)(const int8_t *q, const float *scale, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i += 16) {
+        const vf s = vf_set1(scale[i / PITH_TABLE_GROUP]);
+        if (n - i >= 16) {
+            vf_store(y + i, vf_mul(vf_of_vi(vi_load_i8((const uint8_t *)q + i)), s));
+        } else {
+            uint8_t rest[16] = { 0 };
+            memcpy(rest, q + i, (size_t)(n - i));
+            vf_store_n(y + i, vf_mul(vf_of_vi(vi_load_i8(rest)), s), (size_t)(n - i));
+        }
     }
 }

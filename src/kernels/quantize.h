@@ -7,10 +7,11 @@
 
 #include "kernels/kernel.h"
 
-/* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(row, 0) - min(row, 0)) / 255,
- * q = clamp(round(x * (1 / scale)) + zero, 0, 255). The element farthest from 0 (the first of them), row[at], stays out
- * of the range, which is stretched to a hundredth of it at least; extra is what its q lacks. Transformers have one
- * channel far beyond all others: leaving it out halves the step. A row without range gets scale 0 and zeros. */
+/* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(row, 0) - min(row, 0)) / A,
+ * q = clamp(round(x * (1 / scale)) + zero, 0, A) with A = PITH_NARROW_A. The element farthest from 0 (the first of
+ * them), row[at], stays out of the range, which is stretched to a hundredth of it at least; extra is what its q lacks.
+ * Transformers have one channel far beyond all others: leaving it out halves the step. A row without range gets scale 0
+ * and zeros. */
 typedef struct pith_quantize_rows {
     const float *x; /* [rows, n], row stride ldx */
     uint8_t *q;     /* [rows, n], row stride ldq */
@@ -21,15 +22,19 @@ typedef struct pith_quantize_rows {
 typedef void pith_quantize_rows_fn(const pith_quantize_rows *a);
 PITH_KERNEL_DECLARE(quantize_rows_u8, pith_quantize_rows_fn) /* family "quantize_rows" */
 
-/* A panel [k][16] of f32 (pith_gemm_pack_f32_fn) to one of pith_gemm_pack_i8_fn that is narrow: scale[j] is the largest
- * |b[2 i, j]| + |b[2 i + 1, j]| / 127. */
+/* A panel [k][16] of f32 (pith_gemm_pack_f32_fn) to one of pith_gemm_pack_i8_fn that is narrow: scale[j] is the least
+ * that keeps |b| within 127 and the fours that narrow speaks of, each rounded, within their bound. */
 typedef void pith_quantize_panel_fn(void *packed, float *scale, const float *panel, int64_t k);
 PITH_KERNEL_DECLARE(quantize_panel_i8, pith_quantize_panel_fn) /* family "quantize_panel" */
 
-/* Rows [rows, n], dense, to i16 within +-32767 with a scale each, and one row back: y = q * scale. */
-typedef void pith_quantize_table_fn(const float *x, int16_t *q, float *scale, int64_t rows, int64_t n);
-typedef void pith_dequantize_row_fn(const int16_t *q, float scale, float *y, int64_t n);
-PITH_KERNEL_DECLARE(quantize_table_i16, pith_quantize_table_fn) /* family "quantize_table" */
-PITH_KERNEL_DECLARE(dequantize_row_i16, pith_dequantize_row_fn) /* family "dequantize_row" */
+/* Rows [rows, n], dense, to i8 within +-127 with a scale for every PITH_TABLE_GROUP elements of a row (the last group
+ * may be short), and one row back: y = q * scale. */
+#define PITH_TABLE_GROUP 32
+/* Scales of a row. */
+static inline int64_t pith_table_groups(int64_t n) { return n / PITH_TABLE_GROUP + (n % PITH_TABLE_GROUP != 0); }
+typedef void pith_quantize_table_fn(const float *x, int8_t *q, float *scale, int64_t rows, int64_t n);
+typedef void pith_dequantize_row_fn(const int8_t *q, const float *scale, float *y, int64_t n);
+PITH_KERNEL_DECLARE(quantize_table_i8, pith_quantize_table_fn) /* family "quantize_table" */
+PITH_KERNEL_DECLARE(dequantize_row_i8, pith_dequantize_row_fn) /* family "dequantize_row" */
 
 #endif

@@ -38,7 +38,7 @@ typedef struct pith_linear_way {
 
 /* The attribute's values: PITH_PRECISION_F32, … of pith.h. */
 extern const pith_linear_way pith_linear_f32, pith_linear_int8, pith_linear_bf16;
-/* f32 arithmetic on weights that are stored as bf16: half the bytes, the same bits. */
-extern const pith_linear_way pith_linear_bf16_stored;
+/* f32 arithmetic on weights that are stored in 16 bits: half the bytes, the same bits. */
+extern const pith_linear_way pith_linear_f16_stored, pith_linear_bf16_stored;
 
 #endif

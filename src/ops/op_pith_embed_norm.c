@@ -2,8 +2,8 @@
  *
  *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, constant) and ids_i
  *   output      [ids…, n]; the shapes of the ids broadcast
- *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 16
- *               bits, a scale per row: 8 would cost more than those of the products do
+ *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 8
+ *               bits, a scale for each group of a row's elements
  * The first table may lie at any address. Rows are added in the order of the pairs. A negative id counts from the
  * table's end, as in Gather. */
 #include "base/checked.h"
@@ -18,9 +18,9 @@
 /* Rows that are quantised as one part. */
 #define PACK_ROWS 256
 
-/* A table in 16 bits: its rows, then (64-byte aligned) their scales. */
+/* A table in 8 bits: its rows, then (64-byte aligned) their scales. */
 typedef struct small_table {
-    const int16_t *rows; /* NULL: the table is read as it is */
+    const int8_t *rows; /* NULL: the table is read as it is */
     const float *scales;
 } small_table;
 
@@ -75,26 +75,26 @@ static void fill_table(void *packed, const void *context, size_t part, void *scr
     int64_t first = (int64_t)part * PACK_ROWS, rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
     size_t skip = (size_t)(first * t->n);
     memcpy(scratch, (const char *)t->from->data + skip * sizeof(float), (size_t)(rows * t->n) * sizeof(float));
-    t->quantize(scratch, (int16_t *)packed + skip, (float *)(void *)((char *)packed + t->scales_at) + first, rows,
-                t->n);
+    float *scales = (float *)(void *)((char *)packed + t->scales_at) + first * pith_table_groups(t->n);
+    t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
 
 static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
     table_pack *t = pith_arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith_fail_memory(c->err, sizeof *t);
-    *t = (table_pack){ .quantize = PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I16, c->isa),
+    *t = (table_pack){ .quantize = PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I8, c->isa),
                        .from = c->in[input]->data,
                        .rows = c->in[input]->dims[0],
                        .n = c->in[input]->dims[1] };
-    if (!t->quantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 16-bit tables");
-    pith_pack pack = { .layout = "i16rows", .inputs = 1u << input, .fill = fill_table, .context = t };
+    if (!t->quantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit tables");
+    pith_pack pack = { .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t };
     if (pith_mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
-        pith_mul_overflows(t->scales_at, sizeof(int16_t), &t->scales_at) ||
         pith_add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
         pith_mul_overflows((size_t)t->n, PACK_ROWS * sizeof(float), &pack.scratch))
         return pith_fail_memory(c->err, SIZE_MAX);
     t->scales_at = t->scales_at / 64 * 64;
     if (pith_mul_overflows((size_t)t->rows, sizeof(float), &pack.bytes) ||
+        pith_mul_overflows(pack.bytes, (size_t)pith_table_groups(t->n), &pack.bytes) ||
         pith_add_overflows(pack.bytes, t->scales_at, &pack.bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     pack.parts = (size_t)((t->rows + PACK_ROWS - 1) / PACK_ROWS);
@@ -106,8 +106,8 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
 
 static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
     if (pith_node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8) return PITH_OK;
-    s->dequantize = PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I16, c->isa);
-    if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 16-bit tables");
+    s->dequantize = PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I8, c->isa);
+    if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit tables");
     for (int t = 0; t < (c->in_count - 2) / 2; t++) {
         int input = 2 + 2 * t;
         if (c->in[input]->dims[0] >= QUANTIZED_ROWS && pith_pack_can(c, input))
@@ -164,7 +164,7 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     const small_table *small = &w->s->small[t];
     if (small->rows) {
         float *wide = w->wide + (worker * TABLES_MAX + t) * w->row.n;
-        w->s->dequantize(small->rows + id * w->row.n, small->scales[id], wide, w->row.n);
+        w->s->dequantize(small->rows + id * w->row.n, small->scales + id * pith_table_groups(w->row.n), wide, w->row.n);
         return wide;
     }
     return (const float *)w->table[t]->data + id * w->row.n;

@@ -77,9 +77,14 @@ static pith_status find_way(pith_linear *s, const pith_prepare *c) {
     int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_F32);
     if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
         return pith_op_fail(c, "precision %lld is unknown", (long long)precision);
-    bool stored = precision == PITH_PRECISION_F32;
-    for (int i = 1; i < c->in_count; i += 2) stored &= c->in[i]->dtype == PITH_BF16;
-    s->way = s->k == 0 ? &pith_linear_f32 : stored ? &pith_linear_bf16_stored : ways[precision];
+    int stored = precision == PITH_PRECISION_F32 && s->k > 0 ? c->in[1]->dtype : PITH_F32;
+    for (int i = 3; i < c->in_count; i += 2) {
+        if (c->in[i]->dtype != stored) stored = PITH_F32;
+    }
+    s->way = stored == PITH_F16    ? &pith_linear_f16_stored
+             : stored == PITH_BF16 ? &pith_linear_bf16_stored
+             : s->k > 0            ? ways[precision]
+                                   : &pith_linear_f32;
     return PITH_OK;
 }
 

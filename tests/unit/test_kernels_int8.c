@@ -26,10 +26,13 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     guarded zero = guarded_floats(m), bias = guarded_floats(n), at = guarded_floats(m), extra = guarded_floats(m);
     int32_t *expected = calloc((size_t)(c_size + 1), sizeof *expected), *sums = calloc((size_t)(n + 1), sizeof *sums);
     float *first = floats(c_size);
-    for (int64_t i = 0; i < a_size; i++) ((uint8_t *)a.data)[i] = random_below(4) ? (uint8_t)random_u32() : 255;
+    for (int64_t i = 0; i < a_size; i++) {
+        uint8_t value = random_below(4) ? (uint8_t)random_u32() : 255;
+        ((uint8_t *)a.data)[i] = narrow && value > PITH_NARROW_A ? PITH_NARROW_A : value;
+    }
     for (int64_t i = 0; i < k * n; i++) {
         int32_t extreme = random_u32() & 1 ? -128 : 127, value = random_below(3) ? (int8_t)random_u32() : extreme;
-        ((int8_t *)b.data)[i] = (int8_t)(narrow ? value / 2 : value);
+        ((int8_t *)b.data)[i] = (int8_t)(narrow ? value * 54 / 128 : value);
     }
     for (int64_t i = 0; i < m; i++) {
         ((int32_t *)zero.data)[i] = (int32_t)random_below(256);
@@ -104,7 +107,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
 static void test_products(void **state) {
     (void)state;
     for (int is_signed = 0; is_signed < 2; is_signed++) {
-        for (int narrow = 0; narrow < 2; narrow++) {
+        for (int narrow = 0; narrow < 2 - is_signed; narrow++) {
             for (int64_t n = 0; n <= 50; n++) check(1 + n % 27, n, random_below(40), is_signed, narrow);
             check(0, 20, 5, is_signed, narrow);
             check(29, 70, 1000, is_signed, narrow);
@@ -137,7 +140,7 @@ static void test_quantize_rows(void **state) {
             assert_memory_equal(first_q, q.data, (size_t)q_size);
             assert_memory_equal(&first, &now, sizeof now);
             for (int64_t i = 0; i < ROWS; i++) {
-                assert_in_range(now.zero[i], 0, 255);
+                assert_in_range(now.zero[i], 0, PITH_NARROW_A);
                 assert_in_range(now.at[i], 0, n - 1);
                 for (int64_t j = 0; j < n; j++) {
                     int32_t whole =
@@ -170,7 +173,7 @@ static void test_quantize_odd_rows(void **state) {
             assert_true(scale[i] == 0.0f && zero[i] == 0 && extra[i] == 0);
             assert_int_equal(q[i][0], 0);
         }
-        assert_int_equal(q[2][3], 255);
+        assert_int_equal(q[2][3], PITH_NARROW_A);
         assert_int_equal(zero[2], 0);
         assert_int_equal(extra[2], 0);
         assert_int_equal(at[3], 1);
@@ -178,7 +181,7 @@ static void test_quantize_odd_rows(void **state) {
     }
 }
 
-/* Columns come back within half a step, pairs stay within 128, the packed form is that of the packing kernel. */
+/* Columns come back within half a step, fours stay within 128, the packed form is that of the packing kernel. */
 static void test_quantize_panel(void **state) {
     (void)state;
     for (int64_t k = 0; k < 40; k++) {
@@ -203,7 +206,14 @@ static void test_quantize_panel(void **state) {
             plain[i] = ((int8_t *)first)[i / 64 * 64 + i % 16 * 4 + i / 16 % 4];
             float error = fabsf((float)plain[i] * first_scale[i % 16] - ((float *)panel.data)[i]);
             assert_true(error <= 0.501f * first_scale[i % 16]);
-            if (i / 16 % 2) assert_in_range(abs(plain[i]) + abs(plain[i - 16]), 0, 128);
+        }
+        for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
+            for (int64_t j = 0; j < 16; j++) {
+                int sum = 0;
+                for (int64_t row = i; row < i + 6 && row < k; row++)
+                    sum += row - i < 2 || row - i > 3 ? abs(plain[16 * row + j]) : 0;
+                assert_in_range(sum, 0, PITH_NARROW_FOUR);
+            }
         }
         PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)
         (packed.data, plain, 16, 1, k, 16, 0, 16);
@@ -215,25 +225,33 @@ static void test_quantize_panel(void **state) {
 
 static void test_quantize_table(void **state) {
     (void)state;
-    for (int64_t n = 1; n < 70; n++) {
-        enum { ROWS = 2 };
-        const size_t bytes = (size_t)(ROWS * n) * sizeof(int16_t);
+    for (int64_t n = 1; n < 110; n++) {
+        enum { ROWS = 2, GROUPS_MAX = 4 };
+        const size_t bytes = (size_t)(ROWS * n);
+        const int64_t groups = pith_table_groups(n);
         guarded x = guarded_floats(ROWS * n), q = guarded_alloc(bytes, 1), y = guarded_floats(n);
-        int16_t *first = malloc(bytes);
-        float scale[ROWS];
+        int8_t *first = malloc(bytes);
+        float scale[ROWS * GROUPS_MAX], first_scale[ROWS * GROUPS_MAX];
+        assert_true(groups <= GROUPS_MAX && groups * PITH_TABLE_GROUP >= n && (groups - 1) * PITH_TABLE_GROUP < n);
+        if (n > 40) memset((float *)x.data + 32, 0, 8 * sizeof(float)); /* a part of a group has nothing */
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I16, (pith_isa)level)
+            PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I8, (pith_isa)level)
             (x.data, q.data, scale, ROWS, n);
-            if (level == 0) memcpy(first, q.data, bytes);
+            if (level == 0) {
+                memcpy(first, q.data, bytes);
+                memcpy(first_scale, scale, sizeof scale);
+            }
             assert_memory_equal(first, q.data, bytes);
+            assert_memory_equal(first_scale, scale, (size_t)(ROWS * groups) * sizeof *scale);
             for (int64_t row = 0; row < ROWS; row++) {
-                PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I16, (pith_isa)level)
-                ((int16_t *)q.data + row * n, scale[row], y.data, n);
+                PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I8, (pith_isa)level)
+                ((int8_t *)q.data + row * n, scale + row * groups, y.data, n);
                 for (int64_t i = 0; i < n; i++) {
+                    const float step = scale[row * groups + i / PITH_TABLE_GROUP];
                     float back = ((float *)y.data)[i], value = ((float *)x.data)[row * n + i];
-                    assert_true(same_float(back, (float)first[row * n + i] * scale[row]));
-                    assert_true(fabsf(back - value) <= 0.51f * scale[row]);
+                    assert_true(same_float(back, (float)first[row * n + i] * step));
+                    assert_true(fabsf(back - value) <= 0.51f * step);
                 }
             }
         }

@@ -1,12 +1,12 @@
-/* linear_bf16.c - pith.Linear with weights of bf16: as they are stored, multiplied in f32 (the bits of the widened
- * weights, half the bytes to read); or, at precision bf16, with rows of x rounded to bf16 too and the products of the
- * processor, where it has any. */
+/* linear_half.c - pith.Linear with weights of 16 bits: f16 or bf16 as they are stored, multiplied in f32 (the bits of
+ * the widened weights, half the bytes to read); or, at precision bf16, rounded to bf16 like the rows of x, with the
+ * products of the processor where it has any. */
 #include "base/checked.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include "ops/linear.h"
 
 typedef struct form {
-    pith_gemm_pack_bf16_fn *pack;
+    pith_gemm_pack_half_fn *pack;
     int64_t k;
     size_t panel;
 } form;
@@ -16,21 +16,24 @@ static void pack_panel(void *packed, const void *context, int64_t index, const f
     f->pack((char *)packed + (size_t)index * f->panel, panel, f->k);
 }
 
-static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count, int dtype) {
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
-    int64_t bytes = pith_gemm_bf16_packed_size(s->k, s->n);
+    int64_t bytes = pith_gemm_half_packed_size(s->k, s->n);
     if (!f || bytes < 0) return pith_fail_memory(c->err, SIZE_MAX);
-    f->pack = PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, c->isa);
-    if (!f->pack || !s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
+    f->pack = PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, c->isa);
+    if (!f->pack || !s->gemm)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no %s products", pith_dtype_name(dtype));
     f->k = s->k;
-    f->panel = (size_t)pith_gemm_bf16_packed_size(s->k, PITH_GEMM_PANEL);
-    pith_pack_form as = { .layout = "bf16x2x16", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
+    f->panel = (size_t)pith_gemm_half_packed_size(s->k, PITH_GEMM_PANEL);
+    pith_pack_form as = {
+        .layout = dtype == PITH_F16 ? "f16x16" : "bf16x2x16", .bytes = (size_t)bytes, .panel = pack_panel, .context = f
+    };
     return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
 static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const void *a, int64_t lda, int64_t m0,
                           int64_t m1, int64_t n0, int64_t n1) {
-    pith_gemm_bf16 g = { .a = a,
+    pith_gemm_half g = { .a = a,
                          .b = s->packed,
                          .c = r->y,
                          .bias = s->bias,
@@ -40,14 +43,19 @@ static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const
                          .lda = lda,
                          .ldc = s->n,
                          .activation = s->activation };
-    ((pith_gemm_bf16_fn *)s->gemm)(&g, m0, m1, n0, n1);
+    ((pith_gemm_half_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 
 /* ---- f32 arithmetic ---- */
 
-static pith_status prepare_stored(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+static pith_status prepare_f16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+    s->gemm = pith_kernel_find("gemm", PITH_F16, c->isa);
+    return pack(s, c, weights, count, PITH_F16);
+}
+
+static pith_status prepare_bf16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     s->gemm = pith_kernel_find("gemm", PITH_BF16, c->isa);
-    return pack(s, c, weights, count);
+    return pack(s, c, weights, count, PITH_BF16);
 }
 
 static void multiply_stored(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
@@ -55,10 +63,17 @@ static void multiply_stored(const pith_linear *s, const pith_linear_rows *r, int
     multiply_rows(s, r, r->x, s->k, m0, m1, n0, n1);
 }
 
+const pith_linear_way pith_linear_f16_stored = {
+    .kernel = "gemm f16",
+    .grain = 400000,
+    .prepare = prepare_f16,
+    .multiply = multiply_stored,
+};
+
 const pith_linear_way pith_linear_bf16_stored = {
     .kernel = "gemm bf16",
     .grain = 400000,
-    .prepare = prepare_stored,
+    .prepare = prepare_bf16,
     .multiply = multiply_stored,
 };
 
@@ -70,7 +85,7 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
     if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
     s->element = wide ? sizeof(float) : sizeof(uint16_t);
-    return pack(s, c, weights, count);
+    return pack(s, c, weights, count, PITH_BF16);
 }
 
 static int64_t stride_of(const pith_linear *s) { return (s->k + 31) / 32 * 32; }

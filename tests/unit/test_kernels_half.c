@@ -1,22 +1,26 @@
-/* Products with bf16 weights: the wide one has the bits of the f32 product of the widened weights on every level; the
- * processor's own are near the exact sums, and the same for every blocking. */
+/* Products with weights of 16 bits: the wide ones have the bits of the f32 product of the widened weights on every
+ * level; the processor's own are near the exact sums, and the same for every blocking. */
 #include "kernel_test.h"
 
 #include <math.h>
 
 #include "base/half.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 
 static float widened(float x) { return pith_f32_of_bf16(pith_bf16_of_f32(x)); }
+static float widened_f16(float x) { return pith_f32_of_f16(pith_f16_of_f32(x)); }
 
-static void check_wide(int64_t m, int64_t n, int64_t k) {
+static void check_wide(int dtype, int64_t m, int64_t n, int64_t k) {
     int64_t lda = k + random_below(3), ldc = n + random_below(3), a_size = (m - 1) * lda + k;
     int64_t c_size = (m - 1) * ldc + n;
     guarded a = guarded_floats(a_size), c = guarded_floats(c_size), bias = guarded_floats(n), b = guarded_floats(k * n);
-    guarded packed = guarded_alloc((size_t)pith_gemm_bf16_packed_size(k, n), 1);
+    guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
     float *panel = floats(16 * k), *expected = floats(c_size), *b32 = floats(pith_gemm_f32_packed_size(k, n));
-    for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
+    for (int64_t i = 0; i < k * n; i++) {
+        float *value = (float *)b.data + i;
+        *value = dtype == PITH_F16 ? widened_f16(*value) : widened(*value);
+    }
     PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar)(b32, b.data, n, 1, k, n, 0, n);
     pith_gemm plain = { .a = a.data,
                         .b = b32,
@@ -34,10 +38,10 @@ static void check_wide(int64_t m, int64_t n, int64_t k) {
         for (int64_t j = 0; j < n; j += 16) {
             PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)
             (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
-            PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, (pith_isa)level)
-            ((char *)packed.data + j / 16 * pith_gemm_bf16_packed_size(k, 16), panel, k);
+            PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, (pith_isa)level)
+            ((char *)packed.data + j / 16 * pith_gemm_half_packed_size(k, 16), panel, k);
         }
-        pith_gemm_bf16 g = { .a = a.data,
+        pith_gemm_half g = { .a = a.data,
                              .b = packed.data,
                              .c = c.data,
                              .bias = bias.data,
@@ -47,7 +51,7 @@ static void check_wide(int64_t m, int64_t n, int64_t k) {
                              .lda = lda,
                              .ldc = ldc,
                              .activation = plain.activation };
-        pith_gemm_bf16_fn *fn = PITH_KERNEL_FIND(pith_gemm_bf16_fn, "gemm", PITH_BF16, (pith_isa)level);
+        pith_gemm_half_fn *fn = PITH_KERNEL_FIND(pith_gemm_half_fn, "gemm", dtype, (pith_isa)level);
         int64_t row = random_below(m + 1), half = n / 32 * 16;
         fn(&g, 0, row, 0, n);
         fn(&g, row, m, half, n);
@@ -62,16 +66,20 @@ static void check_wide(int64_t m, int64_t n, int64_t k) {
 }
 
 static void test_wide(void **state) {
+    static const int dtypes[] = { PITH_F16, PITH_BF16 };
     (void)state;
-    for (int64_t n = 1; n <= 50; n++) check_wide(1 + n % 27, n, 1 + random_below(40));
-    check_wide(29, 70, 1000);
+    for (size_t i = 0; i < COUNT(dtypes); i++) {
+        for (int64_t n = 1; n <= 50; n++) check_wide(dtypes[i], 1 + n % 27, n, 1 + random_below(40));
+        check_wide(dtypes[i], 29, 70, 1000);
+        check_wide(dtypes[i], 40, 33, 257);
+    }
 }
 
 static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n, int64_t k) {
     if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & feature)) return;
     int64_t lda = k + random_below(3);
     guarded a = guarded_alloc((size_t)((m - 1) * lda + k) * 2, 1), c = guarded_floats(m * n), b = guarded_floats(k * n);
-    guarded packed = guarded_alloc((size_t)pith_gemm_bf16_packed_size(k, n), 1);
+    guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
     float *panel = floats(16 * k), *first = floats(m * n);
     uint16_t *rows = a.data;
     for (int64_t i = 0; i < (m - 1) * lda + k; i++) rows[i] = pith_bf16_of_f32(random_float());
@@ -79,11 +87,11 @@ static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n
     for (int64_t j = 0; j < n; j += 16) {
         PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_avx512)
         (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
-        PITH_KERNEL_FIND(pith_gemm_pack_bf16_fn, "gemm_pack", PITH_BF16, PITH_ISA_avx512)
-        ((char *)packed.data + j / 16 * pith_gemm_bf16_packed_size(k, 16), panel, k);
+        PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", PITH_BF16, PITH_ISA_avx512)
+        ((char *)packed.data + j / 16 * pith_gemm_half_packed_size(k, 16), panel, k);
     }
-    pith_gemm_bf16 g = { .a = a.data, .b = packed.data, .c = c.data, .m = m, .n = n, .k = k, .lda = lda, .ldc = n };
-    pith_gemm_bf16_fn *fn = PITH_KERNEL_FIND(pith_gemm_bf16_fn, family, PITH_BF16, PITH_ISA_avx512);
+    pith_gemm_half g = { .a = a.data, .b = packed.data, .c = c.data, .m = m, .n = n, .k = k, .lda = lda, .ldc = n };
+    pith_gemm_half_fn *fn = PITH_KERNEL_FIND(pith_gemm_half_fn, family, PITH_BF16, PITH_ISA_avx512);
     fn(&g, 0, m, 0, n);
     memcpy(first, c.data, (size_t)(m * n) * sizeof *first);
     for (int64_t i = 0; i < m; i++) {

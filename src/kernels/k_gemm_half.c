@@ -1,0 +1,269 @@
+/* k_gemm_half.c - products with weights of 16 bits: widened and multiplied in f32, or by the processor's own pairwise
+ * bf16 products (AVX512_BF16).
+ *
+ * Few rows of a wait for b, so their tiles widen it on its way from memory. Many rows meet a strip that was widened
+ * once: the work of the f32 product and little more. */
+#include "kernels/gemm_half.h"
+
+#include <stdbool.h>
+
+#include "base/cpu.h"
+#include "kernels/gemm_tile.h"
+#include "kernels/vec.h"
+
+#if defined(PITH_LEVEL_avx512)
+enum { ROWS = 12, PANELS = 2 };
+#elif defined(PITH_LEVEL_avx2)
+enum { ROWS = 5, PANELS = 1 };
+#else
+enum { ROWS = 4, PANELS = 1 };
+#endif
+
+enum { STRIP = 16 * PANELS };
+
+typedef void tile_fn(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t);
+
+/* Row `odd` of two of a panel of b. */
+PITH_INLINE vf row_of(const bool f16, const int odd, const char *b) {
+    if (f16) return vf_load_f16((const uint16_t *)(const void *)b + 16 * odd);
+    vi group = vi_load((const int32_t *)(const void *)b);
+    return vf_bits(odd ? vi_and(group, vi_set1((int32_t)0xFFFF0000u)) : vi_shl(group, 16));
+}
+
+PITH_INLINE void wide_tile(const int rows, const bool f16, const char *a, int64_t a_row, const char *b, int64_t b_panel,
+                           int64_t k, float *t) {
+    vf s[ROWS][PANELS];
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        PITH_UNROLL
+        for (int p = 0; p < PANELS; p++) s[r][p] = vf_zero();
+    }
+    for (; k > 0; k -= 2, a += 2 * sizeof(float), b += 64) {
+        PITH_UNROLL
+        for (int p = 0; p < PANELS; p++) __builtin_prefetch((const void *)((uintptr_t)(b + p * b_panel) + 2048));
+        PITH_UNROLL
+        for (int odd = 0; odd < 2; odd++) {
+            vf column[PANELS];
+            if (odd == k) break;
+            PITH_UNROLL
+            for (int p = 0; p < PANELS; p++) column[p] = row_of(f16, odd, b + p * b_panel);
+            PITH_UNROLL
+            for (int r = 0; r < rows; r++) {
+                vf x = vf_set1(((const float *)(const void *)(a + r * a_row))[odd]);
+                PITH_UNROLL
+                for (int p = 0; p < PANELS; p++) s[r][p] = vf_fma(x, column[p], s[r][p]);
+            }
+        }
+    }
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        PITH_UNROLL
+        for (int p = 0; p < PANELS; p++) vf_store(t + 16 * (r * PANELS + p), s[r][p]);
+    }
+}
+
+#define WIDE(rows)                                                                                                     \
+    static void f16_##rows(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t) {        \
+        wide_tile(rows, true, a, a_row, b, b_panel, k, t);                                                             \
+    }                                                                                                                  \
+    static void bf16_##rows(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t) {       \
+        wide_tile(rows, false, a, a_row, b, b_panel, k, t);                                                            \
+    }
+#define ENTRY_F16(rows) [rows - 1] = f16_##rows,
+#define ENTRY_BF16(rows) [rows - 1] = bf16_##rows,
+#define EACH_4(X) X(1) X(2) X(3) X(4)
+#if defined(PITH_LEVEL_avx512)
+#define EACH_ROWS(X) EACH_4(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#elif defined(PITH_LEVEL_avx2)
+#define EACH_ROWS(X) EACH_4(X) X(5)
+#else
+#define EACH_ROWS(X) EACH_4(X)
+#endif
+EACH_ROWS(WIDE)
+static tile_fn *const f16_tiles[ROWS] = { EACH_ROWS(ENTRY_F16) };
+static tile_fn *const bf16_tiles[ROWS] = { EACH_ROWS(ENTRY_BF16) };
+
+void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
+                              int64_t j, int64_t width) {
+    float f[PITH_HALF_SUMS];
+    for (int64_t p = 0; p < width; p += 16) {
+        const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
+        vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_zero();
+        for (int64_t r = 0; r < rows; r++) {
+            vf v = vf_load(t + r * stride + p);
+            vf_store(f + r * stride + p, g->bias ? vf_add(v, bias) : v);
+        }
+    }
+    PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t p = 0; p < width; p += 16) {
+            vf_store_n(g->c + (i + r) * g->ldc + j + p, vf_load(f + r * stride + p),
+                       width - p < 16 ? (size_t)(width - p) : 16);
+        }
+    }
+}
+
+/* Every tile reads b as it is packed. */
+static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t element, int64_t m0, int64_t m1, int64_t n0,
+                int64_t n1) {
+    _Alignas(64) float t[ROWS * STRIP];
+    const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * element, count = (m1 - m0 + ROWS - 1) / ROWS;
+    for (int64_t j = n0; j < n1; j += STRIP) {
+        int64_t width = n1 - j < STRIP ? n1 - j : STRIP;
+        for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
+            rows = (m1 - i + count - tile - 1) / (count - tile);
+            /* Where the second panel is missing, the first is taken twice. */
+            tiles[rows - 1]((const char *)g->a + i * a_row, a_row, (const char *)g->b + j / 16 * b_panel,
+                            width > 16 ? b_panel : 0, g->k, t);
+            PITH_K(gemm_half_finish)(g, t, STRIP, i, rows, j, width);
+        }
+    }
+}
+
+/* ---- wide ---- */
+
+/* DEPTH: rows of b that are widened at a time; even. */
+enum { DEPTH = 256, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+
+PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels, int64_t depth) {
+    for (int64_t p = 0; p < panels; p++) {
+        for (int64_t i = 0; i < depth; i += 2) {
+            vf_store(to + COLUMNS * i + 16 * p, row_of(f16, 0, b + p * b_panel + 32 * i));
+            vf_store(to + COLUMNS * (i + 1) + 16 * p, row_of(f16, 1, b + p * b_panel + 32 * i));
+        }
+    }
+}
+
+/* Unfinished sums wait in c, `width` columns of each row. */
+static void move_sums(const pith_gemm_half *g, float *t, int64_t i, int64_t rows, int64_t j, int64_t width, bool back) {
+    for (int64_t r = 0; r < rows; r++) {
+        float *c = g->c + (i + r) * g->ldc + j, *own = t + r * COLUMNS;
+        memcpy(back ? own : c, back ? c : own, (size_t)width * sizeof *c);
+    }
+}
+
+/* All rows meet a strip of b that was widened once; meanwhile what comes after it is fetched, a share by each tile. */
+PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    _Alignas(64) float b[DEPTH * COLUMNS], t[PITH_TILE_ROWS * COLUMNS] = { 0 };
+    const int64_t b_panel = (g->k + 1) / 2 * 64, count = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
+    for (int64_t j = n0; j < n1; j += COLUMNS) {
+        const int64_t width = n1 - j < COLUMNS ? n1 - j : COLUMNS, panels = (width + 15) / 16;
+        for (int64_t k = 0, depth; k < g->k; k += depth) {
+            const char *strip = (const char *)g->b + j / 16 * b_panel + 32 * k;
+            const uintptr_t after = (uintptr_t)g->b + (uintptr_t)((j + COLUMNS) / 16 * b_panel + 32 * k * panels);
+            depth = g->k - k < DEPTH ? g->k - k : DEPTH;
+            widen(f16, b, strip, b_panel, panels, depth);
+            for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
+                rows = (m1 - i + count - tile - 1) / (count - tile);
+                if (k > 0) move_sums(g, t, i, rows, j, width, true);
+                PITH_K(gemm_tile_f32)
+                ((int)rows, (int)panels, (const float *)g->a + i * g->lda + k, g->lda, b, COLUMNS, 16, depth, t,
+                 COLUMNS, k > 0, after + (uintptr_t)(tile * depth / count * 32 * panels),
+                 (32 * panels + count - 1) / count);
+                if (k + depth < g->k)
+                    move_sums(g, t, i, rows, j, width, false);
+                else
+                    PITH_K(gemm_half_finish)(g, t, COLUMNS, i, rows, j, width);
+            }
+        }
+    }
+}
+
+void PITH_K(gemm_f16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    if (m1 - m0 > 2 * ROWS && g->k > 0)
+        run_wide(g, true, m0, m1, n0, n1);
+    else
+        run(g, f16_tiles, sizeof(float), m0, m1, n0, n1);
+}
+
+void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    if (m1 - m0 > 2 * ROWS && g->k > 0)
+        run_wide(g, false, m0, m1, n0, n1);
+    else
+        run(g, bf16_tiles, sizeof(float), m0, m1, n0, n1);
+}
+
+#if defined(PITH_LEVEL_avx512)
+#define DP __attribute__((target("avx512bf16")))
+
+/* The last of an odd k stands alone: only its two bytes of a are read. */
+PITH_INLINE int32_t pair_of(const char *a, int64_t k) {
+    int32_t pair = 0;
+    if (k > 1)
+        memcpy(&pair, a, 4);
+    else
+        memcpy(&pair, a, 2);
+    return pair;
+}
+
+#define PAIRS(rows)                                                                                                    \
+    DP static void pairs_##rows(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t) {   \
+        __m512 s[rows][PANELS];                                                                                        \
+        PITH_UNROLL                                                                                                    \
+        for (int r = 0; r < rows; r++) s[r][0] = s[r][1] = _mm512_setzero_ps();                                        \
+        for (; k > 0; k -= 2, a += 4, b += 64) {                                                                       \
+            __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + b_panel);             \
+            PITH_UNROLL                                                                                                \
+            for (int r = 0; r < rows; r++) {                                                                           \
+                __m512bh x = (__m512bh)_mm512_set1_epi32(pair_of(a + r * a_row, k));                                   \
+                s[r][0] = _mm512_dpbf16_ps(s[r][0], x, b0);                                                            \
+                s[r][1] = _mm512_dpbf16_ps(s[r][1], x, b1);                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        PITH_UNROLL                                                                                                    \
+        for (int r = 0; r < rows; r++) {                                                                               \
+            _mm512_storeu_ps(t + 32 * r, s[r][0]);                                                                     \
+            _mm512_storeu_ps(t + 32 * r + 16, s[r][1]);                                                                \
+        }                                                                                                              \
+    }
+#define ENTRY_PAIRS(rows) [rows - 1] = pairs_##rows,
+EACH_ROWS(PAIRS)
+static tile_fn *const pairs_tiles[ROWS] = { EACH_ROWS(ENTRY_PAIRS) };
+
+void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    run(g, pairs_tiles, sizeof(uint16_t), m0, m1, n0, n1);
+}
+#else
+void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    PITH_K(gemm_bf16)(g, m0, m1, n0, n1);
+}
+#endif
+
+/* The bits of the bf16 nearest to x, in the upper half; NaN stays one. */
+PITH_INLINE vi nearest(vf x) {
+    vi bits = vi_bits(x), odd = vi_and(vi_shr(bits, 16), vi_set1(1));
+    vi up = vi_add(bits, vi_add(odd, vi_set1(0x7FFF)));
+    return vi_and(vi_select(vf_isnan(x), vi_or(bits, vi_set1(0x400000)), up), vi_set1((int32_t)0xFFFF0000u));
+}
+
+void PITH_K(gemm_pack_f16)(void *packed, const float *panel, int64_t k) {
+    uint16_t *row = packed;
+    for (int64_t i = 0; i < k; i++, row += 16) vf_store_f16(row, vf_load(panel + 16 * i));
+    if (k % 2) vf_store_f16(row, vf_zero());
+}
+
+void PITH_K(gemm_pack_bf16)(void *packed, const float *panel, int64_t k) {
+    int32_t *group = packed;
+    for (int64_t i = 0; i < k; i += 2, group += 16) {
+        vi odd = i + 1 < k ? nearest(vf_load(panel + 16 * (i + 1))) : vi_set1(0);
+        vi_store(group, vi_or(vi_shr(nearest(vf_load(panel + 16 * i)), 16), odd));
+    }
+}
+
+void PITH_K(to_bf16_bf16)(const float *x, void *y, int64_t n) {
+    uint16_t *to = y;
+    for (int64_t i = 0; i < n; i += 16) {
+        if (n - i >= 16)
+            vi_store_16(to + i, vi_shr(nearest(vf_load(x + i)), 16));
+        else
+            vi_store_16_n(to + i, vi_shr(nearest(vf_load_n(x + i, (size_t)(n - i))), 16), (size_t)(n - i));
+    }
+}
+
+void PITH_K(to_bf16_f32)(const float *x, void *y, int64_t n) {
+    float *to = y;
+    for (int64_t i = 0; i < n; i += 16) {
+        size_t width = n - i < 16 ? (size_t)(n - i) : 16;
+        vf_store_n(to + i, vf_bits(nearest(vf_load_n(x + i, width))), width);
+    }
+}
