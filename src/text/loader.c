@@ -401,8 +401,7 @@ static pith_status finish(pith_loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
     PITH_TRY(pith_added_finish(loader));
-    if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader)))
-        return pith_fail(loader->err, PITH_ERR_MEMORY, "out of memory");
+    if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader))) return loader->err->code;
     if (t->model->fuse && (!t->normalizers.count || !t->added->normalized.count))
         t->fused = t->model->fuse(t->model_self, loader);
     return loader->err->code;

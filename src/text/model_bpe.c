@@ -8,7 +8,14 @@
 #include "text/bytelevel.h"
 #include "text/bytes.h"
 #include "text/image.h"
+#include "text/junctions.h"
 #include "text/word_cache.h"
+
+/* Where nothing joins, words are cut at spaces, or into parts of at least so many bytes. */
+enum { PART_MIN = 24 };
+
+/* SentencePiece's space, U+2581. */
+static const char space_mark[] = "\xE2\x96\x81";
 
 enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 
@@ -16,9 +23,10 @@ enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
 typedef struct bpe {
-    pith_vocab vocab;
+    pith_vocab vocab; /* first: vocab.h */
     pith_merges merges;
-    int32_t unk_id;                     /* -1: not in the vocabulary */
+    pith_junctions *junctions;
+    int32_t unk_id, mark_id;            /* of unk_token and U+2581; -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     bool raw;                       /* the text is bytes, not the characters that spell them */
@@ -119,6 +127,7 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
 }
 
 static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, size_t size) {
+    if (size > model->vocab.longest) return -1;
     if (!model->raw) return look_up(model, text, size);
     char small[256], *spelled = small;
     if (2 * size > sizeof small && !(spelled = pith_call_scratch(call, 1, 2 * size))) return -1;
@@ -127,9 +136,10 @@ static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, 
     return look_up(model, spelled, bytes);
 }
 
-static pith_status encode_word(const bpe *model, pith_call *call, pith_piece piece) {
+static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
+    const bpe *model = self;
     const char *text = call->text.data + piece.begin;
-    size_t size = piece.end - piece.begin;
+    size_t size = piece.end - piece.begin, most = size, count;
     if (model->ignore_merges) {
         int32_t id = whole_piece(model, call, text, size);
         if (call->out_of_memory) return PITH_ERR_MEMORY;
@@ -138,11 +148,9 @@ static pith_status encode_word(const bpe *model, pith_call *call, pith_piece pie
             return PITH_OK;
         }
     }
-    size_t most = size;
     if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
     pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
     if (!symbols) return PITH_ERR_MEMORY;
-    size_t count = 0;
     if (model->raw) {
         count = split_bytes(model, symbols, text, size);
     } else {
@@ -164,45 +172,99 @@ static pith_status encode_word(const bpe *model, pith_call *call, pith_piece pie
     return PITH_OK;
 }
 
+static bool is_mark(const char *p) { return p[0] == space_mark[0] && p[1] == space_mark[1] && p[2] == space_mark[2]; }
+
+/* Whether the character at p has a symbol of its own: unknown ones before it are then done with. */
+static bool is_known(const bpe *model, const char *p) {
+    const char *after = p;
+    uint32_t c = pith_utf8_next(&after);
+    if (c >= DIRECT && is_mark(p)) return model->mark_id >= 0;
+    return (c < DIRECT ? model->direct[0][c] : look_up(model, p, (size_t)(after - p))) >= 0;
+}
+
+static bool may_end(const bpe *model, const char *text, uint32_t at) {
+    return !pith_junctions_join(model->junctions, text, at) && is_known(model, text + at);
+}
+
+/* The first place that may be cut, and is worth it: before a space, however it is written, or after some characters. */
+static uint32_t end_of_part(const bpe *model, const char *text, uint32_t begin, uint32_t end) {
+    uint32_t at = begin + 1, near = end - begin > PART_MIN ? begin + PART_MIN : end;
+    for (; at < near; at++)
+        if ((text[at] == ' ' || text[at] == space_mark[0]) && (text[at] == ' ' || is_mark(text + at)) &&
+            may_end(model, text, at))
+            return at;
+    for (; at < end; at++)
+        if ((text[at] & 0xC0) != 0x80 && may_end(model, text, at)) return at;
+    return end;
+}
+
 static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
-    size_t size = piece.end - piece.begin;
-    if (size > PITH_WORD_BYTES) return encode_word(self, call, piece);
-    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
-    if (!word) return PITH_ERR_MEMORY;
-    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
-    size_t first = call->count;
-    PITH_TRY(encode_word(self, call, piece));
-    pith_word_store(word, call, first, piece.begin, size);
+    const bpe *model = self;
+    if (!model->junctions->bits) return pith_word_encode(model, call, piece, encode_word);
+    for (pith_piece part = { piece.begin, piece.begin, -1 }; part.end < piece.end; part.begin = part.end) {
+        part.end = end_of_part(model, call->text.data, part.begin, piece.end);
+        PITH_TRY(pith_word_encode(model, call, part, encode_word));
+    }
     return PITH_OK;
 }
 
-/* Symbols by byte instead of by character: possible if each byte has one at every place, or those that have none are
- * unknown tokens. */
-static const void *adopt(const void *self, pith_loader *loader) {
-    const bpe *model = self;
+/* The model that looks symbols up by byte instead of by character: possible if each byte has one at every place, or
+ * those that have none are unknown tokens. NULL: it is not possible, or memory is out. */
+static const bpe *read_bytes(const bpe *model, pith_loader *loader) {
     pith_step_list *steps = &loader->tokenizer->pretokenizers;
-    if (!steps->count || steps->steps[steps->count - 1].desc != &pith_pretokenizer_ByteLevel) return self;
+    if (!steps->count || steps->steps[steps->count - 1].desc != &pith_pretokenizer_ByteLevel) return NULL;
     for (size_t i = 0; i + 1 < steps->count; i++)
-        if (steps->steps[i].desc == &pith_pretokenizer_ByteLevel) return self;
+        if (steps->steps[i].desc == &pith_pretokenizer_ByteLevel) return NULL;
     bool unknowns = model->unk_id >= 0 && !model->byte_fallback;
     bpe *raw = pith_arena_array(loader->arena, 1, sizeof *raw);
-    if (!raw) return NULL;
+    if (!raw) {
+        pith_fail_memory(loader->err, sizeof *raw);
+        return NULL;
+    }
     *raw = *model;
     raw->raw = true;
     for (unsigned place = 0; place < PLACES; place++)
         for (unsigned b = 0; b < 256; b++) {
             raw->direct[place][b] = model->direct[place][pith_byte_char(b)];
-            if (raw->direct[place][b] < 0 && !unknowns) return self;
+            if (raw->direct[place][b] < 0 && !unknowns) return NULL;
         }
     steps->count--;
     return raw;
 }
 
-static int32_t token_id(const void *self, pith_str token) { return look_up(self, token.data, token.size); }
+/* Whether symbols stand for nothing but their own characters, and none of them vanishes: what junctions.h takes for
+ * granted. Unknown tokens and bytes may come in as long as they never merge. */
+static bool may_cut(const bpe *model) {
+    const pith_vocab *vocab = &model->vocab;
+    uint32_t tokens = 0;
+    int32_t first_byte = INT32_MAX, last_byte = -1;
+    if (model->raw || model->prefix.size || model->suffix.size || model->ignore_merges || model->unk_id < 0)
+        return false;
+    for (int32_t id = 0; id < vocab->id_count; id++) tokens += vocab->by_id[id] != UINT32_MAX;
+    for (unsigned b = 0; b < 256 && model->byte_fallback; b++) {
+        if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];
+        if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte) first_byte = model->byte_ids[b];
+    }
+    bool good = tokens == vocab->count;
+    for (size_t i = 0; good && i <= model->merges.mask; i++) {
+        uint64_t pair = model->merges.slots[i].pair;
+        int32_t left = (int32_t)(pair >> 32), right = (int32_t)pair;
+        if (pair == UINT64_MAX) continue;
+        good = (left < first_byte || left > last_byte) && (right < first_byte || right > last_byte) &&
+               left != model->unk_id && right != model->unk_id;
+    }
+    return good;
+}
 
-static pith_str token_text(const void *self, int32_t id) { return pith_vocab_token(&((const bpe *)self)->vocab, id); }
-
-static int32_t vocab_size(const void *self) { return ((const bpe *)self)->vocab.id_count; }
+static const void *adopt(const void *self, pith_loader *loader) {
+    const bpe *model = self, *raw = read_bytes(model, loader);
+    if (raw) model = raw;
+    if (loader->image.data)
+        pith_junctions_open(model->junctions, loader);
+    else if (may_cut(model))
+        pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
+    return loader->err->code ? NULL : model;
+}
 
 /* ---- building ---- */
 
@@ -283,6 +345,7 @@ static void build_direct(bpe *model) {
         pith_byte_token token = pith_byte_token_of(b);
         model->byte_ids[b] = look_up(model, token.text, sizeof token.text);
     }
+    model->mark_id = look_up(model, space_mark, sizeof space_mark - 1);
     model->unk_id = model->unk_token.data ? look_up(model, model->unk_token.data, model->unk_token.size) : -1;
 }
 
@@ -297,7 +360,8 @@ static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith_
 
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader) {
     bpe *m = pith_arena_array(loader->arena, 1, sizeof *m);
-    if (!m) return pith_fail_memory(loader->err, sizeof *m);
+    if (!m || !(m->junctions = pith_arena_array(loader->arena, 1, sizeof *m->junctions)))
+        return pith_fail_memory(loader->err, sizeof *m);
     m->fuse_unk = spec->fuse_unk;
     m->byte_fallback = spec->byte_fallback;
     m->ignore_merges = spec->ignore_merges;
@@ -356,6 +420,7 @@ static void save(const void *self, pith_image_writer *writer) {
     pith_image_put_bool(writer, "ignore_merges", model->ignore_merges);
     pith_vocab_save(&model->vocab, writer);
     pith_merges_save(&model->merges, writer);
+    pith_junctions_save(model->junctions, writer);
 }
 
 const pith_model_desc pith_model_BPE = {
@@ -363,8 +428,8 @@ const pith_model_desc pith_model_BPE = {
     .parse = parse,
     .save = save,
     .encode = encode,
-    .id = token_id,
-    .token = token_text,
-    .size = vocab_size,
+    .id = pith_vocab_model_id,
+    .token = pith_vocab_model_token,
+    .size = pith_vocab_model_size,
     .adopt = adopt,
 };

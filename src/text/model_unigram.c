@@ -140,7 +140,8 @@ static void find_best_path(const pith_unigram *model, node *best, const char *te
     }
 }
 
-static pith_status encode_word(const pith_unigram *model, pith_call *call, pith_piece piece) {
+static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
+    const pith_unigram *model = self;
     uint32_t size = piece.end - piece.begin;
     node *best = pith_call_scratch(call, 0, (size + (size_t)1) * sizeof *best);
     if (!best) return PITH_ERR_MEMORY;
@@ -170,15 +171,7 @@ static pith_status encode_word(const pith_unigram *model, pith_call *call, pith_
 }
 
 static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
-    size_t size = piece.end - piece.begin;
-    if (size > PITH_WORD_BYTES) return encode_word(self, call, piece);
-    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
-    if (!word) return PITH_ERR_MEMORY;
-    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
-    size_t first = call->count;
-    PITH_TRY(encode_word(self, call, piece));
-    pith_word_store(word, call, first, piece.begin, size);
-    return PITH_OK;
+    return pith_word_encode(self, call, piece, encode_word);
 }
 
 static int32_t token_id(const void *self, pith_str token) {

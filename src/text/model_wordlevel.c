@@ -3,7 +3,7 @@
 #include "text/vocab.h"
 
 typedef struct wordlevel {
-    pith_vocab vocab;
+    pith_vocab vocab; /* first: vocab.h */
     pith_str unk_token;
     int32_t unk_id;
 } wordlevel;
@@ -53,19 +53,13 @@ static void save(const void *self, pith_image_writer *writer) {
     pith_vocab_save(&w->vocab, writer);
 }
 
-static const pith_vocab *vocab_of(const void *self) { return &((const wordlevel *)self)->vocab; }
-static int32_t id(const void *self, pith_str token) { return pith_vocab_id(vocab_of(self), token); }
-static pith_str token(const void *self, int32_t i) { return pith_vocab_token(vocab_of(self), i); }
-static int32_t size(const void *self) { return vocab_of(self)->id_count; }
-static int32_t count(const void *self) { return (int32_t)vocab_of(self)->count; }
-
 const pith_model_desc pith_model_WordLevel = {
     .name = "WordLevel",
     .parse = parse,
     .save = save,
     .encode = encode,
-    .id = id,
-    .token = token,
-    .size = size,
-    .count = count,
+    .id = pith_vocab_model_id,
+    .token = pith_vocab_model_token,
+    .size = pith_vocab_model_size,
+    .count = pith_vocab_model_count,
 };

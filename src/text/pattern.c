@@ -44,7 +44,11 @@ int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece p
     if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
         size_t size = pattern->string.size;
-        const char *found = size ? memmem(text + at, piece.end - at, pattern->string.data, size) : NULL;
+        const char *found = NULL;
+        if (size == 1)
+            found = memchr(text + at, pattern->string.data[0], piece.end - at);
+        else if (size)
+            found = memmem(text + at, piece.end - at, pattern->string.data, size);
         if (!found) return 0;
         *begin = (uint32_t)(found - text);
         *end = *begin + (uint32_t)size;

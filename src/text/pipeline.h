@@ -213,7 +213,7 @@ typedef struct pith_model_desc {
     /* Frees what a fused form has taken from the allocator while it worked. May be NULL. */
     void (*unfuse)(const void *fused, const pith_allocator *allocator);
     /* May be NULL. After everything is parsed: the model may take over the last pre-tokenizers by removing them from
-     * the list, and returns its data from then on (self, if nothing changes; NULL: memory is out). */
+     * the list, and returns its data from then on (self, if nothing changes; NULL: a failure, in loader->err). */
     const void *(*adopt)(const void *self, pith_loader *loader);
 } pith_model_desc;
 

@@ -135,3 +135,8 @@ pith_str pith_vocab_token(const pith_vocab *v, int32_t id) {
     if (slot->id != id) return (pith_str){ NULL, 0 };
     return (pith_str){ v->pool + slot->begin, slot->size };
 }
+
+int32_t pith_vocab_model_id(const void *model, pith_str token) { return pith_vocab_id(model, token); }
+pith_str pith_vocab_model_token(const void *model, int32_t id) { return pith_vocab_token(model, id); }
+int32_t pith_vocab_model_size(const void *model) { return ((const pith_vocab *)model)->id_count; }
+int32_t pith_vocab_model_count(const void *model) { return (int32_t)((const pith_vocab *)model)->count; }

@@ -56,6 +56,12 @@ void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);
 int32_t pith_vocab_id(const pith_vocab *vocab, pith_str text);  /* -1: none */
 pith_str pith_vocab_token(const pith_vocab *vocab, int32_t id); /* data NULL: none */
 
+/* For the descriptors of models whose data begin with their vocabulary. */
+int32_t pith_vocab_model_id(const void *model, pith_str token);
+pith_str pith_vocab_model_token(const void *model, int32_t id);
+int32_t pith_vocab_model_size(const void *model);
+int32_t pith_vocab_model_count(const void *model);
+
 static inline uint64_t pith_vocab_step(uint64_t hash, unsigned char byte) { return hash * PITH_VOCAB_PRIME + byte + 1; }
 static inline uint64_t pith_vocab_hash(uint64_t hash, const char *p, size_t size) {
     for (size_t i = 0; i < size; i++) hash = pith_vocab_step(hash, (unsigned char)p[i]);

@@ -78,4 +78,18 @@ static inline void pith_word_store(pith_word *word, const pith_call *call, size_
     }
 }
 
+/* The tokens of a word: those remembered, or what encode emits. */
+static inline pith_status pith_word_encode(const void *model, pith_call *call, pith_piece piece,
+                                           pith_status (*encode)(const void *model, pith_call *call,
+                                                                 pith_piece piece)) {
+    size_t size = piece.end - piece.begin, first = call->count;
+    if (size > PITH_WORD_BYTES) return encode(model, call, piece);
+    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
+    if (!word) return PITH_ERR_MEMORY;
+    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
+    PITH_TRY(encode(model, call, piece));
+    pith_word_store(word, call, first, piece.begin, size);
+    return PITH_OK;
+}
+
 #endif

@@ -11,7 +11,7 @@
 #define PITH_WORDPIECE_STARTS 4096
 
 typedef struct pith_wordpiece {
-    pith_vocab vocab;
+    pith_vocab vocab; /* first: vocab.h */
     int32_t unk_id; /* -1: not in the vocabulary, and an unknown word is an error */
     pith_str unk_token;
     pith_str prefix; /* "##" */

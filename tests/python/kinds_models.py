@@ -34,16 +34,20 @@ def corpus():
     return lines
 
 
-def bpe(specials, normalizer=None, pre=None, decoder=None, post=None, size=3000, alphabet=ALPHABET, train=None, **model):
+def bpe(specials, normalizer=None, pre=None, decoder=None, post=None, size=3000, alphabet=ALPHABET, train=None,
+        train_pre=None, **model):
+    """train_pre: the pre-tokenizer of training, where that is another one."""
     tokenizer = Tokenizer(models.BPE(**model))
     if normalizer:
         tokenizer.normalizer = normalizer
-    if pre:
-        tokenizer.pre_tokenizer = pre
+    if train_pre or pre:
+        tokenizer.pre_tokenizer = train_pre or pre
     size = min(size, len(specials) + len(alphabet) + 200) if SMALL else size
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=specials, initial_alphabet=alphabet, show_progress=False,
                                   **(train or {}))
     tokenizer.train_from_iterator(corpus(), trainer)
+    if train_pre:
+        tokenizer.pre_tokenizer = pre
     tokenizer.decoder = decoder or decoders.ByteLevel()
     if post:
         tokenizer.post_processor = post
@@ -158,9 +162,6 @@ def kind_deepseek():
     return bpe(["<|begin|>"], pre=pre)
 
 
-kind_deepseek.through_pcre2 = True
-
-
 def kind_modernbert():
     t = bpe(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"], normalizers.NFC(), pre_tokenizers.ByteLevel(False))
     t.post_processor = bert_frame(t)
@@ -173,17 +174,20 @@ def llama_decoder():
 
 
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
+# SentencePiece trains on words, and so did those who made the models: no token goes on behind a space.
+WORDS = pre_tokenizers.Split("▁", "merged_with_next")
 
 
 def kind_llama2():
     normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    t = bpe(["<unk>", "<s>", "</s>"] + BYTES, normalizer, decoder=llama_decoder(), alphabet=[], unk_token="<unk>",
-            fuse_unk=True, byte_fallback=True)
+    t = bpe(["<unk>", "<s>", "</s>"] + BYTES, normalizer, decoder=llama_decoder(), alphabet=[], train_pre=WORDS,
+            unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     t.post_processor = frame(t, "<s> $A", "<s> $A <s>:1 $B:1", ["<s>"])
     return t
 
 
 def kind_llama2_metaspace():
+    """Trained on whole texts: tokens reach across words."""
     pre = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     return bpe(["<unk>", "<s>", "</s>"] + BYTES[:200], pre=pre, decoder=llama_decoder(), alphabet=[], unk_token="<unk>",
                fuse_unk=True, byte_fallback=True)
@@ -192,8 +196,8 @@ def kind_llama2_metaspace():
 def kind_gemma():
     decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return bpe(["<pad>", "<eos>", "<bos>", "<unk>"] + BYTES, normalizers.Replace(" ", "▁"),
-               pre_tokenizers.Split(" ", "merged_with_previous"), decoder, alphabet=[], unk_token="<unk>", fuse_unk=True,
-               byte_fallback=True)
+               pre_tokenizers.Split(" ", "merged_with_previous"), decoder, alphabet=[], train_pre=WORDS, unk_token="<unk>",
+               fuse_unk=True, byte_fallback=True)
 
 
 def kind_bpe_unk():

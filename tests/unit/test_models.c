@@ -310,6 +310,61 @@ static void test_merging_against_the_book(void **state) {
         if (call.scratch[i].data) pith_memory_free(call.allocator, call.scratch[i].data);
 }
 
+/* A whole text is one word here; where the model cuts it, the same tokens come out as if it did not. */
+static void test_cuts_change_nothing(void **state) {
+    (void)state;
+    enum { LETTERS = 5, MERGES = 24, LONGEST = 120, UNKNOWN = LETTERS + MERGES };
+    static const char *const letters[LETTERS + 1] = { "a", "b", "\xC3\xA9", " ", "\xE2\x96\x81", "x" };
+    unsigned random = 5;
+    for (int round = 0; round < 200; round++) {
+        char tokens[UNKNOWN][128] = { "" }, json[16384], text[4 * LONGEST + 1] = "";
+        pith_merge merges[MERGES];
+        int32_t ids = 0;
+        size_t merge_count = 0, size = 0;
+        for (; ids < LETTERS; ids++) snprintf(tokens[ids], sizeof tokens[ids], "%s", letters[ids]);
+        while (merge_count < MERGES) {
+            random = random * 1664525u + 1013904223u;
+            int32_t left = (int32_t)(random >> 8) % ids, right = (int32_t)(random >> 16) % ids;
+            char both[256];
+            int length = snprintf(both, sizeof both, "%s%s", tokens[left], tokens[right]);
+            bool known = length > 60;
+            for (int32_t i = 0; i < ids; i++) known |= strcmp(tokens[i], both) == 0;
+            if (known) continue;
+            snprintf(tokens[ids], sizeof tokens[ids], "%.100s", both);
+            merges[merge_count++] = (pith_merge){ pith_pair(left, right), ids++, 0 };
+        }
+        size += (size_t)snprintf(json, sizeof json,
+                                 "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
+                                 "\"vocab\":{\"?\":%d",
+                                 UNKNOWN);
+        for (int32_t i = 0; i < ids; i++)
+            size += (size_t)snprintf(json + size, sizeof json - size, ",\"%s\":%d", tokens[i], i);
+        size += (size_t)snprintf(json + size, sizeof json - size, "},\"merges\":[");
+        for (size_t i = 0; i < merge_count; i++)
+            size += (size_t)snprintf(json + size, sizeof json - size, "%s[\"%s\",\"%s\"]", i ? "," : "",
+                                     tokens[merges[i].pair >> 32], tokens[(uint32_t)merges[i].pair]);
+        size += (size_t)snprintf(json + size, sizeof json - size, "]}}");
+        opened o;
+        pith_symbol symbols[LONGEST];
+        size_t count = 0, length = 0;
+        for (int i = 0; i < LONGEST; i++) {
+            random = random * 1664525u + 1013904223u;
+            int32_t letter = (int32_t)(random >> 24) % (LETTERS + 1);
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s", letters[letter]);
+            if (letter < LETTERS)
+                symbols[count++] = (pith_symbol){ letter, 1 };
+            else if (!count || symbols[count - 1].id != UNKNOWN)
+                symbols[count++] = (pith_symbol){ UNKNOWN, 1 };
+        }
+        count = merge_slowly(merges, merge_count, symbols, count);
+        if (open_json(&o, (pith_str){ json, size })) fail_msg("%s: %s", o.err.message, json);
+        assert_int_equal(encode(&o, (pith_str){ text, length }), PITH_OK);
+        assert_int_equal(o.tokens.count, count);
+        for (size_t i = 0; i < count; i++) assert_int_equal(o.tokens.ids[i], symbols[i].id);
+        close_opened(&o);
+    }
+}
+
 static void test_trie(void **state) {
     (void)state;
     enum { KEYS = 3000 };
@@ -384,6 +439,7 @@ int main(void) {
         cmocka_unit_test(test_missing_unknown),
         cmocka_unit_test(test_unigram_ties),
         cmocka_unit_test(test_merging_against_the_book),
+        cmocka_unit_test(test_cuts_change_nothing),
         cmocka_unit_test(test_trie),
         cmocka_unit_test(test_long_words),
     };

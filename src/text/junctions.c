@@ -1,0 +1,58 @@
+/* junctions.c - the pairs of characters that merges join, as a set of bits. */
+#include "text/junctions.h"
+
+#include "text/image.h"
+
+/* A bit table that is larger leaves the cache and has few false pairs less. */
+enum { BITS_PER_MERGE = 8, LOG2_LEAST = 9, LOG2_MOST = 21 };
+
+static const char *character_before(const char *begin, const char *p) {
+    do p--;
+    while (p > begin && (*p & 0xC0) == 0x80);
+    return p;
+}
+
+/* The bit of the characters at left and right. Strings of a vocabulary have some bytes behind them, so that even a
+ * damaged character can be read. */
+static uint64_t bit_of(const pith_junctions *j, const char *left, const char *right) {
+    uint64_t pair = (uint64_t)pith_utf8_next(&left) << 32;
+    return (pair | pith_utf8_next(&right)) * 0x9E3779B97F4A7C15u >> j->shift;
+}
+
+bool pith_junctions_join(const pith_junctions *j, const char *text, uint32_t at) {
+    uint64_t bit = bit_of(j, character_before(text, text + at), text + at);
+    return j->bits[bit / 64] >> bit % 64 & 1;
+}
+
+pith_status pith_junctions_build(pith_junctions *j, const pith_merges *merges, const pith_vocab *vocab,
+                                 pith_arena *arena, pith_error *err) {
+    unsigned log2 = LOG2_LEAST;
+    while (log2 < LOG2_MOST && (size_t)1 << log2 < BITS_PER_MERGE * ((size_t)merges->mask + 1) / 2) log2++;
+    size_t words = ((size_t)1 << log2) / 64;
+    uint64_t *bits = pith_arena_alloc64(arena, words * sizeof *bits);
+    if (!bits) return pith_fail_memory(err, words * sizeof *bits);
+    memset(bits, 0, words * sizeof *bits);
+    *j = (pith_junctions){ bits, 64 - log2 };
+    for (size_t i = 0; i <= merges->mask; i++) {
+        uint64_t pair = merges->slots[i].pair;
+        if (pair == UINT64_MAX) continue;
+        pith_str left = pith_vocab_token(vocab, (int32_t)(pair >> 32)), right = pith_vocab_token(vocab, (int32_t)pair);
+        uint64_t bit = bit_of(j, character_before(left.data, left.data + left.size), right.data);
+        bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    return PITH_OK;
+}
+
+void pith_junctions_save(const pith_junctions *j, pith_image_writer *writer) {
+    size_t words = j->bits ? ((size_t)1 << (64 - j->shift)) / 64 : 0;
+    pith_image_put(writer, "junctions", j->bits, words, sizeof *j->bits);
+}
+
+pith_status pith_junctions_open(pith_junctions *j, pith_loader *loader) {
+    size_t words;
+    const uint64_t *bits = pith_image_table(loader, "junctions", sizeof *bits, &words);
+    if (!bits) return loader->err->code;
+    for (unsigned log2 = LOG2_LEAST; log2 <= LOG2_MOST; log2++)
+        if (words == ((size_t)1 << log2) / 64) *j = (pith_junctions){ bits, 64 - log2 };
+    return j->bits || !words ? PITH_OK : pith_image_damaged(loader, "junctions");
+}
