@@ -83,24 +83,35 @@ EACH_ROWS(WIDE)
 static tile_fn *const f16_tiles[ROWS] = { EACH_ROWS(ENTRY_F16) };
 static tile_fn *const bf16_tiles[ROWS] = { EACH_ROWS(ENTRY_BF16) };
 
+/* rows rows of `width` floats, a row apart from the next. */
+PITH_INLINE void move(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        int64_t p = 0;
+        for (; width - p >= 16; p += 16) vf_store(to + p, vf_load(from + p));
+        if (p < width) vf_store_n(to + p, vf_load_n(from + p, (size_t)(width - p)), (size_t)(width - p));
+    }
+}
+
 void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
                               int64_t j, int64_t width) {
-    float f[PITH_HALF_SUMS];
+    _Alignas(64) float f[PITH_HALF_SUMS];
+    const bool direct = g->activation == PITH_ACT_NONE;
+    float *c = g->c + i * g->ldc + j, *out = direct ? c : f;
+    const int64_t row = direct ? g->ldc : stride;
     for (int64_t p = 0; p < width; p += 16) {
         const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
-        vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_zero();
+        const vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_set1(-0.0f); /* x + -0.0 is x */
         for (int64_t r = 0; r < rows; r++) {
-            vf v = vf_load(t + r * stride + p);
-            vf_store(f + r * stride + p, g->bias ? vf_add(v, bias) : v);
+            vf v = vf_add(vf_load(t + r * stride + p), bias);
+            if (n == 16)
+                vf_store(out + r * row + p, v);
+            else
+                vf_store_n(out + r * row + p, v, n);
         }
     }
+    if (direct) return;
     PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t p = 0; p < width; p += 16) {
-            vf_store_n(g->c + (i + r) * g->ldc + j + p, vf_load(f + r * stride + p),
-                       width - p < 16 ? (size_t)(width - p) : 16);
-        }
-    }
+    move(c, g->ldc, f, stride, rows, width);
 }
 
 /* Every tile reads b as it is packed. */
@@ -122,8 +133,8 @@ static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t element,
 
 /* ---- wide ---- */
 
-/* DEPTH: rows of b that are widened at a time; even. */
-enum { DEPTH = 256, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+/* DEPTH: rows of b that are widened at a time at most; even. */
+enum { DEPTH = 384, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels, int64_t depth) {
     for (int64_t p = 0; p < panels; p++) {
@@ -134,15 +145,8 @@ PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel
     }
 }
 
-/* Unfinished sums wait in c, `width` columns of each row. */
-static void move_sums(const pith_gemm_half *g, float *t, int64_t i, int64_t rows, int64_t j, int64_t width, bool back) {
-    for (int64_t r = 0; r < rows; r++) {
-        float *c = g->c + (i + r) * g->ldc + j, *own = t + r * COLUMNS;
-        memcpy(back ? own : c, back ? c : own, (size_t)width * sizeof *c);
-    }
-}
-
-/* All rows meet a strip of b that was widened once; meanwhile what comes after it is fetched, a share by each tile. */
+/* All rows meet a strip of b that was widened once; meanwhile what comes after it is fetched, a share by each tile.
+ * Sums of unfinished k wait in c. */
 PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) float b[DEPTH * COLUMNS], t[PITH_TILE_ROWS * COLUMNS] = { 0 };
     const int64_t b_panel = (g->k + 1) / 2 * 64, count = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
@@ -155,13 +159,14 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
             widen(f16, b, strip, b_panel, panels, depth);
             for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
                 rows = (m1 - i + count - tile - 1) / (count - tile);
-                if (k > 0) move_sums(g, t, i, rows, j, width, true);
+                float *c = g->c + i * g->ldc + j;
+                if (k > 0) move(t, COLUMNS, c, g->ldc, rows, width);
                 PITH_K(gemm_tile_f32)
                 ((int)rows, (int)panels, (const float *)g->a + i * g->lda + k, g->lda, b, COLUMNS, 16, depth, t,
                  COLUMNS, k > 0, after + (uintptr_t)(tile * depth / count * 32 * panels),
                  (32 * panels + count - 1) / count);
                 if (k + depth < g->k)
-                    move_sums(g, t, i, rows, j, width, false);
+                    move(c, g->ldc, t, COLUMNS, rows, width);
                 else
                     PITH_K(gemm_half_finish)(g, t, COLUMNS, i, rows, j, width);
             }
@@ -262,8 +267,7 @@ void PITH_K(to_bf16_bf16)(const float *x, void *y, int64_t n) {
 
 void PITH_K(to_bf16_f32)(const float *x, void *y, int64_t n) {
     float *to = y;
-    for (int64_t i = 0; i < n; i += 16) {
-        size_t width = n - i < 16 ? (size_t)(n - i) : 16;
-        vf_store_n(to + i, vf_bits(nearest(vf_load_n(x + i, width))), width);
-    }
+    int64_t i = 0;
+    for (; n - i >= 16; i += 16) vf_store(to + i, vf_bits(nearest(vf_load(x + i))));
+    if (i < n) vf_store_n(to + i, vf_bits(nearest(vf_load_n(x + i, (size_t)(n - i)))), (size_t)(n - i));
 }

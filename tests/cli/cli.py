@@ -545,6 +545,33 @@ class Models(Command):
         model = MODELS / "bert-base-script17-sdpa"
         self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())
 
+    def test_precision(self):
+        texts = b"a cat sits on the mat\nuser_id of customers variant_17\n\n" + b"words " * 40 + b"\n"
+
+        def rows(*arguments, **env):
+            raw = self.good("embed", "--format", "f32", *arguments, stdin=texts, env=env)
+            return raw, np.frombuffer(raw, np.float32).reshape(4, -1).astype(np.float64)
+
+        same, wanted = rows()
+        self.assertEqual(rows("--precision", "auto")[0], same)
+        self.assertEqual(rows("--precision", "f32")[0], same)
+        for precision, least in (("int8", 0.99), ("bf16", 0.999)):
+            raw, vectors = rows("--precision", precision)
+            self.assertNotEqual(raw, same)
+            self.assertGreater((vectors * wanted).sum(1).min(), least)
+            # Levels above the machine's own are the machine's own; without products of its own bf16 is f32 arithmetic.
+            levels = ("scalar", "avx2", "avx2-vnni", "avx512-amx-vnni", "avx512-amx", "avx512") if precision == "int8" else (
+                "scalar", "avx2", "avx512-bf16")
+            found = {rows("--precision", precision, PITH_ISA=level)[0] for level in levels}
+            self.assertEqual(len(found), 1, precision)
+            if precision == "int8":
+                self.assertEqual(found, {raw})
+            cosine = float(self.good("similarity", "--precision", precision, "a cat", "a dog"))
+            self.assertAlmostEqual(cosine, float(self.good("similarity", "a cat", "a dog")), delta=0.02)
+        for command in (["embed"], ["similarity", "a", "b"], ["inspect"], ["bench"], ["run", "m.onnx"], ["compile", "-o", "m.pith"]):
+            self.bad(2, *command, "--precision", "int4", says="auto|f32|int8|bf16")
+        self.bad(1, "embed", "--precision", "int8", "--level", "1", stdin=texts, says="precision")
+
     def test_inspect(self):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
