@@ -4,13 +4,15 @@
  * seqlens_k is the last position of each sequence, its new rows included; a first prompt (as many new rows as
  * total_sequence_length) begins at position 0, any other call behind the rows in the cache. Query and key rows are
  * first normalised by heads (if weights are given), then turned by the angles of their positions. present has room for
- * the longer of cache and total_sequence_length; what is not filled is zero. Left out: quantised caches and caches as
- * long as the window. Source: ONNX Runtime's ContribOperators.md. */
+ * the longer of cache and total_sequence_length; what is not filled is zero. With sliding_window_cache it keeps its
+ * length and holds the last positions only: see resident. A quantised cache is kv_cache.h's; attention takes the
+ * numbers that are stored, new ones included. Source: ONNX Runtime's ContribOperators.md. */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "ops/attend.h"
+#include "ops/kv_cache.h"
 #include "ops/widen.h"
 
 enum { Q, K, V, PAST_K, PAST_V, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS, SINKS, K_SCALE, V_SCALE, Q_NORM, K_NORM };
@@ -32,14 +34,40 @@ static bool form_of(form *f, const pith_infer *c) {
     return !pith_dim_known(width) || (width % heads == 0 && width > 0);
 }
 
-static pith_status check(pith_infer *c, const form *f) {
-    static const char *const types[] = { "k_quant_type", "v_quant_type" };
-    for (int i = 0; i < 2; i++) {
-        if (!pith_str_is(pith_node_str(c->node, types[i], "NONE"), "NONE"))
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "a quantised cache is not supported");
-    }
-    if (pith_node_int(c->node, "sliding_window_cache", 0))
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "sliding_window_cache is not supported");
+static const char *const quant_types[] = { "k_quant_type", "v_quant_type" };
+
+/* The dtype of a cache, and its columns. */
+static pith_status check_cache(pith_infer *c, const form *f, int i, int *dtype, pith_dim *columns) {
+    pith_kv_cache cache;
+    const pith_type *past = pith_has_input(c, PAST_K + i) ? c->in[PAST_K + i] : NULL;
+    PITH_TRY(pith_kv_cache_read(&cache, c->node, quant_types[i], f->size, c->err));
+    *dtype = cache.bits == 8 ? PITH_I8 : cache.bits == 4 ? PITH_U8 : c->in[Q]->dtype;
+    *columns = !f->size ? PITH_DIM_UNKNOWN : cache.bits ? pith_kv_row_bytes(&cache) : f->size;
+    if (past && past->dtype && *dtype && past->dtype != *dtype) return pith_fail_dtype(c->err, past->dtype);
+    if (!cache.bits) return PITH_OK;
+    if (!pith_has_input(c, K_SCALE + i)) return pith_op_fail(c, "input %d is missing", K_SCALE + i);
+    int64_t scales = pith_type_count(c->in[K_SCALE + i]), wanted = cache.by_column ? f->kv_heads * f->size : 1;
+    if (scales >= 0 && f->size && scales != wanted)
+        return pith_op_fail(c, "input %d has %lld elements, not %lld", K_SCALE + i, (long long)scales,
+                            (long long)wanted);
+    return PITH_OK;
+}
+
+/* The rows of a cache as long as the window must hold it; its columns by absolute positions would be another output. */
+static pith_status check_window(pith_infer *c) {
+    int64_t window = pith_node_int(c->node, "local_window_size", -1);
+    if (!pith_has_input(c, PAST_K) || window < 1 || !pith_node_int(c->node, "causal", 1))
+        return pith_op_fail(c, "sliding_window_cache without a past or a window");
+    if (c->in[PAST_K]->rank == 4 && pith_dim_known(c->in[PAST_K]->dims[2]) && c->in[PAST_K]->dims[2] < window)
+        return pith_op_fail(c, "a cache of %lld rows for a window of %lld", (long long)c->in[PAST_K]->dims[2],
+                            (long long)window);
+    if (c->out_count > 3 && c->node->outputs[3])
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "scores as an output with sliding_window_cache");
+    return PITH_OK;
+}
+
+static pith_status check(pith_infer *c, const form *f, const pith_dim columns[2]) {
+    if (pith_node_int(c->node, "sliding_window_cache", 0)) PITH_TRY(check_window(c));
     if (pith_has_input(c, PAST_K) != pith_has_input(c, PAST_V) || pith_has_input(c, COS) != pith_has_input(c, SIN) ||
         pith_has_input(c, Q_NORM) != pith_has_input(c, K_NORM) || !pith_has_input(c, LENGTHS) ||
         !pith_has_input(c, TOTAL) || (pith_node_int(c->node, "do_rotary", 0) && !pith_has_input(c, COS)))
@@ -59,7 +87,7 @@ static pith_status check(pith_infer *c, const form *f) {
         const pith_type *t = c->in[i];
         const pith_dim want[4] = { c->in[Q]->rank == 3 ? c->in[Q]->dims[0] : PITH_DIM_UNKNOWN, f->kv_heads,
                                    c->in[PAST_K]->rank == 4 ? c->in[PAST_K]->dims[2] : PITH_DIM_UNKNOWN,
-                                   f->size ? f->size : PITH_DIM_UNKNOWN };
+                                   columns[i - PAST_K] };
         if (t->rank >= 0 && t->rank != 4) return pith_op_fail(c, "input %d has rank %d, expected 4", i, t->rank);
         for (int d = 0; d < t->rank; d++) {
             if (pith_dim_known(t->dims[d]) && pith_dim_known(want[d]) && t->dims[d] != want[d])
@@ -73,7 +101,10 @@ static pith_status infer(pith_infer *c) {
     form f;
     const pith_type *q = c->in[Q];
     if ((q->rank >= 0 && q->rank != 3) || !form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
-    PITH_TRY(check(c, &f));
+    int dtypes[2];
+    pith_dim columns[2];
+    for (int i = 0; i < 2; i++) PITH_TRY(check_cache(c, &f, i, &dtypes[i], &columns[i]));
+    PITH_TRY(check(c, &f, columns));
     pith_dim batch = PITH_DIM_UNKNOWN, rows = PITH_DIM_UNKNOWN, keys = PITH_DIM_UNKNOWN, total;
     if (q->rank == 3) batch = q->dims[0], rows = q->dims[1];
     if (pith_infer_number(c, TOTAL, &total)) {
@@ -82,9 +113,11 @@ static pith_status infer(pith_infer *c) {
                : c->in[PAST_K]->rank == 4 ? pith_dim_apply(c->dims, PITH_DIM_MAX, total, c->in[PAST_K]->dims[2])
                                           : PITH_DIM_UNKNOWN;
     }
-    pith_dim size = f.size ? f.size : PITH_DIM_UNKNOWN;
+    if (pith_node_int(c->node, "sliding_window_cache", 0))
+        keys = c->in[PAST_K]->rank == 4 ? c->in[PAST_K]->dims[2] : PITH_DIM_UNKNOWN;
     pith_infer_set(c, 0, q->dtype, 3, (pith_dim[]){ batch, rows, f.size ? f.heads * f.size : PITH_DIM_UNKNOWN });
-    for (int i = 1; i <= 2; i++) pith_infer_set(c, i, q->dtype, 4, (pith_dim[]){ batch, f.kv_heads, keys, size });
+    for (int i = 0; i < 2; i++)
+        pith_infer_set(c, 1 + i, dtypes[i], 4, (pith_dim[]){ batch, f.kv_heads, keys, columns[i] });
     pith_infer_set(c, 3, q->dtype, 4, (pith_dim[]){ batch, f.heads, rows, keys });
     return PITH_OK;
 }
@@ -115,17 +148,24 @@ static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t
     return a;
 }
 
-/* Lengths and first positions; queries; present keys and values if nobody wants them; one part for each worker. */
+/* Lengths, first positions and first rows; queries; keys and values, where they are not the outputs; a bias cut to a
+ * cache of the window's length; one part for each worker. */
 static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     form f;
     const pith_type *q = c->in[Q];
     if (!form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
-    pith_attend a = sizes_of(state, &f, q->dims[0], q->dims[1], c->out[1].dims[2]);
-    int64_t one = pith_attend_scratch(&a), all;
+    bool window = pith_node_int(c->node, "sliding_window_cache", 0) != 0;
+    int64_t keys = c->out[1].dims[2] + (window ? q->dims[1] : 0);
+    pith_attend a = sizes_of(state, &f, q->dims[0], q->dims[1], keys);
+    int64_t one = pith_attend_scratch(&a), all, bias = 0;
+    if (window && pith_has_input(c, BIAS) &&
+        (pith_mul_overflows(a.rows * f.heads, a.batch * (int64_t)sizeof(float), &bias) ||
+         pith_mul_overflows(bias, keys, &bias)))
+        return pith_fail_memory(c->err, SIZE_MAX);
     if (one < 0 || pith_mul_overflows(a.keys * 2 + a.rows * 3, a.batch * (f.heads + f.kv_heads), &all) ||
-        pith_mul_overflows(all, f.size * (int64_t)sizeof(float), &all) ||
+        pith_mul_overflows(all, f.size * (int64_t)sizeof(float), &all) || pith_add_overflows(all, bias, &all) ||
         pith_mul_overflows((size_t)one, (size_t)threads, bytes) ||
-        pith_add_overflows(*bytes, (size_t)all + (size_t)a.batch * 16 + 1024, bytes))
+        pith_add_overflows(*bytes, (size_t)all + (size_t)a.batch * 24 + 1024, bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     return pith_widen_scratch(c, 0, bytes);
 }
@@ -134,9 +174,16 @@ typedef struct job {
     pith_run *r;
     form f;
     int64_t batch, rows, half, cached; /* half: angles of a position; cached: positions */
-    const int64_t *first;
-    bool prompt, interleaved;
+    const int64_t *first;              /* position of each sequence's first new row */
+    const int64_t *at, *lengths;       /* … where that row lies among the keys, and how many keys there are */
+    bool prompt, interleaved, window;  /* window: the cache is as long as it */
 } job;
+
+/* The rows of a cache of `room` rows that hold the last of `count` positions for a window: `step` rows go at once. */
+static int64_t resident(int64_t count, int64_t room, int64_t window) {
+    int64_t step = room - window + 1;
+    return count <= room ? count : count - (count - room + step - 1) / step * step;
+}
 
 /* One head of one row, normalised and turned. */
 static pith_status place_row(const job *j, float *to, const float *from, const float *norm, int64_t b, int64_t row) {
@@ -169,33 +216,66 @@ static pith_status place_row(const job *j, float *to, const float *from, const f
 }
 
 /* The cache's rows, then the new ones, as [batch, heads, keys, size]. */
-static pith_status fill(const job *j, float *present, int64_t keys, const pith_tensor *past, const float *x,
-                        int64_t stride, const float *norm, bool turned) {
+static pith_status fill(const job *j, float *all, int64_t keys, const pith_kv_cache *cache, const pith_tensor *past,
+                        const float *x, int64_t stride, const float *norm, bool turned) {
     int64_t size = j->f.size, heads = j->f.kv_heads, old = past ? past->dims[2] : 0;
     job plain = *j;
     plain.half = turned ? j->half : 0;
-    memset(present, 0, (size_t)(j->batch * heads * keys * size) * sizeof *present);
+    memset(all, 0, (size_t)(j->batch * heads * keys * size) * sizeof *all);
     for (int64_t i = 0; i < j->batch * heads; i++) {
-        int64_t b = i / heads, h = i % heads, kept = j->first[b] < old ? j->first[b] : old;
-        float *own = present + i * keys * size;
-        if (kept) memcpy(own, (const float *)past->data + i * old * size, (size_t)(kept * size) * sizeof *own);
+        int64_t b = i / heads, h = i % heads, kept = j->at[b] < old ? j->at[b] : old;
+        float *own = all + i * keys * size;
+        if (kept) pith_kv_get(cache, own, (const char *)past->data + i * old * pith_kv_row_bytes(cache), h, kept);
         for (int64_t row = 0; row < j->rows; row++)
-            PITH_TRY(place_row(&plain, own + (j->first[b] + row) * size, x + (b * j->rows + row) * stride + h * size,
-                               norm, b, row));
+            PITH_TRY(place_row(&plain, own + (j->at[b] + row) * size, x + (b * j->rows + row) * stride + h * size, norm,
+                               b, row));
     }
     return PITH_OK;
 }
 
-/* The number of keys of each sequence, and the position of its first new row. */
-static pith_status positions(const job *j, int64_t *lengths, int64_t *first, int64_t keys) {
+/* What a quantised cache will hold is what attention sees. */
+static void round_rows(const job *j, float *all, int64_t keys, const pith_kv_cache *cache) {
+    for (int64_t i = 0; cache->bits && i < j->batch * j->f.kv_heads; i++)
+        pith_kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+}
+
+/* The rows that the next call needs, into the output. */
+static void keep(const job *j, float *all, int64_t keys, const pith_kv_cache *cache, pith_tensor *present) {
+    int64_t heads = j->f.kv_heads, room = present->dims[2], bytes = pith_kv_row_bytes(cache);
+    int64_t window = pith_node_int(j->r->node, "local_window_size", -1);
+    memset(present->data, 0, present->bytes);
+    for (int64_t i = 0; i < j->batch * heads; i++) {
+        int64_t b = i / heads, used = j->window ? j->lengths[b] : j->at[b] + j->rows;
+        int64_t kept = j->window ? resident(used + j->first[b] - j->at[b], room, window) : used;
+        pith_kv_put(cache, (char *)present->data + i * room * bytes, all + (i * keys + used - kept) * j->f.size,
+                    i % heads, kept);
+    }
+}
+
+/* The bias by absolute positions as one by rows of keys, [batch, heads or 1, rows, keys]. */
+static void cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, float *to, int64_t keys) {
+    int64_t planes = bias->dims[1] * j->rows, columns = bias->dims[3];
+    *cut = (pith_tensor){ to, 0, PITH_F32, 4, { j->batch, bias->dims[1], j->rows, keys } };
+    for (int64_t i = 0; i < j->batch * planes; i++) {
+        int64_t b = i / planes, base = j->first[b] - j->at[b];
+        const float *from = (const float *)bias->data + (bias->dims[0] == 1 ? i % planes : i) * columns;
+        for (int64_t k = 0; k < keys; k++) to[i * keys + k] = base + k < columns ? from[base + k] : 0;
+    }
+}
+
+/* The number of keys of each sequence, the position of its first new row, and that row's place. */
+static pith_status positions(const job *j, int64_t *lengths, int64_t *first, int64_t *at, int64_t room) {
+    int64_t window = pith_node_int(j->r->node, "local_window_size", -1);
     const pith_tensor *given = j->r->in[LENGTHS];
     if (pith_tensor_count(given) != j->batch) return pith_op_fail(j->r, "seqlens_k does not fit the batch");
     for (int64_t b = 0; b < j->batch; b++) {
         lengths[b] = (int64_t)((const int32_t *)given->data)[b] + 1;
         first[b] = j->prompt ? 0 : lengths[b] - j->rows;
-        if (first[b] < 0 || lengths[b] < 0 || first[b] + j->rows > keys)
+        if (first[b] < 0 || lengths[b] < 0 || (!j->window && first[b] + j->rows > room))
             return pith_op_fail(j->r, "seqlens_k[%lld] is %lld with %lld new rows and room for %lld", (long long)b,
-                                (long long)lengths[b] - 1, (long long)j->rows, (long long)keys);
+                                (long long)lengths[b] - 1, (long long)j->rows, (long long)room);
+        at[b] = j->window ? resident(first[b], room, window) : first[b];
+        lengths[b] -= first[b] - at[b];
     }
     return PITH_OK;
 }
@@ -231,12 +311,14 @@ static pith_status run_plain(pith_run *r) {
     const pith_tensor *q = r->in[Q], *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
     job j = { .r = r, .batch = q->dims[0], .rows = q->dims[1] };
     int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], old = past ? past->dims[2] : 0;
-    int64_t keys = old > total ? old : total;
+    int64_t keys = old > total ? old : total, room = keys;
     j.f = (form){ pith_node_int(r->node, "num_heads", 0), pith_node_int(r->node, "kv_num_heads", 0), 0,
                   !pith_has_input(r, K) || !pith_has_input(r, V) };
     int64_t own = r->out[0]->dims[2], width = j.f.kv_heads * (own / j.f.heads), stride = q->dims[2];
     j.f.size = own / j.f.heads;
     j.prompt = j.rows == total;
+    j.window = pith_node_int(r->node, "sliding_window_cache", 0) != 0;
+    if (j.window) room = old, keys = old + j.rows;
     j.interleaved = pith_node_int(r->node, "rotary_interleaved", 0) != 0;
     if (pith_node_int(r->node, "do_rotary", 0)) {
         const pith_tensor *cosine = r->in[COS];
@@ -244,11 +326,13 @@ static pith_status run_plain(pith_run *r) {
         j.cached = cosine->rank == 2 ? cosine->dims[0] : 0;
     }
     pith_attend a = sizes_of(r->state, &j.f, j.batch, j.rows, keys);
-    int64_t *lengths = r->scratch, *first = lengths + j.batch;
-    float *queries = (float *)r->scratch + round16(4 * j.batch), *rest = queries + round16(j.batch * j.rows * own);
-    PITH_TRY(positions(&j, lengths, first, keys));
+    int64_t *lengths = r->scratch, *first = lengths + j.batch, *at = first + j.batch;
+    float *queries = (float *)r->scratch + round16(6 * j.batch), *rest = queries + round16(j.batch * j.rows * own);
+    PITH_TRY(positions(&j, lengths, first, at, room));
     PITH_TRY(check_extras(&j));
     j.first = first;
+    j.at = at;
+    j.lengths = lengths;
     const float *x = q->data, *k = j.f.packed ? x + own : floats(r, K),
                 *v = j.f.packed ? x + own + width : floats(r, V);
     int64_t kv_stride = j.f.packed ? stride : width;
@@ -260,18 +344,30 @@ static pith_status run_plain(pith_run *r) {
         PITH_TRY(place_row(&j, queries + i * j.f.size, x + row * stride + h * j.f.size, floats(r, Q_NORM), row / j.rows,
                            row % j.rows));
     }
-    float *present[2];
+    float *all[2];
     for (int i = 0; i < 2; i++) {
-        bool wanted = r->out_count > i + 1 && r->out[i + 1];
-        present[i] = wanted ? r->out[i + 1]->data : rest;
-        rest += wanted ? 0 : round16(j.batch * width * keys);
+        pith_kv_cache cache;
+        pith_tensor *present = r->out_count > i + 1 ? r->out[i + 1] : NULL;
+        PITH_TRY(pith_kv_cache_read(&cache, r->node, quant_types[i], j.f.size, r->err));
+        cache.scale = floats(r, K_SCALE + i);
+        bool in_place = present && !cache.bits && !j.window;
+        all[i] = in_place ? present->data : rest;
+        rest += in_place ? 0 : round16(j.batch * width * keys);
+        PITH_TRY(fill(&j, all[i], keys, &cache, past ? r->in[PAST_K + i] : NULL, i ? v : k, kv_stride,
+                      i ? NULL : floats(r, K_NORM), i == 0));
+        round_rows(&j, all[i], keys, &cache);
+        if (present && !in_place) keep(&j, all[i], keys, &cache, present);
     }
-    PITH_TRY(fill(&j, present[0], keys, past, k, kv_stride, floats(r, K_NORM), true));
-    PITH_TRY(fill(&j, present[1], keys, past ? r->in[PAST_V] : NULL, v, kv_stride, NULL, false));
-    a.q = queries, a.k = present[0], a.v = present[1], a.y = r->out[0]->data;
-    a.lengths = lengths, a.first = first;
+    a.q = queries, a.k = all[0], a.v = all[1], a.y = r->out[0]->data;
+    a.lengths = lengths, a.first = at;
     a.mask = pith_has_input(r, BIAS) ? r->in[BIAS] : NULL;
     if (a.mask && !mask_fits(a.mask, &a, total)) return pith_op_fail(r, "attention_bias does not fit the scores");
+    pith_tensor cut;
+    if (a.mask && j.window) {
+        cut_bias(&j, &cut, a.mask, rest, keys);
+        rest += round16(pith_tensor_count(&cut));
+        a.mask = &cut;
+    }
     float scale = pith_node_float(r->node, "scale", 0.0f);
     a.scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)j.f.size);
     a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
@@ -295,9 +391,8 @@ const pith_op pith_op_GroupQueryAttention_ms = { .domain = "com.microsoft",
                                                  .min_inputs = 1,
                                                  .max_inputs = 16,
                                                  .max_outputs = 4,
-                                                 .types = "hhhhhwwhhlhhaahh",
+                                                 .types = "hhhyywwhhlhheehh",
                                                  .infer = infer,
                                                  .prepare = prepare,
                                                  .scratch = scratch,
-                                                 .run = run,
-                                                 .note = "no quantised cache, no sliding_window_cache" };
+                                                 .run = run };

@@ -446,6 +446,40 @@ def group_query_attention(d):
     return inputs, attributes, 3
 
 
+def quantised_cache(d):
+    inputs, attributes, outputs = group_query_attention(d)
+    groups, size, bits = attributes["kv_num_heads"], 16, d.pick(4, 8)
+    while inputs[3] is None or inputs[3].shape[3] != size or inputs[0].dtype != np.float32:
+        inputs, attributes, outputs = group_query_attention(d)
+        groups = attributes["kv_num_heads"]
+    channels = d.flag()
+    shape = list(inputs[3].shape[:3]) + [size * bits // 8]
+    inputs[3:5] = [d.n.integers(0, 256, shape).astype(np.uint8).view(np.int8 if bits == 8 else np.uint8) for _ in "kv"]
+    inputs += [None] * (12 - len(inputs))
+    inputs += [(d.n.random([1, groups, 1, size] if channels else [1]) / 20 + 0.01).astype(np.float32) for _ in "kv"]
+    kind = "PER_CHANNEL" if channels else "PER_TENSOR"
+    return inputs, {**attributes, "k_quant_type": kind, "v_quant_type": kind, "kv_cache_bit_width": bits}, outputs
+
+
+def window_cache(d):
+    """One sequence; what a cache that is not full holds behind its last row is nobody's."""
+    heads, size, tokens, past = 2, 8, d.upto(1, 9), d.upto(0, 20)
+    room = d.upto(2, 8)
+    window = d.upto(1, room)
+    array = lambda *shape: d.array(shape, np.float32) / 3
+    inputs = [array(1, tokens, n * size) for n in (heads, 1, 1)] + [array(1, 1, room, size) for _ in "kv"]
+    inputs += [np.array([past + tokens - 1], np.int32), np.array(past + tokens, np.int32)]
+    rotary = d.flag()
+    inputs += [array(40, size // 2) if rotary else None for _ in "cs"]
+    inputs += [None, array(1, d.pick(1, heads), tokens, past + tokens) if d.flag() else None]
+    return inputs, {"num_heads": heads, "kv_num_heads": 1, "do_rotary": rotary, "sliding_window_cache": 1,
+                    "local_window_size": window}, 3 if window == room and past + tokens >= room else 1
+
+
+def any_group_query(d):
+    return d.pick(group_query_attention, group_query_attention, quantised_cache, window_cache)(d)
+
+
 def rotary(d):
     batch, tokens, heads, size = heads_of(d)
     own = [batch, tokens, heads * size] if d.flag() else [batch, heads, tokens, size]
@@ -689,7 +723,7 @@ CASES = {
     "Trilu": trilu, "Unique": unique, "Compress": compress, "LSTM": recurrent(4, 3), "RNN": recurrent(1, 2),
     "GRU": recurrent(3, 2, linear_before_reset=FLAG),
     MS + "Attention": attention, MS + "MultiHeadAttention": multi_head_attention,
-    MS + "GroupQueryAttention": group_query_attention, MS + "RotaryEmbedding": rotary,
+    MS + "GroupQueryAttention": any_group_query, MS + "RotaryEmbedding": rotary,
     MS + "SkipLayerNormalization": skip_norm(False), MS + "SkipSimplifiedLayerNormalization": skip_norm(True),
     MS + "EmbedLayerNormalization": embed_norm, MS + "QEmbedLayerNormalization": q_embed_norm,
     MS + "MatMulNBits": nbits, MS + "MatMulBnb4": bnb4, MS + "GatherBlockQuantized": gather_block,
