@@ -17,14 +17,24 @@ enum { PITH_TILE_ROWS = 6, PITH_TILE_PANELS = 1 };
 enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 #endif
 
-/* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]) for i < rows, j < 16 * panels.
- * Start is t itself if accumulate, else +0. Element (k, j) of b is b[k * b_row + j / 16 * b_panel + j % 16].
- * rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. Strides are in floats.
- * With each k the cache line at `ahead`, and the one b_panel floats after it if there are two panels, is fetched into
- * the second level cache, and ahead moves on by ahead_step bytes: what will be read next. Nothing need be there. */
-typedef void pith_gemm_tile_fn(int rows, int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                               int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate, uintptr_t ahead,
-                               int64_t ahead_step);
+/* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], + residual[i][j], for i < rows and
+ * j < 16 * panels; then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
+ * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
+ * With every four of k the four cache lines at `ahead`, and those b_panel floats after them if there are two panels, are
+ * fetched into the second level cache, and ahead moves on by ahead_step bytes: what will be read next. Nothing need be
+ * there. */
+typedef struct pith_gemm_tile {
+    const float *a, *b, *bias, *residual; /* bias and residual may be NULL; residual may be t */
+    float *t;
+    int64_t a_row, b_panel, t_row, residual_row, k; /* strides in floats */
+    int64_t groups;
+    int accumulate;
+    uintptr_t ahead;
+    int64_t ahead_step;
+} pith_gemm_tile;
+
+/* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */
+typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 
 /* The activation of n floats, in place. */

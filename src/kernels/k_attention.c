@@ -1,7 +1,8 @@
 /* k_attention.c - softmax(scale q k^T + bias) v by the register tile of the matrix product.
  *
- * Keys are transposed once into panels of 16. A tile of queries gets its strip of scores against all keys, each
- * row of the strip is made into unnormalised probabilities, and the strip times v is divided by the row sums.
+ * Keys and values are packed once into panels of 16 columns: keys transposed. A tile of queries gets its strip of
+ * scores against all keys, each row of the strip is made into unnormalised probabilities, and the strip times v is
+ * multiplied by the reciprocals of the row sums.
  * Positions count from the first key kept by the mask, so padding on either side changes nothing; masked keys in
  * between take part in no sum. Where the rows of a tile see different ranges (causal, window), the common part
  * runs as a tile, the rest row by row in ascending order. */
@@ -13,18 +14,15 @@
 #include "kernels/gemm_tile.h"
 #include "kernels/vmath.h"
 
-/* From this many keys on, rows of v are copied side by side: they are read once per tile and their stride costs
- * misses. */
-enum { COPY_V_KEYS = 512 };
-
 typedef struct call {
     const pith_attention *a;
-    int64_t first, keys; /* the kept range of keys */
-    const uint8_t *mask; /* [keys] or NULL if there are no holes */
-    const float *kt;     /* packed keys */
-    const float *v;      /* [keys, dv], stride v_row */
-    int64_t v_row, strip_row;
+    int64_t first, keys, padded; /* the kept range of keys; its length in whole groups of 16 */
+    const uint8_t *mask;         /* [keys] or NULL if there are no holes */
+    const float *kt, *v;         /* packed: [padded / 16][d][16], [dv / 16][keys][16] */
+    int64_t strip_row;
     float *strip;
+    bool raw;  /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
+    bool open; /* and every query sees every key */
 } call;
 
 _Static_assert((int)PITH_TILE_ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
@@ -55,56 +53,57 @@ static range whole_groups(const call *c, range r) {
 
 /* Which of the keys j to j + 15 are seen. */
 static vm kept(const call *c, range r, int64_t j) {
-    vf lane = vf_iota();
-    vm keep = vm_and(vf_lt(lane, vf_set1((float)(r.to - j))), vf_ge(lane, vf_set1((float)(r.from - j))));
+    vm keep = vm_first(r.to - j < 16 ? (size_t)(r.to - j) : 16);
+    if (j < r.from) keep = vm_and(keep, vm_not(vm_first((size_t)(r.from - j))));
     if (!c->mask) return keep;
     float holes[16] = { 0 };
     for (int64_t l = 0; l < 16 && l < r.to - j; l++) holes[l] = c->mask[j + l];
     return vm_and(keep, vf_gt(vf_load(holes), vf_zero()));
 }
 
-/* Scales and biases a row of scores; unseen ones become -infinity. *top: their maximum by lane. Returns whether a key
- * is left. */
-static bool finish_scores(const call *c, int64_t i, float *s, range r, vf *top) {
+/* Scales and biases a row of scores, unless they stay raw. Returns the largest seen ones by lane, *any: whether there
+ * is one. */
+static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) {
     const pith_attention *a = c->a;
     const float *bias = a->bias ? a->bias + i * a->bias_stride + c->first : NULL;
     const range whole = whole_groups(c, r);
     vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
-    bool any = false;
+    *any = false;
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
-        for (; j >= whole.from && j < whole.to; j += 16, any = true) {
-            vf v = vf_mul(vf_load(s + j), scale);
-            if (bias) v = vf_add(v, vf_load(bias + j));
-            most = vf_max(most, v);
+        for (; c->raw && j >= whole.from && j < whole.to; j += 16, *any = true) most = vf_max(most, vf_load(s + j));
+        if (j >= r.to) break;
+        vf v = vf_load(s + j);
+        if (!c->raw) {
+            v = vf_mul(v, scale);
+            if (bias) v = vf_add(v, vf_load_n(bias + j, r.to - j < 16 ? (size_t)(r.to - j) : 16));
             vf_store(s + j, v);
         }
-        if (j >= r.to) break;
-        vm keep = kept(c, r, j);
-        vf v = vf_mul(vf_load(s + j), scale);
-        if (bias) v = vf_add(v, vf_load_n(bias + j, r.to - j < 16 ? (size_t)(r.to - j) : 16));
-        v = vf_select(keep, v, infinity);
-        any |= vm_any(keep);
+        if (j < whole.from || j >= whole.to) {
+            vm keep = kept(c, r, j);
+            *any |= vm_any(keep);
+            v = vf_select(keep, v, infinity);
+        } else {
+            *any = true;
+        }
         most = vf_max(most, v);
-        vf_store(s + j, v);
     }
-    *top = most;
-    return any;
+    return most;
 }
 
-/* Finished scores to e^(score - top), 0 for unseen keys; their sum by lane. What is unseen does not go through exp,
- * which is slow where its result is below the normal range. */
+/* Scores to e^(score - top), 0 for unseen keys; their sum by lane. What is unseen does not go through exp, which is
+ * slow where its result is below the normal range. */
 static vf exponentials(const call *c, float *s, range r, float top) {
     const range whole = whole_groups(c, r);
-    vf sum = vf_zero(), t = vf_set1(top);
+    vf sum = vf_zero(), t = vf_set1(top), scale = vf_set1(c->raw ? c->a->scale : 1.0f);
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
         for (; j >= whole.from && j < whole.to; j += 16) {
-            vf e = vf_exp_falling(vf_sub(vf_load(s + j), t));
+            vf e = vf_exp_falling(vf_sub(vf_mul(vf_load(s + j), scale), t));
             sum = vf_add(sum, e);
             vf_store(s + j, e);
         }
         if (j >= r.to) break;
         vm keep = kept(c, r, j);
-        vf e = vf_exp_falling(vf_select(keep, vf_sub(vf_load(s + j), t), vf_zero()));
+        vf e = vf_exp_falling(vf_select(keep, vf_sub(vf_mul(vf_load(s + j), scale), t), vf_zero()));
         e = vf_select(keep, e, vf_zero());
         sum = vf_add(sum, e);
         vf_store(s + j, e);
@@ -112,19 +111,44 @@ static vf exponentials(const call *c, float *s, range r, float top) {
     return sum;
 }
 
-/* t += probabilities of keys [from, to) times v, for rows of the strip and panels of v from column on. */
-static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t) {
-    for (int64_t j = r.from; j < r.to;) {
+/* q k^T of the rows from query i on, with all keys of r, into the strip. */
+static void scores(const call *c, int64_t i, int rows, range r) {
+    const pith_attention *a = c->a;
+    int64_t j = r.from / 16 * 16, groups = (r.to - j + 15) / 16;
+    pith_gemm_tile g = {
+        .a = a->q + i * a->q_stride, .a_row = a->q_stride, .b_panel = 16 * a->d, .t_row = c->strip_row, .k = a->d
+    };
+    for (int panels = PITH_TILE_PANELS; panels > 0 && groups > 0; panels--) {
+        g.groups = groups / panels;
+        g.t = c->strip + j;
+        g.b = c->kt + j * a->d;
+        g.ahead = (uintptr_t)g.b;
+        if (g.groups) PITH_K(gemm_tile_f32)(rows, panels, &g);
+        j += 16 * panels * g.groups;
+        groups -= panels * g.groups;
+    }
+}
+
+/* t, of rows of panels, += probabilities of keys [from, to) times v, for rows of the strip and columns of v from
+ * `column` on. `begins`: nothing is in t yet. */
+static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
+                       bool begins) {
+    pith_gemm_tile g = {
+        .a_row = c->strip_row, .b_panel = 16 * c->keys, .t = t, .t_row = 16 * panels, .groups = 1, .accumulate = !begins
+    };
+    for (int64_t j = r.from; j < r.to; j += g.k) {
         int64_t end = r.to;
         if (c->mask) {
             while (j < r.to && !c->mask[j]) j++;
             for (end = j; end < r.to && c->mask[end]; end++) continue;
-            if (j == end) return;
         }
-        const float *v = c->v + j * c->v_row + column;
-        PITH_K(gemm_tile_f32)(rows, panels, strip + j, c->strip_row, v, c->v_row, 16, end - j, t, 16 * panels, 1,
-                              (uintptr_t)v, 0);
-        j = end;
+        g.a = strip + j;
+        g.b = c->v + column * c->keys + 16 * j;
+        g.ahead = (uintptr_t)g.b;
+        g.k = end - j;
+        if (g.k) PITH_K(gemm_tile_f32)(rows, panels, &g);
+        g.accumulate = 1;
+        if (!g.k) return;
     }
 }
 
@@ -140,11 +164,67 @@ static void no_keys(const pith_attention *a, float *o) {
     }
 }
 
+/* t, of rows of panels, times the rows' shares to the result. */
+static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t column, int panels, const float *t,
+                     const float *shares) {
+    for (int r = 0; r < rows; r++, t += 16 * panels) {
+        vf share = vf_set1(shares[r]);
+        float *o = a->o + (i + r) * a->o_stride + column;
+        for (int64_t p = 0; p < 16 * panels && column + p < a->dv; p += 16) {
+            vf v = vf_mul(vf_load(t + p), share);
+            if (a->dv - column - p >= 16)
+                vf_store(o + p, v);
+            else
+                vf_store_n(o + p, v, (size_t)(a->dv - column - p));
+        }
+    }
+}
+
+/* Queries of which each sees every key. Step by step for all rows, here and below, so that their chains of dependent
+ * operations overlap. */
+static void open_tile(const call *c, int64_t i, int rows) {
+    const pith_attention *a = c->a;
+    const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
+    const vm tail = vm_first((size_t)(keys - whole));
+    vf lanes[PITH_TILE_ROWS], scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY);
+    float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
+    _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
+    scores(c, i, rows, (range){ 0, keys });
+    for (int r = 0; r < rows; r++) {
+        const float *s = c->strip + r * row;
+        vf most = infinity;
+        for (int64_t j = 0; j < whole; j += 16) most = vf_max(most, vf_load(s + j));
+        lanes[r] = whole < keys ? vf_max(most, vf_select(tail, vf_load(s + whole), infinity)) : most;
+    }
+    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]) * a->scale;
+    for (int r = 0; r < rows; r++) {
+        float *s = c->strip + r * row;
+        vf sum = vf_zero(), top = vf_set1(tops[r]);
+        for (int64_t j = 0; j < whole; j += 16) {
+            vf e = vf_exp_falling(vf_sub(vf_mul(vf_load(s + j), scale), top));
+            sum = vf_add(sum, e);
+            vf_store(s + j, e);
+        }
+        if (whole < keys) {
+            vf e = vf_exp_falling(vf_select(tail, vf_sub(vf_mul(vf_load(s + whole), scale), top), vf_zero()));
+            sum = vf_add(sum, vf_select(tail, e, vf_zero()));
+            vf_store(s + whole, e);
+        }
+        lanes[r] = sum;
+    }
+    for (int r = 0; r < rows; r++) shares[r] = 1.0f / vf_sum(lanes[r]);
+    for (int64_t column = 0; column < a->dv; column += 16 * PITH_TILE_PANELS) {
+        int panels = a->dv - column > 16 ? PITH_TILE_PANELS : 1;
+        add_values(c, rows, panels, c->strip, column, (range){ 0, keys }, t, true);
+        put_rows(a, i, rows, column, panels, t, shares);
+    }
+}
+
 static void query_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     range seen[PITH_TILE_ROWS], common = { 0, c->keys }, all = { c->keys, 0 };
     vf lanes[PITH_TILE_ROWS];
-    float tops[PITH_TILE_ROWS], sums[PITH_TILE_ROWS];
+    float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
     bool any[PITH_TILE_ROWS];
     _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
     for (int r = 0; r < rows; r++) {
@@ -154,44 +234,28 @@ static void query_tile(const call *c, int64_t i, int rows) {
         if (seen[r].from < all.from) all.from = seen[r].from;
         if (seen[r].to > all.to) all.to = seen[r].to;
     }
-    for (int64_t j = all.from / 16 * 16; j < all.to; j += 16 * PITH_TILE_PANELS) {
-        int panels = all.to - j > 16 ? PITH_TILE_PANELS : 1;
-        const float *kt = c->kt + j * a->d;
-        PITH_K(gemm_tile_f32)(rows, panels, a->q + i * a->q_stride, a->q_stride, kt, 16, 16 * a->d, a->d, c->strip + j,
-                              c->strip_row, 0, (uintptr_t)kt, 0);
-    }
-    /* Step by step for all rows, so that their chains of dependent operations overlap. */
-    for (int r = 0; r < rows; r++)
-        any[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &lanes[r]);
-    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
+    scores(c, i, rows, all);
+    for (int r = 0; r < rows; r++) lanes[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &any[r]);
+    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]) * (c->raw ? a->scale : 1.0f);
     for (int r = 0; r < rows; r++)
         lanes[r] = any[r] ? exponentials(c, c->strip + r * c->strip_row, seen[r], tops[r]) : vf_zero();
-    for (int r = 0; r < rows; r++) sums[r] = vf_sum(lanes[r]);
+    for (int r = 0; r < rows; r++) shares[r] = 1.0f / vf_sum(lanes[r]);
 
-    const bool same = all.from == common.from && all.to == common.to;
+    if (common.from >= common.to) common.to = common.from = 0;
     for (int64_t column = 0; column < a->dv; column += 16 * PITH_TILE_PANELS) {
         int panels = a->dv - column > 16 ? PITH_TILE_PANELS : 1;
         const int64_t t_row = 16 * panels;
         memset(t, 0, (size_t)(rows * t_row) * sizeof *t);
-        if (common.from >= common.to) common.to = common.from = 0;
-        for (int r = 0; r < rows && !same; r++) {
-            range before = { seen[r].from, common.from };
-            add_values(c, 1, panels, c->strip + r * c->strip_row, column, before, t + r * t_row);
-        }
-        add_values(c, rows, panels, c->strip, column, common, t);
-        for (int r = 0; r < rows && !same; r++) {
-            range rest = { common.to > seen[r].from ? common.to : seen[r].from, seen[r].to };
-            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row);
-        }
         for (int r = 0; r < rows; r++) {
-            vf divisor = vf_set1(sums[r]);
-            float *o = a->o + (i + r) * a->o_stride + column;
-            for (int64_t p = 0; p < t_row && column + p < a->dv; p += 16) {
-                vf v = vf_div(vf_load(t + r * t_row + p), divisor);
-                if (a->dv - column - p >= 16) vf_store(o + p, v);
-                else vf_store_n(o + p, v, (size_t)(a->dv - column - p));
-            }
+            range before = { seen[r].from, common.from };
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, before, t + r * t_row, false);
         }
+        add_values(c, rows, panels, c->strip, column, common, t, false);
+        for (int r = 0; r < rows; r++) {
+            range rest = { common.to > seen[r].from ? common.to : seen[r].from, seen[r].to };
+            add_values(c, 1, panels, c->strip + r * c->strip_row, column, rest, t + r * t_row, false);
+        }
+        put_rows(a, i, rows, column, panels, t, shares);
     }
     for (int r = 0; r < rows; r++) {
         if (!any[r]) no_keys(a, a->o + (i + r) * a->o_stride);
@@ -199,37 +263,31 @@ static void query_tile(const call *c, int64_t i, int rows) {
 }
 
 void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
-    call c = { .a = a, .keys = a->keys, .v_row = a->v_stride };
+    call c = { .a = a, .keys = a->keys, .raw = !a->bias && a->scale > 0 };
     if (a->key_mask) {
         while (c.keys > 0 && !a->key_mask[c.keys - 1]) c.keys--;
         while (c.first < c.keys && !a->key_mask[c.first]) c.first++;
         c.keys -= c.first;
         if (c.keys > 0 && memchr(a->key_mask + c.first, 0, (size_t)c.keys)) c.mask = a->key_mask + c.first;
     }
-    const int64_t padded = (c.keys + 15) / 16 * 16;
+    c.open =
+        c.raw && !c.mask && c.keys > 0 && a->causal_offset == INT64_MAX && a->window_left < 0 && a->window_right < 0;
+    c.padded = (c.keys + 15) / 16 * 16;
     /* 16 more than needed: rows of a power of two would all fall into one set of the cache. */
-    c.strip_row = padded + 16;
+    c.strip_row = c.padded + 16;
     c.strip = scratch;
-    float *kt = scratch + PITH_TILE_ROWS * c.strip_row;
+    float *kt = scratch + PITH_TILE_ROWS * c.strip_row, *v = kt + c.padded * a->d;
     PITH_K(gemm_pack_f32)(kt, a->k + c.first * a->k_stride, 1, a->k_stride, a->d, c.keys, 0, c.keys);
+    PITH_K(gemm_pack_f32)(v, a->v + c.first * a->v_stride, a->v_stride, 1, c.keys, a->dv, 0, a->dv);
     c.kt = kt;
-    c.v = a->v + c.first * a->v_stride;
-    if (a->dv % 16 != 0 || c.keys >= COPY_V_KEYS) {
-        float *v = kt + padded * a->d;
-        const int64_t v_row = (a->dv + 15) / 16 * 16;
-        for (int64_t j = 0; j < c.keys; j++) {
-            for (int64_t column = 0; column < a->dv; column += 16) {
-                size_t width = a->dv - column < 16 ? (size_t)(a->dv - column) : 16;
-                vf_store(v + j * v_row + column, vf_load_n(c.v + j * a->v_stride + column, width));
-            }
-        }
-        c.v = v;
-        c.v_row = v_row;
-    }
+    c.v = v;
     for (int64_t i = 0; i < a->queries;) {
         int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
         int64_t rows = (left + tiles - 1) / tiles;
-        query_tile(&c, i, (int)rows);
+        if (c.open)
+            open_tile(&c, i, (int)rows);
+        else
+            query_tile(&c, i, (int)rows);
         i += rows;
     }
 }

@@ -72,23 +72,33 @@ typedef struct strip {
     int64_t share, shares;
 } strip;
 
-/* Rows [i, i + rows) times columns [j, j + width), over k in [k0, k1). */
+/* Rows [i, i + rows) times columns [j, j + width), over k in [k0, k1). Whole panels without an activation go from the
+ * registers to c, the rest by way of t. */
 static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
                      const strip *next) {
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS];
     const int64_t panels = (width + 15) / 16, stride = 16 * panels, depth = k1 - k0;
-    const uintptr_t ahead = next->address + (uintptr_t)(next->share * depth / next->shares) * 64;
-    if (k0 > 0) load_tile(g, t, stride, i, rows, j, width);
-    PITH_K(gemm_tile_f32)
-    ((int)rows, (int)panels, g->a + i * g->lda + k0, g->lda, g->b + j * g->k + 16 * k0, 16, 16 * g->k, depth, t, stride,
-     k0 > 0, ahead, (64 + next->shares - 1) / next->shares);
-    if (k1 < g->k) {
-        store_tile(g, t, stride, i, rows, j, width, NULL);
-        return;
-    }
-    if (g->bias) add_bias(t, g->bias + j, rows, stride, width);
-    PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
-    store_tile(g, t, stride, i, rows, j, width, g->residual);
+    const bool last = k1 == g->k, direct = width == stride && (!last || g->activation == PITH_ACT_NONE);
+    pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
+                            .b = g->b + j * g->k + 16 * k0,
+                            .t = direct ? g->c + i * g->ldc + j : t,
+                            .a_row = g->lda,
+                            .b_panel = 16 * g->k,
+                            .t_row = direct ? g->ldc : stride,
+                            .residual_row = g->ldr,
+                            .k = depth,
+                            .groups = 1,
+                            .accumulate = k0 > 0,
+                            .ahead = next->address + (uintptr_t)(next->share * depth / next->shares) * 64,
+                            .ahead_step = (256 + next->shares - 1) / next->shares };
+    if (last && g->bias && width == stride) tile.bias = g->bias + j;
+    if (last && g->residual && direct) tile.residual = g->residual + i * g->ldr + j;
+    if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
+    PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
+    if (direct) return;
+    if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
+    if (last) PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
+    store_tile(g, t, stride, i, rows, j, width, last ? g->residual : NULL);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */

@@ -3,66 +3,110 @@
  * Each step loads one row of b (16 * panels floats) and broadcasts one element of each row of a. One function per
  * tile size, made by inlining `tile` with constant bounds. Row addresses are formed from a pointer for every third
  * row, which fits the addressing modes (base, base + stride, base + 2 * stride) and keeps the pointers in
- * registers. */
+ * registers; they move once in STEPS steps, since integer additions take places of multiply-adds. */
 #include "kernels/gemm_tile.h"
 
 #include "kernels/vec.h"
 
-/* Rows of b that are brought into the first level cache ahead of their use. */
-enum { NEAR = 8 };
+enum {
+    NEAR = 8, /* rows of b that are brought into the first level cache ahead of their use */
+    STEPS = 4 /* of k in one turn of the loop */
+};
 
-PITH_INLINE void tile(const int rows, const int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                      int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate, uintptr_t ahead,
-                      int64_t ahead_step) {
-    vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-    const float *group[(PITH_TILE_ROWS + 2) / 3] = { NULL };
+/* Where a tile is in k. */
+typedef struct place {
+    const float *a[(PITH_TILE_ROWS + 2) / 3]; /* every third row */
+    const float *b[PITH_TILE_PANELS];
+    uintptr_t ahead;
+} place;
+
+/* `steps` steps of k. */
+PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, const int64_t b_panel,
+                         place *at, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     PITH_UNROLL
-    for (int i = 0; i < rows; i++) {
-        PITH_UNROLL
-        for (int p = 0; p < panels; p++) sum[i][p] = accumulate ? vf_load(t + i * t_row + 16 * p) : vf_zero();
-    }
-    PITH_UNROLL
-    for (int i = 0; i < rows; i += 3) group[i / 3] = a + i * a_row;
-    for (; k > 0; k--) {
+    for (int s = 0; s < steps; s++) {
         vf column[PITH_TILE_PANELS];
         PITH_UNROLL
         for (int p = 0; p < panels; p++) {
-            column[p] = vf_load(b + p * b_panel);
-            __builtin_prefetch((const void *)((uintptr_t)(b + p * b_panel) + (uintptr_t)b_row * NEAR * sizeof *b));
-            __builtin_prefetch((const void *)(ahead + (uintptr_t)(p * b_panel) * sizeof *b), 0, 2);
+            column[p] = vf_load(at->b[p] + 16 * s);
+            __builtin_prefetch((const void *)((uintptr_t)at->b[p] + 64 * (uintptr_t)(s + NEAR)));
+            __builtin_prefetch((const void *)(at->ahead + 4 * (uintptr_t)(p * b_panel) + 64 * (uintptr_t)s), 0, 2);
         }
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
-            vf x = vf_set1(group[i / 3][i % 3 * a_row]);
+            vf x = vf_set1(at->a[i / 3][i % 3 * a_row + s]);
             PITH_UNROLL
             for (int p = 0; p < panels; p++) sum[i][p] = vf_fma(x, column[p], sum[i][p]);
         }
+    }
+    PITH_UNROLL
+    for (int i = 0; i < rows; i += 3) at->a[i / 3] += steps;
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) at->b[p] += 16 * steps;
+}
+
+PITH_INLINE void finish(const int rows, const int panels, const pith_gemm_tile *g, int64_t column,
+                        vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+    float *t = g->t + column;
+    if (g->bias) {
         PITH_UNROLL
-        for (int i = 0; i < rows; i += 3) group[i / 3]++;
-        b += b_row;
-        ahead += (uintptr_t)ahead_step;
+        for (int p = 0; p < panels; p++) {
+            vf bias = vf_load(g->bias + column + 16 * p);
+            PITH_UNROLL
+            for (int i = 0; i < rows; i++) sum[i][p] = vf_add(sum[i][p], bias);
+        }
+    }
+    if (g->residual) {
+        const float *residual = g->residual + column;
+        PITH_UNROLL
+        for (int i = 0; i < rows; i++) {
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++)
+                sum[i][p] = vf_add(sum[i][p], vf_load(residual + i * g->residual_row + 16 * p));
+        }
     }
     PITH_UNROLL
     for (int i = 0; i < rows; i++) {
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) vf_store(t + i * t_row + 16 * p, sum[i][p]);
+        for (int p = 0; p < panels; p++) vf_store(t + i * g->t_row + 16 * p, sum[i][p]);
     }
 }
 
-typedef void tile_fn(const float *a, int64_t a_row, const float *b, int64_t b_row, int64_t b_panel, int64_t k, float *t,
-                     int64_t t_row, int accumulate, uintptr_t ahead, int64_t ahead_step);
+PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
+    const int64_t a_row = g->a_row, b_panel = g->b_panel;
+    const uintptr_t ahead_step = (uintptr_t)g->ahead_step;
+    place at = { .ahead = g->ahead };
+    for (int64_t group = 0; group < g->groups; group++) {
+        const int64_t column = group * 16 * panels;
+        vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
+        PITH_UNROLL
+        for (int i = 0; i < rows; i++) {
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++)
+                sum[i][p] = g->accumulate ? vf_load(g->t + column + i * g->t_row + 16 * p) : vf_zero();
+        }
+        PITH_UNROLL
+        for (int i = 0; i < rows; i += 3) at.a[i / 3] = g->a + i * a_row;
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++) at.b[p] = g->b + (group * panels + p) * b_panel;
+        for (int64_t k = g->k / STEPS; k > 0; k--) {
+            advance(rows, panels, STEPS, a_row, b_panel, &at, sum);
+            at.ahead += ahead_step;
+        }
+        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, b_panel, &at, sum);
+        finish(rows, panels, g, column, sum);
+    }
+}
+
+typedef void tile_fn(const pith_gemm_tile *tile);
 
 #define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const float *a, int64_t a_row, const float *b, int64_t b_row, int64_t b_panel,  \
-                                       int64_t k, float *t, int64_t t_row, int accumulate, uintptr_t ahead,            \
-                                       int64_t ahead_step) {                                                           \
-        tile(rows, panels, a, a_row, b, b_row, b_panel, k, t, t_row, accumulate, ahead, ahead_step);                   \
-    }
+    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(rows, panels, g); }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
 #define TILES_14(X, panels)                                                                                            \
     TILES_5(X, panels)                                                                                                 \
-    X(6, panels) X(7, panels) X(8, panels) X(9, panels) X(10, panels) X(11, panels) X(12, panels) X(13, panels)        \
-        X(14, panels)
+    X(6, panels)                                                                                                       \
+    X(7, panels) X(8, panels) X(9, panels) X(10, panels) X(11, panels) X(12, panels) X(13, panels) X(14, panels)
 #if defined(PITH_LEVEL_avx512)
 #define TILES(X) TILES_14(X, 1) TILES_14(X, 2)
 #elif defined(PITH_LEVEL_avx2)
@@ -74,9 +118,7 @@ typedef void tile_fn(const float *a, int64_t a_row, const float *b, int64_t b_ro
 
 TILES(TILE)
 
-void PITH_K(gemm_tile_f32)(int rows, int panels, const float *a, int64_t a_row, const float *b, int64_t b_row,
-                           int64_t b_panel, int64_t k, float *t, int64_t t_row, int accumulate, uintptr_t ahead,
-                           int64_t ahead_step) {
+void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
     static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(TILE_ENTRY) };
-    tiles[panels - 1][rows - 1](a, a_row, b, b_row, b_panel, k, t, t_row, accumulate, ahead, ahead_step);
+    tiles[panels - 1][rows - 1](g);
 }

@@ -18,7 +18,8 @@
 
 enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 
-/* Queries per part: large enough to keep a part's keys in cache for a while, small enough to share one long text. */
+/* Each part packs its keys and values anew, which costs as much as about five of its queries: a part has all queries
+ * of its text and head, unless that would leave threads idle; then at least so many. */
 #define ATTENTION_QUERIES 64
 
 typedef struct attention {
@@ -146,7 +147,7 @@ typedef struct work {
     uint8_t *mask;          /* [batch, keys] or NULL */
     const pith_tensor *bias;
     int64_t bias_stride[3]; /* batch, head, query */
-    int64_t batch, queries, keys, row_floats[3], blocks, worker_floats;
+    int64_t batch, queries, keys, row_floats[3], blocks, block, worker_floats;
 } work;
 
 /* Where row `row` of sequence b, head h of input i begins. */
@@ -165,7 +166,7 @@ static void part(void *context, size_t index, int worker) {
     const attention *s = w->s;
     int64_t block = (int64_t)index % w->blocks, head = (int64_t)index / w->blocks % s->heads;
     int64_t b = (int64_t)index / w->blocks / s->heads, kv_head = head / (s->heads / s->kv_heads);
-    int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * ATTENTION_QUERIES;
+    int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * w->block;
     if (first >= queries) return;
     pith_attention a = {
         .q = rows_of(w, Q, b, head, first),
@@ -175,7 +176,7 @@ static void part(void *context, size_t index, int worker) {
         .k_stride = w->row_floats[K],
         .v_stride = w->row_floats[V],
         .o_stride = s->heads * s->v_size,
-        .queries = queries - first < ATTENTION_QUERIES ? queries - first : ATTENTION_QUERIES,
+        .queries = queries - first < w->block ? queries - first : w->block,
         .keys = w->offsets ? queries : w->keys,
         .d = s->size,
         .dv = s->v_size,
@@ -250,6 +251,16 @@ static pith_status check_offsets(const pith_run *r, const int64_t *offsets, int6
     return PITH_OK;
 }
 
+/* Parts enough for all threads to end at about the same time. */
+static void split_queries(work *w, int threads) {
+    enum { PARTS_PER_THREAD = 6 };
+    int64_t pairs = w->batch * w->s->heads, wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
+    int64_t blocks = pairs < wanted ? (wanted + pairs - 1) / pairs : 1, most = w->queries / ATTENTION_QUERIES;
+    if (blocks > most) blocks = most > 1 ? most : 1;
+    w->block = (w->queries + blocks - 1) / blocks;
+    w->blocks = (w->queries + w->block - 1) / w->block;
+}
+
 static const pith_tensor *optional(const pith_run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
 
 static pith_status run(pith_run *r) {
@@ -285,7 +296,7 @@ static pith_status run(pith_run *r) {
         w.mask = (uint8_t *)((float *)r->scratch + w.worker_floats * r->exec->threads);
         PITH_TRY(fill_mask(w.mask, r, r->in[KEY_MASK], w.batch, w.keys));
     }
-    w.blocks = (w.queries + ATTENTION_QUERIES - 1) / ATTENTION_QUERIES;
+    split_queries(&w, r->exec->threads);
     pith_run_parallel(r, part, &w, (size_t)(w.batch * s->heads * w.blocks));
     return PITH_OK;
 }

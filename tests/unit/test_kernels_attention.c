@@ -71,9 +71,8 @@ static void define(const pith_attention *a, float *o, double *exact) {
                 else if (kept(a, i, j))
                     sum = fmaf(p[j], v, sum), sd += pd[j] * (double)v;
             }
-            float divisor = count == 0 ? (float)a->keys : lanes[0];
-            float none[] = { NAN, sum / divisor, 0.0f };
-            o[i * a->o_stride + c] = count == 0 ? none[a->none_left] : sum / divisor;
+            float none[] = { NAN, sum / (float)a->keys, 0.0f };
+            o[i * a->o_stride + c] = count == 0 ? none[a->none_left] : sum * (1.0f / lanes[0]);
             exact[i * a->o_stride + c] = count == 0 ? (double)o[i * a->o_stride + c] : sd / sum_exact;
         }
     }
