@@ -90,6 +90,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .groups = 1,
                             .accumulate = k0 > 0,
                             .ahead = next->address + (uintptr_t)(next->share * depth / next->shares) * 64,
+                            .ahead_panel = 64 * g->k,
                             .ahead_step = (256 + next->shares - 1) / next->shares };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (last && g->residual && direct) tile.residual = g->residual + i * g->ldr + j;

@@ -139,8 +139,8 @@ enum { DEPTH = 384, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels, int64_t depth) {
     for (int64_t p = 0; p < panels; p++) {
         for (int64_t i = 0; i < depth; i += 2) {
-            vf_store(to + COLUMNS * i + 16 * p, row_of(f16, 0, b + p * b_panel + 32 * i));
-            vf_store(to + COLUMNS * (i + 1) + 16 * p, row_of(f16, 1, b + p * b_panel + 32 * i));
+            vf_store(to + 16 * (p * DEPTH + i), row_of(f16, 0, b + p * b_panel + 32 * i));
+            vf_store(to + 16 * (p * DEPTH + i + 1), row_of(f16, 1, b + p * b_panel + 32 * i));
         }
     }
 }
@@ -161,10 +161,18 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                 rows = (m1 - i + count - tile - 1) / (count - tile);
                 float *c = g->c + i * g->ldc + j;
                 if (k > 0) move(t, COLUMNS, c, g->ldc, rows, width);
-                PITH_K(gemm_tile_f32)
-                ((int)rows, (int)panels, (const float *)g->a + i * g->lda + k, g->lda, b, COLUMNS, 16, depth, t,
-                 COLUMNS, k > 0, after + (uintptr_t)(tile * depth / count * 32 * panels),
-                 (32 * panels + count - 1) / count);
+                pith_gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
+                                        .b = b,
+                                        .t = t,
+                                        .a_row = g->lda,
+                                        .b_panel = 16 * DEPTH,
+                                        .t_row = COLUMNS,
+                                        .k = depth,
+                                        .groups = 1,
+                                        .accumulate = k > 0,
+                                        .ahead = after + (uintptr_t)(tile * depth / count * 32 * panels),
+                                        .ahead_step = (128 * panels + count - 1) / count };
+                PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
                 if (k + depth < g->k)
                     move(c, g->ldc, t, COLUMNS, rows, width);
                 else

@@ -21,7 +21,7 @@ typedef struct place {
 } place;
 
 /* `steps` steps of k. */
-PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, const int64_t b_panel,
+PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, const uintptr_t ahead_panel,
                          place *at, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     PITH_UNROLL
     for (int s = 0; s < steps; s++) {
@@ -30,7 +30,7 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
         for (int p = 0; p < panels; p++) {
             column[p] = vf_load(at->b[p] + 16 * s);
             __builtin_prefetch((const void *)((uintptr_t)at->b[p] + 64 * (uintptr_t)(s + NEAR)));
-            __builtin_prefetch((const void *)(at->ahead + 4 * (uintptr_t)(p * b_panel) + 64 * (uintptr_t)s), 0, 2);
+            __builtin_prefetch((const void *)(at->ahead + (uintptr_t)p * ahead_panel + 64 * (uintptr_t)s), 0, 2);
         }
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -74,7 +74,7 @@ PITH_INLINE void finish(const int rows, const int panels, const pith_gemm_tile *
 
 PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, b_panel = g->b_panel;
-    const uintptr_t ahead_step = (uintptr_t)g->ahead_step;
+    const uintptr_t ahead_panel = (uintptr_t)g->ahead_panel, ahead_step = (uintptr_t)g->ahead_step;
     place at = { .ahead = g->ahead };
     for (int64_t group = 0; group < g->groups; group++) {
         const int64_t column = group * 16 * panels;
@@ -90,10 +90,10 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
         PITH_UNROLL
         for (int p = 0; p < panels; p++) at.b[p] = g->b + (group * panels + p) * b_panel;
         for (int64_t k = g->k / STEPS; k > 0; k--) {
-            advance(rows, panels, STEPS, a_row, b_panel, &at, sum);
+            advance(rows, panels, STEPS, a_row, ahead_panel, &at, sum);
             at.ahead += ahead_step;
         }
-        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, b_panel, &at, sum);
+        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, ahead_panel, &at, sum);
         finish(rows, panels, g, column, sum);
     }
 }
