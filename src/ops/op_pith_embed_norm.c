@@ -1,12 +1,14 @@
 /* op_pith_embed_norm.c - pith.EmbedNorm: the sum of up to three looked-up rows, normalised.
  *
- *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, constant) and ids_i
+ *   inputs      gamma [n]; beta [n] (may be absent); then pairs of table [rows_i, n] (f32, f16 or bf16, constant) and
+ *               ids_i
  *   output      [ids…, n]; the shapes of the ids broadcast
  *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 8
  *               bits, a scale for each group of a row's elements
- * The first table may lie at any address. Rows are added in the order of the pairs. A negative id counts from the
- * table's end, as in Gather. */
+ * Rows of 16 bits are widened as they are looked up. The first table may lie at any address. Rows are added in the
+ * order of the pairs. A negative id counts from the table's end, as in Gather. */
 #include "base/checked.h"
+#include "kernels/convert.h"
 #include "kernels/norm.h"
 #include "kernels/quantize.h"
 #include "ops/pack.h"
@@ -31,6 +33,8 @@ typedef struct embed_norm {
     small_table small[TABLES_MAX];
 } embed_norm;
 
+static bool is_narrow(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16; }
+
 static pith_status infer(pith_infer *c) {
     int tables = (c->in_count - 2) / 2;
     if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX)
@@ -38,8 +42,8 @@ static pith_status infer(pith_infer *c) {
     pith_type shape;
     for (int i = 0; i < tables; i++) {
         const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
-        if (!table || table->rank != 2 || table->dtype != PITH_F32)
-            return pith_op_fail(c, "table %d is no float32 matrix", i);
+        if (!table || table->rank != 2 || (table->dtype != PITH_F32 && !is_narrow(table->dtype)))
+            return pith_op_fail(c, "table %d is no matrix of float32, float16 or bfloat16", i);
         if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32))
             return pith_op_fail(c, "ids %d are no integers", i);
         if (!pith_dim_equal(table->dims[1], c->in[2]->dims[1])) return pith_op_fail(c, "tables differ in width");
@@ -63,6 +67,17 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
+/* n elements from `first` on, wherever they lie; room: for as many. */
+static void read_floats(float *to, const pith_tensor *from, int64_t first, int64_t n, void *room) {
+    const size_t size = is_narrow(from->dtype) ? sizeof(uint16_t) : sizeof(float);
+    const char *at = (const char *)from->data + (size_t)first * size;
+    if (is_narrow(from->dtype) && (uintptr_t)at % size) at = memcpy(room, at, (size_t)n * size);
+    if (is_narrow(from->dtype))
+        pith_convert(to, PITH_F32, 0, at, from->dtype, 0, n, true);
+    else
+        memcpy(to, at, (size_t)n * size);
+}
+
 typedef struct table_pack {
     pith_quantize_table_fn *quantize;
     const pith_tensor *from;
@@ -74,7 +89,7 @@ static void fill_table(void *packed, const void *context, size_t part, void *scr
     const table_pack *t = context;
     int64_t first = (int64_t)part * PACK_ROWS, rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
     size_t skip = (size_t)(first * t->n);
-    memcpy(scratch, (const char *)t->from->data + skip * sizeof(float), (size_t)(rows * t->n) * sizeof(float));
+    read_floats(scratch, t->from, (int64_t)skip, rows * t->n, (float *)scratch + PACK_ROWS * t->n);
     float *scales = (float *)(void *)((char *)packed + t->scales_at) + first * pith_table_groups(t->n);
     t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
@@ -90,7 +105,7 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
     pith_pack pack = { .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t };
     if (pith_mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
         pith_add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
-        pith_mul_overflows((size_t)t->n, PACK_ROWS * sizeof(float), &pack.scratch))
+        pith_mul_overflows((size_t)t->n, PACK_ROWS * 2 * sizeof(float), &pack.scratch))
         return pith_fail_memory(c->err, SIZE_MAX);
     t->scales_at = t->scales_at / 64 * 64;
     if (pith_mul_overflows((size_t)t->rows, sizeof(float), &pack.bytes) ||
@@ -127,12 +142,14 @@ static pith_status prepare(pith_prepare *c) {
     return pack_tables(s, c);
 }
 
-/* A row of floats for each table and worker. */
+/* A row of floats for each table that is not f32, and one more, for each worker. */
 static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const embed_norm *s = state;
+    bool small = s->dequantize != NULL;
+    for (int i = 2; i < c->in_count; i += 2) small |= is_narrow(c->in[i]->dtype);
     *bytes = 0;
-    if (!s->dequantize) return PITH_OK;
-    if (pith_mul_overflows((size_t)c->in[0]->dims[0], TABLES_MAX * sizeof(float), bytes) ||
+    if (!small) return PITH_OK;
+    if (pith_mul_overflows((size_t)c->in[0]->dims[0], (TABLES_MAX + 1) * sizeof(float), bytes) ||
         pith_mul_overflows(*bytes, (size_t)threads, bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
@@ -146,7 +163,7 @@ typedef struct work {
     int64_t strides[TABLES_MAX][PITH_MAX_RANK]; /* of the ids, 0 along broadcast axes */
     const pith_tensor *out;
     int64_t rows, chunk;
-    float *wide; /* [threads, tables, n], for rows of small tables */
+    float *wide; /* [threads, TABLES_MAX + 1, n], for rows of tables that are not f32 */
 } work;
 
 static int64_t id_at(const pith_tensor *ids, int64_t i) {
@@ -162,8 +179,12 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     int64_t id = id_at(w->ids[t], at);
     if (id < 0) id += w->table[t]->dims[0];
     const small_table *small = &w->s->small[t];
+    float *own = w->wide + worker * (TABLES_MAX + 1) * w->row.n, *wide = own + t * w->row.n;
+    if (is_narrow(w->table[t]->dtype) && !small->rows) {
+        read_floats(wide, w->table[t], id * w->row.n, w->row.n, own + TABLES_MAX * w->row.n);
+        return wide;
+    }
     if (small->rows) {
-        float *wide = w->wide + (worker * TABLES_MAX + t) * w->row.n;
         w->s->dequantize(small->rows + id * w->row.n, small->scales + id * pith_table_groups(w->row.n), wide, w->row.n);
         return wide;
     }

@@ -1,7 +1,8 @@
 /* pass_embed_norm.c - looked-up rows, their sum and the normalisation after it become pith.EmbedNorm.
  *
- * The sum is a tree of Add whose leaves are Gather along axis 0 of constant f32 matrices; the rows are added in the
- * order of the leaves, first to last. It runs before pass_skip_norm, which would take the last Add. */
+ * The sum is a tree of Add whose leaves are Gather along axis 0 of constant f32 matrices, or of f16 or bf16 ones whose
+ * rows are cast to f32; the rows are added in the order of the leaves, first to last. It runs before pass_skip_norm,
+ * which would take the last Add. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
@@ -13,16 +14,21 @@ typedef struct leaves {
     const char *why;
 } leaves;
 
+static bool is_table(const pith_value *v, bool is_cast) {
+    if (!pith_match_const(v) || v->type.data->rank != 2) return false;
+    int dtype = v->type.data->dtype;
+    return is_cast ? dtype == PITH_F16 || dtype == PITH_BF16 : dtype == PITH_F32;
+}
+
 static bool collect(leaves *l, const pith_value *v, int depth) {
-    pith_node *add = pith_match_maker(v, "Add"), *gather = pith_match_maker(v, "Gather");
+    pith_node *add = pith_match_maker(v, "Add"), *cast = pith_match_f32(v) ? pith_match_maker(v, "Cast") : NULL;
+    pith_node *gather = pith_match_maker(cast ? cast->inputs[0] : v, "Gather");
     if (add && depth < TABLES_MAX && pith_match_user(v)) {
         return collect(l, add->inputs[0], depth + 1) && collect(l, add->inputs[1], depth + 1);
     }
     if (!gather) return false;
-    const pith_value *table = gather->inputs[0];
-    if (!pith_match_const(table) || table->type.data->dtype != PITH_F32 || table->type.data->rank != 2 ||
-        pith_node_int(gather, "axis", 0) != 0) {
-        l->why = "a table is not a constant float32 matrix";
+    if (!is_table(gather->inputs[0], cast != NULL) || pith_node_int(gather, "axis", 0) != 0) {
+        l->why = "a table is not a constant matrix of floats";
         return false;
     }
     if (l->count == TABLES_MAX) {

@@ -2,7 +2,7 @@
  *
  * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow
  * type and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow
- * output. Weights stay as they are stored: pith.Linear reads them through the cast. Results are nearer to the exact
+ * output. Weights and tables stay as they are stored: pith.Linear and pith.EmbedNorm read them through the cast. Results are nearer to the exact
  * ones than the file's own arithmetic; levels below 3 keep that. */
 #include "opt/match.h"
 #include "opt/pass.h"
@@ -19,7 +19,8 @@ static bool widens(const pith_node *node) {
         "Slice",      "Softmax",   "Split",      "Sqrt",      "Squeeze", "Sub",      "Tanh",    "Transpose",
         "Unsqueeze",  "Where",
     };
-    if (node->capture_count) return false;
+    /* Rows of a constant table are looked up as they are stored. */
+    if (node->capture_count || (pith_match_is(node, "Gather") && pith_match_const(node->inputs[0]))) return false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith_match_is(node, names[i])) return true;
     }
