@@ -191,6 +191,9 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
             if (set->only >= 0) {
                 p = memchr(p, set->only, (size_t)(end - p));
                 if (!p) break;
+            } else {
+                while (p < end && set->first[(unsigned char)*p] == set->first[(unsigned char)*p + 1]) p++;
+                if (p == end) break;
             }
             const pith_added_token *token = match_at(added, set, p, end);
             if (!token) {

@@ -6,20 +6,19 @@
 static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     const char *text = call->text.data, *end = text + piece.end;
     (void)self;
-    if (!pith_call_reserve(call, piece.end - piece.begin)) return PITH_OK;
+    /* No character becomes twice as long. */
+    if (!pith_call_reserve(call, 2 * (size_t)(piece.end - piece.begin))) return PITH_OK;
     for (const char *p = text + piece.begin; p < end;) {
-        const char *at = p;
-        pith_text *out = &call->out;
-        if (*p >= 0 && pith_call_reserve(call, (size_t)(end - p))) {
-            for (; p < end && *p >= 0; p++) out->data[out->size++] = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
-            uint32_t from = (uint32_t)(at - text), count = (uint32_t)(p - at);
-            for (uint32_t i = 0; i < count && call->offsets; i++)
-                pith_call_origin(call, out->size - count + i, 1, from + i);
-            continue;
-        }
-        uint32_t lower[2];
-        size_t n = pith_char_lower(pith_utf8_next(&p), lower);
-        for (size_t i = 0; i < n; i++) pith_call_put_char(call, lower[i], (uint32_t)(at - text));
+        uint32_t from = (uint32_t)(p - text), lower[2];
+        size_t begin = call->out.size;
+        char *out = call->out.data + begin;
+        if (*p >= 0)
+            *out++ = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p), p++;
+        else
+            for (size_t i = 0, n = pith_char_lower(pith_utf8_next(&p), lower); i < n; i++)
+                out += pith_utf8_put(out, lower[i]);
+        call->out.size = (size_t)(out - call->out.data);
+        if (call->offsets) pith_call_origin(call, begin, call->out.size - begin, from);
     }
     return PITH_OK;
 }

@@ -16,22 +16,37 @@ typedef struct charsmap {
     uint32_t unit_count, size;
     const char *replacements; /* [size], the byte behind is 0 */
     uint8_t plain[128];       /* ASCII characters the map does not have */
+    /* Bit s: a key begins with byte 0xC0 + i and a byte whose low six bits are s. */
+    uint64_t begins[64];
 } charsmap;
+
+/* The way down the trie for one byte; false: no key goes on with it. */
+static inline bool step(const charsmap *map, uint32_t *unit, uint32_t *at, unsigned char c) {
+    *at ^= c;
+    if (*at >= map->unit_count || ((*unit = map->units[*at]) & (1u << 31 | 0xFF)) != c) return false;
+    *at ^= (*unit >> 10) << ((*unit & 1u << 9) >> 6);
+    return true;
+}
+
+static uint32_t root(const charsmap *map) { return (map->units[0] >> 10) << ((map->units[0] & 1u << 9) >> 6); }
+
+static bool ends_key(uint32_t unit) { return unit >> 8 & 1; }
 
 /* The replacement of the shortest prefix of key that the map has; data NULL: none. */
 static pith_str look_up(const charsmap *map, const char *key, size_t size) {
-    uint32_t unit = map->units[0], at = 0 ^ (unit >> 10) << ((unit & 1u << 9) >> 6);
-    for (size_t i = 0; i < size && key[i]; i++) {
-        unsigned char c = (unsigned char)key[i];
-        at ^= c;
-        if (at >= map->unit_count || ((unit = map->units[at]) & (1u << 31 | 0xFF)) != c) break;
-        at ^= (unit >> 10) << ((unit & 1u << 9) >> 6);
-        if (!(unit >> 8 & 1)) continue;
+    uint32_t unit, at = root(map);
+    for (size_t i = 0; i < size && key[i] && step(map, &unit, &at, (unsigned char)key[i]); i++) {
+        if (!ends_key(unit)) continue;
         uint32_t begin = at < map->unit_count ? map->units[at] & 0x7FFFFFFF : UINT32_MAX;
         if (begin > map->size) break;
         return (pith_str){ map->replacements + begin, strlen(map->replacements + begin) };
     }
     return (pith_str){ NULL, 0 };
+}
+
+static bool begins_key(const charsmap *map, unsigned char first, unsigned char second) {
+    uint32_t unit, at = root(map);
+    return step(map, &unit, &at, first) && (ends_key(unit) || step(map, &unit, &at, second));
 }
 
 /* The last character written may still change what it consumes, so it waits. */
@@ -130,6 +145,8 @@ static const char *cluster_end(const char *p, const char *end) {
  * are still to be written as they are. */
 static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t begin, uint32_t end) {
     const char *key = w->call->text.data + begin;
+    unsigned lead = (unsigned char)key[0];
+    if (lead >= 0xC0 && !(map->begins[lead & 63] >> (key[1] & 63) & 1)) return false;
     pith_str with = look_up(map, key, end - begin);
     if (!with.data) return false;
     keep(w, *kept, begin);
@@ -150,12 +167,14 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
             continue;
         }
         uint32_t stop = (uint32_t)(cluster_end(text + at, end) - text);
-        if (stop - at <= CLUSTER_MAX && try_replace(map, &w, &kept, at, stop)) at = stop;
+        bool tried = stop - at <= CLUSTER_MAX;
+        if (tried && try_replace(map, &w, &kept, at, stop)) at = stop;
         while (at < stop) {
             const char *p = text + at;
             pith_utf8_next(&p);
             uint32_t after = (uint32_t)(p - text);
-            try_replace(map, &w, &kept, at, after);
+            if (!(tried && after == stop)) try_replace(map, &w, &kept, at, after);
+            tried = false;
             at = after;
         }
     }
@@ -205,6 +224,9 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
         char key = (char)c;
         map->plain[c] = c != '\r' && !look_up(map, &key, 1).data;
     }
+    for (unsigned i = 0; i < 64; i++)
+        for (unsigned k = 0; k < 64; k++)
+            map->begins[i] |= (uint64_t)begins_key(map, (unsigned char)(0xC0 | i), (unsigned char)(0x80 | k)) << k;
     return NULL;
 }
 

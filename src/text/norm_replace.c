@@ -36,6 +36,10 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     int found;
     while (at <= piece.end && (found = pith_pattern_next(r->pattern, call, piece, at, &begin, &end)) != 0) {
         if (found < 0) return call->err ? call->err->code : PITH_ERR_RUN;
+        if (end - begin == 1 && r->content.size == 1 && call->text.data[begin] == r->content.data[0]) {
+            at = end; /* by itself */
+            continue;
+        }
         pith_call_copy(call, done, begin);
         pith_call_put(call, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
         done = at = end;

@@ -98,7 +98,7 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
 }
 
 static pith_status normalise(pith_call *call, pith_piece piece, int form) {
-    bool (*settled)(uint32_t) = form & COMPOSED ? pith_char_is_settled : pith_char_is_stable;
+    bool (*settled)(uint32_t) = form & COMPOSED ? pith_char_is_settled : pith_char_is_decomposed;
     const char *text = call->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
     while (p < end) {
         const char *c = p;

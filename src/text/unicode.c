@@ -134,6 +134,8 @@ bool pith_char_is_nonspacing(uint32_t c) {
 }
 
 bool pith_char_is_mark(uint32_t c) {
+    /* Greek, Cyrillic; kana, ideographs, Yi; Hangul, private use: none there. */
+    if ((c >= 0x370 && c < 0x483) || (c >= 0x309B && c < 0xA66F) || (c >= 0xAC00 && c < 0xFB1E)) return false;
     return c >= 0x300 && ((has(c, MARKS) && !IN(not_mark, c)) || c == 0x1CF2 || c == 0x1CF3);
 }
 
@@ -178,6 +180,10 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
         out[0] = c;
         return 1;
     }
+    if (c >= 0x410 && c < 0x450) { /* Russian */
+        out[0] = c < 0x430 ? c + 0x20 : c;
+        return 1;
+    }
     out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
     if (out[0] == c && c >= 0x1C89)
         for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
@@ -191,21 +197,30 @@ int pith_char_combining_class(uint32_t c) {
     return ccc && IN(not_normalized, c) ? 0 : ccc;
 }
 
-bool pith_char_is_stable(uint32_t c) {
+/* Neither c nor its neighbours change in any normal form. */
+static bool is_stable(uint32_t c) {
     if (c < 0xA0) return true;
     const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
     bool hangul = (c >= 0x1100 && c < 0x1200) || (c >= 0xAC00 && c < 0xD7A4);
     return !p->combining_class && p->decomp_seqindex == UINT16_MAX && p->comb_index == UINT16_MAX && !hangul;
 }
 
+bool pith_char_is_decomposed(uint32_t c) {
+    if (c < 0xA0 || (c >= 0x4E00 && c < 0xA000)) return true;
+    if (c >= 0x410 && c < 0x450) return c != 0x419 && c != 0x439; /* Russian but for short i */
+    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
+    return !p->combining_class && p->decomp_seqindex == UINT16_MAX && !(c >= 0xAC00 && c < 0xD7A4);
+}
+
 bool pith_char_is_settled(uint32_t c) {
+    /* Latin, Cyrillic, kana and Hangul syllables that are composed already. */
     static const uint32_t composed[][2] = {
         { 0xC0, 0x131 },    { 0x134, 0x13E },   { 0x141, 0x148 },   { 0x14A, 0x17E },
         { 0x180, 0x1C3 },   { 0x1CD, 0x1F0 },   { 0x1F4, 0x24F },   { 0x400, 0x45F },
         { 0x1EA0, 0x1EF9 }, { 0x3041, 0x3096 }, { 0x30A1, 0x30FA }, { 0xAC00, 0xD7A3 },
     };
     bool common = (c >= 0x4E00 && c < 0xA000) || (c >= 0x410 && c < 0x450);
-    return common || IN(composed, c) || pith_char_is_stable(c);
+    return common || IN(composed, c) || is_stable(c);
 }
 
 size_t pith_char_decompose(uint32_t c, bool compatibility, uint32_t out[PITH_DECOMPOSITION_MAX]) {

@@ -24,10 +24,9 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]);
 
 /* Canonical combining class, 0 for a starter. */
 int pith_char_combining_class(uint32_t c);
-/* True if neither c nor its neighbours change in any of the four normal forms; fast, may say false too often. */
-bool pith_char_is_stable(uint32_t c);
-/* The same for NFC and NFKC, and of a character that is no worse than a stable one there: it is composed already and
- * composes with nothing before it. Latin, Cyrillic, kana and Hangul syllables; others may be told to be neither. */
+/* True if c is a starter that neither NFD nor NFKD changes; fast, may say false too often. */
+bool pith_char_is_decomposed(uint32_t c);
+/* True if c does not change in NFC and NFKC and composes with nothing before it; fast, may say false too often. */
 bool pith_char_is_settled(uint32_t c);
 /* Full canonical or compatibility decomposition, unordered. Returns the number of characters, at most 18. */
 enum { PITH_DECOMPOSITION_MAX = 18 };
