@@ -1,6 +1,8 @@
 /* tokenizer.c - using a tokenizer: one text or pair, a window of it, many texts in parallel; names of tokens. */
 #include "text/tokenizer.h"
 
+#include <pthread.h>
+
 #include "base/account.h"
 #include "base/cpu.h"
 #include "base/pool.h"
@@ -94,20 +96,16 @@ pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, 
 
 /* ---- batches ---- */
 
-/* Parts are tokenised side by side, a round of them at a time, so that what a part needs stays in the caches and is
- * used again. When a round is done it is known where its parts begin in the result: whoever takes a part in the next
- * round copies its tokens there first. A part is a piece of work of some hundred microseconds, small beside its round:
- * nobody waits long for the last one. */
-enum { PART_BYTES = 8192, PART_TEXTS = 256, PARTS_PER_THREAD = 8 };
-
-typedef struct text_range {
-    size_t begin, end;
-} text_range;
+/* Threads draw parts, each a piece of work of some hundred microseconds, and tokenise them into buffers of their own.
+ * A part's place in the result is known when all before it are done: whoever finds that out for some parts copies them
+ * and gives their buffers back. Nobody waits for anybody, except to make the result larger. */
+enum { PART_BYTES = 8192, PART_TEXTS = 256 };
 
 typedef struct batch_part {
-    text_range done, next; /* texts whose tokens it holds; those it takes in this round */
+    struct batch_part *next;   /* in one of the batch's lists */
+    size_t number, begin, end; /* texts begin to end */
+    size_t place;              /* where its tokens begin in the result */
     pith_tokens tokens;
-    size_t place; /* where its tokens begin in the result */
     pith_status status;
     pith_error err;
 } batch_part;
@@ -118,20 +116,28 @@ typedef struct batch {
     size_t count;
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
-    batch_part *parts;
-    pith_call **calls; /* by worker, NULL before its first part: caches of words stay with a processor */
     pith_tokens *result;
+    pith_call **calls;        /* by worker, NULL before its first part: caches of words stay with a processor */
+    pthread_mutex_t lock;     /* of all that follows, and of the result's size */
+    pthread_cond_t copied;    /* nobody is copying */
+    size_t taken;             /* texts that have been given to parts */
+    size_t numbered, placed;  /* parts: those given out, those that have their place */
+    size_t total;             /* tokens of the latter */
+    batch_part *empty, *done; /* buffers; parts that have no place yet */
+    int copying;              /* threads that write into the result */
+    pith_status status;       /* of the first part that failed */
+    pith_error err;
 } batch;
 
 /* Texts of a range behind tokens, which are counted from there. */
 static pith_status encode_texts(pith_tokens *tokens, pith_call *call, const pith_allocator *allocator, const batch *b,
-                                text_range range, pith_error *err) {
+                                size_t begin, size_t end, pith_error *err) {
     pith_status status = PITH_OK;
     int32_t truncated = 0;
     call->err = err;
     call->tokens_allocator = allocator;
     tokens->count = 0;
-    for (size_t i = range.begin; i < range.end && !status; i++) {
+    for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
         status = encode(tokens, call, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
         if (status) pith_fail_at(err, status, "text %zu: ", i);
@@ -146,9 +152,39 @@ static pith_status encode_serially(batch *b, pith_error *err) {
     pith_call *call = pith_call_acquire(b->tokenizer);
     if (!call) return pith_fail_memory(err, sizeof *call);
     const pith_allocator *host = pith_account_host(b->tokenizer->allocator);
-    pith_status status = encode_texts(b->result, call, host, b, (text_range){ 0, b->count }, err);
+    pith_status status = encode_texts(b->result, call, host, b, 0, b->count, err);
     pith_call_release(call);
     return status;
+}
+
+/* The end of the part that begins with a text. */
+static size_t part_end(const batch *b, size_t begin) {
+    size_t i = begin, bytes = 0;
+    for (; i < b->count && i - begin < PART_TEXTS && bytes < PART_BYTES; i++)
+        bytes += b->texts[i].size + (b->pairs ? b->pairs[i].size : 0);
+    return i;
+}
+
+/* The next texts, with a buffer; NULL: memory is out, or something has failed. */
+static batch_part *take_part(batch *b) {
+    pthread_mutex_lock(&b->lock);
+    batch_part *part = b->status ? NULL : b->empty;
+    if (part) {
+        b->empty = part->next;
+    } else if (!b->status) {
+        part = pith_memory_alloc(b->tokenizer->allocator, sizeof *part, 64);
+        if (part)
+            *part = (batch_part){ .tokens = PITH_TOKENS_INIT };
+        else
+            b->status = pith_fail_memory(&b->err, sizeof *part);
+    }
+    if (part) {
+        part->number = b->numbered++;
+        part->begin = b->taken;
+        part->end = b->taken = part_end(b, part->begin);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return part;
 }
 
 static pith_status encode_part(batch *b, batch_part *part, int worker) {
@@ -158,81 +194,99 @@ static pith_status encode_part(batch *b, batch_part *part, int worker) {
     if ((!*call && !(*call = pith_call_acquire(b->tokenizer))) ||
         !pith_tokens_reserve(&part->tokens, allocator, PART_BYTES / 3))
         return pith_fail_memory(&part->err, PART_BYTES);
-    return encode_texts(&part->tokens, *call, allocator, b, part->done, &part->err);
+    return encode_texts(&part->tokens, *call, allocator, b, part->begin, part->end, &part->err);
+}
+
+/* Takes the done parts that follow those in place, in order, and makes room for them. Called with the lock held; the
+ * caller copies them unless the batch has failed, and is counted as copying. */
+static batch_part *place_parts(batch *b) {
+    pith_tokens *result = b->result;
+    batch_part *placed = NULL, **last = &placed;
+    for (batch_part **link = &b->done; *link;) {
+        batch_part *part = *link;
+        if (part->number != b->placed) {
+            link = &part->next;
+            continue;
+        }
+        *link = part->next;
+        part->next = NULL;
+        *last = part;
+        last = &part->next;
+        b->placed++;
+        if (part->status && !b->status) {
+            b->status = part->status;
+            b->err = part->err;
+        }
+        part->place = b->total;
+        b->total += part->tokens.count;
+        result->truncated += part->tokens.truncated;
+        link = &b->done;
+    }
+    while (b->total > result->capacity && b->copying && !b->status) pthread_cond_wait(&b->copied, &b->lock);
+    if (!b->status &&
+        !pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), b->total - result->count))
+        b->status = pith_fail_memory(&b->err, b->total);
+    if (!b->status) result->count = b->total;
+    b->copying++;
+    return placed;
 }
 
 static void run_part(void *context, size_t index, int worker) {
     batch *b = context;
-    batch_part *part = &b->parts[index];
-    pith_tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
-    for (size_t i = part->done.begin; i < part->done.end; i++) b->ends[i] += part->place;
-    part->tokens.count = 0;
-    part->done = part->next;
-    if (part->done.begin < part->done.end) part->status = encode_part(b, part, worker);
-}
-
-/* Gives the texts from `begin` on to at most `most` parts, nothing to the others; returns how many have some. */
-static size_t cut_parts(batch *b, size_t begin, size_t most) {
-    size_t parts = 0, i = begin;
-    for (size_t k = 0; k < most; k++) {
-        size_t first = i, bytes = 0;
-        for (; i < b->count && i - first < PART_TEXTS && bytes < PART_BYTES; i++)
-            bytes += b->texts[i].size + (b->pairs ? b->pairs[i].size : 0);
-        b->parts[k].next = (text_range){ first, i };
-        parts += first < i;
+    batch_part *part = take_part(b), *last = NULL;
+    (void)index;
+    if (!part) return;
+    part->status = encode_part(b, part, worker);
+    pthread_mutex_lock(&b->lock);
+    part->next = b->done;
+    b->done = part;
+    batch_part *placed = place_parts(b);
+    bool failed = b->status;
+    pthread_mutex_unlock(&b->lock);
+    for (part = placed; part; last = part, part = part->next) {
+        if (failed) continue;
+        pith_tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
+        for (size_t i = part->begin; i < part->end; i++) b->ends[i] += part->place;
     }
-    return parts;
-}
-
-/* Room in the result for what the parts hold. */
-static pith_status find_places(batch *b, size_t parts, pith_error *err) {
-    pith_tokens *result = b->result;
-    size_t begin = result->count, total = begin;
-    for (size_t k = 0; k < parts; k++) {
-        if (b->parts[k].status) {
-            if (err) *err = b->parts[k].err;
-            return b->parts[k].status;
-        }
-        b->parts[k].place = total;
-        total += b->parts[k].tokens.count;
-        result->truncated += b->parts[k].tokens.truncated;
+    pthread_mutex_lock(&b->lock);
+    if (last) {
+        last->next = b->empty;
+        b->empty = placed;
     }
-    if (!pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), total - begin))
-        return pith_fail_memory(err, total);
-    result->count = total;
-    return PITH_OK;
+    if (!--b->copying) pthread_cond_broadcast(&b->copied);
+    pthread_mutex_unlock(&b->lock);
 }
 
-static pith_status run_rounds(batch *b, int threads, pith_error *err) {
+static void free_parts(batch_part *part, const pith_allocator *allocator) {
+    for (batch_part *next; part; part = next) {
+        next = part->next;
+        pith_tokens_free(&part->tokens);
+        pith_memory_free(allocator, part);
+    }
+}
+
+static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     const pith_allocator *allocator = b->tokenizer->allocator;
-    if ((size_t)threads > b->count) threads = (int)b->count;
-    size_t most = (size_t)threads * PARTS_PER_THREAD, held = 0, begin = 0;
-    pith_status status = PITH_OK;
-    if (most > b->count) most = b->count;
-    b->parts = pith_memory_alloc(allocator, most * sizeof *b->parts, 64);
+    size_t parts = 0;
+    for (size_t i = 0; i < b->count; i = part_end(b, i)) parts++;
+    if ((size_t)threads > parts) threads = (int)parts;
     b->calls = pith_memory_alloc(allocator, (size_t)threads * sizeof *b->calls, 64);
-    if (!b->parts || !b->calls) {
-        pith_memory_free(allocator, b->parts);
-        pith_memory_free(allocator, b->calls);
-        return pith_fail_memory(err, most * sizeof *b->parts);
-    }
-    for (size_t k = 0; k < most; k++) b->parts[k] = (batch_part){ .tokens = PITH_TOKENS_INIT };
+    if (!b->calls) return pith_fail_memory(err, (size_t)threads * sizeof *b->calls);
     memset(b->calls, 0, (size_t)threads * sizeof *b->calls);
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->copied, NULL);
     b->result->count = 0;
     b->result->truncated = 0;
-    do {
-        size_t parts = cut_parts(b, begin, most);
-        pith_pool_run(run_part, b, parts > held ? parts : held, threads);
-        held = parts;
-        if (parts) begin = b->parts[parts - 1].done.end;
-        status = find_places(b, parts, err);
-    } while (held && !status);
+    pith_pool_run(run_part, b, parts, threads);
+    pthread_cond_destroy(&b->copied);
+    pthread_mutex_destroy(&b->lock);
     for (int i = 0; i < threads; i++)
         if (b->calls[i]) pith_call_release(b->calls[i]);
-    for (size_t k = 0; k < most; k++) pith_tokens_free(&b->parts[k].tokens);
+    free_parts(b->empty, allocator);
+    free_parts(b->done, allocator);
     pith_memory_free(allocator, b->calls);
-    pith_memory_free(allocator, b->parts);
-    return status;
+    if (b->status && err) *err = b->err;
+    return b->status;
 }
 
 /* The end of the window that begins at token `begin` of a text that ends at `end`. */
@@ -284,11 +338,13 @@ static pith_status pad_batch(batch *b, pith_error *err) {
 pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                 const pith_str *texts, const pith_str *pairs, size_t count,
                                 const pith_tokenize_options *options, pith_error *err) {
-    batch b = { tokenizer, texts, pairs, count, ends, PITH_TOKENIZE_OPTIONS_INIT, NULL, NULL, tokens };
+    batch b = {
+        .tokenizer = tokenizer, .texts = texts, .pairs = pairs, .count = count, .ends = ends, .result = tokens
+    };
     PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
     int threads = b.options.threads ? b.options.threads : pith_cpu_get()->threads;
-    pith_status status = threads > 1 && count > 1 ? run_rounds(&b, threads, err) : encode_serially(&b, err);
+    pith_status status = threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
     if (status) tokens->count = 0;
     return status;
