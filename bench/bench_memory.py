@@ -147,8 +147,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--model", type=Path, help="a directory; the default model")
-    parser.add_argument("--parts", nargs="+", default=["mixed", "cost", "length", "rest"])
+    parser.add_argument("--model", type=Path, help="a directory or file; the default model")
+    parser.add_argument("--parts", nargs="+", default=["mixed", "cost", "length", "rest"],
+                        help="of mixed, short, cost, length, rest; all but short, which takes a million texts through the model")
     parser.add_argument("--counts", type=int, nargs="+", help="how many texts; 1,000 to 100,000 mixed, to 1,000,000 for cost")
     args = parser.parse_args()
     get_model.main()
@@ -159,6 +160,8 @@ def main():
         words = vocabulary(default)
         if "mixed" in args.parts:
             grow(command, words, args.counts or (1000, 10000, 100000), folder, "3 to 60 words of the whole vocabulary")
+        if "short" in args.parts:
+            grow(command, words, args.counts or (1000, 10000, 100000, 1000000), folder, "2 to 6 words of the whole vocabulary", short=True)
         if "cost" in args.parts:
             tiny = random_model(default, folder, positions=512, layers=1, width=32, inner=64, heads=2)
             grow([*base, "-m", str(tiny), "--format", "f32"], words, args.counts or (1000, 10000, 100000, 1000000), folder,

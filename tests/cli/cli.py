@@ -545,6 +545,39 @@ class Models(Command):
         model = MODELS / "bert-base-script17-sdpa"
         self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())
 
+    def test_narrow_weights(self):
+        """Weights and tables of 16 bits give the bits that their widened copies give."""
+        for name, dtype in (("bert-f16", "F16"), ("bert-bf16", "BF16")):
+            source, wide = DATA / "hf" / name, self.dir / name
+            wide.mkdir()
+            (wide / "config.json").write_bytes((source / "config.json").read_bytes())
+            raw = (source / "model.safetensors").read_bytes()
+            start = 8 + int.from_bytes(raw[:8], "little")
+            header, data, narrow = json.loads(raw[8:start]), b"", 0
+            for key, entry in header.items():
+                if key == "__metadata__":
+                    continue
+                begin, end = entry["data_offsets"]
+                values = np.frombuffer(raw[start + begin:start + end], np.uint16 if entry["dtype"] == dtype else np.uint8)
+                if entry["dtype"] == dtype:
+                    values = values.view(np.float16).astype("<f4") if dtype == "F16" else values.astype("<u4") << 16
+                    entry["dtype"], narrow = "F32", narrow + 1
+                entry["data_offsets"] = [len(data), len(data) + values.nbytes]
+                data += values.tobytes()
+            self.assertGreater(narrow, 30)
+            text = json.dumps(header).encode()
+            (wide / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+            inputs = []
+            for port in ("input_ids", "attention_mask", "token_type_ids"):
+                np.save(self.dir / f"{port}.npy", np.fromfile(source / f"{port}.i64", np.int64).reshape(3, 45))
+                inputs.append(f"-i{port}={self.dir / port}.npy")
+            for level in ("scalar", "avx2", "avx512"):
+                found = set()
+                for model in (source, wide):
+                    self.good("run", model, *inputs, "-o", self.dir / "out", env={"PITH_ISA": level})
+                    found.add((self.dir / "out/0_last_hidden_state.npy").read_bytes())
+                self.assertEqual(len(found), 1, (name, level))
+
     def test_precision(self):
         texts = b"a cat sits on the mat\nuser_id of customers variant_17\n\n" + b"words " * 40 + b"\n"
 
