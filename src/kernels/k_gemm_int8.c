@@ -50,6 +50,7 @@ PITH_INLINE vi wide_sums(wide s) {
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi), _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
+PITH_INLINE vi load_any(const int8_t *p) { return _mm512_loadu_si512(p); }
 PITH_INLINE vi dot_pairs(vi pairs, vi x) { return _mm512_madd_epi16(pairs, x); }
 enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
@@ -99,6 +100,9 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
     return (vi){ _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.a, s.b), 0xD8),
                  _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.c, s.d), 0xD8) };
 }
+PITH_INLINE vi load_any(const int8_t *p) {
+    return (vi){ _mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1) };
+}
 PITH_INLINE vi dot_pairs(vi pairs, vi x) {
     return (vi){ _mm256_madd_epi16(pairs.lo, x.lo), _mm256_madd_epi16(pairs.hi, x.hi) };
 }
@@ -119,6 +123,12 @@ PITH_INLINE wide step_wide(wide s, uint32_t a, const int8_t *b) {
         s.v[j] = (int32_t)((uint32_t)s.v[j] + (uint32_t)products);
     }
     return s;
+}
+/* 64 bytes at any address. */
+PITH_INLINE vi load_any(const int8_t *p) {
+    int32_t lanes[16];
+    memcpy(lanes, p, sizeof lanes);
+    return vi_load(lanes);
 }
 /* The products of the lower and the upper 16 bits, signed, added. */
 PITH_INLINE vi dot_pairs(vi pairs, vi x) {
@@ -251,9 +261,7 @@ static tile_fn *const vnni_tiles[ROWS] = { EACH_VNNI(ENTRY_VNNI) };
 
 /* Byte 0 of every four at p in the upper 16 bits, `lower` in the others. */
 PITH_INLINE vi bytes_above(vi lower, const int8_t *p) {
-    int32_t fours[16];
-    memcpy(fours, p, sizeof fours);
-    return vi_or(vi_and(vi_sar(vi_shl(vi_load(fours), 24), 8), vi_set1((int32_t)0xFFFF0000u)), lower);
+    return vi_or(vi_and(vi_sar(vi_shl(load_any(p), 24), 8), vi_set1((int32_t)0xFFFF0000u)), lower);
 }
 
 PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
