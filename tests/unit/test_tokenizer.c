@@ -187,10 +187,10 @@ static void check_rows(const pith_tokens *all, size_t begin, size_t end, const p
 
 static void test_batch_of_pairs(void **state) {
     fixture *f = *state;
-    enum { N = 100 };
-    pith_str texts[N], pairs[N];
-    size_t ends[N];
-    char buffer[N][64];
+    enum { N = 4000 }; /* some thirty parts */
+    static pith_str texts[N], pairs[N];
+    static size_t ends[N];
+    static char buffer[N][64];
     pith_tokens all = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
@@ -210,7 +210,16 @@ static void test_batch_of_pairs(void **state) {
                 assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &pairs[i], &options, &err), PITH_OK);
                 check_rows(&all, i ? ends[i - 1] : 0, ends[i], &f->tokens);
             }
+            pith_tokens_free(&all);
         }
+    /* Whoever comes first, the first of two faults is reported. */
+    texts[N / 2] = texts[N - 1] = PITH_STR("a\xFF");
+    for (options.threads = 1; options.threads < 4; options.threads++) {
+        assert_int_equal(pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
+                         PITH_ERR_ARGUMENT);
+        assert_string_equal(err.message, "text 2000: invalid UTF-8 at byte 1");
+        assert_int_equal(all.count, 0);
+    }
     pith_tokens_free(&all);
 }
 
