@@ -1,22 +1,33 @@
 /* word_cache.h - the tokens of words seen before, for models whose tokens lie end to end.
  *
- * A direct-mapped table of 512 KiB in the call's scratch: a word has one place, a newer word takes it. Larger tables
- * leave L2, smaller ones miss more; doubling either way costs some percent. A place is two cache lines: the
- * word's bytes and where its tokens end from its beginning on, the ids from its end. Words that do not fit are not
- * remembered. */
+ * Direct-mapped tables in the call's scratch: a word has one place, a newer word takes it. 512 KiB for short words
+ * (larger ones leave L2, smaller ones miss more; doubling either way costs some percent), 256 KiB for long ones, mostly
+ * clauses of languages without spaces. A place is some cache lines: the word's bytes and where its tokens end from its
+ * beginning on, the ids from its end. Words that do not fit are not remembered. */
 #ifndef PITH_TEXT_WORD_CACHE_H
 #define PITH_TEXT_WORD_CACHE_H
 
 #include "text/pipeline.h"
 
-enum { PITH_WORD_SLOT = 4, PITH_WORD_COUNT = 4096, PITH_WORD_ROOM = 126 };
-/* With one token. */
-enum { PITH_WORD_BYTES = PITH_WORD_ROOM - 1 - (int)sizeof(int32_t) };
+enum {
+    PITH_WORD_SLOT = 4,
+    PITH_WORD_SHORT = 32, /* bytes */
+    PITH_WORD_LONG = 255,
+    PITH_WORD_SHORT_PLACE = 128, /* bytes of a place */
+    PITH_WORD_LONG_PLACE = 512,
+    PITH_WORD_SHORT_LOG2 = 12, /* places */
+    PITH_WORD_LONG_LOG2 = 9
+};
 
 typedef struct pith_word {
     uint8_t size, count; /* size 0: empty */
-    char room[PITH_WORD_ROOM];
+    char room[];
 } pith_word;
+
+/* Bytes of a word's room. */
+static inline size_t pith_word_room(size_t size) {
+    return (size > PITH_WORD_SHORT ? PITH_WORD_LONG_PLACE : PITH_WORD_SHORT_PLACE) - sizeof(pith_word);
+}
 
 static inline uint64_t pith_word_load(const char *bytes, size_t size) {
     uint64_t eight;
@@ -34,28 +45,33 @@ static inline uint64_t pith_word_load(const char *bytes, size_t size) {
            (uint64_t)(unsigned char)bytes[size - 1] << 16;
 }
 
-/* The place of a word of 1 to PITH_WORD_BYTES bytes; NULL: out of memory, noted in the call. */
+/* The place of a word of 1 to PITH_WORD_LONG bytes; NULL: out of memory, noted in the call. */
 static inline pith_word *pith_word_place(pith_call *call, const char *bytes, size_t size) {
-    pith_word *words = pith_call_scratch(call, PITH_WORD_SLOT, PITH_WORD_COUNT * sizeof *words);
+    const size_t shorts = (size_t)PITH_WORD_SHORT_PLACE << PITH_WORD_SHORT_LOG2,
+                 longs = (size_t)PITH_WORD_LONG_PLACE << PITH_WORD_LONG_LOG2;
+    char *places = pith_call_scratch(call, PITH_WORD_SLOT, shorts + longs);
     size_t tail = size < 8 ? size : 8;
     uint64_t hash = pith_word_load(bytes, size) * 0x9E3779B97F4A7C15u;
     hash ^= (pith_word_load(bytes + size - tail, tail) + size) * 0xD6E8FEB86659FD93u;
     for (size_t i = 8; i + 8 < size; i += 8) hash = (hash ^ pith_word_load(bytes + i, 8)) * 0xA0761D6478BD642Fu;
     hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15u;
-    return words ? &words[hash >> 52] : NULL;
+    size_t place = size > PITH_WORD_SHORT ? shorts + (hash >> (64 - PITH_WORD_LONG_LOG2)) * PITH_WORD_LONG_PLACE
+                                          : (hash >> (64 - PITH_WORD_SHORT_LOG2)) * PITH_WORD_SHORT_PLACE;
+    return places ? (pith_word *)(void *)(places + place) : NULL;
 }
 
-/* Where the id of a word's token is. */
-static inline size_t pith_word_id_at(unsigned token) { return PITH_WORD_ROOM - (token + 1) * sizeof(int32_t); }
+/* Where the id of a token is, of a word that has so much room. */
+static inline size_t pith_word_id_at(size_t room, unsigned token) { return room - (token + 1) * sizeof(int32_t); }
 
 /* Emits the word's tokens if it is there; begin: of the word in call->text. */
 static inline bool pith_word_emit(const pith_word *word, pith_call *call, uint32_t begin, size_t size) {
     if (word->size != size || memcmp(word->room, call->text.data + begin, size) != 0) return false;
     uint32_t at = begin;
+    size_t room = pith_word_room(size);
     for (unsigned i = 0; i < word->count; i++) {
         int32_t id;
-        memcpy(&id, word->room + pith_word_id_at(i), sizeof id);
+        memcpy(&id, word->room + pith_word_id_at(room, i), sizeof id);
         uint32_t end = begin + (uint8_t)word->room[size + i];
         pith_call_token(call, id, at, end);
         at = end;
@@ -65,8 +81,8 @@ static inline bool pith_word_emit(const pith_word *word, pith_call *call, uint32
 
 /* Remembers the tokens emitted since `first`, if they fit. */
 static inline void pith_word_store(pith_word *word, const pith_call *call, size_t first, uint32_t begin, size_t size) {
-    size_t count = call->count - first;
-    if (size + count * (1 + sizeof(int32_t)) > PITH_WORD_ROOM) return;
+    size_t count = call->count - first, room = pith_word_room(size);
+    if (size + count * (1 + sizeof(int32_t)) > room) return;
     for (size_t i = 0; i < count; i++)
         if (call->begin[first + i] != (i ? call->end[first + i - 1] : begin)) return;
     word->size = (uint8_t)size;
@@ -74,7 +90,7 @@ static inline void pith_word_store(pith_word *word, const pith_call *call, size_
     memcpy(word->room, call->text.data + begin, size);
     for (size_t i = 0; i < count; i++) {
         word->room[size + i] = (char)(call->end[first + i] - begin);
-        memcpy(word->room + pith_word_id_at((unsigned)i), &call->ids[first + i], sizeof(int32_t));
+        memcpy(word->room + pith_word_id_at(room, (unsigned)i), &call->ids[first + i], sizeof(int32_t));
     }
 }
 
@@ -83,7 +99,7 @@ static inline pith_status pith_word_encode(const void *model, pith_call *call, p
                                            pith_status (*encode)(const void *model, pith_call *call,
                                                                  pith_piece piece)) {
     size_t size = piece.end - piece.begin, first = call->count;
-    if (size > PITH_WORD_BYTES) return encode(model, call, piece);
+    if (size > PITH_WORD_LONG) return encode(model, call, piece);
     pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
     if (!word) return PITH_ERR_MEMORY;
     if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
