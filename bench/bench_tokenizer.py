@@ -3,8 +3,9 @@
 
 usage: bench_tokenizer.py [--build DIR] [--seconds S] [--json FILE] [PART...] [--kind KIND]...
 Parts are speed, load, worst and stream; without one all are run. Kinds are those of tests/python/kinds_*.py named in KINDS
-below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same sentences (English,
-and all five languages, from the golden set, repeated to about 2 MB); ids are compared before anything is timed. The peer
+below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same sentences: English,
+and all five languages, from the golden set, repeated to about 2 MB; where PITH_STS names the directory of the STS
+benchmark's CSV files, also all of its sentences, each of them once. ids are compared before anything is timed. The peer
 runs encode_batch_fast, its quickest call, which makes no offsets; ours makes none either. One thread is measured in its
 CPU time, two threads in wall time against one. Numbers are medians over alternating rounds, in brackets the spread,
 (max - min) / median. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a
@@ -124,7 +125,9 @@ def measure(library, name, tokenizer, texts, seconds):
 
 def speed(library, name, tokenizer, options):
     golden = compare_tokenizers.golden_texts()[:270]
-    corpora = {"english": golden[:150] * 170, "mixed": golden[150:] * 100}
+    corpora = {"english": golden[:150] * 170, "mixed": golden[150:] * 100,
+               "once": list(dict.fromkeys(compare_tokenizers.sts_texts()))}
+    corpora = {label: texts for label, texts in corpora.items() if texts}
     return {label: measure(library, name, tokenizer, texts, options.seconds) for label, texts in corpora.items()}
 
 
@@ -197,7 +200,9 @@ def machine():
 def print_tables(results):
     rows = results.get("speed", {})
     if rows:
-        print("\n| kind | English: peer | Pith | ratio | 2 threads | mixed: peer | Pith | ratio | 2 threads |\n|" + "---|" * 9)
+        labels = list(next(iter(rows.values())))
+        heads = [f"{label}: peer | Pith | ratio | 2 threads" for label in labels]
+        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 4 * len(labels)))
     for name, corpora in rows.items():
         cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f} | {c['two_threads']:.2f}" for c in corpora.values()]
         print(f"| {name} | {' | '.join(cells)} |")
