@@ -142,7 +142,7 @@ enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 enum { STRIP = 16 * PANELS, GROUP = 3 };
 
 /* The sums of a's rows against `panels` panels of b into t[rows][16 * panels]. The rows of b are also fetched from
- * `ahead` on, which moves ahead_step bytes with each 4 k: what will be read next. Nothing need be there. */
+ * `ahead` on, which moves ahead_step bytes with each 8 k: what will be read next. Nothing need be there. */
 typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, bool is_signed,
                      int32_t *t, uintptr_t ahead, int64_t ahead_step);
 
@@ -194,7 +194,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
         }                                                                                                              \
         PITH_UNROLL                                                                                                    \
         for (int r = 0; r < rows; r += 3) group[r / 3] = a + r * lda;                                                  \
-        while (!flip && k >= 8) { PREFETCH(panels) PREFETCH(panels) eight(step, panels) MOVE_ON(2) }                   \
+        while (!flip && k >= 8) { PREFETCH(panels) eight(step, panels) MOVE_ON(2) }                                    \
         while (k > 0) {                                                                                                \
             if (k < 4) {                                                                                               \
                 memset(rest, 0, sizeof rest);                                                                          \
@@ -368,7 +368,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                     (uintptr_t)g->b + (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64);
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
-                                width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (64 + count - 1) / count);
+                                width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (128 + count - 1) / count);
                 PITH_K(gemm_i8_finish)(g, t, STRIP, g->a_signed ? 128 : 0, i, rows, j, width);
             }
         }

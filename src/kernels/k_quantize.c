@@ -25,27 +25,23 @@ typedef struct range {
 
 /* By lanes: lane l has those of elements l, l + 16, … */
 PITH_INLINE void lanes_of(vf *low, vf *high, const float *x, int64_t n) {
-    *low = *high = vf_zero(); /* missing lanes are 0 */
     for (int64_t i = 0; i < n; i += 16) {
-        vf v = take(x + i, n - i);
+        vf v = take(x + i, n - i); /* missing lanes are 0 */
         *low = vf_min(v, *low);
         *high = vf_max(v, *high);
     }
 }
 
-/* Without element `out`: its lane is gone through once more. */
-PITH_INLINE range range_without(vf low, vf high, const float *x, int64_t n, int64_t out) {
-    float least[16], most[16];
-    const int64_t lane = out % 16;
-    vf_store(least, low);
-    vf_store(most, high);
-    least[lane] = most[lane] = 0.0f;
-    for (int64_t i = lane; i < n; i += 16) {
-        if (i == out) continue;
-        least[lane] = x[i] < least[lane] ? x[i] : least[lane];
-        most[lane] = x[i] > most[lane] ? x[i] : most[lane];
-    }
-    return (range){ vf_hmin(vf_load(least)), vf_hmax(vf_load(most)) };
+PITH_INLINE range range_without(const float *x, int64_t n, int64_t out) {
+    const int64_t block = out / 16 * 16;
+    float rest[16] = { 0 };
+    vf low = vf_zero(), high = vf_zero();
+    memcpy(rest, x + block, (size_t)(n - block < 16 ? n - block : 16) * sizeof *rest);
+    rest[out - block] = 0.0f;
+    lanes_of(&low, &high, x, block);
+    lanes_of(&low, &high, rest, 16);
+    if (n - block > 16) lanes_of(&low, &high, x + block + 16, n - block - 16);
+    return (range){ vf_hmin(low), vf_hmax(high) };
 }
 
 /* The first element of magnitude top; 0 if there is none. */
@@ -71,11 +67,11 @@ void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
     for (int64_t row = 0; row < a->rows; row++) {
         const float *x = a->x + row * a->ldx;
         uint8_t *q = a->q + row * a->ldq;
-        vf low, high;
+        vf low = vf_zero(), high = vf_zero();
         lanes_of(&low, &high, x, a->n);
         float largest = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
         int64_t at = find(x, a->n, largest);
-        range most = range_without(low, high, x, a->n, at);
+        range most = range_without(x, a->n, at);
         float width = most.high - most.low;
         if (!(width >= largest * 0.01f)) width = largest * 0.01f;
         bool flat = !(width >= RANGE_MIN);
@@ -140,7 +136,7 @@ void PITH_K(quantize_table_i8)(const float *x, int8_t *q, float *scale, int64_t 
     const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f);
     for (int64_t i = 0; i < rows * n;) {
         const int64_t end = i + PITH_TABLE_GROUP, row_end = (i / n + 1) * n, next = end < row_end ? end : row_end;
-        vf low, high;
+        vf low = vf_zero(), high = vf_zero();
         lanes_of(&low, &high, x + i, next - i);
         float top = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
         bool flat = !(top >= RANGE_MIN);
