@@ -128,18 +128,44 @@ static void read_sentence_transformers(pith_json *j, reader *r) {
     }
 }
 
+/* In the order in which the parts of a vector stand. */
+static const struct {
+    const char *key, *name;
+    uint32_t mode;
+} modes[PITH_POOL_MODES] = {
+    { "pooling_mode_cls_token", "cls", PITH_POOL_CLS },
+    { "pooling_mode_max_tokens", "max", PITH_POOL_MAX },
+    { "pooling_mode_mean_tokens", "mean", PITH_POOL_MEAN },
+    { "pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", PITH_POOL_MEAN_SQRT },
+    { "pooling_mode_weightedmean_tokens", "weightedmean", PITH_POOL_WEIGHTED },
+    { "pooling_mode_lasttoken", "lasttoken", PITH_POOL_LAST },
+};
+
+/* One mode's name, to come after those of `from` and below. */
+static void read_mode(pith_json *j, uint32_t *pooling, size_t *from) {
+    pith_str name = pith_json_string(j);
+    size_t i = *from;
+    while (i < PITH_POOL_MODES && !pith_str_is(name, modes[i].name)) i++;
+    if (!j->failed && i == PITH_POOL_MODES)
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "pooling mode '" PITH_STR_FMT "' here", PITH_STR_ARG(name));
+    if (i < PITH_POOL_MODES) *pooling |= modes[i].mode;
+    *from = i + 1;
+}
+
+/* pooling_mode: a name or a list of them, as sentence-transformers 6 writes it. */
+static uint32_t read_modes(pith_json *j) {
+    uint32_t pooling = 0;
+    size_t from = 0;
+    if (pith_json_peek(j) != PITH_JSON_ARRAY) {
+        read_mode(j, &pooling, &from);
+        return pooling;
+    }
+    pith_json_array(j);
+    while (pith_json_next_item(j)) read_mode(j, &pooling, &from);
+    return pooling;
+}
+
 static void read_pooling(pith_json *j, reader *r) {
-    static const struct {
-        const char *key;
-        uint32_t mode;
-    } modes[PITH_POOL_MODES] = {
-        { "pooling_mode_cls_token", PITH_POOL_CLS },
-        { "pooling_mode_max_tokens", PITH_POOL_MAX },
-        { "pooling_mode_mean_tokens", PITH_POOL_MEAN },
-        { "pooling_mode_mean_sqrt_len_tokens", PITH_POOL_MEAN_SQRT },
-        { "pooling_mode_weightedmean_tokens", PITH_POOL_WEIGHTED },
-        { "pooling_mode_lasttoken", PITH_POOL_LAST },
-    };
     pith_str key;
     uint32_t pooling = 0;
     pith_json_object(j);
@@ -148,6 +174,8 @@ static void read_pooling(pith_json *j, reader *r) {
         while (i < PITH_POOL_MODES && !pith_str_is(key, modes[i].key)) i++;
         if (i < PITH_POOL_MODES)
             pooling |= pith_json_bool(j) ? modes[i].mode : 0;
+        else if (pith_str_is(key, "pooling_mode"))
+            pooling |= read_modes(j);
         else if (pith_str_is(key, "include_prompt") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->modules->include_prompt = pith_json_bool(j);
         else

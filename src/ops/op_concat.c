@@ -126,8 +126,8 @@ static pith_status infer_split(pith_infer *c) {
         for (int k = 0; k < x->rank; k++) dims[k] = k == axis ? size : x->dims[k];
         pith_infer_set(c, i, x->dtype, x->rank, dims);
     }
-    if (named && pith_dim_known(sum) && pith_dim_known(total) && sum != total) {
-        return pith_op_fail(c, "split adds up to %lld, axis %d has size %lld", (long long)sum, axis, (long long)total);
+    if (pith_dim_known(sum) && pith_dim_known(total) && (named ? sum != total : sum > total)) {
+        return pith_op_fail(c, "parts add up to %lld, axis %d has size %lld", (long long)sum, axis, (long long)total);
     }
     return PITH_OK;
 }

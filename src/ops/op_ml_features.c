@@ -7,8 +7,6 @@
 #include "kernels/convert.h"
 #include "ops/wide.h"
 
-#define ML "ai.onnx.ml"
-
 static int64_t columns_of(const pith_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
 
 static pith_status infer_same(pith_infer *c) {
@@ -53,18 +51,6 @@ static pith_status run_extractor(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_ArrayFeatureExtractor = {
-    .domain = ML,
-    .name = "ArrayFeatureExtractor",
-    .since = 1,
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .max_outputs = 1,
-    .types = "kl",
-    .infer = infer_extractor,
-    .run = run_extractor,
-};
-
 /* ---- Binarizer: x > threshold ---- */
 
 static pith_status run_binarizer(pith_run *r) {
@@ -75,20 +61,6 @@ static pith_status run_binarizer(pith_run *r) {
     pith_wide_close(&w, r);
     return PITH_OK;
 }
-
-const pith_op pith_op_ml_Binarizer = {
-    .domain = ML,
-    .name = "Binarizer",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "g",
-    .flags = PITH_OP_ELEMENTWISE,
-    .infer = infer_same,
-    .scratch = pith_wide_scratch,
-    .run = run_binarizer,
-};
 
 /* ---- FeatureVectorizer: columns side by side ---- */
 
@@ -127,18 +99,6 @@ static pith_status run_vectorizer(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_FeatureVectorizer = {
-    .domain = ML,
-    .name = "FeatureVectorizer",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = -1,
-    .max_outputs = 1,
-    .types = "g",
-    .infer = infer_vectorizer,
-    .run = run_vectorizer,
-};
-
 /* ---- Imputer: one value (NaN, say) replaced ---- */
 
 /* Attribute entry for a column; lists of one serve all columns. */
@@ -170,19 +130,6 @@ static pith_status run_imputer(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_Imputer = {
-    .domain = ML,
-    .name = "Imputer",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "g",
-    .infer = infer_same,
-    .scratch = pith_wide_scratch,
-    .run = run_imputer,
-};
-
 /* ---- Normalizer: rows divided by their norm ---- */
 
 static pith_status run_normalizer(pith_run *r) {
@@ -204,19 +151,6 @@ static pith_status run_normalizer(pith_run *r) {
     pith_wide_close(&w, r);
     return PITH_OK;
 }
-
-const pith_op pith_op_ml_Normalizer = {
-    .domain = ML,
-    .name = "Normalizer",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "g",
-    .infer = infer_same_f32,
-    .scratch = pith_wide_scratch,
-    .run = run_normalizer,
-};
 
 /* ---- OneHotEncoder ---- */
 
@@ -257,18 +191,6 @@ static pith_status run_one_hot(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_OneHotEncoder = {
-    .domain = ML,
-    .name = "OneHotEncoder",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "k",
-    .infer = infer_one_hot,
-    .run = run_one_hot,
-};
-
 /* ---- Scaler: (x - offset) * scale ---- */
 
 static pith_status run_scaler(pith_run *r) {
@@ -285,15 +207,24 @@ static pith_status run_scaler(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_Scaler = {
-    .domain = ML,
-    .name = "Scaler",
-    .since = 1,
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .max_outputs = 1,
-    .types = "g",
-    .infer = infer_same_f32,
-    .scratch = pith_wide_scratch,
-    .run = run_scaler,
-};
+/* ---- the operators ---- */
+
+#define FEATURES(name_, types_, min, max, flags_, infer_, scratch_, run_)                                              \
+    const pith_op pith_op_ml_##name_ = { .domain = "ai.onnx.ml",                                                       \
+                                         .name = #name_,                                                               \
+                                         .since = 1,                                                                   \
+                                         .min_inputs = min,                                                            \
+                                         .max_inputs = max,                                                            \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .flags = flags_,                                                              \
+                                         .infer = infer_,                                                              \
+                                         .scratch = scratch_,                                                          \
+                                         .run = run_ };
+FEATURES(ArrayFeatureExtractor, "kl", 2, 2, 0, infer_extractor, NULL, run_extractor)
+FEATURES(Binarizer, "g", 1, 1, PITH_OP_ELEMENTWISE, infer_same, pith_wide_scratch, run_binarizer)
+FEATURES(FeatureVectorizer, "g", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
+FEATURES(Imputer, "g", 1, 1, 0, infer_same, pith_wide_scratch, run_imputer)
+FEATURES(Normalizer, "g", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_normalizer)
+FEATURES(OneHotEncoder, "k", 1, 1, 0, infer_one_hot, NULL, run_one_hot)
+FEATURES(Scaler, "g", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_scaler)

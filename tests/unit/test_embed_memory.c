@@ -329,9 +329,30 @@ static void test_damaged_files(void **state) {
     expect("modules.json", "{", PITH_ERR_FORMAT, "modules.json");
     expect("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": false}", PITH_ERR_UNSUPPORTED, "1_Pooling");
     expect("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": 3}", PITH_ERR_FORMAT, "pooling_mode_mean_tokens");
+    expect("1_Pooling/config.json", "{\"pooling_mode\": \"mean\"}", PITH_OK, NULL);
+    expect("1_Pooling/config.json", "{\"pooling_mode\": [\"mean\", \"cls\"]}", PITH_ERR_UNSUPPORTED, "'cls'");
+    expect("1_Pooling/config.json", "{\"pooling_mode\": \"odd\"}", PITH_ERR_UNSUPPORTED, "'odd'");
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", PITH_ERR_UNSUPPORTED, "do_lower_case");
     expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": false}", PITH_OK, NULL);
     expect("tokenizer.json", "{}", PITH_ERR_FORMAT, "tokenizer.json");
+}
+
+/* Both spellings of one pooling give the same vectors. */
+static void test_pooling_by_name(void **state) {
+    (void)state;
+    static const char named[] = "{\"embedding_dimension\": 32, \"pooling_mode\": [\"cls\", \"mean\"]}";
+    static float vectors[2][TEXTS * 64];
+    pith_error err = PITH_ERROR_INIT;
+    for (int i = 0; i < 2; i++) {
+        pith_model *model = NULL;
+        if (i) write_file("1_Pooling/config.json", named, sizeof named - 1);
+        assert_int_equal(pith_model_open(&model, DIR, NULL, &err), PITH_OK);
+        assert_int_equal(pith_embed_dim(model, NULL), 64);
+        assert_int_equal(pith_embed(vectors[i], model, texts, TEXTS, NULL, &err), PITH_OK);
+        pith_model_close(model);
+    }
+    make_directory(NULL);
+    assert_memory_equal(vectors[0], vectors[1], sizeof vectors[0]);
 }
 
 static void test_options(void **state) {
@@ -379,6 +400,7 @@ int main(void) {
         cmocka_unit_test(test_safetensors), cmocka_unit_test(test_networks),
         cmocka_unit_test(test_compiled),    cmocka_unit_test(test_threads),
         cmocka_unit_test(test_limits),      cmocka_unit_test_setup(test_damaged_files, make_directory),
+        cmocka_unit_test(test_pooling_by_name),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, make_directory, NULL);

@@ -278,6 +278,18 @@ static void every_unknown_operator_and_opset_is_named(void **state) {
     }
 }
 
+static void parts_of_a_split_lie_inside(void **state) { /* 5 parts of 7 elements take 2 each; 4 of them are 8 */
+    fixture *f = *state;
+    static const float x[7];
+    pith_value *whole = constant(f, PITH_F32, x, 1, (int64_t[]){ 7 });
+    pith_node *split = pith_graph_add_node(f->graph, NULL, "", "Split", &whole, 1, NULL, 4);
+    split->opset = 21;
+    assert_int_equal(pith_node_set_int(split, "num_outputs", 5), PITH_OK);
+    for (int i = 0; i < 4; i++) graph_output(f->graph, split->outputs[i]);
+    assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "parts add up to 8"));
+}
+
 static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
     fixture *f = *state;
     pith_node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
@@ -428,6 +440,7 @@ int main(void) {
         TEST(hostile_attributes_are_named),
         TEST(every_wrong_dtype_is_named),
         TEST(every_unknown_operator_and_opset_is_named),
+        TEST(parts_of_a_split_lie_inside),
         TEST(results_beyond_reason_are_errors),
         TEST(indices_out_of_range_are_errors),
         TEST(integer_division_never_traps),
