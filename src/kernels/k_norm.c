@@ -1,6 +1,9 @@
 /* k_norm.c - normalisations and softmax of rows. A row is passed over two or three times while it is in the first level
- * cache: statistics by the 16-lane rule, then the result. */
+ * cache: statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised at
+ * a time: their chains overlap. */
 #include "kernels/norm.h"
+
+#include <stdbool.h>
 
 #include "kernels/vmath.h"
 
@@ -24,63 +27,105 @@ PITH_INLINE float sum_of_squares(const float *x, int64_t n, float mean) {
     return vf_sum(sum);
 }
 
-/* The row to normalise: x + bias + residual, kept in sum or, failing that, in y; or x itself. */
-PITH_INLINE const float *input_row(const pith_layer_norm *a, int64_t row) {
-    const float *x = a->x + row * a->n;
-    if (!a->residual && !a->bias && !a->sum) return x;
-    const float *residual = a->residual ? a->residual + row * a->n : NULL;
-    float *out = (a->sum ? a->sum : a->y) + row * a->n;
-    for (int64_t i = 0; i < a->n; i += 16) {
-        int64_t n = a->n - i;
-        vf v = take(x + i, n);
-        if (a->bias) v = vf_add(v, take(a->bias + i, n));
-        if (residual) v = vf_add(v, take(residual + i, n));
-        put(out + i, v, n);
-    }
-    return out;
-}
+/* Rows normalised at a time. */
+enum { ROWS = 4 };
 
-PITH_INLINE void write_row(const pith_layer_norm *a, const float *x, int64_t row, float mean, float inverse,
-                           const float *beta) {
-    float *y = a->y + row * a->n;
-    vf m = vf_set1(mean), s = vf_set1(inverse);
-    for (int64_t i = 0; i < a->n; i += 16) {
-        int64_t n = a->n - i;
-        vf v = vf_mul(vf_sub(take(x + i, n), m), s);
-        if (a->gamma && beta)
-            v = vf_fma(v, take(a->gamma + i, n), take(beta + i, n));
-        else if (a->gamma)
-            v = vf_mul(v, take(a->gamma + i, n));
+/* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to normalise, as they come or as
+ * `gather` leaves them. */
+typedef struct block {
+    const pith_layer_norm *a;
+    const float *x[ROWS];
+    int64_t row; /* the first */
+    vf sum[ROWS], mean[ROWS], inverse[ROWS];
+} block;
+
+/* x + bias + residual, kept in sum or, failing that, in y. */
+PITH_INLINE void gather(const int rows, const block *b, float *out, int64_t i, int64_t count) {
+    const pith_layer_norm *a = b->a;
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        int64_t at = (b->row + r) * a->n + i;
+        vf v = take(a->x + at, count);
+        if (a->bias) v = vf_add(v, take(a->bias + i, count));
+        if (a->residual) v = vf_add(v, take(a->residual + at, count));
+        put(out + at, v, count);
+    }
+}
+PITH_INLINE void add(const int rows, block *b, int64_t i, int64_t count) {
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) b->sum[r] = vf_add(b->sum[r], take(b->x[r] + i, count));
+}
+PITH_INLINE void add_squares(const int rows, block *b, int64_t i, int64_t count) {
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vf d = keep(vf_sub(take(b->x[r] + i, count), b->mean[r]), count);
+        b->sum[r] = vf_fma(d, d, b->sum[r]);
+    }
+}
+PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_t i, int64_t count) {
+    const float *gamma = b->a->gamma;
+    vf scale = gamma ? take(gamma + i, count) : vf_zero(), shift = beta ? take(beta + i, count) : vf_zero();
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        vf v = vf_mul(vf_sub(take(b->x[r] + i, count), b->mean[r]), b->inverse[r]);
+        if (gamma && beta)
+            v = vf_fma(v, scale, shift);
+        else if (gamma)
+            v = vf_mul(v, scale);
         else if (beta)
-            v = vf_add(v, take(beta + i, n));
-        put(y + i, v, n);
-    }
-    if (a->mean_out) a->mean_out[row] = mean;
-    if (a->inv_out) a->inv_out[row] = inverse;
-}
-
-PITH_INLINE float inverse_root(float squares, float n, float epsilon) {
-    float t[16];
-    vf_store(t, vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(squares / n + epsilon))));
-    return t[0];
-}
-
-void PITH_K(layer_norm_f32)(const pith_layer_norm *a) {
-    for (int64_t row = 0; row < a->rows; row++) {
-        const float *x = input_row(a, row);
-        vf sum = vf_zero();
-        for (int64_t i = 0; i < a->n; i += 16) sum = vf_add(sum, take(x + i, a->n - i));
-        float mean = vf_sum(sum) / (float)a->n;
-        write_row(a, x, row, mean, inverse_root(sum_of_squares(x, a->n, mean), (float)a->n, a->epsilon), a->beta);
+            v = vf_add(v, shift);
+        put(b->a->y + (b->row + r) * b->a->n + i, v, count);
     }
 }
 
-void PITH_K(rms_norm_f32)(const pith_layer_norm *a) {
-    for (int64_t row = 0; row < a->rows; row++) {
-        const float *x = input_row(a, row);
-        write_row(a, x, row, 0.0f, inverse_root(sum_of_squares(x, a->n, 0.0f), (float)a->n, a->epsilon), NULL);
+/* Calls step(..., i, count) for all elements of the rows. */
+#define EACH(n, step, ...)                                                                                             \
+    do {                                                                                                               \
+        const int64_t whole_ = (n) / 16 * 16;                                                                          \
+        for (int64_t i_ = 0; i_ < whole_; i_ += 16) step(__VA_ARGS__, i_, 16);                                         \
+        if (whole_ < (n)) step(__VA_ARGS__, whole_, (n)-whole_);                                                       \
+    } while (0)
+
+/* centred: the mean is taken off (LayerNormalization), else not (RMSNormalization). */
+PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_norm *a, int64_t row) {
+    const bool gathered = a->residual || a->bias || a->sum;
+    const float *beta = centred ? a->beta : NULL;
+    float *out = a->sum ? a->sum : a->y;
+    block b = { .a = a, .row = row };
+    if (gathered) EACH(a->n, gather, rows, &b, out);
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        b.x[r] = (gathered ? out : a->x) + (row + r) * a->n;
+        b.sum[r] = b.mean[r] = vf_zero();
     }
+    if (centred) {
+        EACH(a->n, add, rows, &b);
+        PITH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            b.mean[r] = vf_set1(vf_sum(b.sum[r]) / (float)a->n);
+            b.sum[r] = vf_zero();
+            if (a->mean_out) vf_store_n(a->mean_out + row + r, b.mean[r], 1);
+        }
+    }
+    EACH(a->n, add_squares, rows, &b);
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        b.inverse[r] =
+            vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(vf_sum(b.sum[r]) / (float)a->n + a->epsilon)));
+        if (a->inv_out) vf_store_n(a->inv_out + row + r, b.inverse[r], 1);
+    }
+    EACH(a->n, write, rows, &b, beta);
 }
+
+PITH_INLINE void normalise_all(const bool centred, const pith_layer_norm *a) {
+    int64_t row = 0;
+    for (; a->rows - row >= ROWS; row += ROWS) normalise(ROWS, centred, a, row);
+    for (; row < a->rows; row++) normalise(1, centred, a, row);
+}
+
+void PITH_K(layer_norm_f32)(const pith_layer_norm *a) { normalise_all(true, a); }
+
+void PITH_K(rms_norm_f32)(const pith_layer_norm *a) { normalise_all(false, a); }
 
 PITH_INLINE float row_max(const float *x, int64_t n) {
     vf m = vf_set1(-INFINITY);
