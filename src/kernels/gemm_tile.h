@@ -20,9 +20,10 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 /* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], + residual[i][j], for i < rows and
  * j < 16 * panels; then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
- * With every four of k the four cache lines at `ahead`, and those ahead_panel bytes after them if there are two panels,
- * are fetched into the second level cache, and ahead moves on by ahead_step bytes: what will be read next. Nothing need
- * be there. */
+ * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
+ * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead` on,
+ * which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be there.
+ * ahead_every 0: nothing is fetched. */
 typedef struct pith_gemm_tile {
     const float *a, *b, *bias, *residual; /* bias and residual may be NULL; residual may be t */
     float *t;
@@ -30,7 +31,7 @@ typedef struct pith_gemm_tile {
     int64_t groups;
     int accumulate;
     uintptr_t ahead;
-    int64_t ahead_panel, ahead_step;
+    int64_t ahead_stream, ahead_panel, ahead_every;
 } pith_gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */

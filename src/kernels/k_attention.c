@@ -122,7 +122,6 @@ static void scores(const call *c, int64_t i, int rows, range r) {
         g.groups = groups / panels;
         g.t = c->strip + j;
         g.b = c->kt + j * a->d;
-        g.ahead = (uintptr_t)g.b;
         if (g.groups) PITH_K(gemm_tile_f32)(rows, panels, &g);
         j += 16 * panels * g.groups;
         groups -= panels * g.groups;
@@ -144,7 +143,6 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
         }
         g.a = strip + j;
         g.b = c->v + column * c->keys + 16 * j;
-        g.ahead = (uintptr_t)g.b;
         g.k = end - j;
         if (g.k) PITH_K(gemm_tile_f32)(rows, panels, &g);
         g.accumulate = 1;

@@ -79,6 +79,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS];
     const int64_t panels = (width + 15) / 16, stride = 16 * panels, depth = k1 - k0;
     const bool last = k1 == g->k, direct = width == stride && (!last || g->activation == PITH_ACT_NONE);
+    const int64_t turns = depth / 4;
     pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
                             .b = g->b + j * g->k + 16 * k0,
                             .t = direct ? g->c + i * g->ldc + j : t,
@@ -89,9 +90,10 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .k = depth,
                             .groups = 1,
                             .accumulate = k0 > 0,
-                            .ahead = next->address + (uintptr_t)(next->share * depth / next->shares) * 64,
+                            .ahead = next->address + (uintptr_t)(next->share * turns / next->shares) * 64,
+                            .ahead_stream = turns * 64,
                             .ahead_panel = 64 * g->k,
-                            .ahead_step = (256 + next->shares - 1) / next->shares };
+                            .ahead_every = next->shares };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (last && g->residual && direct) tile.residual = g->residual + i * g->ldr + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);

@@ -154,13 +154,14 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
         const int64_t width = n1 - j < COLUMNS ? n1 - j : COLUMNS, panels = (width + 15) / 16;
         for (int64_t k = 0, depth; k < g->k; k += depth) {
             const char *strip = (const char *)g->b + j / 16 * b_panel + 32 * k;
-            const uintptr_t after = (uintptr_t)g->b + (uintptr_t)((j + COLUMNS) / 16 * b_panel + 32 * k * panels);
+            const uintptr_t after = (uintptr_t)g->b + (uintptr_t)((j + COLUMNS) / 16 * b_panel + 32 * k);
             depth = g->k - k < DEPTH ? g->k - k : DEPTH;
             widen(f16, b, strip, b_panel, panels, depth);
             for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
                 rows = (m1 - i + count - tile - 1) / (count - tile);
                 float *c = g->c + i * g->ldc + j;
                 if (k > 0) move(t, COLUMNS, c, g->ldc, rows, width);
+                const int64_t turns = depth / 8; /* half as many lines as of floats */
                 pith_gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
                                         .b = b,
                                         .t = t,
@@ -170,8 +171,10 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                                         .k = depth,
                                         .groups = 1,
                                         .accumulate = k > 0,
-                                        .ahead = after + (uintptr_t)(tile * depth / count * 32 * panels),
-                                        .ahead_step = (128 * panels + count - 1) / count };
+                                        .ahead = after + (uintptr_t)(tile * turns / count) * 64,
+                                        .ahead_stream = turns * 64,
+                                        .ahead_panel = b_panel,
+                                        .ahead_every = 2 * count };
                 PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
                 if (k + depth < g->k)
                     move(c, g->ldc, t, COLUMNS, rows, width);

@@ -17,12 +17,11 @@ enum {
 typedef struct place {
     const float *a[(PITH_TILE_ROWS + 2) / 3]; /* every third row */
     const float *b[PITH_TILE_PANELS];
-    uintptr_t ahead;
 } place;
 
 /* `steps` steps of k. */
-PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, const uintptr_t ahead_panel,
-                         place *at, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, place *at,
+                         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     PITH_UNROLL
     for (int s = 0; s < steps; s++) {
         vf column[PITH_TILE_PANELS];
@@ -30,7 +29,6 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
         for (int p = 0; p < panels; p++) {
             column[p] = vf_load(at->b[p] + 16 * s);
             __builtin_prefetch((const void *)((uintptr_t)at->b[p] + 64 * (uintptr_t)(s + NEAR)));
-            __builtin_prefetch((const void *)(at->ahead + (uintptr_t)p * ahead_panel + 64 * (uintptr_t)s), 0, 2);
         }
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -73,11 +71,11 @@ PITH_INLINE void finish(const int rows, const int panels, const pith_gemm_tile *
 }
 
 PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
-    const int64_t a_row = g->a_row, b_panel = g->b_panel;
-    const uintptr_t ahead_panel = (uintptr_t)g->ahead_panel, ahead_step = (uintptr_t)g->ahead_step;
-    place at = { .ahead = g->ahead };
+    const int64_t a_row = g->a_row;
+    place at;
     for (int64_t group = 0; group < g->groups; group++) {
         const int64_t column = group * 16 * panels;
+        uintptr_t ahead = g->ahead;
         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -88,12 +86,20 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
         PITH_UNROLL
         for (int i = 0; i < rows; i += 3) at.a[i / 3] = g->a + i * a_row;
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) at.b[p] = g->b + (group * panels + p) * b_panel;
-        for (int64_t k = g->k / STEPS; k > 0; k--) {
-            advance(rows, panels, STEPS, a_row, ahead_panel, &at, sum);
-            at.ahead += ahead_step;
+        for (int p = 0; p < panels; p++) at.b[p] = g->b + (group * panels + p) * g->b_panel;
+        for (int64_t turns = g->k / STEPS, wait = g->ahead_every > 0; turns > 0; turns--) {
+            if (--wait == 0) {
+                PITH_UNROLL
+                for (int line = 0; line < 4 * panels; line++) {
+                    uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
+                    __builtin_prefetch((const void *)(ahead + skip), 0, 2);
+                }
+                ahead += 64;
+                wait = g->ahead_every;
+            }
+            advance(rows, panels, STEPS, a_row, &at, sum);
         }
-        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, ahead_panel, &at, sum);
+        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, &at, sum);
         finish(rows, panels, g, column, sum);
     }
 }
