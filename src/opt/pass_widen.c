@@ -2,8 +2,8 @@
  *
  * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow
  * type and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow
- * output. Weights and tables stay as they are stored: pith.Linear and pith.EmbedNorm read them through the cast. Results
- * are nearer to the exact ones than the file's own arithmetic; levels below 3 keep that. */
+ * output. Weights and tables stay as they are stored: pith.Linear and pith.EmbedNorm read them through the cast.
+ * Results are nearer to the exact ones than the file's own arithmetic; levels below 3 keep that. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

@@ -187,6 +187,39 @@ static void test_activations_after_a_product(void **state) {
     }
 }
 
+/* ---- quantised and dequantised again ---- */
+
+static pith_value *byte(bench *b, int8_t x) {
+    int8_t *data = pith_arena_alloc64(&b->arena, sizeof x);
+    *data = x;
+    const pith_tensor t = { .data = data, .bytes = sizeof x, .dtype = PITH_I8 };
+    return pith_graph_add_const(b->graph, PITH_STR(""), &t);
+}
+
+/* A pair behind moves is gone if it goes between the same numbers. */
+static void test_requantized_moves(void **state) {
+    (void)state;
+    static const struct {
+        float scale;
+        int8_t zero;
+        bool computes; /* between the pairs */
+        int left;
+    } cases[] = { { 0.5f, 3, false, 1 }, { 0.25f, 3, false, 2 }, { 0.5f, 4, false, 2 }, { 0.5f, 3, true, 2 } };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench *b = make_bench();
+        pith_value *x = op(b, "QuantizeLinear", token_input(b, "x", PITH_F32), number(b, 0.5f), byte(b, 3));
+        x = op(b, "Transpose", op(b, "DequantizeLinear", x, number(b, 0.5f), byte(b, 3)), NULL, NULL);
+        if (cases[i].computes) x = op(b, "Sqrt", x, NULL, NULL);
+        x = op(b, "QuantizeLinear", x, number(b, cases[i].scale), byte(b, cases[i].zero));
+        x = op(b, "DequantizeLinear", x, number(b, cases[i].scale), byte(b, cases[i].zero));
+        graph_output(b->graph, op(b, "Neg", x, NULL, NULL));
+        optimise(b);
+        assert_int_equal(count(b, "QuantizeLinear"), cases[i].left);
+        assert_int_equal(count(b, "DequantizeLinear"), cases[i].left);
+        drop_bench(b);
+    }
+}
+
 /* ---- masks ---- */
 
 static pith_mask_kind recognize(bench *b, pith_value *v, pith_mask_form form, pith_mask *mask) {
@@ -395,6 +428,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_not_a_mask),
         cmocka_unit_test(test_causal_and_windows),
         cmocka_unit_test(test_activations_after_a_product),
+        cmocka_unit_test(test_requantized_moves),
         cmocka_unit_test(test_ragged_text_by_text),
         cmocka_unit_test(test_ragged_names_the_node),
     };
