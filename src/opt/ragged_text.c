@@ -3,7 +3,8 @@
  * Attention that was not fused, or any other mixing of tokens, ends in values by token again. All that lies between
  * translated values and such a one becomes the body of a pith.EachText. The body sees one text alone and unpadded, by
  * which its result is defined, so it may hold any operator; the dense layers around it still take all texts together.
- * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes the nodes know. */
+ * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes the nodes know. What depends
+ * on nothing but pairs of positions is computed once, for the longest text, and cut for each. */
 #include "base/dtype.h"
 #include "opt/ragged.h"
 
@@ -12,12 +13,14 @@ typedef struct region {
     const pith_node *last;
     pith_ragged_form form; /* of what it gives */
     pith_graph *body;
-    bool *met;                             /* by value id: an input, a capture, or made inside */
+    unsigned char *met;                    /* by value id: 0, or where it is made */
     pith_value **made;                     /* by value id: in the body */
-    const pith_value **inputs, **captures; /* translated values: by token or text; whatever the text */
+    const pith_value **inputs, **captures; /* by token or text; constant or by pairs of positions */
     int input_count, capture_count;
-    bool tokens; /* an input is by token */
+    int tokens; /* the input that is by token; -1: none is */
 } region;
+
+enum { INSIDE = 1, OUTSIDE };
 
 static bool out_of_memory(region *g) {
     g->r->status = pith_fail_memory(g->r->err, 0);
@@ -30,25 +33,34 @@ static bool moves(const pith_value *v) {
 
 /* ---- what is inside ---- */
 
+/* Can v be computed for the longest text? What is said of that attempt is forgotten. */
+static bool by_positions(region *g, const pith_value *v) {
+    pith_ragged *r = g->r;
+    const char *why = r->why;
+    const pith_node *culprit = r->culprit;
+    bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR && !pith_ragged_form_of(r, &v->type).batch &&
+               pith_ragged_pair(r, v, 0);
+    r->why = why;
+    r->culprit = culprit;
+    return can;
+}
+
 static bool meet(region *g, const pith_value *v) {
     if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
-    g->met[v->id] = true;
-    switch (g->r->forms[v->id].kind) {
-    case PITH_RAGGED_TOKEN: g->tokens = true; /* fall through */
-    case PITH_RAGGED_TEXT: g->inputs[g->input_count++] = v; return moves(v);
-    case PITH_RAGGED_CONST: g->captures[g->capture_count++] = v; return true;
-    case PITH_RAGGED_SHARED: return false;
-    default: return v->kind == PITH_VALUE_NODE;
-    }
+    pith_ragged_kind kind = g->r->forms[v->id].kind;
+    bool captured = kind == PITH_RAGGED_CONST || by_positions(g, v);
+    bool input = kind == PITH_RAGGED_TOKEN || kind == PITH_RAGGED_TEXT;
+    g->met[v->id] = captured || input ? OUTSIDE : INSIDE;
+    if (captured) g->captures[g->capture_count++] = v;
+    if (kind == PITH_RAGGED_TOKEN) g->tokens = g->input_count;
+    if (input) g->inputs[g->input_count++] = v;
+    if (g->r->status || kind == PITH_RAGGED_SHARED) return false;
+    return captured || (input ? moves(v) : v->kind == PITH_VALUE_NODE);
 }
 
 static bool is_inside(const region *g, const pith_node *node) {
-    for (int i = 0; i < node->output_count; i++) {
-        const pith_value *v = node->outputs[i];
-        pith_ragged_kind kind = v ? g->r->forms[v->id].kind : PITH_RAGGED_CONST;
-        if (v && g->met[v->id] && (kind == PITH_RAGGED_NONE || kind == PITH_RAGGED_PAIR || kind == PITH_RAGGED_SIZE))
-            return true;
-    }
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] && g->met[node->outputs[i]->id] == INSIDE) return true;
     return node == g->last;
 }
 
@@ -66,7 +78,7 @@ static bool collect(region *g) {
         for (int i = 0; i < node->input_count; i++)
             if (!meet(g, node->inputs[i])) return false;
     }
-    return g->input_count > 0 && (g->tokens || g->form.kind == PITH_RAGGED_TEXT);
+    return g->tokens >= 0 || (g->input_count > 0 && !g->capture_count && g->form.kind == PITH_RAGGED_TEXT);
 }
 
 /* ---- the body ---- */
@@ -105,6 +117,23 @@ static pith_value *unpack(region *g, pith_value *rows, const pith_value *v) {
     return form->batch ? change_batch(g, rows, "Unsqueeze") : rows;
 }
 
+/* The part of a longest text's pairs that the text at hand has. */
+static pith_value *cut(region *g, pith_value *pairs, const pith_value *v) {
+    static const int64_t zeros[2];
+    int64_t axes[2] = { 0 };
+    int count = 0;
+    for (int axis = 0; axis < v->type.rank && count < 2; axis++)
+        if (pith_dim_equal(v->type.dims[axis], g->r->sequence)) axes[count++] = axis;
+    pith_value *length = emit(g, "Shape", g->body->inputs[g->tokens], NULL);
+    if (length && pith_node_set_int(length->producer, "end", 1)) out_of_memory(g);
+    pith_value *ends = length ? emit(g, "Concat", length, length) : NULL;
+    if (ends && pith_node_set_int(ends->producer, "axis", 0)) out_of_memory(g);
+    pith_value *inputs[] = { pairs, pith_ragged_ints(g->r, zeros, 2), ends, pith_ragged_ints(g->r, axes, 2) };
+    if (!inputs[1] || !ends || !inputs[3]) return NULL;
+    pith_node *slice = pith_ragged_emit(g->r, "", "Slice", inputs, 4);
+    return slice ? slice->outputs[0] : NULL;
+}
+
 static pith_value *pack(region *g, pith_value *v, int rank) {
     if (g->form.kind != PITH_RAGGED_TOKEN) return v;
     return move_axis(g, change_batch(g, v, "Squeeze"), rank - 1, g->form.sequence - 1, 0);
@@ -133,7 +162,10 @@ static bool add_ports(region *g) {
     for (int i = 0; i < g->capture_count; i++) {
         pith_value *port = pith_graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
         if (!port) return out_of_memory(g);
-        g->body->captures[g->body->capture_count++] = g->made[g->captures[i]->id] = port;
+        g->body->captures[g->body->capture_count++] = port;
+        bool pairs = g->r->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
+        g->made[g->captures[i]->id] = pairs ? cut(g, port, g->captures[i]) : port;
+        if (g->r->status) return false;
     }
     return true;
 }
@@ -180,7 +212,10 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
         by_text[i] = r->forms[g->inputs[i]->id].kind == PITH_RAGGED_TEXT;
     }
     by_text[g->input_count] = g->form.kind == PITH_RAGGED_TEXT;
-    for (int i = 0; i < g->capture_count; i++) inputs[1 + g->input_count + i] = r->values[g->captures[i]->id];
+    for (int i = 0; i < g->capture_count; i++) {
+        uint32_t id = g->captures[i]->id;
+        inputs[1 + g->input_count + i] = r->pairs[id] ? r->pairs[id] : r->values[id];
+    }
     pith_node *node = pith_ragged_emit(r, "pith", "EachText", inputs, count);
     if (!node) return false;
     node->capture_count = g->capture_count;
@@ -195,7 +230,7 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
 bool pith_ragged_each_text(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->output_count == 1 ? node->outputs[0] : NULL;
     if (!out || !moves(out)) return false;
-    region g = { .r = r, .last = node, .form = pith_ragged_form_of(r, &out->type) };
+    region g = { .r = r, .last = node, .form = pith_ragged_form_of(r, &out->type), .tokens = -1 };
     int64_t rest[PITH_MAX_RANK];
     size_t rest_count = 0;
     if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT)) return false;

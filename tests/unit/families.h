@@ -19,8 +19,10 @@
 #define Q4_LAYER " Rotary Rotary Attention SkipNorm SkipNorm"
 #define DEBERTA_LAYER " Linear Linear Linear Linear SkipNorm Linear Linear SkipNorm"
 #define DEBERTA_RAGGED " Linear Linear Linear EachText Linear SkipNorm Linear Linear SkipNorm"
+#define LONGEST_DEBERTA " Linear Linear Linear Longest EachText Linear SkipNorm Linear Linear SkipNorm"
 #define QDQ_LAYER " Linear Linear Linear Linear"
 #define QDQ_RAGGED " Linear EachText Linear Linear Linear"
+#define LONGEST_QDQ " Linear Longest EachText Linear Linear Linear"
 #define NOT_TEXT "it has no input 'input_ids' of [batch, sequence]"
 
 /* missed: what the report says was not fused: position tables are added to each text (skip_norm, embed_norm), DeBERTa's
@@ -43,9 +45,9 @@ static const struct family {
       -1 },
     { "families/convnext-dynamo20", " Linear Linear Linear Linear", NULL, NOT_TEXT, NULL, -1 },
     { "families/deberta-v2-dynamo20", " EmbedNorm" DEBERTA_LAYER DEBERTA_LAYER,
-      " EmbedNorm" DEBERTA_RAGGED DEBERTA_RAGGED, NULL, "attention each_text", -1 },
+      " EmbedNorm" LONGEST_DEBERTA DEBERTA_RAGGED, NULL, "attention each_text", -1 },
     { "families/deberta-v2-script17", " EmbedNorm" DEBERTA_LAYER DEBERTA_LAYER,
-      " EmbedNorm" DEBERTA_RAGGED DEBERTA_RAGGED, NULL, "attention each_text", -1 },
+      " EmbedNorm" LONGEST_DEBERTA DEBERTA_RAGGED, NULL, "attention each_text", -1 },
     { "families/dinov2-script17", LAYER LAYER, NULL, NOT_TEXT, "skip_norm", -1 },
     { "families/distilbert-dynamo20", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
     { "families/electra-script17", " EmbedNorm" LAYER LAYER, " EmbedNorm" LAYER LAYER, NULL, NULL, -1 },
@@ -62,7 +64,7 @@ static const struct family {
       NULL, -1 },
     { "families/jina-v2-script17", " EmbedNorm" GATED_LAYER GATED_LAYER, " EmbedNorm" LONGEST_GATED GATED_LAYER, NULL,
       NULL, -1 },
-    { "families/jina-v2-script17-qdq", QDQ_LAYER QDQ_LAYER, QDQ_RAGGED QDQ_RAGGED, NULL,
+    { "families/jina-v2-script17-qdq", QDQ_LAYER QDQ_LAYER, LONGEST_QDQ QDQ_RAGGED, NULL,
       "attention each_text gelu", -1 },
     { "families/jina-v2-table-dynamo20", " EmbedNorm" GATED_LAYER GATED_LAYER, " EmbedNorm" LONGEST_GATED GATED_LAYER,
       NULL, NULL, -1 },
