@@ -90,10 +90,11 @@ static size_t merge_short(const pith_merges *table, pith_symbol *symbols, size_t
     return count;
 }
 
-/* A symbol of a long word and its neighbours that are left; merged: what it becomes with the next one. */
+/* A symbol of a long word and its neighbours that are left; merged: what it becomes with the next one. Its size is that
+ * of all symbols up to the next one. */
 typedef struct link {
     int32_t id, merged;
-    uint32_t size, previous, next;
+    uint32_t previous, next;
 } link;
 
 /* The least of all ranks is tree[1]; those of the places are tree[leaves] and up, leaves a power of two. */
@@ -129,7 +130,7 @@ static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol 
     if (!links || !tree) return SIZE_MAX;
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
-        links[i] = (link){ symbols[i].id, 0, symbols[i].size, i - 1, last ? none : i + 1 };
+        links[i] = (link){ symbols[i].id, 0, i - 1, last ? none : i + 1 };
         tree[leaves + i] = last ? none : pair_rank(table, symbols[i].id, symbols[i + 1].id, &links[i].merged);
     }
     memset(tree + leaves + count, 0xFF, (leaves - count) * sizeof *tree);
@@ -140,7 +141,6 @@ static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol 
         at = onward ? next_least(tree, leaves, at) : first_least(tree, leaves);
         uint32_t right = links[at].next, after = links[right].next, left = links[at].previous;
         links[at].id = links[at].merged;
-        links[at].size += links[right].size;
         links[at].next = after;
         set_rank(tree, leaves, right, none);
         if (after != none) {
@@ -155,7 +155,12 @@ static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol 
         onward = tree[1] == least && rank != least && left_rank != least;
     }
     size_t kept = 0;
-    for (uint32_t i = 0; i != none; i = links[i].next) symbols[kept++] = (pith_symbol){ links[i].id, links[i].size };
+    for (uint32_t i = 0, next; i != none; i = next) {
+        uint32_t size = 0;
+        next = links[i].next;
+        for (uint32_t k = i; k < count && k != next; k++) size += symbols[k].size;
+        symbols[kept++] = (pith_symbol){ links[i].id, size };
+    }
     return kept;
 }
 
