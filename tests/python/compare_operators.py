@@ -18,6 +18,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+import operator_cases
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from pith_ctypes import NUMBERS, Model, PithError
 
@@ -740,11 +742,14 @@ CASES = {
     ML + "SVMClassifier": machine(True), ML + "SVMRegressor": machine(False),
     MS + "QuantizeLinear": quantized(True), MS + "DequantizeLinear": quantized(False),
 }
+for more, case in operator_cases.CASES.items():  # an operator that is drawn here as well gets both
+    own = CASES.get(more)
+    CASES[more] = (lambda d, own=own, case=case: d.pick(own, case)(d)) if own else case
 # Inputs that ONNX Runtime or Pith knows as constants only.
 CONSTANT = {MS + "MatMulBnb4": {1, 2}, MS + "GatherBlockQuantized": {0, 2, 3}, MS + "QAttention": {1, 2, 3, 4, 6, 7}, MS + "Attention": {1},
             MS + "QLinearWhere": {2, 3, 5, 6, 7, 8},
             MS + "QEmbedLayerNormalization": set(range(2, 18)) - {7}}
-NEAREST = {"QuantizeLinear"} | {MS + n for n in (
+NEAREST = {"QuantizeLinear"} | operator_cases.NEAREST | {MS + n for n in (
     "QuantizeLinear", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearWhere", "QLinearConcat",
     "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearReduceMean", "QGemm")}
 
