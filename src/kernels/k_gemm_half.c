@@ -134,7 +134,7 @@ static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t element,
 /* ---- wide ---- */
 
 /* DEPTH: rows of b that are widened at a time at most; even. */
-enum { DEPTH = 384, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+enum { DEPTH = 192, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels, int64_t depth) {
     for (int64_t p = 0; p < panels; p++) {
@@ -152,22 +152,25 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
     const int64_t b_panel = (g->k + 1) / 2 * 64, count = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     for (int64_t j = n0; j < n1; j += COLUMNS) {
         const int64_t width = n1 - j < COLUMNS ? n1 - j : COLUMNS, panels = (width + 15) / 16;
+        const bool direct = g->activation == PITH_ACT_NONE && width == 16 * panels; /* whole tiles need no copy */
         for (int64_t k = 0, depth; k < g->k; k += depth) {
             const char *strip = (const char *)g->b + j / 16 * b_panel + 32 * k;
             const uintptr_t after = (uintptr_t)g->b + (uintptr_t)((j + COLUMNS) / 16 * b_panel + 32 * k);
             depth = g->k - k < DEPTH ? g->k - k : DEPTH;
+            const bool last = k + depth == g->k;
             widen(f16, b, strip, b_panel, panels, depth);
             for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
                 rows = (m1 - i + count - tile - 1) / (count - tile);
                 float *c = g->c + i * g->ldc + j;
-                if (k > 0) move(t, COLUMNS, c, g->ldc, rows, width);
+                if (k > 0 && !direct) move(t, COLUMNS, c, g->ldc, rows, width);
                 const int64_t turns = depth / 8; /* half as many lines as of floats */
                 pith_gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
                                         .b = b,
-                                        .t = t,
+                                        .bias = last && direct && g->bias ? g->bias + j : NULL,
+                                        .t = direct ? c : t,
                                         .a_row = g->lda,
                                         .b_panel = 16 * DEPTH,
-                                        .t_row = COLUMNS,
+                                        .t_row = direct ? g->ldc : COLUMNS,
                                         .k = depth,
                                         .groups = 1,
                                         .accumulate = k > 0,
@@ -176,10 +179,11 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                                         .ahead_panel = b_panel,
                                         .ahead_every = 2 * count };
                 PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
-                if (k + depth < g->k)
-                    move(c, g->ldc, t, COLUMNS, rows, width);
-                else
+                if (direct) continue;
+                if (last)
                     PITH_K(gemm_half_finish)(g, t, COLUMNS, i, rows, j, width);
+                else
+                    move(c, g->ldc, t, COLUMNS, rows, width);
             }
         }
     }
