@@ -93,6 +93,19 @@ static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *d
 
 static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
 
+/* Scales and zero points are one number, those of the weights one or one for each map. */
+static pith_status check_numbers(const pith_infer *c, const layout *l, pith_dim maps) {
+    const int inputs[] = { l->x_scale, l->x_zero, l->w_scale, l->w_zero, l->y_scale, l->y_zero };
+    for (int i = 0; i < 6; i++) {
+        if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
+        int64_t own = pith_type_count(c->in[inputs[i]]);
+        bool by_map = inputs[i] == l->w_scale || inputs[i] == l->w_zero;
+        if (own >= 0 && own != 1 && (!by_map || differ(own, maps)))
+            return pith_op_fail(c, "input %d has %lld elements", inputs[i], (long long)own);
+    }
+    return PITH_OK;
+}
+
 static pith_status infer(pith_infer *c) {
     const layout *l = find_layout(c->node);
     const pith_type *x = c->in[l->x], *w = c->in[l->w];
@@ -114,6 +127,7 @@ static pith_status infer(pith_infer *c) {
         return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them",
                             (long long)x->dims[1], (long long)groups);
     }
+    PITH_TRY(check_numbers(c, l, w->dims[0]));
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
         int64_t own = pith_type_count(c->in[l->bias]);
         if (own >= 0 && differ(own, dims[1]))

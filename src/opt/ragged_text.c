@@ -3,8 +3,8 @@
  * Attention that was not fused, or any other mixing of tokens, ends in values by token again. All that lies between
  * translated values and such a one becomes the body of a pith.EachText. The body sees one text alone and unpadded, by
  * which its result is defined, so it may hold any operator; the dense layers around it still take all texts together.
- * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes the nodes know. What depends
- * on nothing but pairs of positions is computed once, for the longest text, and cut for each. */
+ * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes that the nodes know. What
+ * depends on nothing but pairs of positions is computed once, for the longest text, and cut for each. */
 #include "base/dtype.h"
 #include "opt/ragged.h"
 

@@ -290,6 +290,32 @@ static void parts_of_a_split_lie_inside(void **state) { /* 5 parts of 7 elements
     assert_non_null(strstr(f->err.message, "parts add up to 8"));
 }
 
+static void scales_of_a_convolution_fit_its_maps(void **state) {
+    fixture *f = *state;
+    static const uint8_t bytes[9];
+    static const float scales[2] = { 1, 1 };
+    for (int64_t own = 0; own <= 3; own++) {
+        const int64_t image[] = { 1, 1, 3, 3 }, kernel[] = { 3, 1, 1, 1 };
+        pith_value *x = constant(f, PITH_U8, bytes, 4, image), *w = constant(f, PITH_U8, bytes, 4, kernel);
+        pith_value *one = constant(f, PITH_F32, scales, 0, NULL), *zero = constant(f, PITH_U8, bytes, 0, NULL);
+        pith_value *w_scale = constant(f, PITH_F32, scales, 1, (int64_t[]){ own == 3 ? 1 : own });
+        pith_value *inputs[] = { x, one, zero, w, w_scale, zero, own == 3 ? w_scale : one, zero };
+        pith_node *conv = pith_graph_add_node(f->graph, NULL, "", "QLinearConv", inputs, 8, NULL, 1);
+        conv->opset = 21;
+        graph_output(f->graph, conv->outputs[0]);
+        pith_status status = infer(f);
+        if (own == 0 || own == 2) {
+            assert_int_equal(status, PITH_ERR_ARGUMENT);
+            assert_non_null(strstr(f->err.message, "input 4"));
+        } else {
+            if (status) fail_msg("%s", f->err.message);
+        }
+        teardown(state);
+        setup(state);
+        f = *state;
+    }
+}
+
 static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
     fixture *f = *state;
     pith_node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
@@ -441,6 +467,7 @@ int main(void) {
         TEST(every_wrong_dtype_is_named),
         TEST(every_unknown_operator_and_opset_is_named),
         TEST(parts_of_a_split_lie_inside),
+        TEST(scales_of_a_convolution_fit_its_maps),
         TEST(results_beyond_reason_are_errors),
         TEST(indices_out_of_range_are_errors),
         TEST(integer_division_never_traps),
