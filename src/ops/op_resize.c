@@ -178,7 +178,7 @@ static double source_place(const resize *s, const target *t, int d, int64_t leng
         double span = (t->roi_end[d] - t->roi_begin[d]) * (n - 1);
         return (out == 1 ? span / 2 : at * span / (out - 1)) + t->roi_begin[d] * (n - 1);
     }
-    case PYTORCH_HALF_PIXEL: return out == 1 ? -0.5 : (at + 0.5) / scale - 0.5;
+    case PYTORCH_HALF_PIXEL: return t->size[d] == 1 ? 0 : (at + 0.5) / scale - 0.5;
     case HALF_PIXEL_SYMMETRIC: return n / 2 * (1 - (double)t->size[d] / out) + (at + 0.5) / scale - 0.5;
     default: return (at + 0.5) / scale - 0.5;
     }

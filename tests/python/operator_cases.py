@@ -41,7 +41,7 @@ def length_norm(d):
 
 def mean_variance(d):
     axes = d.r.sample(range(4), d.upto(1, 4))
-    return [image(d, d.upto(2, 4), low=2)], {"axes": axes} if d.flag() else {}, 1
+    return [d.array([2, d.upto(2, 4), d.upto(2, 6), d.upto(2, 6)], np.float32)], {"axes": axes} if d.flag() else {}, 1
 
 
 def resize(d):
@@ -50,7 +50,8 @@ def resize(d):
     attributes = {"mode": mode, "coordinate_transformation_mode": d.pick("half_pixel", "asymmetric", "pytorch_half_pixel",
                                                                         "half_pixel_symmetric", "align_corners")}
     if mode == "nearest":
-        attributes["nearest_mode"] = d.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+        exact = attributes["coordinate_transformation_mode"] == "asymmetric"  # elsewhere whole places hang on roundings
+        attributes["nearest_mode"] = d.pick("round_prefer_floor", "round_prefer_ceil", *(("floor", "ceil") if exact else ()))
     else:
         attributes["antialias"] = int(d.r.random() < 0.2)
     if mode == "cubic":
