@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random one-operator models, run by Pith and by ONNX Runtime (PyPI), results compared.
 
-usage: compare_operators.py [--library PATH] [--count N] [--seed S] [OPERATOR...]
+usage: compare_operators.py [--library PATH] [--count N] [--seed S] [--write FOLDER] [OPERATOR...]
 Shapes broadcast, have zero sizes and any rank up to 4; attributes are drawn from all that the standard allows; NaN and
 infinities are mixed in; about half of the inputs are constants. A case that ONNX Runtime refuses is not judged. The seed
 and the case number are printed with every difference, so that it can be repeated; exit status 1 if there is one.
@@ -807,6 +807,7 @@ def main():
     parser.add_argument("--library", default=root / "build" / "libpith.so")
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--write", type=pathlib.Path, help="only write the models there, as FOLDER/<case>/model.onnx")
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
@@ -817,6 +818,10 @@ def main():
     for i in range(options.count):
         name = names[i % len(names)]
         model, inputs, text = make_model(name, Draw(options.seed * 1000003 + i))
+        if options.write:
+            (options.write / str(i)).mkdir()
+            (options.write / str(i) / "model.onnx").write_bytes(model)
+            continue
         try:
             session = onnxruntime.InferenceSession(model, session_options, providers=["CPUExecutionProvider"])
             want = session.run(None, inputs)
