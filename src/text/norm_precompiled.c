@@ -8,8 +8,10 @@
 #include <utf8proc.h>
 
 #include "text/pipeline.h"
+#include "text/unicode.h"
 
-enum { CLUSTER_MAX = 5 };
+/* OLDER_MARK: any that utf8proc knows. */
+enum { CLUSTER_MAX = 5, OLDER_MARK = 0x300 };
 
 typedef struct charsmap {
     const uint32_t *units;
@@ -134,6 +136,7 @@ static const char *cluster_end(const char *p, const char *end) {
         const char *after = p;
         uint32_t c = pith_utf8_next(&after);
         if (is_common(before) && is_common(c) && !(before == '\r' && c == '\n')) break;
+        if (pith_char_is_newer_mark(c)) c = OLDER_MARK;
         if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)c, &state)) break;
         before = c;
         p = after;

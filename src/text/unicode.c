@@ -85,6 +85,14 @@ static const uint32_t word_too[][2] = {
     { 0x1F170, 0x1F189 }, { 0x2EBF0, 0x2EE5D },
 };
 
+/* Marks newer than Unicode 15. */
+static const uint32_t newer_mark[][2] = {
+    { 0x897, 0x897 },     { 0x1ACF, 0x1ADD },   { 0x1AE0, 0x1AEB },   { 0x10D69, 0x10D6D }, { 0x10EFA, 0x10EFC },
+    { 0x113B8, 0x113C0 }, { 0x113C2, 0x113C2 }, { 0x113C5, 0x113C5 }, { 0x113C7, 0x113CA }, { 0x113CC, 0x113D0 },
+    { 0x113D2, 0x113D2 }, { 0x113E1, 0x113E2 }, { 0x11B60, 0x11B67 }, { 0x11F5A, 0x11F5A }, { 0x1611E, 0x1612F },
+    { 0x1E5EE, 0x1E5EF }, { 0x1E6E3, 0x1E6E3 }, { 0x1E6E6, 0x1E6E6 }, { 0x1E6EE, 0x1E6EF }, { 0x1E6F5, 0x1E6F5 },
+};
+
 /* Characters without decomposition and combining class in the normal forms. */
 static const uint32_t not_normalized[][2] = {
     { 0x7FD, 0x7FD },     { 0x898, 0x89F },     { 0x8CA, 0x8D3 },     { 0x9FE, 0x9FE },     { 0xC3C, 0xC3C },
@@ -138,6 +146,8 @@ bool pith_char_is_mark(uint32_t c) {
     if ((c >= 0x370 && c < 0x483) || (c >= 0x309B && c < 0xA66F) || (c >= 0xAC00 && c < 0xFB1E)) return false;
     return c >= 0x300 && ((has(c, MARKS) && !IN(not_mark, c)) || c == 0x1CF2 || c == 0x1CF3);
 }
+
+bool pith_char_is_newer_mark(uint32_t c) { return c >= 0x897 && IN(newer_mark, c); }
 
 /* U+166D and U+111C9 were punctuation in Unicode 8. */
 bool pith_char_is_punctuation(uint32_t c) {

@@ -16,6 +16,7 @@ bool pith_char_is_space(uint32_t c);       /* White_Space */
 bool pith_char_is_other(uint32_t c);       /* Cc, Cf, Co; also tab and newlines */
 bool pith_char_is_nonspacing(uint32_t c);  /* Mn */
 bool pith_char_is_mark(uint32_t c);        /* M, the one of StripAccents */
+bool pith_char_is_newer_mark(uint32_t c);  /* M of Unicode 16 and 17: extends a grapheme cluster */
 bool pith_char_is_punctuation(uint32_t c); /* P, and the symbols of ASCII */
 bool pith_char_is_numeric(uint32_t c);     /* Nd, Nl, No */
 bool pith_char_is_word(uint32_t c);        /* \w: letters, marks, decimal digits, connectors, joiners */

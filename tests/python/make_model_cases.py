@@ -13,8 +13,8 @@ import kinds_models as kinds
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "data" / "tokenizer_models"
-NAMES = ["gpt2_prefix_space", "roberta", "clip", "llama3", "o200k", "llama2", "gemma", "bpe_unk", "xlm_roberta", "albert",
-         "unigram_bytes", "split_merged_with_next", "split_contiguous_invert"]
+NAMES = ["gpt2_prefix_space", "roberta", "clip", "llama3", "o200k", "llama2", "llama2_metaspace", "deepseek", "gemma",
+         "bpe_unk", "xlm_roberta", "albert", "unigram_bytes", "split_merged_with_next", "split_contiguous_invert"]
 TEXTS = [
     "", " ", "Hello, world!", "  two  spaces ", "I'll say it's DON'T, we'Ve", "a\r\n\n b\t\tc \n", "12345 67.89 x1y2",
     "Straße, Ärger; naïve café — “quoted”", "Привет, мир", "日本語の文です。", "한국어 문장", "👩‍👩‍👧‍👦🇩🇪 flags", "e\u0301\u0327 ﬁ ² Å",

@@ -134,8 +134,20 @@ static void check_lines(opened *o, const char *path, const char *name) {
 
 static void test_stored_cases(void **state) {
     static const char *const names[] = {
-        "albert",      "bpe_unk", "clip",    "gemma",         "gpt2_prefix_space",       "llama2",
-        "llama3",      "o200k",   "roberta", "unigram_bytes", "split_contiguous_invert", "split_merged_with_next",
+        "albert",
+        "bpe_unk",
+        "clip",
+        "deepseek",
+        "gemma",
+        "gpt2_prefix_space",
+        "llama2",
+        "llama2_metaspace",
+        "llama3",
+        "o200k",
+        "roberta",
+        "unigram_bytes",
+        "split_contiguous_invert",
+        "split_merged_with_next",
         "xlm_roberta",
     };
     (void)state;
