@@ -10,8 +10,7 @@
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
-/* OLDER_MARK: any that utf8proc knows. */
-enum { CLUSTER_MAX = 5, OLDER_MARK = 0x300 };
+enum { CLUSTER_MAX = 5 };
 
 typedef struct charsmap {
     const uint32_t *units;
@@ -128,15 +127,21 @@ static bool is_common(uint32_t c) {
            (c >= 0x30A1 && c < 0x30FB) || (c >= 0x4E00 && c < 0xA000);
 }
 
+/* A character that utf8proc, of Unicode 15, treats as the peer, of 17, treats c: a mark, a prepended one, another. */
+static uint32_t stand_in(uint32_t c) {
+    if (pith_char_is_newer_mark(c)) return 0x300;
+    return c == 0x113D1 ? 0x600 : c == 0x11A3A ? 0x4E00 : c;
+}
+
 /* The end of the grapheme cluster that begins at p. */
 static const char *cluster_end(const char *p, const char *end) {
     utf8proc_int32_t state = 0;
-    uint32_t before = pith_utf8_next(&p);
+    uint32_t before = stand_in(pith_utf8_next(&p));
     while (p < end) {
         const char *after = p;
         uint32_t c = pith_utf8_next(&after);
         if (is_common(before) && is_common(c) && !(before == '\r' && c == '\n')) break;
-        if (pith_char_is_newer_mark(c)) c = OLDER_MARK;
+        c = stand_in(c);
         if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)c, &state)) break;
         before = c;
         p = after;
