@@ -2,8 +2,8 @@
  *
  * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d], times scale, then + bias[i,j]; masked keys are
  * skipped; m = max of the row; p = exp(s - m); the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
- * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend on
- * tiling. What a row with no key left gives, none_left says. */
+ * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
+ * on tiling. What a row with no key left gives, none_left says. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 

@@ -21,9 +21,9 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * j < 16 * panels; then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
- * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead` on,
- * which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be there.
- * ahead_every 0: nothing is fetched. */
+ * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
+ * on, which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be
+ * there. ahead_every 0: nothing is fetched. */
 typedef struct pith_gemm_tile {
     const float *a, *b, *bias, *residual; /* bias and residual may be NULL; residual may be t */
     float *t;

@@ -1,6 +1,6 @@
 /* k_norm.c - normalisations and softmax of rows. A row is passed over two or three times while it is in the first level
- * cache: statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised at
- * a time: their chains overlap. */
+ * cache: statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised
+ * at a time: their chains overlap. */
 #include "kernels/norm.h"
 
 #include <stdbool.h>
@@ -30,8 +30,8 @@ PITH_INLINE float sum_of_squares(const float *x, int64_t n, float mean) {
 /* Rows normalised at a time. */
 enum { ROWS = 4 };
 
-/* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to normalise, as they come or as
- * `gather` leaves them. */
+/* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to normalise, as they come or
+ * as `gather` leaves them. */
 typedef struct block {
     const pith_layer_norm *a;
     const float *x[ROWS];
@@ -110,8 +110,7 @@ PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_
     EACH(a->n, add_squares, rows, &b);
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        b.inverse[r] =
-            vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(vf_sum(b.sum[r]) / (float)a->n + a->epsilon)));
+        b.inverse[r] = vf_div(vf_set1(1.0f), vf_sqrt(vf_set1(vf_sum(b.sum[r]) / (float)a->n + a->epsilon)));
         if (a->inv_out) vf_store_n(a->inv_out + row + r, b.inverse[r], 1);
     }
     EACH(a->n, write, rows, &b, beta);
