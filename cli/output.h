@@ -17,14 +17,14 @@ typedef struct output {
 
 /* path: NULL or "-" is stdout. EXIT_DONE, or EXIT_FAILED after a message. */
 int output_open(output *out, const command *c, const char *path);
-/* For work that may be interrupted: the file grows as PATH.part, which stays, whatever ends the process, until the work is
- * complete. If there is one it is opened as it is, at its beginning. One process at a time has it. */
+/* For work that may be interrupted: the file grows as PATH.part, which stays, whatever ends the process, until the work
+ * is complete. If there is one it is opened as it is, at its beginning. One process at a time has it. */
 int output_resume(output *out, const command *c, const char *path);
 /* False after a failed write, this one or an earlier one. */
 bool output_write(output *out, const void *data, size_t size);
 bool output_flush(output *out);
-/* Ends the output; the file gets its name if keep and all was written, a resumable one if code is EXIT_DONE too. A reader that went away is no failure and no
- * message. code: of the work so far; returns it, or EXIT_FAILED after a message. */
+/* Ends the output; the file gets its name if keep and all was written, a resumable one if code is EXIT_DONE too. A reader
+ * that went away is no failure and no message. code: of the work so far; returns it, or EXIT_FAILED after a message. */
 int output_close(output *out, const command *c, bool keep, int code);
 bool output_reader_left(const output *out);
 

@@ -16,12 +16,12 @@ typedef struct vector_writer {
     uint64_t rows; /* written, and before that: found and kept */
     FILE *spool;   /* npy to a pipe: the rows wait here until their number is known */
     bytes text;
-    bool found;   /* a file of an earlier call, of which nothing has been changed yet */
+    bool found; /* a file of an earlier call, of which nothing has been changed yet */
     bytes last; /* its last whole row, to be compared with the first one written; empty: none */
 } vector_writer;
 
-/* Rows that a resumable output holds already are kept, but for the last: the first row written must be the same again, to
- * the byte, or nothing is written (found stays). rows says how many rows the caller has to leave out. */
+/* Rows that a resumable output holds already are kept, but for the last: the first row written must be the same again,
+ * to the byte, or nothing is written (found stays). rows says how many rows the caller has to leave out. */
 int vector_writer_open(vector_writer *w, const command *c, output *out, vector_format format, size_t dim);
 /* prefix: NULL, or for each row the JSON object it goes into, without the closing brace. False: a write failed. */
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const pith_str *prefix);
