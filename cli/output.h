@@ -23,8 +23,9 @@ int output_resume(output *out, const command *c, const char *path);
 /* False after a failed write, this one or an earlier one. */
 bool output_write(output *out, const void *data, size_t size);
 bool output_flush(output *out);
-/* Ends the output; the file gets its name if keep and all was written, a resumable one if code is EXIT_DONE too. A reader
- * that went away is no failure and no message. code: of the work so far; returns it, or EXIT_FAILED after a message. */
+/* Ends the output; the file gets its name if keep and all was written, a resumable one if code is EXIT_DONE too. A
+ * reader that went away is no failure and no message. code: of the work so far; returns it, or EXIT_FAILED after a
+ * message. */
 int output_close(output *out, const command *c, bool keep, int code);
 bool output_reader_left(const output *out);
 
