@@ -7,9 +7,12 @@
 #include "base/cpu.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
+#include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 #include "kernels/norm.h"
+#include "kernels/quantize.h"
 #include "kernels/reduce.h"
+#include "kernels/rotary.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
@@ -43,9 +46,12 @@ static void run_int8(int level, int round) {
     static uint8_t q[M * K];
     static int8_t b[K * M];
     static float scale[M];
-    static int32_t zero[M], b_packed[(K + 8) * (M + 16)];
+    static int32_t zero[M], at[M], extra[M], b_packed[(K + 8) * (M + 16)];
     pith_isa isa = (pith_isa)level;
-    PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, isa)(y, q, scale, zero, M, K);
+    pith_quantize_rows rows = {
+        .x = y, .q = q, .scale = scale, .zero = zero, .at = at, .extra = extra, .rows = M, .n = K, .ldx = K, .ldq = K
+    };
+    PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, isa)(&rows);
     for (int i = 0; i < K * M; i++) b[i] = (int8_t)(z[i] * 127.0f);
     PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(b_packed, b, M, 1, K, M, 0, M);
     pith_gemm_int8 g = { .a = q,
@@ -53,6 +59,8 @@ static void run_int8(int level, int round) {
                          .out = out,
                          .a_scale = scale,
                          .a_zero = zero,
+                         .a_at = at,
+                         .a_extra = extra,
                          .b_scale = x + 50,
                          .bias = z,
                          .m = M,
