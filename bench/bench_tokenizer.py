@@ -7,8 +7,8 @@ below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. B
 and all five languages, from the golden set, repeated to about 2 MB; where PITH_STS names the directory of the STS
 benchmark's CSV files, also all of its sentences, each of them once. ids are compared before anything is timed. The peer
 runs encode_batch_fast, its quickest call, which makes no offsets; ours makes none either. One thread is measured in its
-CPU time, two threads in wall time against one. Numbers are medians over alternating rounds, in brackets the spread,
-(max - min) / median. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a
+CPU time, two threads in wall time against one, beside two runs at once that share nothing: what the machine gives.
+Numbers are medians over alternating rounds. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a
 gigabyte through `pith tokenize --total` and reads the most memory it held. --json FILE adds the results to those in FILE;
 --table prints the tables of FILE.
 """
@@ -27,6 +27,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -110,17 +111,36 @@ def measure(library, name, tokenizer, texts, seconds):
     theirs = [e.ids for e in tokenizer.encode_batch_fast(texts)]
     assert list(ours.ids()) == theirs, f"{name}: ids differ"
     size = sum(len(t.encode()) for t in texts) / 1e6
-    peer, one, wall, two = [], [], [], []
+    peer, one = [], []
     stop = time.perf_counter() + seconds
     while time.perf_counter() < stop or len(peer) < 3:
         peer.append(timed(lambda: tokenizer.encode_batch_fast(texts)))
-        for _ in range(5):
-            one.append(timed(ours.run))
-            wall.append(timed(ours.run, time.perf_counter))
-            two.append(timed(lambda: ours.run(2), time.perf_counter))
+        one.extend(timed(ours.run) for _ in range(5))
     middle = statistics.median
     return {"peer": size / middle(peer), "peer_spread": spread(peer), "pith": size / middle(one),
-            "pith_spread": spread(one), "ratio": middle(peer) / middle(one), "two_threads": middle(wall) / middle(two)}
+            "pith_spread": spread(one), "ratio": middle(peer) / middle(one), **scaling(library, tokenizer, texts, size)}
+
+
+def scaling(library, tokenizer, texts, size):
+    """A batch on two threads against one, and what two runs at once that share nothing reach: the machine's own limit.
+    Batches of 12 MB, so that a processor taken away for some milliseconds does not decide; medians over rounds."""
+    texts = texts * max(1, round(12 / size))
+    ours, other = (Ours(library, tokenizer.to_str(), texts) for _ in range(2))
+
+    def both():
+        helper = threading.Thread(target=other.run)
+        helper.start()
+        ours.run()
+        helper.join()
+
+    two, limit = [], []
+    for call in (ours.run, other.run, lambda: ours.run(2)):
+        call()
+    for _ in range(9):
+        one = timed(ours.run, time.perf_counter)
+        two.append(one / timed(lambda: ours.run(2), time.perf_counter))
+        limit.append(2 * one / timed(both, time.perf_counter))
+    return {"two_threads": statistics.median(two), "two_runs": statistics.median(limit)}
 
 
 def speed(library, name, tokenizer, options):
@@ -201,10 +221,11 @@ def print_tables(results):
     rows = results.get("speed", {})
     if rows:
         labels = list(next(iter(rows.values())))
-        heads = [f"{label}: peer | Pith | ratio | 2 threads" for label in labels]
-        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 4 * len(labels)))
+        heads = [f"{label}: peer | Pith | ratio | 2 threads | two runs" for label in labels]
+        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 5 * len(labels)))
     for name, corpora in rows.items():
-        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f} | {c['two_threads']:.2f}" for c in corpora.values()]
+        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f} | {c['two_threads']:.2f} | {c['two_runs']:.2f}"
+                 for c in corpora.values()]
         print(f"| {name} | {' | '.join(cells)} |")
     rows = results.get("load", {})
     if rows:

@@ -211,7 +211,6 @@ static void *reader(void *context) {
     for (size_t turn = 0;; turn++) {
         window *w = wait_for(j, turn, EMPTY);
         uint64_t begin = pith_profile_now();
-        w->count = 0;
         w->last = !(turn || skip_done(j)) || !read_window(j, w);
         pith_profile_phase(j->options.profile, "read texts", begin);
         bool last = w->last;
@@ -403,7 +402,7 @@ static int run(int argc, char **argv) {
         pthread_mutex_init(&j.lock, NULL);
         pthread_cond_init(&j.changed, NULL);
         work(&j, &stats);
-        bool unmet = j.writer.found && j.writer.last.size;
+        bool unmet = vector_writer_unmet(&j.writer);
         vector_writer_close(&j.writer);
         text_input_close(&j.in);
         if (j.message[0]) {

@@ -143,6 +143,8 @@ bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const
     return true;
 }
 
+bool vector_writer_unmet(const vector_writer *w) { return w->found && w->last.size; }
+
 static bool copy_spool(vector_writer *w) {
     char block[1 << 16];
     size_t n;
@@ -154,7 +156,7 @@ static bool copy_spool(vector_writer *w) {
 }
 
 bool vector_writer_close(vector_writer *w) {
-    bool good = !w->out->error && !(w->found && w->last.size);
+    bool good = !w->out->error && !vector_writer_unmet(w);
     if (w->spool) {
         good = good && copy_spool(w);
         fclose(w->spool);

@@ -25,6 +25,8 @@ typedef struct vector_writer {
 int vector_writer_open(vector_writer *w, const command *c, output *out, vector_format format, size_t dim);
 /* prefix: NULL, or for each row the JSON object it goes into, without the closing brace. False: a write failed. */
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const pith_str *prefix);
+/* Whether a last row was found that no row written has been equal to. */
+bool vector_writer_unmet(const vector_writer *w);
 /* Puts the number of rows where it belongs. False: a write failed. */
 bool vector_writer_close(vector_writer *w);
 

@@ -51,6 +51,8 @@ const char *pith_dtype_name(int dtype) {
     return types[known(dtype)].name;
 }
 
+bool pith_dtype_is_plain(int dtype) { return pith_dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
+
 bool pith_dtype_is_float(int dtype) { return types[known(dtype)].kind == FLOAT; }
 
 bool pith_dtype_is_int(int dtype) { return types[known(dtype)].kind == INT; }

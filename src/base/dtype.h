@@ -11,6 +11,7 @@ int pith_dtype_bits(int dtype);
 const char *pith_dtype_name(int dtype); /* "float32", "int64", … as NumPy says it; "unknown" */
 bool pith_dtype_is_float(int dtype);    /* every f64 … f4 */
 bool pith_dtype_is_int(int dtype);      /* every integer width, not bool */
+bool pith_dtype_is_plain(int dtype);    /* copied as bytes, element by element: whole bytes, and no string */
 
 /* Elements of a shape; -1 if a dim is negative or the product does not fit in int64. */
 int64_t pith_dims_count(const int64_t *dims, int rank);

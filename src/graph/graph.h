@@ -24,9 +24,11 @@ typedef struct pith_value pith_value;
 /* Integer tensors up to this many elements have their contents followed through shape arithmetic. */
 #define PITH_ELEMS_MAX 64
 
-/* A float32 constant of at least so many bytes may lie at any address, as its file has it: readers do not copy it. The
- * plan aligns it if somebody reads it as numbers. */
-#define PITH_UNALIGNED_MIN ((size_t)64 << 10)
+/* A float32 constant of at least 64 kB may lie at any address, as its file has it: readers do not copy it. The plan
+ * aligns it if somebody reads it as numbers. */
+static inline bool pith_constant_lies_anywhere(const pith_tensor *t) {
+    return t->dtype == PITH_F32 && t->bytes >= (size_t)64 << 10;
+}
 
 #define PITH_OPSET_NEWEST INT32_MAX
 

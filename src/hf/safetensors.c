@@ -89,8 +89,7 @@ static pith_status place_data(pith_tensor *tensor, const char *data, pith_arena 
     size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
     if (alignment > 8) alignment = 8;
     tensor->data = (void *)(uintptr_t)data;
-    bool anywhere = tensor->dtype == PITH_F32 && tensor->bytes >= PITH_UNALIGNED_MIN;
-    if (anywhere || (uintptr_t)data % alignment == 0) return PITH_OK;
+    if (pith_constant_lies_anywhere(tensor) || (uintptr_t)data % alignment == 0) return PITH_OK;
     tensor->data = pith_arena_alloc64(arena, tensor->bytes);
     if (!tensor->data) return pith_fail_memory(err, tensor->bytes);
     memcpy(tensor->data, data, tensor->bytes);

@@ -127,8 +127,7 @@ static pith_status take_apart(proto *t, pith_str bytes, pith_str *name, const pi
 static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith_onnx_source *source) {
     size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
     alignment = alignment < 1 ? 1 : alignment > 8 ? 8 : alignment;
-    bool anywhere = tensor->dtype == PITH_F32 && bytes.size >= PITH_UNALIGNED_MIN;
-    if (anywhere || (uintptr_t)bytes.data % alignment == 0) {
+    if (pith_constant_lies_anywhere(tensor) || (uintptr_t)bytes.data % alignment == 0) {
         tensor->data = (void *)(uintptr_t)bytes.data;
         return PITH_OK;
     }

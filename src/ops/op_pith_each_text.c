@@ -30,8 +30,6 @@ static pith_status read_ports(ports *p, const pith_node *node, int in_count, pit
 }
 
 /* A row is bytes that mean the same elsewhere. */
-static bool moves(int dtype) { return pith_element_size(dtype) && dtype != PITH_STRING; }
-
 static pith_status infer(pith_infer *c) {
     ports p;
     PITH_TRY(read_ports(&p, c->node, c->in_count, c->err));
@@ -43,7 +41,7 @@ static pith_status infer(pith_infer *c) {
     for (int i = 0; i < p.count; i++) {
         const pith_type *x = c->in[1 + i];
         if (!x || x->rank == 0) return pith_op_fail(c, "input %d has no rows", 1 + i);
-        if (x->dtype && !moves(x->dtype)) return pith_fail_dtype(c->err, x->dtype);
+        if (x->dtype && !pith_dtype_is_plain(x->dtype)) return pith_fail_dtype(c->err, x->dtype);
         in[i] = *x;
         if (x->rank < 0) continue;
         if (!p.by_text[i]) tokens = x->dims[0];
@@ -52,7 +50,7 @@ static pith_status infer(pith_infer *c) {
     PITH_TRY(pith_infer_subgraph(c, "body", in, (size_t)p.count, &out, 1));
     pith_dim dims[PITH_MAX_RANK] = { p.by_text[p.count] ? texts : tokens };
     for (int i = 0; i < p.rest_count; i++) dims[1 + i] = p.rest[i];
-    if (out.dtype && !moves(out.dtype)) return pith_fail_dtype(c->err, out.dtype);
+    if (out.dtype && !pith_dtype_is_plain(out.dtype)) return pith_fail_dtype(c->err, out.dtype);
     pith_type_set(&c->out[0], out.dtype, 1 + p.rest_count, dims);
     return PITH_OK;
 }

@@ -38,7 +38,7 @@ static pith_status make_outputs(pith_tensor *out, const pith_type *types, int co
     return PITH_OK;
 }
 
-/* Constants that lie anywhere in their files (PITH_UNALIGNED_MIN) are copied. */
+/* Constants that lie anywhere in their files (pith_constant_lies_anywhere) are copied. */
 static pith_status align_inputs(const pith_tensor *const **in, int count, pith_arena *arena, pith_error *err) {
     const pith_tensor **aligned = pith_arena_array(arena, (size_t)count, sizeof *aligned);
     if (!aligned) return pith_fail_memory(err, (size_t)count * sizeof *aligned);

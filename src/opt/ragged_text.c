@@ -27,10 +27,6 @@ static bool out_of_memory(region *g) {
     return false;
 }
 
-static bool moves(const pith_value *v) {
-    return pith_dtype_bits(v->type.dtype) >= 8 && v->type.dtype < PITH_DTYPE_COUNT && v->type.dtype != PITH_STRING;
-}
-
 /* ---- what is inside ---- */
 
 /* Can v be computed for the longest text? What is said of that attempt is forgotten. */
@@ -55,7 +51,7 @@ static bool meet(region *g, const pith_value *v) {
     if (kind == PITH_RAGGED_TOKEN) g->tokens = g->input_count;
     if (input) g->inputs[g->input_count++] = v;
     if (g->r->status || kind == PITH_RAGGED_SHARED) return false;
-    return captured || (input ? moves(v) : v->kind == PITH_VALUE_NODE);
+    return captured || (input ? pith_dtype_is_plain(v->type.dtype) : v->kind == PITH_VALUE_NODE);
 }
 
 static bool is_inside(const region *g, const pith_node *node) {
@@ -229,7 +225,7 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
 
 bool pith_ragged_each_text(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->output_count == 1 ? node->outputs[0] : NULL;
-    if (!out || !moves(out)) return false;
+    if (!out || !pith_dtype_is_plain(out->type.dtype)) return false;
     region g = { .r = r, .last = node, .form = pith_ragged_form_of(r, &out->type), .tokens = -1 };
     int64_t rest[PITH_MAX_RANK];
     size_t rest_count = 0;

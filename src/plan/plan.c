@@ -63,8 +63,6 @@ static size_t alignment_of(int dtype) {
 
 static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % alignment_of(t->dtype) == 0; }
 
-static bool may_lie_anywhere(const pith_tensor *t) { return t->dtype == PITH_F32 && t->bytes >= PITH_UNALIGNED_MIN; }
-
 static pith_status align_constant(builder *b, const pith_value *value) {
     const pith_tensor *tensor = value->type.data;
     pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
@@ -80,7 +78,7 @@ static pith_status align_constant(builder *b, const pith_value *value) {
 /* Large ones are looked at again when it is known who reads them. */
 static pith_status add_constant(builder *b, const pith_value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || may_lie_anywhere(value->type.data) ? PITH_OK : align_constant(b, value);
+    return is_aligned(value->type.data) || pith_constant_lies_anywhere(value->type.data) ? PITH_OK : align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {

@@ -4,6 +4,7 @@
 #define EMBED_TEST_H
 
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -111,6 +113,25 @@ static inline int save_vectors(const char *path, const float (*vectors)[DIM], si
     FILE *f = fopen(path, "wb");
     bool good = f && fwrite(vectors, sizeof *vectors, count, f) == count;
     return f && !fclose(f) && good ? 0 : 1;
+}
+
+/* Runs this test program under PITH_ISA with the path, and more if not NULL, as arguments; the vectors it saves there
+ * become `vectors`. */
+static inline void run_under_isa(const char *isa, const char *path, const char *more, float (*vectors)[DIM],
+                                 size_t count) {
+    char self[] = "/proc/self/exe";
+    char *arguments[] = { self, (char *)(uintptr_t)path, (char *)(uintptr_t)more, NULL };
+    pid_t child;
+    int status;
+    setenv("PITH_ISA", isa, 1);
+    assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
+    unsetenv("PITH_ISA");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(vectors, sizeof *vectors, count, f), count);
+    fclose(f);
 }
 
 #endif

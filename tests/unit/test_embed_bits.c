@@ -3,9 +3,6 @@
  *
  * With two arguments the program writes the vectors of the short texts, made by the model named second, to the file
  * named first: so it runs itself under PITH_ISA, with the sources and with a compiled model this level wrote. */
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "embed_test.h"
@@ -194,21 +191,7 @@ static void test_instruction_sets(void **state) {
     for (int run = 0; run < 2 * PITH_ISA_COUNT; run++) {
         int isa = run / 2;
         if (!(pith_cpu_get()->supported >> isa & 1u)) continue;
-        char self[] = "/proc/self/exe", out[512], name[512];
-        char *arguments[] = { self, out, name, NULL };
-        pid_t child;
-        int status;
-        snprintf(out, sizeof out, "%s", path);
-        snprintf(name, sizeof name, "%s", run % 2 ? compiled : "all-MiniLM-L6-v2");
-        setenv("PITH_ISA", pith_isa_name((pith_isa)isa), 1);
-        assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
-        unsetenv("PITH_ISA");
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-        FILE *f = fopen(path, "rb");
-        assert_non_null(f);
-        assert_int_equal(fread(again, sizeof again[0], CHILD_TEXTS, f), CHILD_TEXTS);
-        fclose(f);
+        run_under_isa(pith_isa_name((pith_isa)isa), path, run % 2 ? compiled : "all-MiniLM-L6-v2", again, CHILD_TEXTS);
         for (int i = 0; i < CHILD_TEXTS; i++) assert_memory_equal(again[i], all[few_index[i]], sizeof all[0]);
         print_message("%s, %s: same bytes\n", pith_isa_name((pith_isa)isa), run % 2 ? "compiled" : "from its sources");
     }

@@ -4,9 +4,6 @@
  * With an argument the program writes the int8 vectors of some short texts to that file: so it runs itself under
  * PITH_ISA. */
 #include <math.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "embed_test.h"
@@ -106,19 +103,7 @@ static void test_int8_instruction_sets(void **state) {
     assert_true(fd >= 0);
     close(fd);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        char self[] = "/proc/self/exe";
-        char *arguments[] = { self, path, NULL };
-        pid_t child;
-        int status;
-        setenv("PITH_ISA", limits[i], 1);
-        assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
-        unsetenv("PITH_ISA");
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-        FILE *f = fopen(path, "rb");
-        assert_non_null(f);
-        assert_int_equal(fread(again, sizeof again[0], FEW, f), FEW);
-        fclose(f);
+        run_under_isa(limits[i], path, NULL, again, FEW);
         for (int t = 0; t < FEW; t++) assert_memory_equal(again[t], vectors[t], sizeof again[0]);
     }
     remove(path);
