@@ -38,6 +38,13 @@ typedef struct pith_gemm_tile {
 typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 
+/* Fetches a tile of the result, rows of `width` elements of 4 bytes that lie ldc apart, while the tile is computed:
+ * stores to lines that are not in the first level cache would hold up the loads of the next tile. */
+static inline void pith_gemm_expect(const void *c, int64_t ldc, int64_t rows, int64_t width) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j += 16) __builtin_prefetch((const float *)c + i * ldc + j, 1);
+}
+
 /* The activation of n floats, in place. */
 typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
 PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)

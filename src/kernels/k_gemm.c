@@ -96,6 +96,8 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .ahead_every = next->shares };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (last && g->residual && direct) tile.residual = g->residual + i * g->ldr + j;
+    pith_gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
+    if (last && g->residual) pith_gemm_expect(g->residual + i * g->ldr + j, g->ldr, rows, width);
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
     PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
     if (direct) return;

@@ -123,6 +123,7 @@ static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t element,
         int64_t width = n1 - j < STRIP ? n1 - j : STRIP;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
             rows = (m1 - i + count - tile - 1) / (count - tile);
+            pith_gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
             /* Where the second panel is missing, the first is taken twice. */
             tiles[rows - 1]((const char *)g->a + i * a_row, a_row, (const char *)g->b + j / 16 * b_panel,
                             width > 16 ? b_panel : 0, g->k, t);
@@ -178,6 +179,7 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                                         .ahead_stream = turns * 64,
                                         .ahead_panel = b_panel,
                                         .ahead_every = 2 * count };
+                pith_gemm_expect(c, g->ldc, rows, width);
                 PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
                 if (direct) continue;
                 if (last)

@@ -355,6 +355,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                 int64_t n1) {
     _Alignas(64) int32_t t[ROWS * STRIP];
     const int64_t b_panel = (g->k + 3) / 4 * 64 + 64, count = (m1 - m0 + most - 1) / most, steps = (g->k + 3) / 4;
+    const float *c = g->c ? (const float *)(const void *)g->c : g->out;
     /* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
     const int64_t columns =
         count > 4 && b_panel * PANELS > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * STRIP : STRIP;
@@ -366,6 +367,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                 const int64_t width = j1 - j < STRIP ? j1 - j : STRIP;
                 const uintptr_t ahead =
                     (uintptr_t)g->b + (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64);
+                pith_gemm_expect(c + i * g->ldc + j, g->ldc, rows, width);
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
                                 width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (128 + count - 1) / count);
