@@ -6,6 +6,14 @@ set -eu
 source=$1 work=$2
 flags="-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -ffp-contract=off -fno-math-errno -ffunction-sections
   -I$source/include -I$source/src"
+began=$(date +%s)
+
+# took WHAT  (it ended now; the seconds since the last one)
+took() {
+    now=$(date +%s)
+    echo "$1: $((now - began)) s"
+    began=$now
+}
 
 # build COMPILER FOLDER LEVEL,FLAG,FLAG…  (a level and its flags per word)
 build() {
@@ -31,9 +39,13 @@ build() {
 
 build cc here scalar,-fno-tree-vectorize avx2,-mavx2,-mfma,-mf16c,-mbmi2 \
     avx512,-mavx2,-mfma,-mf16c,-mbmi2,-mavx512f,-mavx512bw,-mavx512dq,-mavx512vl
+took "built here"
 build aarch64-linux-gnu-gcc arm64 scalar neon
+took "built for arm64"
 "$work/here/digest" >"$work/here.txt"
+took "ran here"
 qemu-aarch64 "$work/arm64/digest" >"$work/arm64.txt"
+took "ran under qemu"
 test "$(grep -c ' neon ' "$work/arm64.txt")" -gt 30
 for machine in here arm64; do
     grep ' scalar ' "$work/$machine.txt" >"$work/$machine-scalar.txt"
