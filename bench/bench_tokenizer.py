@@ -2,14 +2,14 @@
 """Tokenising beside Hugging Face tokenizers, interleaved in one run: MB/s, ratio, opening, memory, worst cases.
 
 usage: bench_tokenizer.py [--build DIR] [--seconds S] [--json FILE] [PART...] [--kind KIND]...
-Parts are speed, load, worst and stream; without one all are run. Kinds are those of tests/python/kinds_*.py named in KINDS
-below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same sentences: English,
-and all five languages, from the golden set, repeated to about 2 MB; where PITH_STS names the directory of the STS
-benchmark's CSV files, also all of its sentences, each of them once. ids are compared before anything is timed. The peer
-runs encode_batch_fast, its quickest call, which makes no offsets; ours makes none either. One thread is measured in its
-CPU time, two threads in wall time against one, beside two runs at once that share nothing: what the machine gives.
-Numbers are medians over alternating rounds. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a
-gigabyte through `pith tokenize --total` and reads the most memory it held. --json FILE adds the results to those in FILE;
+Parts are speed, scaling, load, worst and stream; without one all are run. Kinds are those of tests/python/kinds_*.py
+named in KINDS below, `unigram_250k`, or paths of a tokenizer.json; without one all of KINDS. Both sides get the same
+sentences: English, and all five languages, from the golden set, repeated to about 2 MB; where PITH_STS names the
+directory of the STS benchmark's CSV files, also all of its sentences, each of them once. ids are compared before
+anything is timed. The peer runs encode_batch_fast, its quickest call, which makes no offsets; ours makes none either.
+One thread is measured in its CPU time; `scaling` sets two threads against one. Numbers are medians over alternating
+rounds. `worst` is the time per byte of a megabyte of one pattern against ordinary text; `stream` sends a gigabyte
+through `pith tokenize --total` and reads the most memory it held. --json FILE adds the results to those in FILE;
 --table prints the tables of FILE.
 """
 import argparse
@@ -118,13 +118,22 @@ def measure(library, name, tokenizer, texts, seconds):
         one.extend(timed(ours.run) for _ in range(5))
     middle = statistics.median
     return {"peer": size / middle(peer), "peer_spread": spread(peer), "pith": size / middle(one),
-            "pith_spread": spread(one), "ratio": middle(peer) / middle(one), **scaling(library, tokenizer, texts, size)}
+            "pith_spread": spread(one), "ratio": middle(peer) / middle(one)}
 
 
-def scaling(library, tokenizer, texts, size):
-    """A batch on two threads against one, and what two runs at once that share nothing reach: the machine's own limit.
-    Batches of 12 MB, so that a processor taken away for some milliseconds does not decide; medians over rounds."""
-    texts = texts * max(1, round(12 / size))
+def corpora():
+    golden = compare_tokenizers.golden_texts()[:270]
+    found = {"english": golden[:150] * 170, "mixed": golden[150:] * 100,
+             "once": list(dict.fromkeys(compare_tokenizers.sts_texts()))}
+    return {label: texts for label, texts in found.items() if texts}
+
+
+def speed(library, name, tokenizer, options):
+    return {label: measure(library, name, tokenizer, texts, options.seconds) for label, texts in corpora().items()}
+
+
+def speed_up(library, tokenizer, texts):
+    texts = texts * max(1, 6_000_000 // sum(len(t.encode()) for t in texts))
     ours, other = (Ours(library, tokenizer.to_str(), texts) for _ in range(2))
 
     def both():
@@ -133,22 +142,23 @@ def scaling(library, tokenizer, texts, size):
         ours.run()
         helper.join()
 
-    two, limit = [], []
+    results = collections.defaultdict(list)
     for call in (ours.run, other.run, lambda: ours.run(2)):
         call()
-    for _ in range(9):
-        one = timed(ours.run, time.perf_counter)
-        two.append(one / timed(lambda: ours.run(2), time.perf_counter))
-        limit.append(2 * one / timed(both, time.perf_counter))
-    return {"two_threads": statistics.median(two), "two_runs": statistics.median(limit)}
+    for _ in range(5):
+        cpu, one = time.thread_time(), timed(ours.run, time.perf_counter)
+        cpu, own, all_threads = time.thread_time() - cpu, time.thread_time(), time.process_time()
+        results["wall"].append(one / timed(lambda: ours.run(2), time.perf_counter))
+        own, all_threads = time.thread_time() - own, time.process_time() - all_threads
+        results["cpu"].append(cpu / max(own, all_threads - own))
+        results["two_runs"].append(2 * one / timed(both, time.perf_counter))
+    return {key: statistics.median(values) for key, values in results.items()}
 
 
-def speed(library, name, tokenizer, options):
-    golden = compare_tokenizers.golden_texts()[:270]
-    corpora = {"english": golden[:150] * 170, "mixed": golden[150:] * 100,
-               "once": list(dict.fromkeys(compare_tokenizers.sts_texts()))}
-    corpora = {label: texts for label, texts in corpora.items() if texts}
-    return {label: measure(library, name, tokenizer, texts, options.seconds) for label, texts in corpora.items()}
+def scaling(library, name, tokenizer, options):
+    """A batch of 6 MB on two threads against one: by the clock, by the processor time of the busier thread (what it would
+    be if nobody took a processor away), and what two runs at once that share nothing reach by the clock."""
+    return {label: speed_up(library, tokenizer, texts) for label, texts in corpora().items()}
 
 
 def load(library, name, tokenizer, options):
@@ -221,11 +231,18 @@ def print_tables(results):
     rows = results.get("speed", {})
     if rows:
         labels = list(next(iter(rows.values())))
-        heads = [f"{label}: peer | Pith | ratio | 2 threads | two runs" for label in labels]
-        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 5 * len(labels)))
-    for name, corpora in rows.items():
-        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f} | {c['two_threads']:.2f} | {c['two_runs']:.2f}"
-                 for c in corpora.values()]
+        heads = [f"{label}: peer | Pith | ratio" for label in labels]
+        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 3 * len(labels)))
+    for name, texts in rows.items():
+        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f}" for c in texts.values()]
+        print(f"| {name} | {' | '.join(cells)} |")
+    rows = results.get("scaling", {})
+    if rows:
+        labels = list(next(iter(rows.values())))
+        heads = [f"{label}: 2 threads | by CPU time | two runs" for label in labels]
+        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 3 * len(labels)))
+    for name, texts in rows.items():
+        cells = [f"{c['wall']:.2f} | {c['cpu']:.2f} | {c['two_runs']:.2f}" for c in texts.values()]
         print(f"| {name} | {' | '.join(cells)} |")
     rows = results.get("load", {})
     if rows:
@@ -241,6 +258,11 @@ def print_tables(results):
     for size, r in results.get("stream", {}).items():
         print(f"\n{size.replace('_', ' ')} through the command: {r['peak_mb']:.1f} MB at most, {r['mb_per_s']:.0f} MB/s")
     print()
+
+
+def save(results, options):
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def main():
@@ -259,18 +281,18 @@ def main():
         results["machine"] = machine()
         library = text_probe.load_library(options.build)
         made = {**compare_tokenizers.all_kinds(), "unigram_250k": unigram_250k}
-        parts = options.parts or ["speed", "load", "worst", "stream"]
+        parts = options.parts or ["speed", "scaling", "load", "worst", "stream"]
         for name in options.kinds or KINDS:
             tokenizer = made[name]() if name in made else Tokenizer.from_file(name)
             tokenizer.no_truncation()
             tokenizer.no_padding()
             name = pathlib.Path(name).stem
-            for part in (p for p in (speed, load, worst) if p.__name__ in parts):
+            for part in (p for p in (speed, scaling, load, worst) if p.__name__ in parts):
                 results.setdefault(part.__name__, {})[name] = part(library, name, tokenizer, options)
+            save(results, options)
         if "stream" in parts:
             results["stream"] = stream(options)
-        if options.json:
-            pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        save(results, options)
     print(results.get("machine", ""))
     print_tables(results)
 

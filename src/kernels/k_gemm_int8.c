@@ -3,9 +3,9 @@
  *
  * Three ways beside the tiles of k_gemm_amx.c, chosen by what the processor and the weights allow: VNNI multiplies u8
  * by i8 and adds four products in one instruction. Without it, weights of which certain four stay within
- * PITH_NARROW_FOUR go through vpmaddubsw against a within PITH_NARROW_A: two of its 16-bit pair sums are added and cannot
- * overflow (150 * 218 < 2^15); others are widened to 16 bits first.
- * Signed a is a + 128 unsigned, made good by the column sums. */
+ * PITH_NARROW_FOUR go through vpmaddubsw against a within PITH_NARROW_A: two of its 16-bit pair sums are added and
+ * cannot overflow (150 * 218 < 2^15); others are widened to 16 bits first. Signed a is a + 128 unsigned, made good by
+ * the column sums. */
 #include "kernels/gemm_int8.h"
 
 #include <stdbool.h>

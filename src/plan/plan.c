@@ -17,7 +17,7 @@ typedef struct builder {
     pith_arena *arena;
     void *context; /* of the backend */
     pith_packer packer;
-    bool *needed;     /* by value id */
+    bool *needed;   /* by value id */
     uint8_t *reads; /* by value id: READ_*, by steps that do not have it packed */
     uint32_t *last_use;
     const pith_tensor **constants;
@@ -78,7 +78,8 @@ static pith_status align_constant(builder *b, const pith_value *value) {
 /* Large ones are looked at again when it is known who reads them. */
 static pith_status add_constant(builder *b, const pith_value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || pith_constant_lies_anywhere(value->type.data) ? PITH_OK : align_constant(b, value);
+    return is_aligned(value->type.data) || pith_constant_lies_anywhere(value->type.data) ? PITH_OK
+                                                                                         : align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {
