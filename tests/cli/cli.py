@@ -694,6 +694,10 @@ class Models(Command):
         listed.write_text(f"# comment\n{name}  some reason\n")
         result = self.bad(1, "verify", "--skip-list", listed, self.dir)
         self.assertIn("passes, but is in the skip list", result.stdout.decode())
+        listed.write_text(f"~{name}  drawn\n")
+        self.assertEqual(self.good("verify", "--skip-list", listed, self.dir).decode().splitlines()[-1],
+                         "0 passed, 0 failed, 1 skipped")
+        listed.write_text(f"{name}  some reason\n")
         for output in (self.dir / "t" / name).glob("test_data_set_*/output_0.pb"):
             shutil.copy(output.with_name("input_0.pb"), output)
         self.assertEqual(self.good("verify", "--skip-list", listed, self.dir).decode().splitlines()[-1],
