@@ -227,23 +227,21 @@ def machine():
     return platform.processor()
 
 
+def print_by_text(rows, head, cell):
+    """A row a kind, and for each of the texts the three columns of head."""
+    if not rows:
+        return
+    labels = list(next(iter(rows.values())))
+    print(f"\n| kind | {' | '.join(f'{label}: {head}' for label in labels)} |\n|" + "---|" * (1 + 3 * len(labels)))
+    for name, texts in rows.items():
+        print(f"| {name} | {' | '.join(cell(c) for c in texts.values())} |")
+
+
 def print_tables(results):
-    rows = results.get("speed", {})
-    if rows:
-        labels = list(next(iter(rows.values())))
-        heads = [f"{label}: peer | Pith | ratio" for label in labels]
-        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 3 * len(labels)))
-    for name, texts in rows.items():
-        cells = [f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f}" for c in texts.values()]
-        print(f"| {name} | {' | '.join(cells)} |")
-    rows = results.get("scaling", {})
-    if rows:
-        labels = list(next(iter(rows.values())))
-        heads = [f"{label}: 2 threads | by CPU time | two runs" for label in labels]
-        print(f"\n| kind | {' | '.join(heads)} |\n|" + "---|" * (1 + 3 * len(labels)))
-    for name, texts in rows.items():
-        cells = [f"{c['wall']:.2f} | {c['cpu']:.2f} | {c['two_runs']:.2f}" for c in texts.values()]
-        print(f"| {name} | {' | '.join(cells)} |")
+    print_by_text(results.get("speed", {}), "peer | Pith | ratio",
+                  lambda c: f"{c['peer']:.2f} | {c['pith']:.1f} | {c['ratio']:.1f}")
+    print_by_text(results.get("scaling", {}), "2 threads | by CPU time | two runs",
+                  lambda c: f"{c['wall']:.2f} | {c['cpu']:.2f} | {c['two_runs']:.2f}")
     rows = results.get("load", {})
     if rows:
         print("\n| kind | file MB | peer ms | Pith ms | ratio | image ms | tables MB |\n|" + "---|" * 7)

@@ -52,11 +52,16 @@ static const char help[] =
 
 typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
 
+/* A line of the skip list. */
+typedef struct skip {
+    const char *name, *reason;
+    bool may_pass; /* by chance */
+} skip;
+
 typedef struct test {
     char *folder;
     const char *name; /* the folder's last part */
-    const char *skip; /* the reason in the skip list, or NULL */
-    bool may_pass;    /* skipped, but may be right by chance */
+    const skip *skip; /* or NULL */
     outcome outcome;
     double worst;
     char message[1400];
@@ -217,20 +222,15 @@ static void run_test(void *context, size_t part, int worker) {
     pith_model_close(model);
     free(file);
     if (!t->skip || count <= 0) return;
-    bool stale = t->outcome == PASSED && !t->may_pass;
+    bool stale = t->outcome == PASSED && !t->skip->may_pass;
     if (stale)
-        snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip);
+        snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip->reason);
     else
-        snprintf(t->message, sizeof t->message, "%s", t->skip);
+        snprintf(t->message, sizeof t->message, "%s", t->skip->reason);
     t->outcome = stale ? FAILED : SKIPPED;
 }
 
 /* ---- the list of skips ---- */
-
-typedef struct skip {
-    const char *name, *reason;
-    bool may_pass;
-} skip;
 
 typedef struct skip_list {
     bytes text;
@@ -270,13 +270,9 @@ static int read_skips(skip_list *list, const char *path) {
 }
 
 static void mark_skips(job *j, const skip_list *list) {
-    for (size_t i = 0; i < j->count; i++) {
-        for (size_t k = 0; k < list->count; k++) {
-            if (strcmp(list->items[k].name, j->tests[i].name)) continue;
-            j->tests[i].skip = list->items[k].reason;
-            j->tests[i].may_pass = list->items[k].may_pass;
-        }
-    }
+    for (size_t i = 0; i < j->count; i++)
+        for (size_t k = 0; k < list->count; k++)
+            if (!strcmp(list->items[k].name, j->tests[i].name)) j->tests[i].skip = &list->items[k];
 }
 
 /* ---- telling ---- */
