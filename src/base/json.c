@@ -66,8 +66,8 @@ static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll
 
 static void fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
 
-/* The next character that is not white space, or 0 at the end and after a failure. */
-static unsigned char next_char(pith_json *j) {
+/* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
+static unsigned char skip_space(pith_json *j) {
     const char *p = j->p, *end = j->end;
     if (j->failed) return 0;
     while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
@@ -82,6 +82,11 @@ static unsigned char next_char(pith_json *j) {
     }
     j->p = p;
     return p < end ? (unsigned char)*p : 0;
+}
+
+/* The same; most often there is none. */
+static inline unsigned char next_char(pith_json *j) {
+    return !j->failed && j->p < j->end && *j->p > ' ' ? (unsigned char)*j->p : skip_space(j);
 }
 
 pith_json_kind pith_json_peek(pith_json *j) {
@@ -330,7 +335,14 @@ int64_t pith_json_int(pith_json *j) {
     pith_str raw;
     bool integer;
     if (!expect(j, PITH_JSON_NUMBER)) return 0;
-    const char *begin = j->p;
+    const char *begin = j->p, *p = begin;
+    /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
+    int64_t small = 0;
+    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9') small = small * 10 + (*p++ - '0');
+    if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
+        j->p = p;
+        return small;
+    }
     if (!scan_number(j, &raw, &integer)) return 0;
     int64_t value = 0;
     bool negative = raw.data[0] == '-', overflow = false;

@@ -48,7 +48,7 @@ static pith_status note_lengths(pith_wordpiece *w, const pith_vocab_builder *voc
     if (!lengths) return pith_fail_memory(loader->err, 2 * sizeof *lengths);
     w->lengths = (const uint32_t(*)[PITH_WORDPIECE_STARTS])lengths;
     for (size_t i = 0; i < vocab->count; i++) {
-        pith_str text = vocab->entries[i].text;
+        pith_str text = { vocab->entries[i].text, vocab->entries[i].size };
         for (int k = 0; k < 2; k++) {
             size_t skip = k ? w->prefix.size : 0;
             if (text.size < skip + 3 || (k && memcmp(text.data, w->prefix.data, skip) != 0)) continue;

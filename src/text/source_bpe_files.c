@@ -47,8 +47,9 @@ static family find_family(const pith_loader *loader, const pith_bpe_spec *spec) 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (pith_source_class_is(loader, names[i].name)) return names[i].family;
     for (size_t i = 0; i < spec->vocab.count; i++) {
-        if (pith_str_is(spec->vocab.entries[i].text, "<|startoftext|>")) return CLIP;
-        if (pith_str_is(spec->vocab.entries[i].text, "<s>")) return ROBERTA;
+        pith_str token = { spec->vocab.entries[i].text, spec->vocab.entries[i].size };
+        if (pith_str_is(token, "<|startoftext|>")) return CLIP;
+        if (pith_str_is(token, "<s>")) return ROBERTA;
     }
     return GPT2;
 }

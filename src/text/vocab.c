@@ -7,12 +7,14 @@
 /* Longest run of occupied slots a string may lie from its place. Random strings stay below 40 at a million entries. */
 #define PROBE_LIMIT 512
 
+/* Slots that are fetched while the strings of earlier ones are put down. */
+enum { AHEAD = 16 };
+
 bool pith_vocab_add(pith_vocab_builder *b, pith_str text, int32_t id) {
     if (b->count >= PITH_TOKEN_ID_MAX || text.size >= PITH_TEXT_MAX || b->bytes + text.size >= PITH_TEXT_MAX ||
         !pith_arena_grow(b->scratch, (void **)&b->entries, b->count, &b->capacity, sizeof *b->entries))
         return false;
-    b->entries[b->count].text = text;
-    b->entries[b->count++].id = id;
+    b->entries[b->count++] = (pith_vocab_entry){ text.data, (uint32_t)text.size, id };
     b->bytes += text.size;
     return true;
 }
@@ -28,6 +30,24 @@ void pith_vocab_parse(pith_vocab_builder *b, pith_json *j) {
         else if (!pith_vocab_add(b, key, (int32_t)id))
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory, or the vocabulary is too large");
     }
+}
+
+/* Puts a string, which is the next one of the pool, into its slot; false: it collides with too many. */
+static bool put(pith_vocab *v, pith_vocab_slot *slots, uint32_t *by_id, const pith_vocab_entry *e, uint64_t mixed,
+                uint32_t begin) {
+    uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
+    pith_vocab_slot *slot = &slots[at];
+    while (slot->size != UINT32_MAX && !(slot->tag == tag && slot->size == e->size &&
+                                         memcmp(v->pool + slot->begin, v->pool + begin, e->size) == 0)) {
+        if (++probes > PROBE_LIMIT) return false;
+        at = (at + 1) & v->mask;
+        slot = &slots[at];
+    }
+    if (slot->size == UINT32_MAX) v->count++;
+    *slot = (pith_vocab_slot){ tag, begin, e->size, e->id };
+    by_id[e->id] = at;
+    if (e->size > v->longest) v->longest = e->size;
+    return true;
 }
 
 pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_arena *arena, pith_error *err) {
@@ -52,26 +72,20 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
     v->slots = slots;
     v->pool = pool;
     v->by_id = by_id;
+    uint64_t mixed[AHEAD];
     uint32_t begin = 0;
-    for (size_t i = 0; i < b->count; i++) {
-        pith_str text = b->entries[i].text;
-        uint32_t size = (uint32_t)text.size;
-        uint64_t mixed = pith_vocab_mix(pith_vocab_hash(0, text.data, size));
-        uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
-        pith_vocab_slot *slot = &slots[at];
-        if (size) memcpy(pool + begin, text.data, size);
-        while (slot->size != UINT32_MAX &&
-               !(slot->tag == tag && slot->size == size && memcmp(pool + slot->begin, pool + begin, size) == 0)) {
-            if (++probes > PROBE_LIMIT)
-                return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i);
-            at = (at + 1) & v->mask;
-            slot = &slots[at];
+    for (size_t i = 0; i < b->count + AHEAD; i++) {
+        if (i >= AHEAD) {
+            const pith_vocab_entry *e = &b->entries[i - AHEAD];
+            if (e->size) memcpy(pool + begin, e->text, e->size);
+            if (!put(v, slots, by_id, e, mixed[i % AHEAD], begin))
+                return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i - AHEAD);
+            begin += e->size;
         }
-        if (slot->size == UINT32_MAX) v->count++;
-        *slot = (pith_vocab_slot){ tag, begin, size, b->entries[i].id };
-        by_id[slot->id] = at;
-        if (size > v->longest) v->longest = size;
-        begin += size;
+        if (i < b->count) {
+            mixed[i % AHEAD] = pith_vocab_mix(pith_vocab_hash(0, b->entries[i].text, b->entries[i].size));
+            __builtin_prefetch(&slots[(uint32_t)mixed[i % AHEAD] & v->mask], 1);
+        }
     }
     return PITH_OK;
 }

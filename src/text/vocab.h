@@ -31,13 +31,16 @@ typedef struct pith_vocab {
     uint32_t longest;      /* bytes of the longest string */
 } pith_vocab;
 
+typedef struct pith_vocab_entry {
+    const char *text;
+    uint32_t size;
+    int32_t id;
+} pith_vocab_entry;
+
 /* Collects entries, then builds. Later entries with the same string win, as in a JSON object. */
 typedef struct pith_vocab_builder {
     pith_arena *scratch;
-    struct {
-        pith_str text;
-        int32_t id;
-    } * entries;
+    pith_vocab_entry *entries;
     size_t count, capacity, bytes;
 } pith_vocab_builder;
 
