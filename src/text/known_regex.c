@@ -277,7 +277,7 @@ static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint3
     while (p < stop) {
         if (scan->run == BLANKS && !(p = memchr(p, ' ', (size_t)(stop - p)))) return false;
         while (scan->run == IDEOGRAPHS && p < stop && (unsigned char)*p < 0xE3) p++;
-        while (scan->run == WHITE && p < stop && *p > ' ') p++;
+        while (scan->run == WHITE && p<stop && * p> ' ') p++;
         const char *begin = p;
         uint32_t count = 0;
         for (; p < stop && count < scan->most && is_in_run(scan->run, p, &after); count++) p = after;
@@ -363,6 +363,18 @@ static const pith_scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UIN
 #define GPT2_END " ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define CLIP_END CONTRACTIONS "|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"
 
+/* Whether an expression is the known one. Files write line ends as escapes or as they are. */
+static bool is_known(pith_str regex, const char *known) {
+    size_t i = 0;
+    for (; i < regex.size && *known; i++) {
+        char c = regex.data[i], escape = c == '\r' ? 'r' : c == '\n' ? 'n' : 0;
+        bool escaped = escape && known[0] == '\\' && known[1] == escape;
+        if (!escaped && c != *known) return false;
+        known += escaped ? 2 : 1;
+    }
+    return i == regex.size && !*known;
+}
+
 const pith_scan *pith_scan_find(pith_str regex) {
     static const struct {
         const char *regex;
@@ -390,6 +402,6 @@ const pith_scan *pith_scan_find(pith_str regex) {
         { "<\\|startoftext\\|>|<\\|endoftext\\|>|" CLIP_END, &clip_special },
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (pith_str_is(regex, known[i].regex)) return known[i].scan;
+        if (is_known(regex, known[i].regex)) return known[i].scan;
     return NULL;
 }

@@ -235,9 +235,8 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     return PITH_OK;
 }
 
-const pith_tokenizer_source pith_source_tokenizer_json = {
-    "tokenizer.json", 0, { "tokenizer.json" }, ".json", load_tokenizer_json
-};
+const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json",    0,   { "tokenizer.json" }, ".json",
+                                                           load_tokenizer_json, NULL };
 
 /* ---- tokenizer_config.json ---- */
 
@@ -382,6 +381,13 @@ static pith_status find_for_file(const pith_tokenizer_source **found, pith_loade
                      known.data);
 }
 
+/* What a file is goes before its name: Llama 3's tokenizer.model holds ranks. */
+static const pith_tokenizer_source *find_by_content(const pith_tokenizer_source *by_name, pith_str bytes) {
+    for (size_t s = 0; pith_tokenizer_sources[s]; s++)
+        if (pith_tokenizer_sources[s]->is && pith_tokenizer_sources[s]->is(bytes)) return pith_tokenizer_sources[s];
+    return by_name;
+}
+
 static pith_status prepare(pith_loader *loader) {
     pith_tokenizer *t = pith_arena_array(loader->arena, 1, sizeof *t);
     pith_tokenizer_config *c = pith_arena_array(loader->arena, 1, sizeof *c);
@@ -423,7 +429,8 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     PITH_TRY(read_configs(loader, dir.data, copy));
     pith_file file;
     PITH_TRY(pith_source_open(&file, loader, file_path.data, copy));
-    pith_status status = source->load(loader, file_path.data, (pith_str){ (const char *)file.data, file.size });
+    pith_str bytes = { (const char *)file.data, file.size };
+    pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
     if (!status) status = finish(loader);
     pith_file_close(&file);
     return status;

@@ -232,6 +232,7 @@ typedef struct pith_tokenizer_source {
     const char *files[4];  /* names looked for in a directory, any of them is enough */
     const char *suffixes;  /* of a path given directly: ".model .spm" */
     pith_status (*load)(pith_loader *loader, const char *path, pith_str bytes);
+    bool (*is)(pith_str bytes); /* whether a file of any name is of this kind for certain; NULL: nobody can tell */
 } pith_tokenizer_source;
 
 typedef struct pith_step {

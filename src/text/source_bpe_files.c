@@ -152,4 +152,6 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     return status;
 }
 
-const pith_tokenizer_source pith_source_bpe_files = { "vocab.json and merges.txt", 30, { "vocab.json" }, NULL, load };
+const pith_tokenizer_source pith_source_bpe_files = {
+    "vocab.json and merges.txt", 30, { "vocab.json" }, NULL, load, NULL
+};

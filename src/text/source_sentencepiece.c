@@ -341,5 +341,5 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
 
 const pith_tokenizer_source pith_source_sentencepiece = {
     "SentencePiece model", 20,   { "sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "spm.model" },
-    ".model .spm",         load,
+    ".model .spm",         load, NULL
 };

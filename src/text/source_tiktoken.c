@@ -1,14 +1,15 @@
 /* source_tiktoken.c - ranks of tiktoken: a line has a token's bytes in base64 and its rank, which is also its id.
  *
  * There are no merges in such a file: a token arises from any two others it can be cut into, tokens in the order of
- * their ranks, cuts in the order of the parts' ranks, as Hugging Face's converter has it. The cutting expression is
- * cl100k's, or o200k's for a vocabulary of that size. */
+ * their ranks, cuts in the order of the parts' ranks, as Hugging Face's converter has it. Nor is there the cutting
+ * expression, which goes by the size of the vocabulary: GPT-2's (gpt2, r50k, p50k, Whisper), cl100k's (and Llama 3's),
+ * or o200k's (and Llama 4's). */
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
 #include "text/sources.h"
 
-enum { TOKEN_MAX = 1024, O200K_SIZE = 150000 };
+enum { TOKEN_MAX = 1024, CL100K_SIZE = 70000, O200K_SIZE = 150000 };
 
 typedef struct cut {
     pith_str left, right;
@@ -34,6 +35,16 @@ static const char *decode(const char *p, const char *end, char *out, size_t *siz
     }
     while (p < end && *p == '=') p++;
     return p < end && *p == ' ' && *size && *size <= TOKEN_MAX ? p + 1 : NULL;
+}
+
+/* Whether the first line is one of a token and its rank. */
+static bool is_ranks(pith_str bytes) {
+    char token[TOKEN_MAX];
+    size_t most = bytes.size < TOKEN_MAX ? bytes.size : TOKEN_MAX, size;
+    const char *stop = most ? memchr(bytes.data, '\n', most) : NULL;
+    const char *p = stop ? decode(bytes.data, stop, token, &size) : NULL, *digits = p;
+    while (p && p < stop && *p >= '0' && *p <= '9') p++;
+    return p && p > digits && (p == stop || (*p == '\r' && p + 1 == stop));
 }
 
 /* Bytes written as the characters of byte-level vocabularies. */
@@ -128,15 +139,20 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
 #define END(tail) "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[" tail "]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define SPLIT(regex)                                                                                                   \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
+    pith_str decoder = PITH_STR("{\"type\":\"ByteLevel\"}");
+    if (count < CL100K_SIZE) {
+        PITH_TRY(
+            pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false}")));
+        return pith_loader_add(loader, "decoder", decoder);
+    }
     pith_str split = count >= O200K_SIZE ? PITH_STR(SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL
                                                                         "+" SMALL "*" FOLDED "?|" END("\\\\r\\\\n/")))
                                          : PITH_STR(SPLIT(FOLDED "|" START "\\\\p{L}+|" END("\\\\r\\\\n")));
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer", split));
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer",
                              PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
-    return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
+    return pith_loader_add(loader, "decoder", decoder);
 }
 
-const pith_tokenizer_source pith_source_tiktoken = {
-    "tiktoken ranks", 50, { "tokenizer.tiktoken" }, ".tiktoken", load
-};
+const pith_tokenizer_source pith_source_tiktoken = { "tiktoken ranks", 50,   { "tokenizer.tiktoken" },
+                                                     ".tiktoken",      load, is_ranks };

@@ -75,4 +75,4 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     return add_template(loader, cls, sep, mpnet);
 }
 
-const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt", 40, { "vocab.txt" }, "vocab.txt", load };
+const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt", 40, { "vocab.txt" }, "vocab.txt", load, NULL };
