@@ -2,14 +2,14 @@
  *
  * There are no merges in such a file: a token arises from any two others it can be cut into, tokens in the order of
  * their ranks, cuts in the order of the parts' ranks, as Hugging Face's converter has it. Nor is there the cutting
- * expression, which goes by the size of the vocabulary: GPT-2's (gpt2, r50k, p50k, Whisper), cl100k's (and Llama 3's),
- * or o200k's (and Llama 4's). */
+ * expression: GPT-2's for vocabularies of its size (gpt2, r50k, p50k, Whisper), o200k's for those of its size (and
+ * Llama 4's), cl100k's (and Llama 3's) for all others. */
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
 #include "text/sources.h"
 
-enum { TOKEN_MAX = 1024, CL100K_SIZE = 70000, O200K_SIZE = 150000 };
+enum { TOKEN_MAX = 1024, GPT2_LEAST = 50000, GPT2_MOST = 51000, O200K_SIZE = 150000 };
 
 typedef struct cut {
     pith_str left, right;
@@ -140,7 +140,7 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
 #define SPLIT(regex)                                                                                                   \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
     pith_str decoder = PITH_STR("{\"type\":\"ByteLevel\"}");
-    if (count < CL100K_SIZE) {
+    if (count >= GPT2_LEAST && count <= GPT2_MOST) {
         PITH_TRY(
             pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false}")));
         return pith_loader_add(loader, "decoder", decoder);

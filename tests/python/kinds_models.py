@@ -17,7 +17,8 @@ QWEN2 = rf"(?i:{CONTRACTIONS})|{START}\p{{L}}+|\p{{N}}|" + END % ""
 O200K = (rf"{START}{CAPITAL}*{SMALL}+(?i:{CONTRACTIONS})?|{START}{CAPITAL}+{SMALL}*(?i:{CONTRACTIONS})?|\p{{N}}{{1,3}}|"
          + END % "/")
 TEKKEN = rf"{START}{CAPITAL}*{SMALL}+|{START}{CAPITAL}+{SMALL}*|\p{{N}}|" + END % "/"
-DEEPSEEK = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+# Line ends are not escaped in DeepSeek's own file.
+DEEPSEEK = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""".replace(r"\r\n", "\r\n")
 SMALL = False  # vocabularies of a few hundred tokens
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 

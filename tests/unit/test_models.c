@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/file.h"
@@ -14,6 +15,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "text/bpe.h"
+#include "text/known_regex.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
 
@@ -181,6 +183,63 @@ static void test_stored_files(void **state) {
         check_lines(&o, path, names[i]);
         close_opened(&o);
     }
+}
+
+/* The bytes as a line of a file of ranks. */
+static void put_rank(FILE *file, const char *bytes, size_t size, int rank) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t bits = 0;
+        for (size_t k = i; k < i + 3; k++) bits = bits << 8 | (k < size ? (unsigned char)bytes[k] : 0);
+        for (size_t k = 0; k < 4; k++) fputc(k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63], file);
+    }
+    fprintf(file, " %d\n", rank);
+}
+
+/* Ranks are known by what they are, and cut by their number: all bytes, " 1234", then fillers. */
+static void test_ranks(void **state) {
+    static const struct {
+        int count;
+        size_t tokens; /* of " 1234": one for GPT-2's expression; no number has more than three digits in the others' */
+    } cases[] = { { 257, 5 }, { 50256, 1 }, { 50280, 1 }, { 100256, 5 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char directory[] = "/tmp/pith-ranks-XXXXXX", path[64];
+        opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
+        assert_non_null(mkdtemp(directory));
+        snprintf(path, sizeof path, "%s/tokenizer.model", directory);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        for (int rank = 0; rank < cases[i].count; rank++) {
+            char filler[4] = { '#', (char)(rank >> 16), (char)(rank >> 8), (char)rank };
+            if (rank < 256)
+                put_rank(file, &filler[3], 1, rank);
+            else if (rank == 256)
+                put_rank(file, " 1234", 5, rank);
+            else
+                put_rank(file, filler, 4, rank);
+        }
+        assert_int_equal(fclose(file), 0);
+        pith_arena_init(&o.arena, &pith_allocator_default);
+        if (pith_tokenizer_load(&o.tokenizer, directory, NULL, &o.arena, &o.err)) fail_msg("%s", o.err.message);
+        assert_int_equal(encode(&o, PITH_STR(" 1234")), PITH_OK);
+        assert_int_equal(o.tokens.count, cases[i].tokens);
+        assert_int_equal(o.tokens.ids[0], cases[i].tokens == 1 ? 256 : ' ');
+        close_opened(&o);
+        assert_int_equal(remove(path), 0);
+        assert_int_equal(rmdir(directory), 0);
+    }
+}
+
+/* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode would show. */
+static void test_expressions(void **state) {
+    const pith_scan *known = pith_scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
+    (void)state;
+    assert_non_null(known);
+    assert_ptr_equal(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t]")), known);
+    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\r\n\\t]")));
+    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t")));
+    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
 }
 
 #define BPE(vocab, merges, rest) "{\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" rest "}}"
@@ -446,6 +505,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored_cases),
         cmocka_unit_test(test_stored_files),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_expressions),
         cmocka_unit_test(test_hostile_files),
         cmocka_unit_test(test_regex_is_bounded),
         cmocka_unit_test(test_missing_unknown),
