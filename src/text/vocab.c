@@ -32,6 +32,18 @@ void pith_vocab_parse(pith_vocab_builder *b, pith_json *j) {
     }
 }
 
+/* pith_vocab_hash of a string that is read up to 8 bytes too far: the products of 8 bytes do not wait for each other,
+ * and where a short string ends is no branch. powers: 8 zeros, then PITH_VOCAB_PRIME^0 to ^8. */
+static uint64_t hash_pooled(const uint64_t powers[17], const char *p, size_t size) {
+    uint64_t hash = 0;
+    for (size_t n; size; p += n, size -= n) {
+        n = size < 8 ? size : 8;
+        hash *= powers[8 + n];
+        for (size_t i = 0; i < 8; i++) hash += ((unsigned char)p[i] + 1u) * powers[7 + n - i];
+    }
+    return hash;
+}
+
 /* Puts a string, which is the next one of the pool, into its slot; false: it collides with too many. */
 static bool put(pith_vocab *v, pith_vocab_slot *slots, uint32_t *by_id, const pith_vocab_entry *e, uint64_t mixed,
                 uint32_t begin) {
@@ -68,23 +80,26 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
     if (!slots || !pool || !by_id) return pith_fail_memory(err, slot_bytes + id_bytes + b->bytes);
     memset(slots, 0xFF, slot_bytes);
     memset(by_id, 0xFF, id_bytes);
-    memset(pool + b->bytes, 0, PITH_VOCAB_TAIL);
+    memset(pool, 0, b->bytes + PITH_VOCAB_TAIL);
     v->slots = slots;
     v->pool = pool;
     v->by_id = by_id;
-    uint64_t mixed[AHEAD];
-    uint32_t begin = 0;
+    uint64_t mixed[AHEAD], powers[17] = { [8] = 1 };
+    for (size_t i = 9; i < 17; i++) powers[i] = powers[i - 1] * PITH_VOCAB_PRIME;
+    uint32_t begin = 0, end = 0;
     for (size_t i = 0; i < b->count + AHEAD; i++) {
         if (i >= AHEAD) {
             const pith_vocab_entry *e = &b->entries[i - AHEAD];
-            if (e->size) memcpy(pool + begin, e->text, e->size);
             if (!put(v, slots, by_id, e, mixed[i % AHEAD], begin))
                 return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i - AHEAD);
             begin += e->size;
         }
         if (i < b->count) {
-            mixed[i % AHEAD] = pith_vocab_mix(pith_vocab_hash(0, b->entries[i].text, b->entries[i].size));
+            const pith_vocab_entry *e = &b->entries[i];
+            if (e->size) memcpy(pool + end, e->text, e->size);
+            mixed[i % AHEAD] = pith_vocab_mix(hash_pooled(powers, pool + end, e->size));
             __builtin_prefetch(&slots[(uint32_t)mixed[i % AHEAD] & v->mask], 1);
+            end += e->size;
         }
     }
     return PITH_OK;
