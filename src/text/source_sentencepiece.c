@@ -3,7 +3,10 @@
  * name of the file and the special pieces, as Hugging Face's tokenizer classes have it.
  *
  * Field numbers are those of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a
- * piece arises from every two pieces it can be cut into, in the order of ids. */
+ * piece arises from every two pieces it can be cut into, the best score first. */
+#include <float.h>
+#include <stdlib.h>
+
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
@@ -178,9 +181,31 @@ static bool add_extra_ids(spm *s) {
     return true;
 }
 
+typedef struct scored {
+    float score;
+    uint32_t piece;
+} scored;
+
+static int by_score(const void *a, const void *b) {
+    const scored *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->piece < y->piece ? -1 : x->piece > y->piece;
+}
+
+/* The pieces, best score first: what merges go by. Scores that are no numbers count as the least. */
+static scored *sort_pieces(const spm *s) {
+    scored *order = pith_arena_array(s->loader->scratch, s->count, sizeof *order);
+    for (size_t i = 0; order && i < s->count; i++)
+        order[i] = (scored){ s->scores[i] >= -FLT_MAX ? s->scores[i] : -FLT_MAX, (uint32_t)i };
+    if (order) qsort(order, s->count, sizeof *order, by_score);
+    return order;
+}
+
 static pith_status build_pairs(const spm *s, const void **model, bool with_unknown) {
     pith_bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
     pith_map ids;
+    const scored *order = sort_pieces(s);
+    if (!order) return pith_fail_memory(s->loader->err, s->count * sizeof *order);
     if (with_unknown) spec.unk_token = s->pieces[s->unk_id];
     PITH_TRY(pith_map_init(&ids, s->loader->scratch, s->count));
     for (size_t i = 0; i < s->count; i++)
@@ -188,7 +213,7 @@ static pith_status build_pairs(const spm *s, const void **model, bool with_unkno
             !pith_vocab_add(&spec.vocab, s->pieces[i], (int32_t)i))
             return pith_fail_memory(s->loader->err, s->count);
     for (size_t i = 0; i < s->count; i++) {
-        pith_str piece = s->pieces[i];
+        pith_str piece = s->pieces[order[i].piece];
         for (const char *p = piece.data, *end = p + piece.size; p < end;) {
             pith_utf8_next(&p);
             pith_str left = { piece.data, (size_t)(p - piece.data) }, right = { p, (size_t)(end - p) };

