@@ -28,8 +28,8 @@ enum { THREADS_MAX = 64 };
     kept = first(c[0]);                                                                                                \
     return 2.0 * (width)*SUMS * STEPS;
 
-/* Results go here, so that no loop is left out. */
-static volatile float kept;
+/* Results go here, so that no loop is left out; each thread has its own. */
+static _Thread_local volatile float kept;
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static double burst_avx512(void) {
