@@ -312,6 +312,72 @@ static void test_hostile_files(void **state) {
     refused(WITH("pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"), "not one character");
 }
 
+#define WORDS(rest) "{" rest "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"[S]\":1}}}"
+#define TEXT_A "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
+#define TEMPLATE(pieces)                                                                                               \
+    "{\"type\":\"TemplateProcessing\",\"single\":[" pieces                                                             \
+    ",{\"SpecialToken\":{\"id\":\"s\",\"type_id\":0}}],\"pair\":[" TEXT_A                                              \
+    ",{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{\"s\":{\"ids\":[1]}}}"
+
+static void open_and_encode(opened *o, const char *json, const char *text, pith_status wanted) {
+    if (open_json(o, pith_str_of(json))) fail_msg("%s: %s", json, o->err.message);
+    assert_int_equal(encode(o, pith_str_of(text)), wanted);
+}
+
+/* What docs/tokenizers.md says of files and texts for which the peer has no answer, or none that is wanted, as far as
+ * no other test does. */
+static void test_choices(void **state) {
+    opened o;
+    char *text;
+    size_t size;
+    (void)state;
+    refused(
+        WORDS("\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" TEMPLATE(TEXT_A) "," TEMPLATE(TEXT_A) "]},"),
+        "post_processor");
+    open_and_encode(&o, WORDS("\"post_processor\":" TEMPLATE(TEXT_A "," TEXT_A) ","), "a", PITH_OK);
+    assert_int_equal(o.tokens.count, 3);
+    assert_int_equal(o.tokens.sequence_ids[0], 0);
+    assert_int_equal(o.tokens.sequence_ids[1], 0);
+    assert_int_equal(o.tokens.sequence_ids[2], -1);
+    close_opened(&o);
+    open_and_encode(&o, BPE("\"a\":0,\"b\":1,\"ab\":2", "\"a b\"", ",\"dropout\":1.0"), "ab", PITH_OK);
+    assert_int_equal(o.tokens.count, 1);
+    assert_int_equal(o.tokens.ids[0], 2);
+    close_opened(&o);
+    open_and_encode(&o, WORDS("\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":3,\"stop\":0},"), "a",
+                    PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err), PITH_OK);
+    assert_int_equal(size, 0);
+    pith_text_free(o.tokenizer, text);
+    close_opened(&o);
+    open_and_encode(&o, WORDS("\"decoder\":{\"type\":\"Unheard\"},"), "a", PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(o.err.message, "Unheard"));
+    close_opened(&o);
+    open_and_encode(&o, WORDS("\"version\":\"2.0\","), "a", PITH_OK);
+    assert_int_equal(encode(&o, PITH_STR("a\xFF")), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(o.err.message, "invalid UTF-8 at byte 1"));
+    close_opened(&o);
+#define INSERT "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"b\"}"
+    open_and_encode(
+        &o, "{\"normalizer\":" INSERT ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}", "a",
+        PITH_OK);
+    assert_int_equal(o.tokens.ids[0], 1);
+    assert_int_equal(o.tokens.begin[0], 0);
+    assert_int_equal(o.tokens.end[0], 0);
+    close_opened(&o);
+    /* U+11F02 came with Unicode 15: a letter or nothing, by the age of PCRE2, but never lost. */
+    open_and_encode(&o,
+                    "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+?q\"},\"behavior\":"
+                    "\"Isolated\"},\"model\":{"
+                    "\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}}",
+                    "\U00011F02q", PITH_OK);
+    assert_true(o.tokens.count >= 1 && o.tokens.count <= 2);
+    assert_int_equal(o.tokens.begin[0], 0);
+    assert_int_equal(o.tokens.end[o.tokens.count - 1], 5);
+    close_opened(&o);
+}
+
 static void test_regex_is_bounded(void **state) {
     (void)state;
     opened o;
@@ -543,6 +609,7 @@ int main(void) {
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_expressions),
         cmocka_unit_test(test_hostile_files),
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_regex_is_bounded),
         cmocka_unit_test(test_missing_unknown),
         cmocka_unit_test(test_unigram_ties),
