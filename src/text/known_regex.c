@@ -277,7 +277,7 @@ static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint3
     while (p < stop) {
         if (scan->run == BLANKS && !(p = memchr(p, ' ', (size_t)(stop - p)))) return false;
         while (scan->run == IDEOGRAPHS && p < stop && (unsigned char)*p < 0xE3) p++;
-        while (scan->run == WHITE && p<stop && * p> ' ') p++;
+        while (scan->run == WHITE && p < stop && *p > ' ') p++;
         const char *begin = p;
         uint32_t count = 0;
         for (; p < stop && count < scan->most && is_in_run(scan->run, p, &after); count++) p = after;
