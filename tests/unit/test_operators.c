@@ -454,6 +454,21 @@ static void every_operator_is_complete(void **state) {
     }
 }
 
+/* Of operators that take any number of inputs; found by a model with one byte wrong. */
+static void missing_inputs_are_named(void **state) {
+    static const char *const ops[] = { "Sum", "Mean", "Max", "Min", "Concat", "SequenceConstruct" };
+    static const float one = 1;
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        f->graph = graph_new(&f->arena, NULL, &f->err);
+        pith_value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
+        pith_node *made = node(f, ops[i], 21, 3, x, NULL, x);
+        if (i == 4) assert_int_equal(pith_node_set_int(made, "axis", 0), PITH_OK);
+        assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
+        assert_non_null(strstr(f->err.message, "input 1 is missing"));
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -464,6 +479,7 @@ int main(void) {
         TEST(old_softmax_flattens),
         TEST(old_broadcast_has_an_axis),
         TEST(hostile_attributes_are_named),
+        TEST(missing_inputs_are_named),
         TEST(every_wrong_dtype_is_named),
         TEST(every_unknown_operator_and_opset_is_named),
         TEST(parts_of_a_split_lie_inside),
