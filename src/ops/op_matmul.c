@@ -16,6 +16,7 @@ typedef struct state {
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
 static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
+    const bool vector[2] = { a->rank == 1, b->rank == 1 }; /* there is nothing to transpose */
     if (a->rank == 1) {
         a->dims[1] = a->dims[0];
         a->dims[0] = 1;
@@ -27,7 +28,7 @@ static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     }
     pith_type *both[2] = { a, b };
     for (int i = 0; i < 2; i++) {
-        if (!pith_node_int(node, i ? "transB" : "transA", 0)) continue;
+        if (vector[i] || !pith_node_int(node, i ? "transB" : "transA", 0)) continue;
         pith_dim d = both[i]->dims[both[i]->rank - 1];
         both[i]->dims[both[i]->rank - 1] = both[i]->dims[both[i]->rank - 2];
         both[i]->dims[both[i]->rank - 2] = d;
@@ -63,7 +64,7 @@ static pith_status prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->transpose_a = pith_node_int(c->node, "transA", 0) != 0;
-    s->transpose_b = pith_node_int(c->node, "transB", 0) != 0;
+    s->transpose_b = pith_node_int(c->node, "transB", 0) != 0 && c->in[1]->rank != 1;
     s->alpha = pith_node_float(c->node, "alpha", 1.0f);
     if (pith_node_int(c->node, "transBatchA", 0) || pith_node_int(c->node, "transBatchB", 0)) {
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "attributes transBatchA and transBatchB are not supported");
@@ -141,11 +142,11 @@ static pith_status run_plain(pith_run *r) {
                            .b_column = 1,
                            .a_at = dense_a ? NULL : a_at,
                            .b_at = one_b ? NULL : b_at };
-    if (s->transpose_b) {
+    if (s->transpose_b && r->in[1]->rank > 1) {
         j.b_row = 1;
         j.b_column = k;
     }
-    if (s->transpose_a) {
+    if (s->transpose_a && r->in[0]->rank > 1) {
         int64_t matrices = pith_tensor_count(r->in[0]) / (m * k > 0 ? m * k : 1);
         int64_t dims[3] = { matrices, m, k }, from[3] = { m * k, 1, m }, to[3] = { m * k, k, 1 };
         pith_run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
