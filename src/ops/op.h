@@ -27,7 +27,8 @@ enum {
     PITH_OP_RANDOM = 1u << 4,      /* not a function of its inputs: never folded or shared */
     PITH_OP_SHAPE_ONLY = 1u << 5,  /* reads shapes of its inputs, not contents (Shape, Size) */
     PITH_OP_LAST_AXIS = 1u << 6,   /* row-wise as long as the attribute `axis` (default -1) is the last one */
-    PITH_OP_SEQUENCES = 1u << 7    /* takes sequences and absent optionals; others never see any (captures excepted) */
+    PITH_OP_SEQUENCES = 1u << 7,   /* takes sequences and absent optionals; others never see any (captures excepted) */
+    PITH_OP_GAPS = 1u << 8         /* of any number of inputs, those from min_inputs on may be absent */
 };
 
 /* Inputs of infer, upgrade and scratch. */
@@ -96,7 +97,7 @@ typedef struct pith_cost {
 typedef struct pith_op {
     const char *domain, *name;
     int32_t since;      /* first opset of the form that infer, prepare and run know */
-    int32_t min_inputs, max_inputs; /* -1: any number */
+    int32_t min_inputs, max_inputs; /* -1: any number, none of them absent (but see GAPS) */
     int32_t max_outputs;
     uint32_t flags;
     /* Dtypes of inputs: a letter of op_types.c each, the last one for all that follow, * for any; NULL: any. infer,

@@ -212,7 +212,6 @@ static pith_status infer_many(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
     pith_type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
-        if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
         pith_type next;
         pith_type_init(&next);
         PITH_TRY(pith_infer_broadcast(c, &out, c->in[i], &next));

@@ -12,7 +12,6 @@ static pith_status infer_concat(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
     pith_type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
-        if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
         if (c->in[i]->rank < 0 || out.rank < 0)
             out.rank = -1;
         else if (c->in[i]->rank != out.rank) {

@@ -82,7 +82,7 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
         if (operand >= count)
             return pith_fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
         const pith_type *t = in[operand];
-        if (!t || t->rank < 0) return *known = false, PITH_OK;
+        if (t->rank < 0) return *known = false, PITH_OK;
         int n;
         PITH_TRY(read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0, e->in[operand], &n));
         for (int d = 0; d < n; d++) {

@@ -21,7 +21,8 @@ static pith_status check_counts(const pith_infer *c) {
     if (op->max_outputs >= 0 && c->out_count > op->max_outputs) {
         return pith_op_fail(c, "has %d outputs, at most %d are allowed", c->out_count, op->max_outputs);
     }
-    for (int i = 0; i < op->min_inputs; i++)
+    bool all = op->max_inputs < 0 && !(op->flags & PITH_OP_GAPS);
+    for (int i = 0; i < op->min_inputs || (all && i < given); i++)
         if (i >= given || !c->in[i]) return pith_op_fail(c, "input %d is missing", i);
     for (int i = 0; i < given && !(op->flags & PITH_OP_SEQUENCES); i++) {
         if (!c->in[i] || c->in[i]->dtype < PITH_DTYPE_COUNT) continue;

@@ -127,6 +127,6 @@ const pith_op pith_op_Loop = { .domain = "",
                                .min_inputs = 0,
                                .max_inputs = -1,
                                .max_outputs = -1,
-                               .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
+                               .flags = PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
                                .infer = infer,
                                .run = run };

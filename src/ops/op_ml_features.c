@@ -68,9 +68,8 @@ static pith_status infer_vectorizer(pith_infer *c) {
     size_t count;
     const int64_t *widths = pith_node_ints(c->node, "inputdimensions", &count);
     pith_dim dims[2] = { 1, 0 };
-    if (c->in[0] && c->in[0]->rank == 2) dims[0] = c->in[0]->dims[0];
+    if (c->in[0]->rank == 2) dims[0] = c->in[0]->dims[0];
     for (int i = 0; i < c->in_count; i++) {
-        if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
         pith_dim width = (size_t)i < count    ? widths[i]
                          : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
                                               : PITH_DIM_UNKNOWN;

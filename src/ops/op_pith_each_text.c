@@ -40,7 +40,7 @@ static pith_status infer(pith_infer *c) {
     if (!in) return pith_fail_memory(c->err, (size_t)p.count * sizeof *in);
     for (int i = 0; i < p.count; i++) {
         const pith_type *x = c->in[1 + i];
-        if (!x || x->rank == 0) return pith_op_fail(c, "input %d has no rows", 1 + i);
+        if (x->rank == 0) return pith_op_fail(c, "input %d has no rows", 1 + i);
         if (x->dtype && !pith_dtype_is_plain(x->dtype)) return pith_fail_dtype(c->err, x->dtype);
         in[i] = *x;
         if (x->rank < 0) continue;

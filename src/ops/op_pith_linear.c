@@ -227,6 +227,7 @@ const pith_op pith_op_Linear_pith = {
     .min_inputs = 2,
     .max_inputs = -1,
     .max_outputs = 1,
+    .flags = PITH_OP_GAPS,
     .infer = infer,
     .prepare = prepare,
     .scratch = scratch,

@@ -74,10 +74,9 @@ static pith_status infer(pith_infer *c) {
     if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < in_count; i++) {
         pith_type_init(&in[i]);
-        if (!c->in[i]) return pith_op_fail(c, "input %zu is missing", i);
         in[i].dtype = c->in[i]->dtype;
     }
-    if (l.lengths && c->in[in_count] && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
+    if (l.lengths && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
         return pith_op_fail(c, "sequence_lens is %s", pith_dtype_name(c->in[in_count]->dtype));
     PITH_TRY(pith_infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;

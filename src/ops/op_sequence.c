@@ -52,7 +52,6 @@ static pith_status run_position(pith_run *r, int input, int64_t fallback, int64_
 
 static pith_status infer_construct(pith_infer *c) {
     for (int i = 0; i < c->in_count; i++) {
-        if (!c->in[i]) return pith_op_fail(c, "input %d is missing", i);
         if (c->in[i]->dtype != c->in[0]->dtype) return pith_op_fail(c, "inputs differ in type");
     }
     set_sequence(&c->out[0], c->in[0]->dtype);

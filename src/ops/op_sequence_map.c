@@ -11,7 +11,6 @@ static pith_status infer(pith_infer *c) {
               *out = pith_arena_array(c->arena, out_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < in_count; i++) {
-        if (!c->in[i]) return pith_op_fail(c, "input %zu is missing", i);
         pith_type_init(&in[i]);
         in[i].dtype = c->in[i]->dtype == PITH_SEQUENCE ? c->in[i]->item_dtype : c->in[i]->dtype;
     }

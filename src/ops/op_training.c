@@ -18,7 +18,6 @@ static pith_status infer_states(pith_infer *c, int states) {
         return pith_op_fail(c, "%d inputs and %d outputs do not fit", c->in_count, c->out_count);
     for (int i = 0; i < c->out_count; i++) {
         const pith_type *x = c->in[2 + (i < n ? i : i + n)];
-        if (!x) return pith_op_fail(c, "input %d is missing", 2 + (i < n ? i : i + n));
         pith_type_set(&c->out[i], x->dtype, x->rank, x->dims);
     }
     return PITH_OK;
