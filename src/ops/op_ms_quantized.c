@@ -80,8 +80,8 @@ static pith_status upgrade_concat(pith_node *node, pith_error *err) {
     pith_value **items = pith_arena_array(node->graph->arena, (size_t)count, sizeof *items);
     if (!items) return pith_fail_memory(err, (size_t)count * sizeof *items);
     for (int i = 0; i < count; i++) {
-        if (!pith_node_input(node, 2 + 3 * i) || !pith_node_input(node, 3 + 3 * i))
-            return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", 2 + 3 * i);
+        for (int k = 2 + 3 * i; k < 4 + 3 * i; k++)
+            if (!pith_node_input(node, k)) return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", k);
         items[i] = real_at(node, 2 + 3 * i);
         if (!items[i]) return pith_fail_memory(err, 0);
     }
