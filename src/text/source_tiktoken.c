@@ -135,23 +135,22 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
 #define START "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"
 #define CAPITAL "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
 #define SMALL "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
-#define FOLDED "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define FOLDED "(?i:" CONTRACTIONS ")"
 #define END(tail) "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[" tail "]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define GPT2 CONTRACTIONS "| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define SPLIT(regex)                                                                                                   \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
-    pith_str decoder = PITH_STR("{\"type\":\"ByteLevel\"}");
-    if (count >= GPT2_LEAST && count <= GPT2_MOST) {
-        PITH_TRY(
-            pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false}")));
-        return pith_loader_add(loader, "decoder", decoder);
-    }
-    pith_str split = count >= O200K_SIZE ? PITH_STR(SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL
-                                                                        "+" SMALL "*" FOLDED "?|" END("\\\\r\\\\n/")))
-                                         : PITH_STR(SPLIT(FOLDED "|" START "\\\\p{L}+|" END("\\\\r\\\\n")));
+    pith_str split = PITH_STR(SPLIT(FOLDED "|" START "\\\\p{L}+|" END("\\\\r\\\\n")));
+    if (count >= GPT2_LEAST && count <= GPT2_MOST)
+        split = PITH_STR(SPLIT(GPT2));
+    else if (count >= O200K_SIZE)
+        split = PITH_STR(
+            SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|" END("\\\\r\\\\n/")));
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer", split));
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer",
                              PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
-    return pith_loader_add(loader, "decoder", decoder);
+    return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
 }
 
 const pith_tokenizer_source pith_source_tiktoken = { "tiktoken ranks", 50,   { "tokenizer.tiktoken" },
