@@ -26,12 +26,19 @@ typedef struct opened {
     pith_error err;
 } opened;
 
-static pith_status open_json(opened *o, pith_str json) {
+static void init(opened *o) {
+    *o = (opened){ .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
     pith_arena_init(&o->arena, &pith_allocator_default);
-    o->err = (pith_error)PITH_ERROR_INIT;
-    o->tokens = (pith_tokens)PITH_TOKENS_INIT;
-    o->tokenizer = NULL;
+}
+
+static pith_status open_json(opened *o, pith_str json) {
+    init(o);
     return pith_tokenizer_load_json(&o->tokenizer, json, NULL, &o->arena, &o->err);
+}
+
+static void open_path(opened *o, const char *path) {
+    init(o);
+    if (pith_tokenizer_load(&o->tokenizer, path, NULL, &o->arena, &o->err)) fail_msg("%s: %s", path, o->err.message);
 }
 
 static void close_opened(opened *o) {
@@ -174,15 +181,35 @@ static void test_stored_files(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[1024];
-        opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
-        pith_arena_init(&o.arena, &pith_allocator_default);
+        opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, names[i]);
-        if (pith_tokenizer_load(&o.tokenizer, path, NULL, &o.arena, &o.err))
-            fail_msg("%s: %s", names[i], o.err.message);
+        open_path(&o, path);
         snprintf(path, sizeof path, "%s/tokenizer_models/%s/ids.jsonl", PITH_TEST_DATA, names[i]);
         check_lines(&o, path, names[i]);
         close_opened(&o);
     }
+}
+
+/* A directory that holds a tokenizer.model and nothing else. */
+typedef struct model_file {
+    char directory[24], path[48];
+    FILE *file;
+} model_file;
+
+static void begin_model(model_file *m) {
+    strcpy(m->directory, "/tmp/pith-model-XXXXXX");
+    assert_non_null(mkdtemp(m->directory));
+    snprintf(m->path, sizeof m->path, "%s/tokenizer.model", m->directory);
+    m->file = fopen(m->path, "wb");
+    assert_non_null(m->file);
+}
+
+/* Opens the tokenizer and removes file and directory. */
+static void open_model(opened *o, model_file *m) {
+    assert_int_equal(fclose(m->file), 0);
+    open_path(o, m->directory);
+    assert_int_equal(remove(m->path), 0);
+    assert_int_equal(rmdir(m->directory), 0);
 }
 
 /* The bytes as a line of a file of ranks. */
@@ -204,30 +231,23 @@ static void test_ranks(void **state) {
     } cases[] = { { 257, 5 }, { 50256, 1 }, { 50280, 1 }, { 100256, 5 } };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char directory[] = "/tmp/pith-ranks-XXXXXX", path[64];
-        opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
-        assert_non_null(mkdtemp(directory));
-        snprintf(path, sizeof path, "%s/tokenizer.model", directory);
-        FILE *file = fopen(path, "wb");
-        assert_non_null(file);
+        model_file m;
+        opened o;
+        begin_model(&m);
         for (int rank = 0; rank < cases[i].count; rank++) {
             char filler[4] = { '#', (char)(rank >> 16), (char)(rank >> 8), (char)rank };
             if (rank < 256)
-                put_rank(file, &filler[3], 1, rank);
+                put_rank(m.file, &filler[3], 1, rank);
             else if (rank == 256)
-                put_rank(file, " 1234", 5, rank);
+                put_rank(m.file, " 1234", 5, rank);
             else
-                put_rank(file, filler, 4, rank);
+                put_rank(m.file, filler, 4, rank);
         }
-        assert_int_equal(fclose(file), 0);
-        pith_arena_init(&o.arena, &pith_allocator_default);
-        if (pith_tokenizer_load(&o.tokenizer, directory, NULL, &o.arena, &o.err)) fail_msg("%s", o.err.message);
+        open_model(&o, &m);
         assert_int_equal(encode(&o, PITH_STR(" 1234")), PITH_OK);
         assert_int_equal(o.tokens.count, cases[i].tokens);
         assert_int_equal(o.tokens.ids[0], cases[i].tokens == 1 ? 256 : ' ');
         close_opened(&o);
-        assert_int_equal(remove(path), 0);
-        assert_int_equal(rmdir(directory), 0);
     }
 }
 
@@ -239,30 +259,23 @@ static void test_scores(void **state) {
     } pieces[] = { { "<unk>", 0 }, { "\u2581\u2581", -1e9f }, { "\u2581b", -1 }, { "\u2581", -2 }, { "a", -3 },
                    { "b", -4 } };
     static const int32_t wanted[] = { 3, 4, 3, 2 };
-    char directory[] = "/tmp/pith-scores-XXXXXX", path[64];
-    opened o = { .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
+    model_file m;
+    opened o;
     (void)state;
-    assert_non_null(mkdtemp(directory));
-    snprintf(path, sizeof path, "%s/tokenizer.model", directory);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
+    begin_model(&m);
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         int size = (int)strlen(pieces[i].text);
-        fprintf(file, "\x0A%c\x0A%c%s\x15", size + 9, size,
-                pieces[i].text); /* a piece: its text, its score, its type */
-        fwrite(&pieces[i].score, 4, 1, file);
-        fprintf(file, "\x18%c", i ? 1 : 2);
+        /* A piece: its text, its score, its type. */
+        fprintf(m.file, "\x0A%c\x0A%c%s\x15", size + 9, size, pieces[i].text);
+        fwrite(&pieces[i].score, 4, 1, m.file);
+        fprintf(m.file, "\x18%c", i ? 1 : 2);
     }
-    fputs("\x12\x02\x18\x02", file); /* the trainer's: model_type bpe */
-    assert_int_equal(fclose(file), 0);
-    pith_arena_init(&o.arena, &pith_allocator_default);
-    if (pith_tokenizer_load(&o.tokenizer, directory, NULL, &o.arena, &o.err)) fail_msg("%s", o.err.message);
+    fputs("\x12\x02\x18\x02", m.file); /* the trainer's: model_type bpe */
+    open_model(&o, &m);
     assert_int_equal(encode(&o, PITH_STR("a  b")), PITH_OK);
     assert_int_equal(o.tokens.count, sizeof wanted / sizeof wanted[0]);
     assert_memory_equal(o.tokens.ids, wanted, sizeof wanted);
     close_opened(&o);
-    assert_int_equal(remove(path), 0);
-    assert_int_equal(rmdir(directory), 0);
 }
 
 /* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode would show. */
