@@ -96,10 +96,10 @@ pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, 
 
 /* ---- batches ---- */
 
-/* Threads draw parts, each a piece of work of some ten microseconds, and tokenise them into buffers of their own, which
- * the first level cache nearly holds. A part's place in the result is known when all before it are done: whoever finds
- * that out for some parts copies them and gives their buffers back. Nobody waits for anybody, except to make the result
- * larger. */
+/* Threads draw parts, each a piece of work of about a hundred microseconds, and tokenise them into buffers of their
+ * own, which the first level cache nearly holds. A part's place in the result is known when all before it are done:
+ * whoever finds that out for some parts copies them and gives their buffers back. Nobody waits for anybody, except to
+ * make the result larger. */
 enum { PART_BYTES = 4096, PART_TEXTS = 128 };
 
 typedef struct batch_part {
