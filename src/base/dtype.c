@@ -57,6 +57,9 @@ bool pith_dtype_is_float(int dtype) { return types[known(dtype)].kind == FLOAT; 
 
 bool pith_dtype_is_int(int dtype) { return types[known(dtype)].kind == INT; }
 
+/* Strides in bytes of a tensor without elements must fit, too: bytes of the widest element, rounded up. */
+enum { WIDEST = 64 };
+
 int64_t pith_dims_count(const int64_t *dims, int rank) {
     int64_t count = 1;
     bool zero = false, overflow = false;
@@ -67,7 +70,8 @@ int64_t pith_dims_count(const int64_t *dims, int rank) {
         else if (pith_mul_overflows(count, dims[i], &count))
             overflow = true;
     }
-    return zero ? 0 : overflow ? -1 : count;
+    if (zero && count > INT64_MAX / WIDEST) overflow = true;
+    return overflow ? -1 : zero ? 0 : count;
 }
 
 bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes) {

@@ -13,7 +13,7 @@ bool pith_dtype_is_float(int dtype);    /* every f64 … f4 */
 bool pith_dtype_is_int(int dtype);      /* every integer width, not bool */
 bool pith_dtype_is_plain(int dtype);    /* copied as bytes, element by element: whole bytes, and no string */
 
-/* Elements of a shape; -1 if a dim is negative or the product does not fit in int64. */
+/* Elements of a shape; -1 if a dim is negative or the product does not fit in int64, of the others where some are 0. */
 int64_t pith_dims_count(const int64_t *dims, int rank);
 /* Bytes for count elements, packed types rounded up; false on overflow, unknown type or negative count. */
 bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes);
