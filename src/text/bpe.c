@@ -16,55 +16,77 @@ static const uint32_t none = UINT32_MAX;
 /* Longest way from a pair's place to its slot, in slots; honest merges stay below 100. */
 enum { PROBE_LIMIT = 1024, SLOTS_MAX = 1 << 29 };
 
+static uint32_t slots_for(size_t count) {
+    uint32_t slots = 16;
+    while (slots < 2 * count) slots *= 2;
+    return slots;
+}
+
+/* The table but for its slots' contents. */
+static pith_merges table_of(const pith_merge *merges, size_t count, const uint32_t *slots) {
+    uint32_t mask = slots_for(count) - 1;
+    return (pith_merges){ merges, slots, (uint32_t)count, mask, mask };
+}
+
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err) {
-    size_t slot_count = 16;
     if (count > SLOTS_MAX / 2) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
-    while (slot_count < count + count / 2) slot_count *= 2;
-    pith_merge *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
-    if (!slots) return pith_fail_memory(err, slot_count * sizeof *slots);
+    size_t slot_count = slots_for(count);
+    uint32_t *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
+    pith_merge *copy = pith_arena_alloc64(arena, count * sizeof *copy);
+    if (!slots || !copy) return pith_fail_memory(err, slot_count * sizeof *slots);
+    if (count) memcpy(copy, merges, count * sizeof *copy);
     memset(slots, 0xFF, slot_count * sizeof *slots);
-    *table = (pith_merges){ slots, (uint32_t)(slot_count - 1) };
-    for (size_t i = 0; i < count; i++) {
-        uint32_t at = pith_merges_home(table, merges[i].pair), probes = 0;
-        for (; slots[at].pair != UINT64_MAX && slots[at].pair != merges[i].pair; at = (at + 1) & table->mask)
-            if (++probes > PROBE_LIMIT)
-                return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%zu])", i);
-        if (slots[at].pair == merges[i].pair)
-            return pith_fail(err, PITH_ERR_FORMAT, "merges[%zu] repeats merges[%u]", i, slots[at].rank);
-        slots[at] = (pith_merge){ merges[i].pair, merges[i].id, (uint32_t)i };
+    *table = table_of(copy, count, slots);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        const pith_merge *m = &merges[rank];
+        uint64_t hash = pith_merges_hash(m->left, m->right);
+        uint32_t at = (uint32_t)(hash >> 32) & table->mask, probes = 0, high = (uint32_t)hash & ~table->ranks;
+        for (; slots[at] != UINT32_MAX; at = (at + 1) & table->mask) {
+            const pith_merge *other = &merges[slots[at] & table->ranks];
+            if (other->left == m->left && other->right == m->right)
+                return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank,
+                                 slots[at] & table->ranks);
+            if (++probes > PROBE_LIMIT) return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
+        }
+        slots[at] = high | rank;
     }
     return PITH_OK;
 }
 
 void pith_merges_save(const pith_merges *table, pith_image_writer *writer) {
-    pith_image_put(writer, "merges", table->slots, (size_t)table->mask + 1, sizeof *table->slots);
+    pith_image_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
+    pith_image_put(writer, "merges.slots", table->slots, (size_t)table->mask + 1, sizeof *table->slots);
 }
 
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader) {
-    size_t count;
+    size_t count, slot_count;
     uint32_t run = 0, longest_run = 0;
     bool good = true;
-    if (!(table->slots = pith_image_table(loader, "merges", sizeof *table->slots, &count))) return loader->err->code;
-    if (count < 2 || count & (count - 1) || count > SLOTS_MAX) return pith_image_damaged(loader, "merges");
-    table->mask = (uint32_t)count - 1;
-    for (size_t i = 0; i < count; i++) {
-        bool used = table->slots[i].pair != UINT64_MAX;
-        good &= !used || (uint32_t)table->slots[i].id < (uint32_t)id_count;
+    const pith_merge *merges = pith_image_table(loader, "merges", sizeof *merges, &count);
+    const uint32_t *slots = pith_image_table(loader, "merges.slots", sizeof *slots, &slot_count);
+    if (!merges || !slots) return loader->err->code;
+    if (count > SLOTS_MAX / 2 || slot_count != slots_for(count)) return pith_image_damaged(loader, "merges");
+    *table = table_of(merges, count, slots);
+    for (size_t i = 0; i < count; i++)
+        good &= (uint32_t)merges[i].id < (uint32_t)id_count && (uint32_t)merges[i].left < (uint32_t)id_count &&
+                (uint32_t)merges[i].right < (uint32_t)id_count;
+    for (size_t i = 0; i < slot_count; i++) {
+        bool used = slots[i] != UINT32_MAX;
+        good &= !used || (slots[i] & table->ranks) < count;
         run = used ? run + 1 : 0;
         longest_run = run > longest_run ? run : longest_run;
     }
     /* A table without an end of its searches would be one long run. */
-    return good && longest_run < count && longest_run <= 2 * PROBE_LIMIT ? PITH_OK
-                                                                         : pith_image_damaged(loader, "merges");
+    return good && longest_run < slot_count && longest_run <= 2 * PROBE_LIMIT ? PITH_OK
+                                                                              : pith_image_damaged(loader, "merges");
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
 static inline uint32_t pair_rank(const pith_merges *table, int32_t left, int32_t right, int32_t *id) {
-    const pith_merge *merge = pith_merges_find(table, pith_pair(left, right));
-    if (!merge) return UINT32_MAX;
-    *id = merge->id;
-    return merge->rank;
+    uint32_t rank = pith_merges_find(table, left, right);
+    if (rank != UINT32_MAX) *id = table->merges[rank].id;
+    return rank;
 }
 
 static size_t merge_short(const pith_merges *table, pith_symbol *symbols, size_t count) {

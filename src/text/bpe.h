@@ -4,39 +4,42 @@
 
 #include "text/vocab.h"
 
-/* The pair of symbols becomes id. The lower rank goes first, then the one further left. */
+/* Two symbols that become a third. */
 typedef struct pith_merge {
-    uint64_t pair; /* left << 32 | right; UINT64_MAX: an empty slot of the table */
-    int32_t id;
-    uint32_t rank;
+    int32_t left, right, id;
 } pith_merge;
 
-static inline uint64_t pith_pair(int32_t left, int32_t right) {
-    return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-}
-
+/* Merges by rank, and a way to find that of a pair: open addressing, at most half full. A slot is four bytes, so that
+ * the tables of honest vocabularies stay in L2: the rank below, as much of the pair's hash as there is room for above
+ * it, all ones where it is empty. Only a slot whose hash fits leads to the merge itself. */
 typedef struct pith_merges {
-    const pith_merge *slots; /* [mask + 1], open addressing, at most two thirds full */
-    uint32_t mask;
+    const pith_merge *merges; /* [count] */
+    const uint32_t *slots;    /* [mask + 1] */
+    uint32_t count, mask;
+    uint32_t ranks; /* the bits of a slot that are the rank: more than count needs, so that no slot is all ones */
 } pith_merges;
 
-/* merges[i] has rank i. Two merges of one pair, or merges made to collide: PITH_ERR_FORMAT. */
+/* The lower rank goes first, then the pair further left. merges[i] has rank i; they are copied. Two merges of one pair,
+ * or merges made to collide: PITH_ERR_FORMAT. */
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err);
 /* The table into an image, and out of one; ids must be below id_count. */
 void pith_merges_save(const pith_merges *table, pith_image_writer *writer);
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader);
 
-static inline uint32_t pith_merges_home(const pith_merges *table, uint64_t pair) {
-    return (uint32_t)(pith_vocab_mix(pair * 0x9E3779B97F4A7C15u) >> 32) & table->mask;
+static inline uint64_t pith_merges_hash(int32_t left, int32_t right) {
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return pith_vocab_mix(pair * 0x9E3779B97F4A7C15u);
 }
 
-/* NULL: the pair does not merge. */
-static inline const pith_merge *pith_merges_find(const pith_merges *table, uint64_t pair) {
-    for (uint32_t i = pith_merges_home(table, pair);; i = (i + 1) & table->mask) {
-        const pith_merge *slot = &table->slots[i];
-        if (slot->pair == pair) return slot;
-        if (slot->pair == UINT64_MAX) return NULL;
+/* The rank of a pair; UINT32_MAX: it does not merge. */
+static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, int32_t right) {
+    uint64_t hash = pith_merges_hash(left, right);
+    for (uint32_t i = (uint32_t)(hash >> 32);; i++) {
+        uint32_t slot = table->slots[i & table->mask], rank = slot & table->ranks;
+        if (slot == UINT32_MAX) return UINT32_MAX;
+        if ((slot ^ (uint32_t)hash) & ~table->ranks) continue;
+        if (table->merges[rank].left == left && table->merges[rank].right == right) return rank;
     }
 }
 

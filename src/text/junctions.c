@@ -27,16 +27,15 @@ bool pith_junctions_join(const pith_junctions *j, const char *text, uint32_t at)
 pith_status pith_junctions_build(pith_junctions *j, const pith_merges *merges, const pith_vocab *vocab,
                                  pith_arena *arena, pith_error *err) {
     unsigned log2 = LOG2_LEAST;
-    while (log2 < LOG2_MOST && (size_t)1 << log2 < BITS_PER_MERGE * ((size_t)merges->mask + 1) / 2) log2++;
+    while (log2 < LOG2_MOST && (size_t)1 << log2 < BITS_PER_MERGE * (size_t)merges->count) log2++;
     size_t words = ((size_t)1 << log2) / 64;
     uint64_t *bits = pith_arena_alloc64(arena, words * sizeof *bits);
     if (!bits) return pith_fail_memory(err, words * sizeof *bits);
     memset(bits, 0, words * sizeof *bits);
     *j = (pith_junctions){ bits, 64 - log2 };
-    for (size_t i = 0; i <= merges->mask; i++) {
-        uint64_t pair = merges->slots[i].pair;
-        if (pair == UINT64_MAX) continue;
-        pith_str left = pith_vocab_token(vocab, (int32_t)(pair >> 32)), right = pith_vocab_token(vocab, (int32_t)pair);
+    for (size_t i = 0; i < merges->count; i++) {
+        const pith_merge *merge = &merges->merges[i];
+        pith_str left = pith_vocab_token(vocab, merge->left), right = pith_vocab_token(vocab, merge->right);
         uint64_t bit = bit_of(j, character_before(left.data, left.data + left.size), right.data);
         bits[bit / 64] |= (uint64_t)1 << bit % 64;
     }

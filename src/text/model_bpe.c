@@ -4,12 +4,14 @@
  * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
  * add up from the start of the piece. Where ByteLevel is the last pre-tokenizer, text is not spelled in its 256
  * characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
+#include "text/backtrack.h"
 #include "text/bpe.h"
 #include "text/bytelevel.h"
 #include "text/bytes.h"
 #include "text/image.h"
 #include "text/junctions.h"
 #include "text/word_cache.h"
+#include <stdlib.h>
 
 /* Where nothing joins, words are cut at spaces, or into parts of at least so many bytes. */
 enum { PART_MIN = 24 };
@@ -26,6 +28,7 @@ typedef struct bpe {
     pith_vocab vocab; /* first: vocab.h */
     pith_merges merges;
     pith_junctions *junctions;
+    pith_backtrack backtrack;
     int32_t unk_id, mark_id;            /* of unk_token and U+2581; -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
@@ -151,6 +154,9 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
     if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
     pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
     if (!symbols) return PITH_ERR_MEMORY;
+    if (model->backtrack.splits && (count = pith_backtrack_encode(&model->backtrack, &model->merges, text, (uint32_t)size, symbols))) {
+        goto found;
+    }
     if (model->raw) {
         count = split_bytes(model, symbols, text, size);
     } else {
@@ -162,6 +168,7 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
                              PITH_STR_ARG(model->unk_token));
     }
     count = pith_bpe_merge(&model->merges, call, symbols, count);
+found:
     if (count == SIZE_MAX || !pith_call_room(call, count)) return PITH_ERR_MEMORY;
     uint32_t at = piece.begin;
     for (size_t i = 0; i < count; i++) {
@@ -246,10 +253,8 @@ static bool may_cut(const bpe *model) {
         if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte) first_byte = model->byte_ids[b];
     }
     bool good = tokens == vocab->count;
-    for (size_t i = 0; good && i <= model->merges.mask; i++) {
-        uint64_t pair = model->merges.slots[i].pair;
-        int32_t left = (int32_t)(pair >> 32), right = (int32_t)pair;
-        if (pair == UINT64_MAX) continue;
+    for (size_t i = 0; good && i < model->merges.count; i++) {
+        int32_t left = model->merges.merges[i].left, right = model->merges.merges[i].right;
         good = (left < first_byte || left > last_byte) && (right < first_byte || right > last_byte) &&
                left != model->unk_id && right != model->unk_id;
     }
@@ -258,7 +263,10 @@ static bool may_cut(const bpe *model) {
 
 static const void *adopt(const void *self, pith_loader *loader) {
     const bpe *model = self, *raw = read_bytes(model, loader);
-    if (raw) model = raw;
+    if (raw) {
+        model = raw;
+        if (!raw->prefix.size && !raw->suffix.size && !getenv("NOBT")) pith_backtrack_build(&((bpe *)raw)->backtrack, &raw->merges, raw->direct[0], raw->vocab.id_count, loader->arena, loader->scratch, loader->err);
+    }
     if (loader->image.data)
         pith_junctions_open(model->junctions, loader);
     else if (may_cut(model))
@@ -329,7 +337,7 @@ static pith_status build_merges(bpe *model, const pith_bpe_spec *s, pith_loader 
             return pith_fail(loader->err, PITH_ERR_FORMAT,
                              "merges[%zu]: '" PITH_STR_FMT "' + '" PITH_STR_FMT "' is not in the vocabulary", i,
                              PITH_STR_ARG(left), PITH_STR_ARG(right));
-        merges[i] = (pith_merge){ pith_pair(left_id, right_id), id, (uint32_t)i };
+        merges[i] = (pith_merge){ left_id, right_id, id };
     }
     return pith_merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->err);
 }
