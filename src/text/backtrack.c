@@ -11,17 +11,15 @@ enum { TRIES_PER_BYTE = 2, TRIES_LEAST = 16 };
 static bool stay_apart(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
                        uint32_t limit) {
     for (;;) {
-        if (pith_merges_find(merges, left, right) < limit) return false;
+        if (pith_merges_find(merges, left, right, limit) != UINT32_MAX) return false;
         const pith_bpe_split *l = &splits[left], *r = &splits[right];
-        if (l->rank > r->rank) {
-            limit = l->rank - 1;
-            left = l->right;
-        } else if (r->rank) {
-            limit = r->rank;
-            right = r->left;
-        } else {
-            return true;
-        }
+        uint32_t left_rank = l->rank, right_rank = r->rank;
+        int32_t left_part = l->right, right_part = r->left;
+        bool on_left = left_rank > right_rank;
+        if (!(left_rank | right_rank)) return true;
+        limit = on_left ? left_rank - 1 : right_rank;
+        left = on_left ? left_part : left;
+        right = on_left ? right : right_part;
     }
 }
 
@@ -57,7 +55,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
             at -= room--;
             continue;
         }
-        if (count && !stay_apart(b->splits, merges, symbols[count - 1].id, id, UINT32_MAX)) {
+        if (count && !stay_apart(b->splits, merges, symbols[count - 1].id, id, merges->count)) {
             room = bytes - 1;
             continue;
         }

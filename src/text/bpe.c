@@ -13,25 +13,26 @@ enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
 
 static const uint32_t none = UINT32_MAX;
 
-/* Longest way from a pair's place to its slot, in slots; honest merges stay below 100. */
-enum { PROBE_LIMIT = 1024, SLOTS_MAX = 1 << 29 };
+/* Most buckets from a pair's own to that of its slot; honest merges stay below 10. */
+enum { PROBE_LIMIT = 256, MERGES_MAX = 1 << 28 };
 
-static uint32_t slots_for(size_t count) {
-    uint32_t slots = 16;
-    while (slots < 2 * count) slots *= 2;
-    return slots;
+static uint32_t buckets_for(size_t count) {
+    uint32_t buckets = 2;
+    while (buckets * (PITH_MERGE_BUCKET / 2) < count) buckets *= 2;
+    return buckets;
 }
 
-/* The table but for its slots' contents. */
+/* All but the slots' contents. */
 static pith_merges table_of(const pith_merge *merges, size_t count, const uint32_t *slots) {
-    uint32_t mask = slots_for(count) - 1;
-    return (pith_merges){ merges, slots, (uint32_t)count, mask, mask };
+    uint32_t ranks = 1;
+    while (ranks < count) ranks = 2 * ranks + 1;
+    return (pith_merges){ merges, slots, (uint32_t)count, buckets_for(count) - 1, ranks };
 }
 
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err) {
-    if (count > SLOTS_MAX / 2) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
-    size_t slot_count = slots_for(count);
+    if (count > MERGES_MAX) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
+    size_t slot_count = (size_t)buckets_for(count) * PITH_MERGE_BUCKET;
     uint32_t *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
     pith_merge *copy = pith_arena_alloc64(arena, count * sizeof *copy);
     if (!slots || !copy) return pith_fail_memory(err, slot_count * sizeof *slots);
@@ -40,51 +41,46 @@ pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size
     *table = table_of(copy, count, slots);
     for (uint32_t rank = 0; rank < count; rank++) {
         const pith_merge *m = &merges[rank];
+        uint32_t other = pith_merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;
+        if (other != UINT32_MAX)
+            return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
         uint64_t hash = pith_merges_hash(m->left, m->right);
-        uint32_t at = (uint32_t)(hash >> 32) & table->mask, probes = 0, high = (uint32_t)hash & ~table->ranks;
-        for (; slots[at] != UINT32_MAX; at = (at + 1) & table->mask) {
-            const pith_merge *other = &merges[slots[at] & table->ranks];
-            if (other->left == m->left && other->right == m->right)
-                return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank,
-                                 slots[at] & table->ranks);
-            if (++probes > PROBE_LIMIT) return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
+        uint32_t *bucket = slots;
+        for (; used == PITH_MERGE_BUCKET; probes++) {
+            bucket = slots + (size_t)(((uint32_t)(hash >> 32) + probes) & table->last) * PITH_MERGE_BUCKET;
+            for (used = 0; used < PITH_MERGE_BUCKET && bucket[used] != UINT32_MAX;) used++;
+            if (probes == PROBE_LIMIT) return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
         }
-        slots[at] = high | rank;
+        bucket[used] = ((uint32_t)hash & ~table->ranks) | rank;
     }
     return PITH_OK;
 }
 
 void pith_merges_save(const pith_merges *table, pith_image_writer *writer) {
+    size_t slots = ((size_t)table->last + 1) * PITH_MERGE_BUCKET;
     pith_image_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
-    pith_image_put(writer, "merges.slots", table->slots, (size_t)table->mask + 1, sizeof *table->slots);
+    pith_image_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
 }
 
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader) {
     size_t count, slot_count;
-    uint32_t run = 0, longest_run = 0;
-    bool good = true;
     const pith_merge *merges = pith_image_table(loader, "merges", sizeof *merges, &count);
     const uint32_t *slots = pith_image_table(loader, "merges.slots", sizeof *slots, &slot_count);
     if (!merges || !slots) return loader->err->code;
-    if (count > SLOTS_MAX / 2 || slot_count != slots_for(count)) return pith_image_damaged(loader, "merges");
+    if (count > MERGES_MAX || slot_count != (size_t)buckets_for(count) * PITH_MERGE_BUCKET)
+        return pith_image_damaged(loader, "merges");
     *table = table_of(merges, count, slots);
+    bool good = true, open = false; /* a bucket that ends all searches */
     for (size_t i = 0; i < count; i++)
         good &= (uint32_t)merges[i].id < (uint32_t)id_count && (uint32_t)merges[i].left < (uint32_t)id_count &&
                 (uint32_t)merges[i].right < (uint32_t)id_count;
-    for (size_t i = 0; i < slot_count; i++) {
-        bool used = slots[i] != UINT32_MAX;
-        good &= !used || (slots[i] & table->ranks) < count;
-        run = used ? run + 1 : 0;
-        longest_run = run > longest_run ? run : longest_run;
-    }
-    /* A table without an end of its searches would be one long run. */
-    return good && longest_run < slot_count && longest_run <= 2 * PROBE_LIMIT ? PITH_OK
-                                                                              : pith_image_damaged(loader, "merges");
+    for (size_t i = PITH_MERGE_BUCKET - 1; i < slot_count; i += PITH_MERGE_BUCKET) open |= slots[i] == UINT32_MAX;
+    return good && open ? PITH_OK : pith_image_damaged(loader, "merges");
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
 static inline uint32_t pair_rank(const pith_merges *table, int32_t left, int32_t right, int32_t *id) {
-    uint32_t rank = pith_merges_find(table, left, right);
+    uint32_t rank = pith_merges_find(table, left, right, table->count);
     if (rank != UINT32_MAX) *id = table->merges[rank].id;
     return rank;
 }

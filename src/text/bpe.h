@@ -9,14 +9,18 @@ typedef struct pith_merge {
     int32_t left, right, id;
 } pith_merge;
 
-/* Merges by rank, and a way to find that of a pair: open addressing, at most half full. A slot is four bytes, so that
- * the tables of honest vocabularies stay in L2: the rank below, as much of the pair's hash as there is room for above
- * it, all ones where it is empty. Only a slot whose hash fits leads to the merge itself. */
+/* Merges by rank, and a way to find that of a pair. Slots are four bytes, so that the tables of honest vocabularies stay
+ * in L2: the rank below, as much of the pair's hash as there is room for above it, all ones where a slot is empty. A
+ * pair's slot is in the bucket its hash leads to, or where that is full, in the next; one comparison of all of a bucket
+ * tells whether there is a merge below some rank, and mostly there is none. */
+enum { PITH_MERGE_BUCKET = 8 };
+
 typedef struct pith_merges {
     const pith_merge *merges; /* [count] */
-    const uint32_t *slots;    /* [mask + 1] */
-    uint32_t count, mask;
-    uint32_t ranks; /* the bits of a slot that are the rank: more than count needs, so that no slot is all ones */
+    const uint32_t *slots;    /* [buckets][PITH_MERGE_BUCKET], filled from the front */
+    uint32_t count;
+    uint32_t last;  /* bucket, 2^n - 1 */
+    uint32_t ranks; /* the bits of a slot that are the rank; count at most, so that no slot is all ones */
 } pith_merges;
 
 /* The lower rank goes first, then the pair further left. merges[i] has rank i; they are copied. Two merges of one pair,
@@ -32,14 +36,20 @@ static inline uint64_t pith_merges_hash(int32_t left, int32_t right) {
     return pith_vocab_mix(pair * 0x9E3779B97F4A7C15u);
 }
 
-/* The rank of a pair; UINT32_MAX: it does not merge. */
-static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, int32_t right) {
+/* The rank of a pair that is below the limit, at most count; UINT32_MAX: there is none. */
+static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, int32_t right, uint32_t limit) {
     uint64_t hash = pith_merges_hash(left, right);
-    for (uint32_t i = (uint32_t)(hash >> 32);; i++) {
-        uint32_t slot = table->slots[i & table->mask], rank = slot & table->ranks;
-        if (slot == UINT32_MAX) return UINT32_MAX;
-        if ((slot ^ (uint32_t)hash) & ~table->ranks) continue;
-        if (table->merges[rank].left == left && table->merges[rank].right == right) return rank;
+    uint32_t tag = (uint32_t)hash & ~table->ranks;
+    for (uint32_t bucket = (uint32_t)(hash >> 32);; bucket++) {
+        const uint32_t *slots = table->slots + (size_t)(bucket & table->last) * PITH_MERGE_BUCKET;
+        uint32_t found = 0;
+        for (int i = 0; i < PITH_MERGE_BUCKET; i++) found |= -(uint32_t)((slots[i] ^ tag) < limit);
+        if (__builtin_expect(found != 0, 0))
+            for (int i = 0; i < PITH_MERGE_BUCKET; i++) {
+                uint32_t rank = slots[i] ^ tag;
+                if (rank < limit && table->merges[rank].left == left && table->merges[rank].right == right) return rank;
+            }
+        if (__builtin_expect(slots[PITH_MERGE_BUCKET - 1] == UINT32_MAX, 1)) return UINT32_MAX;
     }
 }
 
