@@ -1,113 +1,168 @@
-/* backtrack.c - see the header. */
+/* backtrack.c - longest matches, checked at each place between two of them. */
 #include "text/backtrack.h"
 
-#include <stdio.h>
+#include "text/image.h"
 
-/* Tokens looked at per byte, before merging is the better way. */
-enum { TRIES_PER_BYTE = 2, TRIES_LEAST = 16 };
+/* Steps allowed, down the trie and through merges; ordinary text takes about four a byte. */
+enum { STEPS_PER_BYTE = 32, STEPS_LEAST = 256 };
 
-/* Whether two tokens stay apart when their text is encoded: none of the pairs that ever meet at the place between them
- * merges before one of the two is itself merged on. Undoes the later merge first; of equal ones, the right one. */
-static bool stay_apart(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
-                       uint32_t limit) {
-    for (;;) {
+/* Whether two tokens stay apart: whether of the pairs that meet between them while they are made none merges at once.
+ * Goes back in time: the later merge is undone first, of equal ones that on the right. Only merges of a lower rank than
+ * the one just undone count. Takes no more steps than the tokens have letters. */
+static inline bool stay_apart(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
+                              uint32_t limit, int64_t *steps) {
+    for (;; --*steps) {
         if (pith_merges_find(merges, left, right, limit) != UINT32_MAX) return false;
         const pith_bpe_split *l = &splits[left], *r = &splits[right];
-        uint32_t left_rank = l->rank, right_rank = r->rank;
-        int32_t left_part = l->right, right_part = r->left;
-        bool on_left = left_rank > right_rank;
-        if (!(left_rank | right_rank)) return true;
-        limit = on_left ? left_rank - 1 : right_rank;
-        left = on_left ? left_part : left;
-        right = on_left ? right : right_part;
+        if (l->rank > r->rank) {
+            limit = l->rank - 1;
+            left = l->right;
+        } else if (r->rank) {
+            limit = r->rank;
+            right = r->left;
+        } else {
+            return true;
+        }
     }
 }
 
 /* The longest token at the beginning of the text; 0: there is none. */
-static inline uint32_t longest(const pith_trie *trie, const char *text, uint32_t size, int32_t *id) {
+static inline uint32_t longest(const pith_trie *trie, const char *text, uint32_t size, int32_t *id, int64_t *steps) {
     pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
-    uint32_t best = 0;
-    for (uint32_t i = 0; i < size && pith_trie_step(trie->slots, &slot, (unsigned char)text[i]); i++) {
+    uint32_t best = 0, i = 0;
+    while (i < size && pith_trie_step(trie->slots, &slot, (unsigned char)text[i])) {
+        i++;
         if (slot.value == PITH_TRIE_NONE) continue;
         if (slot.value & PITH_TRIE_TAIL) {
-            uint32_t whole = pith_trie_tail(trie, slot.value ^ PITH_TRIE_TAIL, text, i + 1, size);
-            if (!whole) break;
-            *id = (int32_t)(slot.value ^ PITH_TRIE_TAIL);
-            return whole;
+            pith_str key = pith_trie_key(trie, slot.value ^ PITH_TRIE_TAIL);
+            if (key.size > size) break;
+            while (i < key.size && key.data[i] == text[i]) i++;
+            if (i < key.size) break;
+            slot.value ^= PITH_TRIE_TAIL;
         }
         *id = (int32_t)slot.value;
-        best = i + 1;
+        best = i;
     }
+    *steps -= i;
     return best;
 }
 
-size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, const char *text, uint32_t size,
-                             pith_symbol *symbols) {
-    uint32_t at = 0, room = size;
-    size_t count = 0, tries = TRIES_PER_BYTE * (size_t)size + TRIES_LEAST;
+size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols) {
+    uint32_t at = 0, size = (uint32_t)text.size, most = size;
+    int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
+    size_t count = 0;
     while (at < size) {
         int32_t id = 0;
-        if (!tries--) return 0;
-        uint32_t bytes = longest(&b->trie, text + at, room, &id);
-        if (!bytes) {
-            if (!count) return 0;
-            room = symbols[--count].size;
-            at -= room--;
-            continue;
+        uint32_t bytes = longest(&b->trie, text.data + at, most, &id, &steps);
+        if (steps < 0 || !(bytes || count)) return 0;
+        if (!bytes) { /* the token before is too long */
+            most = symbols[--count].size;
+            at -= most--;
+        } else if (count &&
+                   !stay_apart(b->splits, merges, symbols[count - 1].id, id, merges->count, &steps)) {
+            most = bytes - 1;
+        } else {
+            symbols[count++] = (pith_symbol){ id, bytes };
+            at += bytes;
+            most = size - at;
         }
-        if (count && !stay_apart(b->splits, merges, symbols[count - 1].id, id, merges->count)) {
-            room = bytes - 1;
-            continue;
-        }
-        symbols[count++] = (pith_symbol){ id, bytes };
-        at += bytes;
-        room = size - at;
     }
     return count;
 }
 
-pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, const int32_t symbols[256], int32_t id_count, pith_arena *arena, pith_arena *scratch,
+/* ---- building ---- */
+
+typedef struct builder {
+    pith_bpe_split *splits;
+    pith_str *texts; /* by id; data NULL: encoding does not give the token */
+} builder;
+
+/* False: the token has another text already. */
+static bool add_token(builder *b, int32_t id, pith_bpe_split split, pith_str text) {
+    if (b->texts[id].data) return pith_str_eq(b->texts[id], text);
+    b->splits[id] = split;
+    b->texts[id] = text;
+    return true;
+}
+
+/* The tokens that merges make, in the order of rank. */
+static pith_status add_merged(builder *b, const pith_merges *merges, bool *good, pith_arena *scratch,
+                              pith_error *err) {
+    int64_t steps = 0;
+    for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
+        pith_merge m = merges->merges[rank];
+        pith_str left = b->texts[m.left], right = b->texts[m.right];
+        if (!left.data || !right.data || !stay_apart(b->splits, merges, m.left, m.right, rank, &steps)) continue;
+        char *text = pith_arena_alloc(scratch, left.size + right.size);
+        if (!text) return pith_fail_memory(err, left.size + right.size);
+        memcpy(text, left.data, left.size);
+        memcpy(text + left.size, right.data, right.size);
+        *good = add_token(b, m.id, (pith_bpe_split){ m.left, m.right, rank + 1 },
+                          (pith_str){ text, left.size + right.size });
+    }
+    return PITH_OK;
+}
+
+/* Whether all parts that encoding gives are made before the merges that take them. */
+static bool in_order(const builder *b, const pith_merges *merges) {
+    for (uint32_t rank = 0; rank < merges->count; rank++) {
+        pith_merge m = merges->merges[rank];
+        if (b->texts[m.left].data && b->texts[m.right].data &&
+            (b->splits[m.left].rank > rank || b->splits[m.right].rank > rank))
+            return false;
+    }
+    return true;
+}
+
+pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, const pith_bpe_letter *letters,
+                                 size_t letter_count, int32_t id_count, pith_arena *arena, pith_arena *scratch,
                                  pith_error *err) {
-    pith_bpe_split *splits = pith_arena_array(arena, (size_t)id_count, sizeof *splits);
-    pith_str *keys = pith_arena_array(scratch, (size_t)id_count, sizeof *keys);
-    size_t merge_count = merges->count;
-    const pith_merge *by_rank = merges->merges;
-    if (!splits || !keys) return pith_fail_memory(err, (size_t)id_count * sizeof *splits);
-    for (int32_t i = 0; i < id_count; i++) splits[i].rank = UINT32_MAX;
-    for (unsigned c = 0; c < 256; c++) {
-        char *byte = pith_arena_alloc(scratch, 1);
-        if (!byte) return pith_fail_memory(err, 1);
-        *byte = (char)c;
-        keys[symbols[c]] = (pith_str){ byte, 1 };
-        splits[symbols[c]] = (pith_bpe_split){ -1, -1, 0 };
+    size_t count = (size_t)id_count;
+    builder built = { pith_arena_alloc64(arena, count * sizeof *built.splits),
+                      pith_arena_array(scratch, count, sizeof *built.texts) };
+    if (!built.splits || !built.texts) return pith_fail_memory(err, count * sizeof *built.splits);
+    for (size_t i = 0; i < count; i++) built.splits[i] = (pith_bpe_split){ -1, -1, UINT32_MAX };
+    bool good = true;
+    for (size_t i = 0; i < letter_count && good; i++)
+        if (letters[i].id >= 0)
+            good = add_token(&built, letters[i].id, (pith_bpe_split){ -1, -1, 0 }, letters[i].text);
+    PITH_TRY(add_merged(&built, merges, &good, scratch, err));
+    if (!good || !in_order(&built, merges)) return PITH_OK;
+    b->splits = built.splits;
+    return pith_trie_build(&b->trie, built.texts, count, arena, scratch, err);
+}
+
+void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
+    pith_image_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
+    if (b->splits) pith_trie_save(&b->trie, writer);
+}
+
+/* Whether every way back through the merges ends. */
+static bool splits_end(const pith_bpe_split *splits, size_t count, uint32_t merge_count) {
+    bool good = true;
+    for (size_t i = 0; i < count; i++) {
+        pith_bpe_split s = splits[i];
+        if (s.rank == 0 || s.rank == UINT32_MAX) continue;
+        good &= (uint32_t)s.left < count && (uint32_t)s.right < count && s.rank <= merge_count;
+        good = good && splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
     }
-    int odd = 0, never = 0, second = 0, apart = 0;
-    for (size_t i = 0; i < merge_count; i++) {
-        int32_t left = by_rank[i].left, right = by_rank[i].right, id = by_rank[i].id;
-        if (splits[left].rank == UINT32_MAX || splits[right].rank == UINT32_MAX) { never++; continue; }
-        if (splits[id].rank != UINT32_MAX) { second++; continue; }
-        if (!stay_apart(splits, merges, left, right, (uint32_t)i)) { apart++; continue; }
-        splits[id] = (pith_bpe_split){ left, right, (uint32_t)i + 1 };
-        size_t size = keys[left].size + keys[right].size;
-        char *text = pith_arena_alloc(scratch, size);
-        if (!text) return pith_fail_memory(err, size);
-        memcpy(text, keys[left].data, keys[left].size);
-        memcpy(text + keys[left].size, keys[right].data, keys[right].size);
-        keys[id] = (pith_str){ text, size };
+    return good;
+}
+
+pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader) {
+    size_t count;
+    const pith_bpe_split *splits = pith_image_table(loader, "splits", sizeof *splits, &count);
+    if (!splits) return loader->err->code;
+    if (!count) return PITH_OK;
+    if (count != (size_t)id_count || !splits_end(splits, count, merges->count))
+        return pith_image_damaged(loader, "splits");
+    PITH_TRY(pith_trie_open(&b->trie, loader));
+    if (b->trie.key_count != count) return pith_image_damaged(loader, "splits");
+    for (size_t i = 0; i < b->trie.slot_count; i++) {
+        uint32_t key = b->trie.slots[i].value;
+        if (key != PITH_TRIE_NONE && splits[key & ~PITH_TRIE_TAIL].rank == UINT32_MAX)
+            return pith_image_damaged(loader, "splits");
     }
-    int unreach = 0, harm = 0;
-    for (size_t i = 0; i < merge_count; i++) {
-        int32_t left = by_rank[i].left, right = by_rank[i].right;
-        if (splits[left].rank == UINT32_MAX || splits[right].rank == UINT32_MAX) continue;
-        if (splits[left].rank <= i && splits[right].rank <= i) continue;
-        odd++;
-        /* harmless where the two never meet */
-        uint32_t limit = splits[left].rank > splits[right].rank ? splits[left].rank - 1 : splits[right].rank;
-        (void)limit;
-        if (stay_apart(splits, merges, left, right, (uint32_t)i)) harm++;
-    }
-    for (int32_t i = 0; i < id_count; i++) unreach += splits[i].rank == UINT32_MAX;
-    fprintf(stderr, "merges %zu never %d second %d apart %d odd %d harm %d unreachable %d\n", merge_count, never, second, apart, odd, harm, unreach);
     b->splits = splits;
-    return pith_trie_build(&b->trie, keys, (size_t)id_count, arena, scratch, err);
+    return PITH_OK;
 }

@@ -14,7 +14,7 @@ enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
 static const uint32_t none = UINT32_MAX;
 
 /* Most buckets from a pair's own to that of its slot; honest merges stay below 10. */
-enum { PROBE_LIMIT = 256, MERGES_MAX = 1 << 28 };
+enum { PROBE_LIMIT = 128, MERGES_MAX = 1 << 28 };
 
 static uint32_t buckets_for(size_t count) {
     uint32_t buckets = 2;

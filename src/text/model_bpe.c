@@ -1,4 +1,5 @@
-/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges.
+/* model_bpe.c - byte-pair encoding: a piece becomes tokens by longest matches (backtrack.c); where it cannot, symbols,
+ * one per character or byte, which bpe.c merges.
  *
  * Symbols are looked up with the prefix of inner and the suffix of last ones. What the vocabulary does not have falls
  * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
@@ -11,7 +12,6 @@
 #include "text/image.h"
 #include "text/junctions.h"
 #include "text/word_cache.h"
-#include <stdlib.h>
 
 /* Where nothing joins, words are cut at spaces, or into parts of at least so many bytes. */
 enum { PART_MIN = 24 };
@@ -21,6 +21,9 @@ static const char space_mark[] = "\xE2\x96\x81";
 
 enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 
+/* The suffix of last symbols, for backtrack.h: a byte that no text has. */
+enum { END_MARK = 0xFF };
+
 /* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
@@ -28,7 +31,7 @@ typedef struct bpe {
     pith_vocab vocab; /* first: vocab.h */
     pith_merges merges;
     pith_junctions *junctions;
-    pith_backtrack backtrack;
+    pith_backtrack *backtrack;
     int32_t unk_id, mark_id;            /* of unk_token and U+2581; -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
@@ -129,6 +132,19 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
     return s.count;
 }
 
+/* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the call. */
+static size_t find_tokens(const bpe *model, pith_call *call, pith_symbol *list, pith_str text) {
+    if (!model->backtrack->splits) return 0;
+    if (!model->suffix.size) return pith_backtrack_encode(model->backtrack, &model->merges, text, list);
+    char *marked = pith_call_scratch(call, 1, text.size + 1);
+    if (!marked) return 0;
+    memcpy(marked, text.data, text.size);
+    marked[text.size] = (char)END_MARK;
+    size_t count = pith_backtrack_encode(model->backtrack, &model->merges, (pith_str){ marked, text.size + 1 }, list);
+    if (count) list[count - 1].size--;
+    return count;
+}
+
 static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, size_t size) {
     if (size > model->vocab.longest) return -1;
     if (!model->raw) return look_up(model, text, size);
@@ -143,7 +159,11 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
     const bpe *model = self;
     const char *text = call->text.data + piece.begin;
     size_t size = piece.end - piece.begin, most = size, count;
-    if (model->ignore_merges) {
+    if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
+    pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
+    if (!symbols) return PITH_ERR_MEMORY;
+    count = find_tokens(model, call, symbols, (pith_str){ text, size });
+    if (model->ignore_merges && count != 1) {
         int32_t id = whole_piece(model, call, text, size);
         if (call->out_of_memory) return PITH_ERR_MEMORY;
         if (id >= 0) {
@@ -151,24 +171,15 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
             return PITH_OK;
         }
     }
-    if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
-    pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
-    if (!symbols) return PITH_ERR_MEMORY;
-    if (model->backtrack.splits && (count = pith_backtrack_encode(&model->backtrack, &model->merges, text, (uint32_t)size, symbols))) {
-        goto found;
-    }
-    if (model->raw) {
-        count = split_bytes(model, symbols, text, size);
-    } else {
-        count = split_characters(model, symbols, text, size);
+    if (!count) {
+        count = model->raw ? split_bytes(model, symbols, text, size) : split_characters(model, symbols, text, size);
         if (count == SIZE_MAX)
             return pith_fail(call->err, PITH_ERR_ARGUMENT,
                              "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT
                              "'",
                              PITH_STR_ARG(model->unk_token));
+        count = pith_bpe_merge(&model->merges, call, symbols, count);
     }
-    count = pith_bpe_merge(&model->merges, call, symbols, count);
-found:
     if (count == SIZE_MAX || !pith_call_room(call, count)) return PITH_ERR_MEMORY;
     uint32_t at = piece.begin;
     for (size_t i = 0; i < count; i++) {
@@ -261,16 +272,58 @@ static bool may_cut(const bpe *model) {
     return good;
 }
 
+/* Symbols of bytes, with the mark behind those that carry the suffix. */
+static pith_status list_bytes(const bpe *model, pith_bpe_letter **list, size_t *count, pith_loader *loader) {
+    pith_bpe_letter *letters = pith_arena_array(loader->scratch, (size_t)2 * 256, sizeof *letters);
+    char *texts = pith_arena_alloc(loader->scratch, (size_t)2 * 256);
+    if (!letters || !texts) return pith_fail_memory(loader->err, 2 * 256 * sizeof *letters);
+    for (unsigned b = 0; b < END_MARK; b++) {
+        char *text = texts + (size_t)2 * b;
+        text[0] = (char)b;
+        text[1] = (char)END_MARK;
+        letters[(*count)++] = (pith_bpe_letter){ { text, 1 }, model->direct[0][b] };
+        if (model->suffix.size) letters[(*count)++] = (pith_bpe_letter){ { text, 2 }, model->direct[LAST][b] };
+    }
+    *list = letters;
+    return PITH_OK;
+}
+
+/* Tokens of one character. */
+static pith_status list_characters(const bpe *model, pith_bpe_letter **list, size_t *count, pith_loader *loader) {
+    size_t capacity = 0;
+    for (int32_t id = 0; id < model->vocab.id_count; id++) {
+        pith_str token = pith_vocab_token(&model->vocab, id);
+        const char *after = token.data;
+        if (!token.size || (pith_utf8_next(&after), after != token.data + token.size)) continue;
+        if (!pith_arena_grow(loader->scratch, (void **)list, *count, &capacity, sizeof **list))
+            return pith_fail_memory(loader->err, *count * sizeof **list);
+        (*list)[(*count)++] = (pith_bpe_letter){ token, id };
+    }
+    return PITH_OK;
+}
+
+static pith_status build_backtrack(const bpe *model, pith_loader *loader) {
+    pith_bpe_letter *letters = NULL;
+    size_t count = 0;
+    if (model->prefix.size || (model->suffix.size && !model->raw)) return PITH_OK;
+    PITH_TRY(model->raw ? list_bytes(model, &letters, &count, loader)
+                        : list_characters(model, &letters, &count, loader));
+    return pith_backtrack_build(model->backtrack, &model->merges, letters, count, model->vocab.id_count, loader->arena,
+                                loader->scratch, loader->err);
+}
+
 static const void *adopt(const void *self, pith_loader *loader) {
     const bpe *model = self, *raw = read_bytes(model, loader);
-    if (raw) {
-        model = raw;
-        if (!raw->prefix.size && !raw->suffix.size && !getenv("NOBT")) pith_backtrack_build(&((bpe *)raw)->backtrack, &raw->merges, raw->direct[0], raw->vocab.id_count, loader->arena, loader->scratch, loader->err);
-    }
-    if (loader->image.data)
+    if (raw) model = raw;
+    if (loader->err->code) return NULL;
+    if (loader->image.data) {
         pith_junctions_open(model->junctions, loader);
-    else if (may_cut(model))
-        pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
+        pith_backtrack_open(model->backtrack, &model->merges, model->vocab.id_count, loader);
+    } else {
+        if (may_cut(model))
+            pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
+        build_backtrack(model, loader);
+    }
     return loader->err->code ? NULL : model;
 }
 
@@ -368,7 +421,8 @@ static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith_
 
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader) {
     bpe *m = pith_arena_array(loader->arena, 1, sizeof *m);
-    if (!m || !(m->junctions = pith_arena_array(loader->arena, 1, sizeof *m->junctions)))
+    if (!m || !(m->junctions = pith_arena_array(loader->arena, 1, sizeof *m->junctions)) ||
+        !(m->backtrack = pith_arena_array(loader->arena, 1, sizeof *m->backtrack)))
         return pith_fail_memory(loader->err, sizeof *m);
     m->fuse_unk = spec->fuse_unk;
     m->byte_fallback = spec->byte_fallback;
@@ -429,6 +483,7 @@ static void save(const void *self, pith_image_writer *writer) {
     pith_vocab_save(&model->vocab, writer);
     pith_merges_save(&model->merges, writer);
     pith_junctions_save(model->junctions, writer);
+    pith_backtrack_save(model->backtrack, writer);
 }
 
 const pith_model_desc pith_model_BPE = {

@@ -443,7 +443,7 @@ static size_t merge_slowly(const pith_merge *merges, size_t merge_count, pith_sy
         size_t best = merge_count, at = 0;
         for (size_t i = 0; i + 1 < count; i++)
             for (size_t m = 0; m < best; m++)
-                if (merges[m].pair == pith_pair(symbols[i].id, symbols[i + 1].id)) {
+                if (merges[m].left == symbols[i].id && merges[m].right == symbols[i + 1].id) {
                     best = m;
                     at = i;
                 }
@@ -474,9 +474,9 @@ static void test_merging_against_the_book(void **state) {
             int32_t left = (int32_t)((random >> 8) % (unsigned)(ids + 2)),
                     right = (int32_t)((random >> 20) % (unsigned)ids);
             bool known = false;
-            for (size_t m = 0; m < merge_count; m++) known |= merges[m].pair == pith_pair(left, right);
+            for (size_t m = 0; m < merge_count; m++) known |= merges[m].left == left && merges[m].right == right;
             if (known) continue;
-            merges[merge_count++] = (pith_merge){ pith_pair(left, right), ids++, 0 };
+            merges[merge_count++] = (pith_merge){ left, right, ids++ };
         }
         assert_int_equal(pith_merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
         pith_symbol fast[LONGEST], slow[LONGEST];
@@ -515,7 +515,7 @@ static void test_cuts_change_nothing(void **state) {
             for (int32_t i = 0; i < ids; i++) known |= strcmp(tokens[i], both) == 0;
             if (known) continue;
             snprintf(tokens[ids], sizeof tokens[ids], "%.100s", both);
-            merges[merge_count++] = (pith_merge){ pith_pair(left, right), ids++, 0 };
+            merges[merge_count++] = (pith_merge){ left, right, ids++ };
         }
         size += (size_t)snprintf(json, sizeof json,
                                  "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
@@ -526,7 +526,7 @@ static void test_cuts_change_nothing(void **state) {
         size += (size_t)snprintf(json + size, sizeof json - size, "},\"merges\":[");
         for (size_t i = 0; i < merge_count; i++)
             size += (size_t)snprintf(json + size, sizeof json - size, "%s[\"%s\",\"%s\"]", i ? "," : "",
-                                     tokens[merges[i].pair >> 32], tokens[(uint32_t)merges[i].pair]);
+                                     tokens[merges[i].left], tokens[merges[i].right]);
         size += (size_t)snprintf(json + size, sizeof json - size, "]}}");
         opened o;
         pith_symbol symbols[LONGEST];
