@@ -6,13 +6,12 @@
 /* Steps allowed, down the trie and through merges; ordinary text takes about four a byte. */
 enum { STEPS_PER_BYTE = 32, STEPS_LEAST = 256 };
 
-/* Whether two tokens stay apart: whether of the pairs that meet between them while they are made none merges at once.
- * Goes back in time: the later merge is undone first, of equal ones that on the right. Only merges of a lower rank than
- * the one just undone count. Takes no more steps than the tokens have letters. */
-static inline bool stay_apart(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
-                              uint32_t limit, int64_t *steps) {
-    for (;; --*steps) {
-        if (pith_merges_find(merges, left, right, limit) != UINT32_MAX) return false;
+/* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back
+ * in time: the later merge is undone first, of equal ones that on the right; only merges of a lower rank than the one
+ * just undone count. Takes no more steps than the tokens have letters. */
+static inline bool meet(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
+                        int64_t *steps) {
+    for (uint32_t limit;; --*steps) {
         const pith_bpe_split *l = &splits[left], *r = &splits[right];
         if (l->rank > r->rank) {
             limit = l->rank - 1;
@@ -23,6 +22,7 @@ static inline bool stay_apart(const pith_bpe_split *splits, const pith_merges *m
         } else {
             return true;
         }
+        if (pith_merges_find(merges, left, right, limit) != UINT32_MAX) return false;
     }
 }
 
@@ -58,8 +58,8 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
         if (!bytes) { /* the token before is too long */
             most = symbols[--count].size;
             at -= most--;
-        } else if (count &&
-                   !stay_apart(b->splits, merges, symbols[count - 1].id, id, merges->count, &steps)) {
+        } else if (count && (pith_merges_find(merges, symbols[count - 1].id, id, merges->count) != UINT32_MAX ||
+                             !meet(b->splits, merges, symbols[count - 1].id, id, &steps))) {
             most = bytes - 1;
         } else {
             symbols[count++] = (pith_symbol){ id, bytes };
@@ -92,7 +92,7 @@ static pith_status add_merged(builder *b, const pith_merges *merges, bool *good,
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
         pith_merge m = merges->merges[rank];
         pith_str left = b->texts[m.left], right = b->texts[m.right];
-        if (!left.data || !right.data || !stay_apart(b->splits, merges, m.left, m.right, rank, &steps)) continue;
+        if (!left.data || !right.data || !meet(b->splits, merges, m.left, m.right, &steps)) continue;
         char *text = pith_arena_alloc(scratch, left.size + right.size);
         if (!text) return pith_fail_memory(err, left.size + right.size);
         memcpy(text, left.data, left.size);
