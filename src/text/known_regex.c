@@ -271,13 +271,28 @@ static inline bool is_in_run(run_form form, const char *p, const char **after) {
     return is_ideograph(pith_utf8_next(after));
 }
 
+/* Whether a character of the run may begin with the byte: a bit for each, in four words. */
+static inline bool may_begin(run_form form, unsigned char c) {
+#define LEAD(byte) (1ull << ((byte) - 0xC0))
+#define LEADS(first, last) (LEAD(last) * 2 - LEAD(first))
+    static const uint64_t bytes[][4] = {
+        [WHITE] = { 0x1Full << '\t' | 1ull << ' ', 0, 0, LEAD(0xC2) | LEADS(0xE1, 0xE3) },
+        [BLANKS] = { 1ull << ' ', 0, 0, 0 },
+        [NUMBERS] = { 0x3FFull << '0', 0, 0,
+                      LEAD(0xC2) | LEAD(0xD9) | LEAD(0xDB) | LEAD(0xDF) | LEADS(0xE0, 0xE3) | LEAD(0xEA) |
+                          LEADS(0xEF, 0xF4) },
+        [IDEOGRAPHS] = { 0, 0, 0, LEADS(0xE3, 0xE9) },
+    };
+#undef LEAD
+#undef LEADS
+    return bytes[form][c >> 6] >> (c & 63) & 1;
+}
+
 static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
                      uint32_t *match_end) {
     const char *p = text + at, *stop = text + end, *after = p;
     while (p < stop) {
-        if (scan->run == BLANKS && !(p = memchr(p, ' ', (size_t)(stop - p)))) return false;
-        while (scan->run == IDEOGRAPHS && p < stop && (unsigned char)*p < 0xE3) p++;
-        while (scan->run == WHITE && p < stop && *p > ' ') p++;
+        while (p < stop && !may_begin(scan->run, (unsigned char)*p)) p++;
         const char *begin = p;
         uint32_t count = 0;
         for (; p < stop && count < scan->most && is_in_run(scan->run, p, &after); count++) p = after;
