@@ -3,8 +3,9 @@
 
 #include "text/image.h"
 
-/* Steps allowed, down the trie and through merges; ordinary text takes about four a byte. */
-enum { STEPS_PER_BYTE = 32, STEPS_LEAST = 256 };
+/* Steps allowed, down the trie and through merges: about twice what ordinary text takes. Runs of one character, of
+ * which the vocabulary has many lengths, may take more. */
+enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back
  * in time: the later merge is undone first, of equal ones that on the right; only merges of a lower rank than the one
@@ -26,48 +27,62 @@ static inline bool meet(const pith_bpe_split *splits, const pith_merges *merges,
     }
 }
 
-/* The longest token at the beginning of the text; 0: there is none. */
-static inline uint32_t longest(const pith_trie *trie, const char *text, uint32_t size, int32_t *id, int64_t *steps) {
+/* The longest token at the beginning of the text; -1: there is none. */
+static inline int32_t longest(const pith_trie *trie, const char *text, uint32_t size, int64_t *steps) {
     pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
-    uint32_t best = 0, i = 0;
+    uint32_t i = 0;
+    int32_t id = -1;
     while (i < size && pith_trie_step(trie->slots, &slot, (unsigned char)text[i])) {
         i++;
         if (slot.value == PITH_TRIE_NONE) continue;
         if (slot.value & PITH_TRIE_TAIL) {
-            pith_str key = pith_trie_key(trie, slot.value ^ PITH_TRIE_TAIL);
+            slot.value ^= PITH_TRIE_TAIL;
+            pith_str key = pith_trie_key(trie, slot.value);
             if (key.size > size) break;
             while (i < key.size && key.data[i] == text[i]) i++;
             if (i < key.size) break;
-            slot.value ^= PITH_TRIE_TAIL;
         }
-        *id = (int32_t)slot.value;
-        best = i;
+        id = (int32_t)slot.value;
     }
     *steps -= i;
-    return best;
+    return id;
 }
 
-size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols) {
-    uint32_t at = 0, size = (uint32_t)text.size, most = size;
+/* Whether the token may come next: the text behind it is not known to lead nowhere, and the one before stays apart. */
+static inline bool fits(const pith_backtrack *b, const pith_merges *merges, const pith_symbol *before, int32_t id,
+                        const uint64_t *dead, uint32_t end, int64_t *steps) {
+    --*steps;
+    if (dead[end / 64] >> end % 64 & 1) return false;
+    return !before || (pith_merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
+                       meet(b->splits, merges, before->id, id, steps));
+}
+
+size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols,
+                             uint64_t *dead) {
+    const uint32_t size = (uint32_t)text.size, *starts = b->trie.starts;
     int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
+    uint32_t at = 0;
     size_t count = 0;
-    while (at < size) {
-        int32_t id = 0;
-        uint32_t bytes = longest(&b->trie, text.data + at, most, &id, &steps);
-        if (steps < 0 || !(bytes || count)) return 0;
-        if (!bytes) { /* the token before is too long */
-            most = symbols[--count].size;
-            at -= most--;
-        } else if (count && (pith_merges_find(merges, symbols[count - 1].id, id, merges->count) != UINT32_MAX ||
-                             !meet(b->splits, merges, symbols[count - 1].id, id, &steps))) {
-            most = bytes - 1;
-        } else {
-            symbols[count++] = (pith_symbol){ id, bytes };
-            at += bytes;
-            most = size - at;
+    memset(dead, 0, pith_backtrack_words(size) * sizeof *dead);
+    for (int32_t id = longest(&b->trie, text.data, size, &steps);;) {
+        const pith_symbol *before = count ? &symbols[count - 1] : NULL;
+        uint32_t bytes = 0;
+        for (; id >= 0; id = b->splits[id].shorter) {
+            bytes = starts[id + 1] - starts[id];
+            if (fits(b, merges, before, id, dead, at + bytes, &steps)) break;
         }
+        if (steps < 0 || (id < 0 && !count)) return 0;
+        if (id < 0) { /* only one sequence leads here, and it is none: the token before is too long */
+            dead[at / 64] |= 1ull << at % 64;
+            id = symbols[--count].id;
+            at -= symbols[count].size;
+            continue;
+        }
+        symbols[count++] = (pith_symbol){ id, bytes };
+        at += bytes;
+        if (at == size) return count;
+        id = longest(&b->trie, text.data + at, size - at, &steps);
     }
-    return count;
 }
 
 /* ---- building ---- */
@@ -86,8 +101,7 @@ static bool add_token(builder *b, int32_t id, pith_bpe_split split, pith_str tex
 }
 
 /* The tokens that merges make, in the order of rank. */
-static pith_status add_merged(builder *b, const pith_merges *merges, bool *good, pith_arena *scratch,
-                              pith_error *err) {
+static pith_status add_merged(builder *b, const pith_merges *merges, bool *good, pith_arena *scratch, pith_error *err) {
     int64_t steps = 0;
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
         pith_merge m = merges->merges[rank];
@@ -97,7 +111,7 @@ static pith_status add_merged(builder *b, const pith_merges *merges, bool *good,
         if (!text) return pith_fail_memory(err, left.size + right.size);
         memcpy(text, left.data, left.size);
         memcpy(text + left.size, right.data, right.size);
-        *good = add_token(b, m.id, (pith_bpe_split){ m.left, m.right, rank + 1 },
+        *good = add_token(b, m.id, (pith_bpe_split){ m.left, m.right, rank + 1, -1 },
                           (pith_str){ text, left.size + right.size });
     }
     return PITH_OK;
@@ -121,15 +135,20 @@ pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, c
     builder built = { pith_arena_alloc64(arena, count * sizeof *built.splits),
                       pith_arena_array(scratch, count, sizeof *built.texts) };
     if (!built.splits || !built.texts) return pith_fail_memory(err, count * sizeof *built.splits);
-    for (size_t i = 0; i < count; i++) built.splits[i] = (pith_bpe_split){ -1, -1, UINT32_MAX };
+    for (size_t i = 0; i < count; i++) built.splits[i] = (pith_bpe_split){ -1, -1, UINT32_MAX, -1 };
     bool good = true;
     for (size_t i = 0; i < letter_count && good; i++)
         if (letters[i].id >= 0)
-            good = add_token(&built, letters[i].id, (pith_bpe_split){ -1, -1, 0 }, letters[i].text);
+            good = add_token(&built, letters[i].id, (pith_bpe_split){ -1, -1, 0, -1 }, letters[i].text);
     PITH_TRY(add_merged(&built, merges, &good, scratch, err));
     if (!good || !in_order(&built, merges)) return PITH_OK;
+    PITH_TRY(pith_trie_build(&b->trie, built.texts, count, arena, scratch, err));
+    int64_t steps = 0;
+    for (size_t i = 0; i < count; i++)
+        if (built.texts[i].data)
+            built.splits[i].shorter = longest(&b->trie, built.texts[i].data, (uint32_t)built.texts[i].size - 1, &steps);
     b->splits = built.splits;
-    return pith_trie_build(&b->trie, built.texts, count, arena, scratch, err);
+    return PITH_OK;
 }
 
 void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
@@ -137,16 +156,16 @@ void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
     if (b->splits) pith_trie_save(&b->trie, writer);
 }
 
-/* Whether every way back through the merges ends. */
-static bool splits_end(const pith_bpe_split *splits, size_t count, uint32_t merge_count) {
-    bool good = true;
-    for (size_t i = 0; i < count; i++) {
-        pith_bpe_split s = splits[i];
-        if (s.rank == 0 || s.rank == UINT32_MAX) continue;
-        good &= (uint32_t)s.left < count && (uint32_t)s.right < count && s.rank <= merge_count;
-        good = good && splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
-    }
-    return good;
+/* Whether a split leads to tokens that there are, and to its end. */
+static bool split_ends(const pith_bpe_split *splits, const pith_trie *trie, uint32_t i, uint32_t merge_count) {
+    const pith_bpe_split s = splits[i];
+    const uint32_t count = trie->key_count, *starts = trie->starts;
+    if (s.shorter >= 0 &&
+        ((uint32_t)s.shorter >= count || starts[s.shorter + 1] - starts[s.shorter] >= starts[i + 1] - starts[i]))
+        return false;
+    if (s.rank == 0) return true;
+    return s.rank <= merge_count && (uint32_t)s.left < count && (uint32_t)s.right < count &&
+           splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
 }
 
 pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader) {
@@ -154,15 +173,15 @@ pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, in
     const pith_bpe_split *splits = pith_image_table(loader, "splits", sizeof *splits, &count);
     if (!splits) return loader->err->code;
     if (!count) return PITH_OK;
-    if (count != (size_t)id_count || !splits_end(splits, count, merges->count))
-        return pith_image_damaged(loader, "splits");
     PITH_TRY(pith_trie_open(&b->trie, loader));
-    if (b->trie.key_count != count) return pith_image_damaged(loader, "splits");
-    for (size_t i = 0; i < b->trie.slot_count; i++) {
+    bool good = count == (size_t)id_count && b->trie.key_count == count;
+    for (uint32_t i = 0; i < count && good; i++)
+        good = splits[i].rank == UINT32_MAX || split_ends(splits, &b->trie, i, merges->count);
+    for (size_t i = 0; i < b->trie.slot_count && good; i++) {
         uint32_t key = b->trie.slots[i].value;
-        if (key != PITH_TRIE_NONE && splits[key & ~PITH_TRIE_TAIL].rank == UINT32_MAX)
-            return pith_image_damaged(loader, "splits");
+        good = key == PITH_TRIE_NONE || splits[key & ~PITH_TRIE_TAIL].rank != UINT32_MAX;
     }
+    if (!good) return pith_image_damaged(loader, "splits");
     b->splits = splits;
     return PITH_OK;
 }

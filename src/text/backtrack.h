@@ -20,7 +20,8 @@ typedef struct pith_bpe_letter {
 /* The merge that makes a token when its text is encoded alone. */
 typedef struct pith_bpe_split {
     int32_t left, right;
-    uint32_t rank; /* of the merge, counted from 1; 0: a letter; UINT32_MAX: the text becomes several tokens */
+    uint32_t rank;   /* of the merge, counted from 1; 0: a letter; UINT32_MAX: the text becomes several tokens */
+    int32_t shorter; /* the longest other token that this one begins with; -1: none */
 } pith_bpe_split;
 
 typedef struct pith_backtrack {
@@ -37,8 +38,12 @@ pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, c
 void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer);
 pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader);
 
-/* The tokens of a text of letters; symbols has room for one a byte. 0: a letter is missing, or this would take more
- * than linear time: merge instead. */
-size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols);
+/* Words that dead has for a text of so many bytes. */
+static inline size_t pith_backtrack_words(size_t size) { return size / 64 + 1; }
+
+/* The tokens of a text of letters; symbols has room for one a byte, dead is working memory. 0: a letter is missing, or
+ * this would take more than linear time: merge instead. */
+size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols,
+                             uint64_t *dead);
 
 #endif

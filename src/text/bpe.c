@@ -42,14 +42,14 @@ pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size
     for (uint32_t rank = 0; rank < count; rank++) {
         const pith_merge *m = &merges[rank];
         uint32_t other = pith_merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;
-        if (other != UINT32_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
+        if (other != UINT32_MAX) return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
         uint64_t hash = pith_merges_hash(m->left, m->right);
         uint32_t *bucket = slots;
         for (; used == PITH_MERGE_BUCKET; probes++) {
             bucket = slots + (size_t)(((uint32_t)(hash >> 32) + probes) & table->last) * PITH_MERGE_BUCKET;
             for (used = 0; used < PITH_MERGE_BUCKET && bucket[used] != UINT32_MAX;) used++;
-            if (probes == PROBE_LIMIT) return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
+            if (probes == PROBE_LIMIT)
+                return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
         }
         bucket[used] = ((uint32_t)hash & ~table->ranks) | rank;
     }

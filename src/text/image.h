@@ -11,7 +11,7 @@
 
 #include "text/pipeline.h"
 
-#define PITH_IMAGE_VERSION 2u
+#define PITH_IMAGE_VERSION 3u
 
 /* That the header and the list of sections are whole. */
 pith_status pith_image_check(pith_str image, pith_error *err);

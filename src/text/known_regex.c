@@ -273,7 +273,7 @@ static inline bool is_in_run(run_form form, const char *p, const char **after) {
 
 /* Whether a character of the run may begin with the byte: a bit for each, in four words. */
 static inline bool may_begin(run_form form, unsigned char c) {
-#define LEAD(byte) (1ull << ((byte) - 0xC0))
+#define LEAD(byte) (1ull << ((byte)&63))
 #define LEADS(first, last) (LEAD(last) * 2 - LEAD(first))
     static const uint64_t bytes[][4] = {
         [WHITE] = { 0x1Full << '\t' | 1ull << ' ', 0, 0, LEAD(0xC2) | LEADS(0xE1, 0xE3) },

@@ -1,10 +1,13 @@
-/* model_bpe.c - byte-pair encoding: a piece becomes tokens by longest matches (backtrack.c); where it cannot, symbols,
- * one per character or byte, which bpe.c merges.
+/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges; where much
+ * text is to be encoded, the same tokens are found by longest matches (backtrack.c).
  *
  * Symbols are looked up with the prefix of inner and the suffix of last ones. What the vocabulary does not have falls
  * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
  * add up from the start of the piece. Where ByteLevel is the last pre-tokenizer, text is not spelled in its 256
  * characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "text/backtrack.h"
 #include "text/bpe.h"
 #include "text/bytelevel.h"
@@ -27,11 +30,28 @@ enum { END_MARK = 0xFF };
 /* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
+/* Making the tables of longest matches takes as long as merging so many bytes of words not seen before, for each merge
+ * of the vocabulary: from then on they pay. A text or a query opens the tokenizer without them. */
+enum { BYTES_PER_MERGE = 8 };
+
+/* They are read from an image, or made by the thread that merges the last of these bytes, while others go on merging.
+ */
+typedef struct matches {
+    pith_backtrack tables;
+    _Atomic(const pith_backtrack *) ready; /* NULL: merge */
+    _Atomic int64_t left;                  /* bytes to be merged before that */
+    pthread_mutex_t making;                /* held while tables, tried and arena change */
+    bool tried;
+    pith_arena arena; /* of tables made */
+} matches;
+
+#define FOREVER (INT64_MAX / 2)
+
 typedef struct bpe {
     pith_vocab vocab; /* first: vocab.h */
     pith_merges merges;
     pith_junctions *junctions;
-    pith_backtrack *backtrack;
+    matches *matches;
     int32_t unk_id, mark_id;            /* of unk_token and U+2581; -1: not in the vocabulary */
     pith_str unk_token, prefix, suffix; /* data NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
@@ -132,15 +152,81 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
     return s.count;
 }
 
+/* Symbols of bytes, with the mark behind those that carry the suffix; list has room for 2 * 256, texts for twice that.
+ */
+static size_t list_bytes(const bpe *model, pith_bpe_letter *list, char *texts) {
+    size_t count = 0;
+    for (unsigned b = 0; b < END_MARK; b++) {
+        char *text = texts + (size_t)2 * b;
+        text[0] = (char)b;
+        text[1] = (char)END_MARK;
+        list[count++] = (pith_bpe_letter){ { text, 1 }, model->direct[0][b] };
+        if (model->suffix.size) list[count++] = (pith_bpe_letter){ { text, 2 }, model->direct[LAST][b] };
+    }
+    return count;
+}
+
+/* Tokens of one character; list has room for all. */
+static size_t list_characters(const bpe *model, pith_bpe_letter *list) {
+    size_t count = 0;
+    for (int32_t id = 0; id < model->vocab.id_count; id++) {
+        pith_str token = pith_vocab_token(&model->vocab, id);
+        const char *after = token.data;
+        if (token.size && (pith_utf8_next(&after), after == token.data + token.size))
+            list[count++] = (pith_bpe_letter){ token, id };
+    }
+    return count;
+}
+
+static pith_status make_tables(const bpe *model, pith_arena *scratch, pith_error *err) {
+    size_t room = model->raw ? (size_t)2 * 256 : (size_t)model->vocab.id_count;
+    pith_bpe_letter *letters = pith_arena_array(scratch, room, sizeof *letters);
+    char *texts = pith_arena_alloc(scratch, 2 * room);
+    if (!letters || !texts) return pith_fail_memory(err, room * sizeof *letters);
+    size_t count = model->raw ? list_bytes(model, letters, texts) : list_characters(model, letters);
+    return pith_backtrack_build(&model->matches->tables, &model->merges, letters, count, model->vocab.id_count,
+                                &model->matches->arena, scratch, err);
+}
+
+/* Once; where memory is out or the merges are not of the kind, merging stays. Called with the lock held. */
+static void make_matches(const bpe *model) {
+    matches *m = model->matches;
+    pith_arena scratch;
+    pith_error err = PITH_ERROR_INIT;
+    if (m->tried) return;
+    m->tried = true;
+    atomic_store(&m->left, INT64_MAX);
+    if (model->prefix.size || (model->suffix.size && !model->raw)) return;
+    pith_arena_init(&scratch, m->arena.allocator);
+    if (!make_tables(model, &scratch, &err) && m->tables.splits)
+        atomic_store_explicit(&m->ready, &m->tables, memory_order_release);
+    else
+        pith_arena_free(&m->arena);
+    pith_arena_free(&scratch);
+}
+
+static void count_merged(const bpe *model, size_t bytes) {
+    matches *m = model->matches;
+    if (atomic_load_explicit(&m->left, memory_order_relaxed) > FOREVER) return;
+    if (atomic_fetch_sub_explicit(&m->left, (int64_t)bytes, memory_order_relaxed) > (int64_t)bytes) return;
+    if (pthread_mutex_trylock(&m->making)) return;
+    make_matches(model);
+    pthread_mutex_unlock(&m->making);
+}
+
 /* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the call. */
 static size_t find_tokens(const bpe *model, pith_call *call, pith_symbol *list, pith_str text) {
-    if (!model->backtrack->splits) return 0;
-    if (!model->suffix.size) return pith_backtrack_encode(model->backtrack, &model->merges, text, list);
+    const pith_backtrack *tables = atomic_load_explicit(&model->matches->ready, memory_order_acquire);
+    uint64_t few[4], *dead = few;
+    size_t words = pith_backtrack_words(text.size + 1);
+    if (!tables) return 0;
+    if (words > sizeof few / sizeof *few && !(dead = pith_call_scratch(call, 2, words * sizeof *dead))) return 0;
+    if (!model->suffix.size) return pith_backtrack_encode(tables, &model->merges, text, list, dead);
     char *marked = pith_call_scratch(call, 1, text.size + 1);
     if (!marked) return 0;
     memcpy(marked, text.data, text.size);
     marked[text.size] = (char)END_MARK;
-    size_t count = pith_backtrack_encode(model->backtrack, &model->merges, (pith_str){ marked, text.size + 1 }, list);
+    size_t count = pith_backtrack_encode(tables, &model->merges, (pith_str){ marked, text.size + 1 }, list, dead);
     if (count) list[count - 1].size--;
     return count;
 }
@@ -179,6 +265,7 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
                              "'",
                              PITH_STR_ARG(model->unk_token));
         count = pith_bpe_merge(&model->merges, call, symbols, count);
+        count_merged(model, size);
     }
     if (count == SIZE_MAX || !pith_call_room(call, count)) return PITH_ERR_MEMORY;
     uint32_t at = piece.begin;
@@ -272,44 +359,13 @@ static bool may_cut(const bpe *model) {
     return good;
 }
 
-/* Symbols of bytes, with the mark behind those that carry the suffix. */
-static pith_status list_bytes(const bpe *model, pith_bpe_letter **list, size_t *count, pith_loader *loader) {
-    pith_bpe_letter *letters = pith_arena_array(loader->scratch, (size_t)2 * 256, sizeof *letters);
-    char *texts = pith_arena_alloc(loader->scratch, (size_t)2 * 256);
-    if (!letters || !texts) return pith_fail_memory(loader->err, 2 * 256 * sizeof *letters);
-    for (unsigned b = 0; b < END_MARK; b++) {
-        char *text = texts + (size_t)2 * b;
-        text[0] = (char)b;
-        text[1] = (char)END_MARK;
-        letters[(*count)++] = (pith_bpe_letter){ { text, 1 }, model->direct[0][b] };
-        if (model->suffix.size) letters[(*count)++] = (pith_bpe_letter){ { text, 2 }, model->direct[LAST][b] };
-    }
-    *list = letters;
+static pith_status open_matches(const bpe *model, pith_loader *loader) {
+    matches *m = model->matches;
+    PITH_TRY(pith_backtrack_open(&m->tables, &model->merges, model->vocab.id_count, loader));
+    m->tried = true;
+    atomic_store(&m->left, INT64_MAX);
+    if (m->tables.splits) atomic_store(&m->ready, &m->tables);
     return PITH_OK;
-}
-
-/* Tokens of one character. */
-static pith_status list_characters(const bpe *model, pith_bpe_letter **list, size_t *count, pith_loader *loader) {
-    size_t capacity = 0;
-    for (int32_t id = 0; id < model->vocab.id_count; id++) {
-        pith_str token = pith_vocab_token(&model->vocab, id);
-        const char *after = token.data;
-        if (!token.size || (pith_utf8_next(&after), after != token.data + token.size)) continue;
-        if (!pith_arena_grow(loader->scratch, (void **)list, *count, &capacity, sizeof **list))
-            return pith_fail_memory(loader->err, *count * sizeof **list);
-        (*list)[(*count)++] = (pith_bpe_letter){ token, id };
-    }
-    return PITH_OK;
-}
-
-static pith_status build_backtrack(const bpe *model, pith_loader *loader) {
-    pith_bpe_letter *letters = NULL;
-    size_t count = 0;
-    if (model->prefix.size || (model->suffix.size && !model->raw)) return PITH_OK;
-    PITH_TRY(model->raw ? list_bytes(model, &letters, &count, loader)
-                        : list_characters(model, &letters, &count, loader));
-    return pith_backtrack_build(model->backtrack, &model->merges, letters, count, model->vocab.id_count, loader->arena,
-                                loader->scratch, loader->err);
 }
 
 static const void *adopt(const void *self, pith_loader *loader) {
@@ -318,13 +374,17 @@ static const void *adopt(const void *self, pith_loader *loader) {
     if (loader->err->code) return NULL;
     if (loader->image.data) {
         pith_junctions_open(model->junctions, loader);
-        pith_backtrack_open(model->backtrack, &model->merges, model->vocab.id_count, loader);
-    } else {
-        if (may_cut(model))
-            pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
-        build_backtrack(model, loader);
+        open_matches(model, loader);
+    } else if (may_cut(model)) {
+        pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
     }
     return loader->err->code ? NULL : model;
+}
+
+static void unload(const void *self) {
+    const bpe *model = self;
+    pthread_mutex_destroy(&model->matches->making);
+    pith_arena_free(&model->matches->arena);
 }
 
 /* ---- building ---- */
@@ -422,7 +482,7 @@ static pith_status copy_text(pith_str *copy, pith_str s, const char *name, pith_
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader) {
     bpe *m = pith_arena_array(loader->arena, 1, sizeof *m);
     if (!m || !(m->junctions = pith_arena_array(loader->arena, 1, sizeof *m->junctions)) ||
-        !(m->backtrack = pith_arena_array(loader->arena, 1, sizeof *m->backtrack)))
+        !(m->matches = pith_arena_array(loader->arena, 1, sizeof *m->matches)))
         return pith_fail_memory(loader->err, sizeof *m);
     m->fuse_unk = spec->fuse_unk;
     m->byte_fallback = spec->byte_fallback;
@@ -434,6 +494,9 @@ pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_l
     PITH_TRY(loader->image.data ? pith_merges_open(&m->merges, m->vocab.id_count, loader)
                                 : build_merges(m, spec, loader));
     build_direct(m);
+    pith_arena_init(&m->matches->arena, loader->allocator);
+    pthread_mutex_init(&m->matches->making, NULL);
+    atomic_init(&m->matches->left, (int64_t)BYTES_PER_MERGE * m->merges.count);
     *model = m;
     return PITH_OK;
 }
@@ -474,6 +537,9 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
 
 static void save(const void *self, pith_image_writer *writer) {
     const bpe *model = self;
+    pthread_mutex_lock(&model->matches->making);
+    make_matches(model);
+    pthread_mutex_unlock(&model->matches->making);
     pith_image_put_string(writer, "unk_token", model->unk_token);
     pith_image_put_string(writer, "continuing_subword_prefix", model->prefix);
     pith_image_put_string(writer, "end_of_word_suffix", model->suffix);
@@ -483,7 +549,7 @@ static void save(const void *self, pith_image_writer *writer) {
     pith_vocab_save(&model->vocab, writer);
     pith_merges_save(&model->merges, writer);
     pith_junctions_save(model->junctions, writer);
-    pith_backtrack_save(model->backtrack, writer);
+    pith_backtrack_save(&model->matches->tables, writer);
 }
 
 const pith_model_desc pith_model_BPE = {
@@ -495,4 +561,5 @@ const pith_model_desc pith_model_BPE = {
     .token = pith_vocab_model_token,
     .size = pith_vocab_model_size,
     .adopt = adopt,
+    .unload = unload,
 };

@@ -215,6 +215,8 @@ typedef struct pith_model_desc {
     /* May be NULL. After everything is parsed: the model may take over the last pre-tokenizers by removing them from
      * the list, and returns its data from then on (self, if nothing changes; NULL: a failure, in loader->err). */
     const void *(*adopt)(const void *self, pith_loader *loader);
+    /* Frees what the model has taken from the allocator while it worked. May be NULL. */
+    void (*unload)(const void *self);
 } pith_model_desc;
 
 struct pith_decoding;

@@ -16,6 +16,7 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
     pith_call_pool_free(tokenizer);
     if (tokenizer->fused && tokenizer->model->unfuse) tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
+    if (tokenizer->model_self && tokenizer->model->unload) tokenizer->model->unload(tokenizer->model_self);
 }
 
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_call_pool_free(tokenizer); }

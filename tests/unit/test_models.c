@@ -14,7 +14,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "text/bpe.h"
 #include "text/known_regex.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
@@ -437,118 +436,6 @@ static void test_unigram_ties(void **state) {
     close_opened(&o);
 }
 
-/* Merging by the book: the lowest rank, then the leftmost. */
-static size_t merge_slowly(const pith_merge *merges, size_t merge_count, pith_symbol *symbols, size_t count) {
-    for (;;) {
-        size_t best = merge_count, at = 0;
-        for (size_t i = 0; i + 1 < count; i++)
-            for (size_t m = 0; m < best; m++)
-                if (merges[m].left == symbols[i].id && merges[m].right == symbols[i + 1].id) {
-                    best = m;
-                    at = i;
-                }
-        if (best == merge_count) return count;
-        symbols[at].id = merges[best].id;
-        symbols[at].size += symbols[at + 1].size;
-        memmove(symbols + at + 1, symbols + at + 2, (count - at - 2) * sizeof *symbols);
-        count--;
-    }
-}
-
-static void test_merging_against_the_book(void **state) {
-    (void)state;
-    enum { LETTERS = 3, MERGES = 40, LONGEST = 90 };
-    pith_arena arena;
-    pith_error err;
-    pith_call call = { .allocator = &pith_allocator_default };
-    unsigned random = 1;
-    for (int round = 0; round < 300; round++) {
-        pith_merge merges[MERGES];
-        pith_merges table;
-        size_t merge_count = 0;
-        int32_t ids = LETTERS;
-        pith_arena_init(&arena, &pith_allocator_default);
-        /* Merges in any order: some come before the one that makes their parts. */
-        while (merge_count < MERGES) {
-            random = random * 1664525u + 1013904223u;
-            int32_t left = (int32_t)((random >> 8) % (unsigned)(ids + 2)),
-                    right = (int32_t)((random >> 20) % (unsigned)ids);
-            bool known = false;
-            for (size_t m = 0; m < merge_count; m++) known |= merges[m].left == left && merges[m].right == right;
-            if (known) continue;
-            merges[merge_count++] = (pith_merge){ left, right, ids++ };
-        }
-        assert_int_equal(pith_merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
-        pith_symbol fast[LONGEST], slow[LONGEST];
-        size_t count = 1 + (size_t)round % LONGEST;
-        for (size_t i = 0; i < count; i++) {
-            random = random * 1664525u + 1013904223u;
-            fast[i] = slow[i] = (pith_symbol){ (int32_t)(random >> 24) % LETTERS, 1 };
-        }
-        size_t n = pith_bpe_merge(&table, &call, fast, count);
-        assert_int_equal(n, merge_slowly(merges, merge_count, slow, count));
-        assert_memory_equal(fast, slow, n * sizeof *fast);
-        pith_arena_free(&arena);
-    }
-    for (int i = 0; i < PITH_SCRATCH_SLOTS; i++)
-        if (call.scratch[i].data) pith_memory_free(call.allocator, call.scratch[i].data);
-}
-
-/* A whole text is one word here; where the model cuts it, the same tokens come out as if it did not. */
-static void test_cuts_change_nothing(void **state) {
-    (void)state;
-    enum { LETTERS = 5, MERGES = 24, LONGEST = 120, UNKNOWN = LETTERS + MERGES };
-    static const char *const letters[LETTERS + 1] = { "a", "b", "\xC3\xA9", " ", "\xE2\x96\x81", "x" };
-    unsigned random = 5;
-    for (int round = 0; round < 200; round++) {
-        char tokens[UNKNOWN][128] = { "" }, json[16384], text[4 * LONGEST + 1] = "";
-        pith_merge merges[MERGES];
-        int32_t ids = 0;
-        size_t merge_count = 0, size = 0;
-        for (; ids < LETTERS; ids++) snprintf(tokens[ids], sizeof tokens[ids], "%s", letters[ids]);
-        while (merge_count < MERGES) {
-            random = random * 1664525u + 1013904223u;
-            int32_t left = (int32_t)(random >> 8) % ids, right = (int32_t)(random >> 16) % ids;
-            char both[256];
-            int length = snprintf(both, sizeof both, "%s%s", tokens[left], tokens[right]);
-            bool known = length > 60;
-            for (int32_t i = 0; i < ids; i++) known |= strcmp(tokens[i], both) == 0;
-            if (known) continue;
-            snprintf(tokens[ids], sizeof tokens[ids], "%.100s", both);
-            merges[merge_count++] = (pith_merge){ left, right, ids++ };
-        }
-        size += (size_t)snprintf(json, sizeof json,
-                                 "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
-                                 "\"vocab\":{\"?\":%d",
-                                 UNKNOWN);
-        for (int32_t i = 0; i < ids; i++)
-            size += (size_t)snprintf(json + size, sizeof json - size, ",\"%s\":%d", tokens[i], i);
-        size += (size_t)snprintf(json + size, sizeof json - size, "},\"merges\":[");
-        for (size_t i = 0; i < merge_count; i++)
-            size += (size_t)snprintf(json + size, sizeof json - size, "%s[\"%s\",\"%s\"]", i ? "," : "",
-                                     tokens[merges[i].left], tokens[merges[i].right]);
-        size += (size_t)snprintf(json + size, sizeof json - size, "]}}");
-        opened o;
-        pith_symbol symbols[LONGEST];
-        size_t count = 0, length = 0;
-        for (int i = 0; i < LONGEST; i++) {
-            random = random * 1664525u + 1013904223u;
-            int32_t letter = (int32_t)(random >> 24) % (LETTERS + 1);
-            length += (size_t)snprintf(text + length, sizeof text - length, "%s", letters[letter]);
-            if (letter < LETTERS)
-                symbols[count++] = (pith_symbol){ letter, 1 };
-            else if (!count || symbols[count - 1].id != UNKNOWN)
-                symbols[count++] = (pith_symbol){ UNKNOWN, 1 };
-        }
-        count = merge_slowly(merges, merge_count, symbols, count);
-        if (open_json(&o, (pith_str){ json, size })) fail_msg("%s: %s", o.err.message, json);
-        assert_int_equal(encode(&o, (pith_str){ text, length }), PITH_OK);
-        assert_int_equal(o.tokens.count, count);
-        for (size_t i = 0; i < count; i++) assert_int_equal(o.tokens.ids[i], symbols[i].id);
-        close_opened(&o);
-    }
-}
-
 static void test_trie(void **state) {
     (void)state;
     enum { KEYS = 3000 };
@@ -626,8 +513,6 @@ int main(void) {
         cmocka_unit_test(test_regex_is_bounded),
         cmocka_unit_test(test_missing_unknown),
         cmocka_unit_test(test_unigram_ties),
-        cmocka_unit_test(test_merging_against_the_book),
-        cmocka_unit_test(test_cuts_change_nothing),
         cmocka_unit_test(test_trie),
         cmocka_unit_test(test_long_words),
     };
