@@ -69,7 +69,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
             bytes = starts[id + 1] - starts[id];
-            if (fits(b, merges, before, id, dead, at + bytes, &steps)) break;
+            if (bytes <= size - at && fits(b, merges, before, id, dead, at + bytes, &steps)) break;
         }
         if (steps < 0 || (id < 0 && !count)) return 0;
         if (id < 0) { /* only one sequence leads here, and it is none: the token before is too long */
@@ -156,12 +156,15 @@ void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
     if (b->splits) pith_trie_save(&b->trie, writer);
 }
 
-/* Whether a split leads to tokens that there are, and to its end. */
-static bool split_ends(const pith_bpe_split *splits, const pith_trie *trie, uint32_t i, uint32_t merge_count) {
-    const pith_bpe_split s = splits[i];
-    const uint32_t count = trie->key_count, *starts = trie->starts;
-    if (s.shorter >= 0 &&
-        ((uint32_t)s.shorter >= count || starts[s.shorter + 1] - starts[s.shorter] >= starts[i + 1] - starts[i]))
+static uint32_t text_size(const pith_trie *trie, uint32_t id) { return trie->starts[id + 1] - trie->starts[id]; }
+
+/* Whether a token has a text, and both ways from it end: to shorter ones and back through the merges. */
+static bool is_sound(const pith_bpe_split *splits, const pith_trie *trie, uint32_t id, uint32_t merge_count) {
+    const pith_bpe_split s = splits[id];
+    const uint32_t count = trie->key_count, size = text_size(trie, id), shorter = (uint32_t)s.shorter;
+    if (s.rank == UINT32_MAX) return true;
+    if (!size || (s.shorter >= 0 &&
+                  (shorter >= count || text_size(trie, shorter) >= size || splits[shorter].rank == UINT32_MAX)))
         return false;
     if (s.rank == 0) return true;
     return s.rank <= merge_count && (uint32_t)s.left < count && (uint32_t)s.right < count &&
@@ -175,8 +178,7 @@ pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, in
     if (!count) return PITH_OK;
     PITH_TRY(pith_trie_open(&b->trie, loader));
     bool good = count == (size_t)id_count && b->trie.key_count == count;
-    for (uint32_t i = 0; i < count && good; i++)
-        good = splits[i].rank == UINT32_MAX || split_ends(splits, &b->trie, i, merges->count);
+    for (uint32_t i = 0; i < count && good; i++) good = is_sound(splits, &b->trie, i, merges->count);
     for (size_t i = 0; i < b->trie.slot_count && good; i++) {
         uint32_t key = b->trie.slots[i].value;
         good = key == PITH_TRIE_NONE || splits[key & ~PITH_TRIE_TAIL].rank != UINT32_MAX;

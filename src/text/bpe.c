@@ -70,12 +70,17 @@ pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *
     if (count > MERGES_MAX || slot_count != (size_t)buckets_for(count) * PITH_MERGE_BUCKET)
         return pith_image_damaged(loader, "merges");
     *table = table_of(merges, count, slots);
-    bool good = true, open = false; /* a bucket that ends all searches */
+    size_t full = 0, most = 0; /* full buckets in a row: what a search may have to pass */
+    bool good = true;
     for (size_t i = 0; i < count; i++)
         good &= (uint32_t)merges[i].id < (uint32_t)id_count && (uint32_t)merges[i].left < (uint32_t)id_count &&
                 (uint32_t)merges[i].right < (uint32_t)id_count;
-    for (size_t i = PITH_MERGE_BUCKET - 1; i < slot_count; i += PITH_MERGE_BUCKET) open |= slots[i] == UINT32_MAX;
-    return good && open ? PITH_OK : pith_image_damaged(loader, "merges");
+    for (size_t i = PITH_MERGE_BUCKET - 1; i < slot_count; i += PITH_MERGE_BUCKET) {
+        full = slots[i] == UINT32_MAX ? 0 : full + 1;
+        most = full > most ? full : most;
+    }
+    good &= most < slot_count / PITH_MERGE_BUCKET && most <= 2 * PROBE_LIMIT;
+    return good ? PITH_OK : pith_image_damaged(loader, "merges");
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */

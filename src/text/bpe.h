@@ -20,7 +20,7 @@ typedef struct pith_merges {
     const uint32_t *slots;    /* [buckets][PITH_MERGE_BUCKET], filled from the front */
     uint32_t count;
     uint32_t last;  /* bucket, 2^n - 1 */
-    uint32_t ranks; /* the bits of a slot that are the rank; count at most, so that no slot is all ones */
+    uint32_t ranks; /* the bits of a slot that are the rank, 2^n - 1, count at least: no used slot is all ones */
 } pith_merges;
 
 /* The lower rank goes first, then the pair further left. merges[i] has rank i; they are copied. Two merges of one pair,

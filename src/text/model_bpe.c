@@ -34,8 +34,7 @@ enum { INNER = 1, LAST = 2, PLACES = 4 };
  * of the vocabulary: from then on they pay. A text or a query opens the tokenizer without them. */
 enum { BYTES_PER_MERGE = 8 };
 
-/* They are read from an image, or made by the thread that merges the last of these bytes, while others go on merging.
- */
+/* They are read from an image, or made by the thread that merges the last of these bytes; others go on merging. */
 typedef struct matches {
     pith_backtrack tables;
     _Atomic(const pith_backtrack *) ready; /* NULL: merge */
@@ -152,8 +151,7 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
     return s.count;
 }
 
-/* Symbols of bytes, with the mark behind those that carry the suffix; list has room for 2 * 256, texts for twice that.
- */
+/* Symbols of bytes, with the mark behind those that carry the suffix; list has room for 512, texts for 1,024. */
 static size_t list_bytes(const bpe *model, pith_bpe_letter *list, char *texts) {
     size_t count = 0;
     for (unsigned b = 0; b < END_MARK; b++) {
@@ -373,8 +371,7 @@ static const void *adopt(const void *self, pith_loader *loader) {
     if (raw) model = raw;
     if (loader->err->code) return NULL;
     if (loader->image.data) {
-        pith_junctions_open(model->junctions, loader);
-        open_matches(model, loader);
+        if (!pith_junctions_open(model->junctions, loader)) open_matches(model, loader);
     } else if (may_cut(model)) {
         pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
     }
