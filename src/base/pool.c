@@ -1,8 +1,10 @@
 /* pool.c - the process's thread pool.
  *
  * A run is a `job` on its caller's stack, linked into the list of open jobs. Idle threads take a place in the first job
- * that wants more of them and then draw parts from its counter, as the caller does. The caller closes the job when the
- * counter is exhausted (nobody can join any more) and waits until those who joined have left: only then may the job go.
+ * that wants more of them and then draw parts, as the caller does: each from a range of its own, the same from run to
+ * run where the parts are as many, so that it finds in its cache what it wrote; then from the ends of the others', so
+ * that nobody waits for a thread that is slow or never came. The caller closes the job when all parts are drawn (nobody
+ * can join any more) and waits until those who joined have left: only then may the job go.
  * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
  * under one lock only; what spinners look at is atomic. After fork a child has no threads, so it starts over. */
 #include "base/pool.h"
@@ -22,15 +24,17 @@
 /* Threads whatever is asked for; and their stacks: tasks keep large things in scratch. */
 #define THREADS_MAX 512
 #define STACK_BYTES ((size_t)1 << 20)
+/* Beyond as many threads, several share a range. */
+#define RANGES_MAX 16
 
 typedef struct job {
     struct job *next;
     pith_task *task;
     void *context;
-    size_t parts;
-    atomic_size_t drawn;
-    int wanted, joined; /* places for helpers, and those taken */
-    atomic_int active;  /* helpers still inside */
+    int ranges;
+    _Atomic uint64_t parts[RANGES_MAX]; /* begin, and end << 32, of those that are not drawn */
+    int wanted, joined;                 /* places for helpers, and those taken */
+    atomic_int active;                  /* helpers still inside */
 } job;
 
 static struct {
@@ -45,6 +49,8 @@ static struct {
 
 /* Set while this thread runs a task; outside of runs it is always false. */
 static _Thread_local bool inside;
+/* Which of the pool's threads this is; 0: a caller. */
+static _Thread_local int number;
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -63,24 +69,43 @@ static int64_t now_ns(void) {
 /* Whether spinning can help: not when there are more threads than processors. */
 static bool may_spin(int threads) { return threads <= pith_cpu_get()->threads; }
 
+/* The next part of a range, or the last one; false: it is empty. */
+static bool draw(_Atomic uint64_t *range, bool last, size_t *part) {
+    uint64_t parts = atomic_load_explicit(range, memory_order_relaxed), less;
+    do {
+        uint32_t begin = (uint32_t)parts, end = (uint32_t)(parts >> 32);
+        if (begin == end) return false;
+        *part = last ? end - 1 : begin;
+        less = last ? parts - ((uint64_t)1 << 32) : parts + 1;
+    } while (!atomic_compare_exchange_weak_explicit(range, &parts, less, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 static void draw_parts(job *j, int worker) {
     inside = true;
     size_t part;
-    while ((part = atomic_fetch_add_explicit(&j->drawn, 1, memory_order_relaxed)) < j->parts)
-        j->task(j->context, part, worker);
+    for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
+        while (draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
     inside = false;
+}
+
+static bool all_drawn(const job *j) {
+    for (int i = 0; i < j->ranges; i++) {
+        uint64_t parts = atomic_load_explicit(&j->parts[i], memory_order_relaxed);
+        if ((uint32_t)parts != parts >> 32) return false;
+    }
+    return true;
 }
 
 /* The first open job that wants help, or NULL. */
 static job *find_job(void) {
     job *j = pool.jobs;
-    while (j && (j->joined == j->wanted || atomic_load_explicit(&j->drawn, memory_order_relaxed) >= j->parts))
-        j = j->next;
+    while (j && (j->joined == j->wanted || all_drawn(j))) j = j->next;
     return j;
 }
 
-static void *thread_main(void *unused) {
-    (void)unused;
+static void *thread_main(void *own_number) {
+    number = (int)(intptr_t)own_number;
     pith_fpmode_enter();
     pthread_mutex_lock(&pool.lock);
     for (;;) {
@@ -150,7 +175,8 @@ static void make_threads(int wanted) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_t thread;
-    while (pool.threads < wanted && !pthread_create(&thread, &attr, thread_main, NULL)) {
+    while (pool.threads < wanted &&
+           !pthread_create(&thread, &attr, thread_main, (void *)(intptr_t)(pool.threads + 1))) {
         pool.threads++;
         if (!pool.pinned) continue;
         cpu_set_t one = one_of(&pool.processors, pool.threads);
@@ -177,7 +203,7 @@ static void wait_for_helpers(job *j) {
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
-    if (threads <= 1 || inside) {
+    if (threads <= 1 || inside || parts > UINT32_MAX) {
         bool before = inside;
         inside = true;
         for (size_t part = 0; part < parts; part++) task(context, part, 0);
@@ -186,7 +212,10 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    job j = { .task = task, .context = context, .parts = parts, .wanted = threads - 1 };
+    job j = { .task = task, .context = context, .wanted = threads - 1 };
+    j.ranges = threads < RANGES_MAX ? threads : RANGES_MAX;
+    for (size_t i = 0, ranges = (size_t)j.ranges; i < ranges; i++)
+        atomic_init(&j.parts[i], (uint64_t)(parts * (i + 1) / ranges) << 32 | parts * i / ranges);
 
     pthread_mutex_lock(&pool.lock);
     make_threads(j.wanted);

@@ -12,6 +12,8 @@
 #define WEIGHTS_MAX 8
 /* From this many rows on, weights come in as fast as they are used. */
 #define ROWS_PER_PART 48
+/* Into which a thread's part is cut where it has enough rows. */
+#define SHARES 4
 /* Columns of a part are a multiple of this, so that full tiles are the rule. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
@@ -160,14 +162,17 @@ static void part(void *context, size_t index, int worker) {
 }
 
 /* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
- * fewer wait for weights, which are then read by one thread only. */
+ * fewer wait for weights, which are then read by one thread only. Where there are enough rows each thread's share is
+ * cut by columns again, so that a thread which is done can take some of another's; rows that are to be converted are
+ * not. */
 static void split(work *w, int threads) {
-    int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS;
+    int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->way->grain;
     int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
     w->row_parts = m / ROWS_PER_PART < parts ? m / ROWS_PER_PART : parts;
     if (w->row_parts < 1) w->row_parts = 1;
-    w->column_parts = (parts + w->row_parts - 1) / w->row_parts;
+    if (parts > 1 && m >= ROWS_PER_PART && !w->s->way->convert) shares = SHARES;
+    w->column_parts = (shares * parts + w->row_parts - 1) / w->row_parts;
     if (w->column_parts > strips) w->column_parts = strips;
 }
 

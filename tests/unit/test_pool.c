@@ -20,7 +20,7 @@
 #include "base/pool.h"
 
 #define PARTS 1000
-#define WORKERS 8
+#define WORKERS 20 /* more than have parts of their own */
 
 typedef struct record {
     atomic_int seen[PARTS];
@@ -48,9 +48,27 @@ static int run_once(int threads, size_t parts) {
 static void every_part_once(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++)
-        for (int threads = 1; threads <= WORKERS; threads++)
+        for (int threads = 1; threads <= 8; threads++)
             for (size_t parts = 0; parts < 40; parts += 3) assert_int_equal(run_once(threads, parts), 0);
     assert_int_equal(run_once(WORKERS, PARTS), 0);
+}
+
+/* The first part waits until all others are done: those of its thread, too, which another one must take. */
+static void wait_for_others(void *context, size_t part, int worker) {
+    atomic_int *done = context;
+    (void)worker;
+    for (int i = 0; part == 0 && i < 10000 && atomic_load(done) < PARTS - 1; i++) usleep(1000);
+    if (part == 0 && atomic_load(done) == PARTS - 1) atomic_store(done, PARTS);
+    if (part != 0) atomic_fetch_add(done, 1);
+}
+
+static void slow_threads_are_helped(void **state) {
+    (void)state;
+    for (int threads = 2; threads <= WORKERS; threads += 9) {
+        atomic_int done = 0;
+        pith_pool_run(wait_for_others, &done, PARTS, threads);
+        assert_int_equal(atomic_load(&done), PARTS);
+    }
 }
 
 /* Plain writes of the tasks must be visible to the caller without more ado. */
@@ -352,6 +370,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_once),
+        cmocka_unit_test(slow_threads_are_helped),
         cmocka_unit_test(results_are_visible),
         cmocka_unit_test(several_callers),
         cmocka_unit_test(nested_runs_stay_on_their_thread),
