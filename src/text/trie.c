@@ -276,7 +276,9 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     b.blocks[0].base_free[0] = 2;
     b.open[0] = b.open[1];
     b.open_count = 1;
-    b.blocks[1].free[0] &= ~1ull; /* the root */
+    /* The root has a slot, and label 0, though it is nobody's child: no node may have the base from which it would be. */
+    b.blocks[1].free[0] &= ~1ull;
+    b.blocks[1].base_free[0] &= ~1ull;
     b.blocks[1].free_count--;
     PITH_TRY(place_nodes(&b, sorted, used, err));
     size_t bytes = b.block_count * sizeof b.blocks->slots;

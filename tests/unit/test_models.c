@@ -467,6 +467,32 @@ static void test_trie(void **state) {
     pith_arena_free(&arena);
 }
 
+/* Nothing but keys is found, whatever bytes they have: every string of one and two bytes, and those with a NUL inside.
+ */
+static void test_trie_of_bytes(void **state) {
+    (void)state;
+    static const pith_str keys[] = { { "a", 1 }, { ",", 1 }, { ",a", 2 }, { ",b", 2 }, { "\xE2\x80\x8B", 3 },
+                                     { "\0", 1 } };
+    for (size_t count = 5; count <= 6; count++) {
+        pith_arena arena, scratch;
+        pith_trie trie;
+        pith_error err;
+        pith_arena_init(&arena, &pith_allocator_default);
+        pith_arena_init(&scratch, &pith_allocator_default);
+        assert_int_equal(pith_trie_build(&trie, keys, count, &arena, &scratch, &err), PITH_OK);
+        for (unsigned i = 0; i < 3 * 65536; i++) {
+            char text[3] = { (char)(i >> 8), (char)i, (char)i };
+            pith_str string = { text, 1 + i / 65536 };
+            bool is_key = false;
+            if (string.size == 3) text[1] = 0;
+            for (size_t k = 0; k < count; k++) is_key |= pith_str_eq(string, keys[k]);
+            assert_int_equal(pith_trie_get(&trie, string) != PITH_TRIE_NONE, is_key);
+        }
+        pith_arena_free(&scratch);
+        pith_arena_free(&arena);
+    }
+}
+
 /* One word of a megabyte is done in about the time of as much ordinary text; twice as long takes about twice. */
 static void test_long_words(void **state) {
     (void)state;
@@ -514,6 +540,7 @@ int main(void) {
         cmocka_unit_test(test_missing_unknown),
         cmocka_unit_test(test_unigram_ties),
         cmocka_unit_test(test_trie),
+        cmocka_unit_test(test_trie_of_bytes),
         cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
