@@ -108,6 +108,7 @@ static pith_str token_text(const pith_tokens *tokens, size_t i, const pith_token
 static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
     pith_str text = token_text(tokens, i, t, source);
     size_t leading = 0, trailing = 0;
+    if (!text.data) text = PITH_STR(""); /* an id without a token */
     const char *p = text.data, *end = text.data + text.size;
     while (p < end && is_blank(pith_utf8_next(&p))) leading++;
     for (p = end; p > text.data; trailing++) {

@@ -343,7 +343,7 @@ static bool may_cut(const bpe *model) {
     int32_t first_byte = INT32_MAX, last_byte = -1;
     if (model->raw || model->prefix.size || model->suffix.size || model->ignore_merges || model->unk_id < 0)
         return false;
-    for (int32_t id = 0; id < vocab->id_count; id++) tokens += vocab->by_id[id] != UINT32_MAX;
+    for (int32_t id = 0; id < vocab->id_count; id++) tokens += pith_vocab_token(vocab, id).data != NULL;
     for (unsigned b = 0; b < 256 && model->byte_fallback; b++) {
         if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];
         if (model->byte_ids[b] >= 0 && model->byte_ids[b] < first_byte) first_byte = model->byte_ids[b];
