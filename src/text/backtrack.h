@@ -2,9 +2,9 @@
  *
  * What merging leaves is the one sequence of tokens in which each two neighbours would also stay apart if their text
  * were encoded alone. So the longest token that fits is taken; if it would not stay apart from the one before it, the
- * next shorter one; if there is none, the one before it is made shorter. A token is read once instead of being built up
- * from its bytes. Source: the crate bpe of github.com/github/rust-gems and its article "So many tokens, so little
- * time". That needs merges whose parts are always made by merges of lower rank, as those of trained vocabularies are. */
+ * next shorter one; if there is none, the one before it is made shorter. A token is read once instead of being built
+ * up from its bytes. Source: the crate bpe of github.com/github/rust-gems and its article "So many tokens, so little
+ * time". That needs merges whose parts are made by merges of lower rank, as those of trained vocabularies are. */
 #ifndef PITH_TEXT_BACKTRACK_H
 #define PITH_TEXT_BACKTRACK_H
 

@@ -9,10 +9,10 @@ typedef struct pith_merge {
     int32_t left, right, id;
 } pith_merge;
 
-/* Merges by rank, and a way to find that of a pair. Slots are four bytes, so that the tables of honest vocabularies stay
- * in L2: the rank below, as much of the pair's hash as there is room for above it, all ones where a slot is empty. A
- * pair's slot is in the bucket its hash leads to, or where that is full, in the next; one comparison of all of a bucket
- * tells whether there is a merge below some rank, and mostly there is none. */
+/* Merges by rank, and a way to find that of a pair. Slots are four bytes, so that the tables of honest vocabularies
+ * stay in L2: the rank below, as much of the pair's hash as there is room for above it, all ones where a slot is empty.
+ * A pair's slot is in the bucket its hash leads to, or where that is full, in the next; one comparison of all of a
+ * bucket tells whether there is a merge below some rank, and mostly there is none. */
 enum { PITH_MERGE_BUCKET = 8 };
 
 typedef struct pith_merges {
