@@ -370,6 +370,16 @@ static void test_choices(void **state) {
     assert_int_equal(encode(&o, PITH_STR("a\xFF")), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(o.err.message, "invalid UTF-8 at byte 1"));
     close_opened(&o);
+    /* A window of one token cannot move on by less than one. */
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    options.max_length = options.stride = options.overflow = 1;
+    open_and_encode(&o, BPE("\"a\":0", "", ""), "aaa", PITH_OK);
+    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(o.err.message, "stride 1 does not fit in 1 tokens"));
+    options.stride = 0;
+    assert_int_equal(pith_tokenize(&o.tokens, o.tokenizer, PITH_STR("aaa"), NULL, &options, &o.err), PITH_OK);
+    assert_int_equal(o.tokens.count, 3);
+    close_opened(&o);
 #define INSERT "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"b\"}"
     open_and_encode(
         &o, "{\"normalizer\":" INSERT ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}", "a",
