@@ -59,7 +59,7 @@ static inline bool fits(const pith_backtrack *b, const pith_merges *merges, cons
 
 size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols,
                              uint64_t *dead) {
-    const uint32_t size = (uint32_t)text.size, *starts = b->trie.starts;
+    const uint32_t size = (uint32_t)text.size;
     int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
     uint32_t at = 0;
     size_t count = 0;
@@ -68,7 +68,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
         const pith_symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
-            bytes = starts[id + 1] - starts[id];
+            bytes = (uint32_t)pith_trie_key(&b->trie, (uint32_t)id).size;
             if (bytes <= size - at && fits(b, merges, before, id, dead, at + bytes, &steps)) break;
         }
         if (steps < 0 || (id < 0 && !count)) return 0;
@@ -156,15 +156,14 @@ void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
     if (b->splits) pith_trie_save(&b->trie, writer);
 }
 
-static uint32_t text_size(const pith_trie *trie, uint32_t id) { return trie->starts[id + 1] - trie->starts[id]; }
-
 /* Whether a token has a text, and both ways from it end: to shorter ones and back through the merges. */
 static bool is_sound(const pith_bpe_split *splits, const pith_trie *trie, uint32_t id, uint32_t merge_count) {
     const pith_bpe_split s = splits[id];
-    const uint32_t count = trie->key_count, size = text_size(trie, id), shorter = (uint32_t)s.shorter;
+    const uint32_t count = trie->key_count, shorter = (uint32_t)s.shorter;
+    const size_t size = pith_trie_key(trie, id).size;
     if (s.rank == UINT32_MAX) return true;
-    if (!size || (s.shorter >= 0 &&
-                  (shorter >= count || text_size(trie, shorter) >= size || splits[shorter].rank == UINT32_MAX)))
+    if (!size || (s.shorter >= 0 && (shorter >= count || pith_trie_key(trie, shorter).size >= size ||
+                                     splits[shorter].rank == UINT32_MAX)))
         return false;
     if (s.rank == 0) return true;
     return s.rank <= merge_count && (uint32_t)s.left < count && (uint32_t)s.right < count &&

@@ -39,12 +39,10 @@ typedef struct matches {
     pith_backtrack tables;
     _Atomic(const pith_backtrack *) ready; /* NULL: merge */
     _Atomic int64_t left;                  /* bytes to be merged before that */
+    atomic_bool tried;                     /* read, made, or not to be had */
     pthread_mutex_t making;                /* held while tables, tried and arena change */
-    bool tried;
-    pith_arena arena; /* of tables made */
+    pith_arena arena;                      /* of tables made */
 } matches;
-
-#define FOREVER (INT64_MAX / 2)
 
 typedef struct bpe {
     pith_vocab vocab; /* first: vocab.h */
@@ -193,7 +191,6 @@ static void make_matches(const bpe *model) {
     pith_error err = PITH_ERROR_INIT;
     if (m->tried) return;
     m->tried = true;
-    atomic_store(&m->left, INT64_MAX);
     if (model->prefix.size || (model->suffix.size && !model->raw)) return;
     pith_arena_init(&scratch, m->arena.allocator);
     if (!make_tables(model, &scratch, &err) && m->tables.splits)
@@ -205,7 +202,7 @@ static void make_matches(const bpe *model) {
 
 static void count_merged(const bpe *model, size_t bytes) {
     matches *m = model->matches;
-    if (atomic_load_explicit(&m->left, memory_order_relaxed) > FOREVER) return;
+    if (atomic_load_explicit(&m->tried, memory_order_relaxed)) return;
     if (atomic_fetch_sub_explicit(&m->left, (int64_t)bytes, memory_order_relaxed) > (int64_t)bytes) return;
     if (pthread_mutex_trylock(&m->making)) return;
     make_matches(model);
@@ -361,7 +358,6 @@ static pith_status open_matches(const bpe *model, pith_loader *loader) {
     matches *m = model->matches;
     PITH_TRY(pith_backtrack_open(&m->tables, &model->merges, model->vocab.id_count, loader));
     m->tried = true;
-    atomic_store(&m->left, INT64_MAX);
     if (m->tables.splits) atomic_store(&m->ready, &m->tables);
     return PITH_OK;
 }

@@ -477,8 +477,7 @@ static void test_trie(void **state) {
     pith_arena_free(&arena);
 }
 
-/* Nothing but keys is found, whatever bytes they have: every string of one and two bytes, and those with a NUL inside.
- */
+/* Nothing but keys is found, whatever the bytes: of all strings of one and two, and of those with a NUL inside. */
 static void test_trie_of_bytes(void **state) {
     (void)state;
     static const pith_str keys[] = { { "a", 1 }, { ",", 1 }, { ",a", 2 }, { ",b", 2 }, { "\xE2\x80\x8B", 3 },
