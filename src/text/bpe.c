@@ -34,11 +34,9 @@ pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size
     if (count > MERGES_MAX) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
     size_t slot_count = (size_t)buckets_for(count) * PITH_MERGE_BUCKET;
     uint32_t *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
-    pith_merge *copy = pith_arena_alloc64(arena, count * sizeof *copy);
-    if (!slots || !copy) return pith_fail_memory(err, slot_count * sizeof *slots);
-    if (count) memcpy(copy, merges, count * sizeof *copy);
+    if (!slots) return pith_fail_memory(err, slot_count * sizeof *slots);
     memset(slots, 0xFF, slot_count * sizeof *slots);
-    *table = table_of(copy, count, slots);
+    *table = table_of(merges, count, slots);
     for (uint32_t rank = 0; rank < count; rank++) {
         const pith_merge *m = &merges[rank];
         uint32_t other = pith_merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;

@@ -23,8 +23,8 @@ typedef struct pith_merges {
     uint32_t ranks; /* the bits of a slot that are the rank, 2^n - 1, count at least: no used slot is all ones */
 } pith_merges;
 
-/* The lower rank goes first, then the pair further left. merges[i] has rank i; they are copied. Two merges of one pair,
- * or merges made to collide: PITH_ERR_FORMAT. */
+/* The lower rank goes first, then the pair further left. merges[i] has rank i; they must stay as long as the table. Two
+ * merges of one pair, or merges made to collide: PITH_ERR_FORMAT. */
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err);
 /* The table into an image, and out of one; ids must be below id_count. */

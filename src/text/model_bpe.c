@@ -423,7 +423,7 @@ static void read_merges(pith_bpe_spec *spec, pith_json *j) {
 
 static pith_status build_merges(bpe *model, const pith_bpe_spec *s, pith_loader *loader) {
     const pith_vocab *vocab = &model->vocab;
-    pith_merge *merges = pith_arena_array(loader->scratch, s->merge_count, sizeof *merges);
+    pith_merge *merges = pith_arena_array(loader->arena, s->merge_count, sizeof *merges);
     if (!merges) return pith_fail_memory(loader->err, s->merge_count * sizeof *merges);
     for (size_t i = 0; i < s->merge_count; i++) {
         pith_str left = s->merges[i].left, right = s->merges[i].right;
