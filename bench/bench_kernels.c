@@ -162,7 +162,6 @@ static void run_feed_forward(const void *arguments) {
             pith_gemm up = f->up[i].g, down = f->down[i].g;
             up.a += row * up.lda;
             down.c += row * down.ldc;
-            down.residual += row * down.ldr;
             f->up[i].fn(&up, 0, f->block, 0, up.n);
             f->down[i].fn(&down, 0, f->block, 0, down.n);
         }
@@ -180,8 +179,8 @@ static void bench_feed_forward(pith_isa isa) {
         f.up[i] = f.down[i] = (gemm_case){ .fn = fn };
         f.up[i].g = (pith_gemm){ .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N };
         f.up[i].g.activation = PITH_ACT_GELU_ERF;
-        f.down[i].g = (pith_gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .residual = x, .n = D, .k = N };
-        f.down[i].g.lda = N, f.down[i].g.ldc = f.down[i].g.ldr = D;
+        f.down[i].g = (pith_gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .n = D, .k = N };
+        f.down[i].g.lda = N, f.down[i].g.ldc = D;
     }
     for (f.block = 32; f.block <= M; f.block *= 2) {
         char name[64];

@@ -2,7 +2,7 @@
  *
  * Definition (all levels, all blockings): c[i,j] = epilogue(sum over ascending k of fma(a[i,k], b[k,j])), one
  * accumulator per element starting at +0, no split of k. Blocking k is allowed only by storing and reloading the
- * accumulator. Epilogue, in this order: + bias[j], activation, + residual[i,j].
+ * accumulator. Epilogue: + bias[j], then the activation.
  *
  * B is packed once: panels of 16 columns, k-major, the last panel padded with zeros; the layout is the same for every
  * level, so a file may hold it. */
@@ -25,8 +25,7 @@ typedef struct pith_gemm {
     const float *b;        /* packed */
     float *c;              /* [m, n], row stride ldc; must not overlap a */
     const float *bias;     /* [n] or NULL */
-    const float *residual; /* [m, n], row stride ldr, or NULL; may be c */
-    int64_t m, n, k, lda, ldc, ldr;
+    int64_t m, n, k, lda, ldc;
     pith_activation activation;
 } pith_gemm;
 

@@ -17,17 +17,17 @@ enum { PITH_TILE_ROWS = 6, PITH_TILE_PANELS = 1 };
 enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 #endif
 
-/* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], + residual[i][j], for i < rows and
- * j < 16 * panels; then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
+/* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], for i < rows and j < 16 * panels;
+ * then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
  * on, which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be
  * there. ahead_every 0: nothing is fetched. */
 typedef struct pith_gemm_tile {
-    const float *a, *b, *bias, *residual; /* bias and residual may be NULL; residual may be t */
+    const float *a, *b, *bias; /* bias may be NULL */
     float *t;
-    int64_t a_row, b_panel, t_row, residual_row, k; /* strides in floats */
+    int64_t a_row, b_panel, t_row, k; /* strides in floats */
     int64_t groups;
     int accumulate;
     uintptr_t ahead;
@@ -38,11 +38,14 @@ typedef struct pith_gemm_tile {
 typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 
-/* Fetches a tile of the result, rows of `width` elements of 4 bytes that lie ldc apart, while the tile is computed:
- * stores to lines that are not in the first level cache would hold up the loads of the next tile. */
+/* Fetches a tile of the result, rows of `width` elements of 4 bytes that lie ldc apart, one or two lines each, while the
+ * tile is computed: stores to lines that are not in the first level cache would hold up the loads of the next tile. */
 static inline void pith_gemm_expect(const void *c, int64_t ldc, int64_t rows, int64_t width) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < width; j += 16) __builtin_prefetch((const float *)c + i * ldc + j, 1);
+    const float *row = c;
+    for (int64_t i = 0; i < rows; i++, row += ldc) {
+        __builtin_prefetch(row, 1);
+        __builtin_prefetch(row + width - 1, 1);
+    }
 }
 
 /* The activation of n floats, in place. */

@@ -50,18 +50,15 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
     }
 }
 PITH_INLINE void store_tile(const pith_gemm *g, const float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
-                            int64_t width, const float *residual) {
+                            int64_t width) {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < width; p += 16) {
             float *c = g->c + (i + r) * g->ldc + j + p;
-            const float *add = residual ? residual + (i + r) * g->ldr + j + p : NULL;
             vf v = vf_load(t + r * stride + p);
-            if (width - p >= 16) {
-                vf_store(c, add ? vf_add(v, vf_load(add)) : v);
-            } else {
-                size_t n = (size_t)(width - p);
-                vf_store_n(c, add ? vf_add(v, vf_load_n(add, n)) : v, n);
-            }
+            if (width - p >= 16)
+                vf_store(c, v);
+            else
+                vf_store_n(c, v, (size_t)(width - p));
         }
     }
 }
@@ -86,7 +83,6 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .a_row = g->lda,
                             .b_panel = 16 * g->k,
                             .t_row = direct ? g->ldc : stride,
-                            .residual_row = g->ldr,
                             .k = depth,
                             .groups = 1,
                             .accumulate = k0 > 0,
@@ -95,15 +91,13 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .ahead_panel = 64 * g->k,
                             .ahead_every = next->shares };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
-    if (last && g->residual && direct) tile.residual = g->residual + i * g->ldr + j;
     pith_gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
-    if (last && g->residual) pith_gemm_expect(g->residual + i * g->ldr + j, g->ldr, rows, width);
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
     PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
     if (last) PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
-    store_tile(g, t, stride, i, rows, j, width, last ? g->residual : NULL);
+    store_tile(g, t, stride, i, rows, j, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */
@@ -130,7 +124,7 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
     /* Half of the second level cache is for a. */
     const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 2 / sizeof(float)), rows = m1 - m0;
     int64_t depth = g->k, high = rows < ROWS_MIN ? rows : ROWS_MIN;
-    if (high * depth > floats && g->residual != g->c) { /* c cannot hold sums while it is the residual too */
+    if (high * depth > floats) {
         int64_t parts = (high * depth + floats - 1) / floats;
         depth = (depth + parts - 1) / parts;
     }

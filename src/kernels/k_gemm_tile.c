@@ -1,9 +1,11 @@
 /* k_gemm_tile.c - the register tile: every accumulator stays in a register over the whole of k.
  *
- * Each step loads one row of b (16 * panels floats) and broadcasts one element of each row of a. One function per
- * tile size, made by inlining `tile` with constant bounds. Row addresses are formed from a pointer for every third
- * row, which fits the addressing modes (base, base + stride, base + 2 * stride) and keeps the pointers in
- * registers; they move once in STEPS steps, since integer additions take places of multiply-adds. */
+ * Each step loads one row of b (16 * panels floats) and multiplies it by one element of each row of a. One function per
+ * tile size, made by inlining `tile` with constant bounds. Where another thread shares the core, what counts is how
+ * much there is to issue beside the multiply-adds. So rows of a are addressed from a pointer for every third row, which
+ * fits the addressing modes (base, base + stride, base + 2 * stride), and the pointers move once in STEPS steps. And
+ * elements of every third row, whose address is no more than a pointer, are taken from memory by the multiply-adds
+ * themselves; with an address of two registers that would be two operations again. */
 #include "kernels/gemm_tile.h"
 
 #include "kernels/vec.h"
@@ -32,9 +34,12 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
         }
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
-            vf x = vf_set1(at->a[i / 3][i % 3 * a_row + s]);
+            const float *element = at->a[i / 3] + i % 3 * a_row + s;
+            vf x = i % 3 == 0 ? vf_zero() : vf_set1(*element);
             PITH_UNROLL
-            for (int p = 0; p < panels; p++) sum[i][p] = vf_fma(x, column[p], sum[i][p]);
+            for (int p = 0; p < panels; p++) {
+                sum[i][p] = i % 3 == 0 ? vf_fma_at(element, column[p], sum[i][p]) : vf_fma(x, column[p], sum[i][p]);
+            }
         }
     }
     PITH_UNROLL
@@ -43,50 +48,40 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
     for (int p = 0; p < panels; p++) at->b[p] += 16 * steps;
 }
 
-PITH_INLINE void finish(const int rows, const int panels, const pith_gemm_tile *g, int64_t column,
+PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_row, const float *bias,
                         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
-    float *t = g->t + column;
-    if (g->bias) {
+    PITH_UNROLL
+    for (int p = 0; p < panels && bias; p++) {
+        vf b = vf_load(bias + 16 * p);
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) {
-            vf bias = vf_load(g->bias + column + 16 * p);
-            PITH_UNROLL
-            for (int i = 0; i < rows; i++) sum[i][p] = vf_add(sum[i][p], bias);
-        }
-    }
-    if (g->residual) {
-        const float *residual = g->residual + column;
-        PITH_UNROLL
-        for (int i = 0; i < rows; i++) {
-            PITH_UNROLL
-            for (int p = 0; p < panels; p++)
-                sum[i][p] = vf_add(sum[i][p], vf_load(residual + i * g->residual_row + 16 * p));
-        }
+        for (int i = 0; i < rows; i++) sum[i][p] = vf_add(sum[i][p], b);
     }
     PITH_UNROLL
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; i++, t += t_row) {
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) vf_store(t + i * g->t_row + 16 * p, sum[i][p]);
+        for (int p = 0; p < panels; p++) vf_store(t + 16 * p, sum[i][p]);
     }
 }
 
 PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
-    const int64_t a_row = g->a_row;
-    place at;
-    for (int64_t group = 0; group < g->groups; group++) {
-        const int64_t column = group * 16 * panels;
+    const int64_t a_row = g->a_row, width = 16 * panels;
+    const float *b = g->b, *bias = g->bias;
+    float *t = g->t;
+    for (int64_t groups = g->groups; groups > 0; groups--) {
         uintptr_t ahead = g->ahead;
+        const float *a = g->a;
+        float *old = t;
+        place at;
         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
         PITH_UNROLL
-        for (int i = 0; i < rows; i++) {
+        for (int i = 0; i < rows; i++, old += g->t_row) {
             PITH_UNROLL
-            for (int p = 0; p < panels; p++)
-                sum[i][p] = g->accumulate ? vf_load(g->t + column + i * g->t_row + 16 * p) : vf_zero();
+            for (int p = 0; p < panels; p++) sum[i][p] = g->accumulate ? vf_load(old + 16 * p) : vf_zero();
         }
         PITH_UNROLL
-        for (int i = 0; i < rows; i += 3) at.a[i / 3] = g->a + i * a_row;
+        for (int i = 0; i < rows; i += 3, a += 3 * a_row) at.a[i / 3] = a;
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) at.b[p] = g->b + (group * panels + p) * g->b_panel;
+        for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
         for (int64_t turns = g->k / STEPS, wait = g->ahead_every > 0; turns > 0; turns--) {
             if (--wait == 0) {
                 PITH_UNROLL
@@ -100,7 +95,9 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
             advance(rows, panels, STEPS, a_row, &at, sum);
         }
         for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, &at, sum);
-        finish(rows, panels, g, column, sum);
+        finish(rows, panels, t, g->t_row, bias, sum);
+        t += width;
+        if (bias) bias += width;
     }
 }
 

@@ -9,6 +9,7 @@
  *   vf_load vf_store                   16 elements, any alignment
  *   vf_load_n vf_store_n               the first n (0 to 16) only; other lanes load as +0; no other byte is touched
  *   vf_add vf_sub vf_mul vf_div vf_sqrt, vf_fma(a, b, c) = a * b + c          IEEE, rounded once
+ *   vf_fma_at(p, b, c)                 p[0] * b + c, p[0] taken from memory by the multiply-add where it can be
  *   vf_min vf_max                      a < b ? a : b and a > b ? a : b: b if either is NaN or both are zeros
  *   vf_neg vf_abs vf_copysign(magnitude, sign)                                bit operations, also on NaN
  *   vf_round vf_floor vf_ceil vf_trunc to an integral value; round is to nearest, ties to even
@@ -55,6 +56,9 @@
 #include "kernels/vec_scalar.h"
 #endif
 
+#if !defined(PITH_LEVEL_avx512)
+PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma(vf_set1(*a), b, c); }
+#endif
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
 
 #define PITH_VEC_STORE_N(name, T)                                                                                      \

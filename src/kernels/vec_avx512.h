@@ -50,6 +50,11 @@ PITH_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 PITH_INLINE vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 PITH_INLINE vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 PITH_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+/* Written out since compilers load a number that is used twice into a register: one operation more to issue. */
+PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) {
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+}
 PITH_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 PITH_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 PITH_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }

@@ -232,13 +232,11 @@ static void run_gemm(const call *c) {
                     .b = packed,
                     .c = out,
                     .bias = z,
-                    .residual = c->round % 3 ? z : NULL,
                     .m = 1 + c->round,
                     .n = M,
                     .k = D - c->round % 4,
                     .lda = D,
                     .ldc = M,
-                    .ldr = M,
                     .activation = (pith_activation)(c->round % 8) };
     PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)(packed, z, M, 1, g.k, M, 0, M);
     ((pith_gemm_f32_fn *)c->fn)(&g, 0, g.m, 0, g.n);

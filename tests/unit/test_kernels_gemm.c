@@ -18,22 +18,20 @@ static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
         PITH_KERNEL_FIND(pith_unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)
         (&sum, &sum, 1);
     }
-    if (g->residual) sum += g->residual[i * g->ldr + j];
     return sum;
 }
 
 static void check(int64_t m, int64_t n, int64_t k) {
-    int64_t lda = k + random_below(3), ldc = n + random_below(3), ldr = n + random_below(3);
+    int64_t lda = k + random_below(3), ldc = n + random_below(3);
     float *b = floats(k * n), *expected = floats(m * ldc);
     guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0), packed = guarded_floats(pith_gemm_f32_packed_size(k, n));
-    guarded bias = guarded_floats(n), residual = guarded_floats(m > 0 ? (m - 1) * ldr + n : 0);
+    guarded bias = guarded_floats(n);
     int64_t c_size = m > 0 ? (m - 1) * ldc + n : 0;
     guarded c_guarded = guarded_floats(c_size);
     float *c = c_guarded.data;
 
-    pith_gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc, .ldr = ldr };
+    pith_gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc };
     if (random_below(2)) g.bias = bias.data;
-    if (random_below(2)) g.residual = residual.data;
     g.activation = (pith_activation)random_below(7);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) expected[i * ldc + j] = element(&g, b, i, j);
@@ -56,7 +54,7 @@ static void check(int64_t m, int64_t n, int64_t k) {
         }
     }
     free(b), free(expected);
-    guarded_free(a), guarded_free(packed), guarded_free(bias), guarded_free(residual), guarded_free(c_guarded);
+    guarded_free(a), guarded_free(packed), guarded_free(bias), guarded_free(c_guarded);
 }
 
 static void test_small(void **state) {
@@ -71,28 +69,6 @@ static void test_random(void **state) {
     for (int i = 0; i < 60; i++) check(random_below(90), random_below(130), random_below(200));
     check(200, 40, 700); /* more than one block of rows */
     check(3, 33, 3000);
-}
-
-/* residual may be c: the sum is added to what c held. */
-static void test_residual_in_place(void **state) {
-    (void)state;
-    enum { M = 37, N = 45, K = 50 };
-    float *a = floats(M * K), *b = floats(K * N), *before = floats(M * N), *c = floats(M * N);
-    float *packed = floats(pith_gemm_f32_packed_size(K, N));
-    for (int level = 0; level < PITH_ISA_COUNT; level++) {
-        if (!level_usable(level)) continue;
-        memcpy(c, before, sizeof(float) * M * N);
-        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)(packed, b, N, 1, K, N, 0, N);
-        pith_gemm g = {
-            .a = a, .b = packed, .c = c, .residual = c, .m = M, .n = N, .k = K, .lda = K, .ldc = N, .ldr = N
-        };
-        PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level)(&g, 0, M, 0, N);
-        g.residual = before;
-        for (int64_t i = 0; i < M; i++) {
-            for (int64_t j = 0; j < N; j++) assert_true(same_float(c[i * N + j], element(&g, b, i, j)));
-        }
-    }
-    free(a), free(b), free(before), free(c), free(packed);
 }
 
 /* Any strides of the source give the same packed bytes: panels of 16 columns, k-major, zeros at the end. */
@@ -134,7 +110,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_random),
-        cmocka_unit_test(test_residual_in_place),
         cmocka_unit_test(test_pack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
