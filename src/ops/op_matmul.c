@@ -9,14 +9,18 @@
 
 typedef struct state {
     pith_product product;
-    bool transpose_a, transpose_b;
     float alpha;
 } state;
+
+/* Whether the left (0) or right (1) side is to be transposed; in a vector there is nothing to transpose. */
+static bool is_transposed(const pith_node *node, int side, int rank) {
+    return rank != 1 && pith_node_int(node, side ? "transB" : "transA", 0);
+}
 
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
 static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
-    const bool vector[2] = { a->rank == 1, b->rank == 1 }; /* there is nothing to transpose */
+    const bool transposed[2] = { is_transposed(node, 0, a->rank), is_transposed(node, 1, b->rank) };
     if (a->rank == 1) {
         a->dims[1] = a->dims[0];
         a->dims[0] = 1;
@@ -28,7 +32,7 @@ static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     }
     pith_type *both[2] = { a, b };
     for (int i = 0; i < 2; i++) {
-        if (vector[i] || !pith_node_int(node, i ? "transB" : "transA", 0)) continue;
+        if (!transposed[i]) continue;
         pith_dim d = both[i]->dims[both[i]->rank - 1];
         both[i]->dims[both[i]->rank - 1] = both[i]->dims[both[i]->rank - 2];
         both[i]->dims[both[i]->rank - 2] = d;
@@ -63,13 +67,11 @@ static pith_status infer(pith_infer *c) {
 static pith_status prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->transpose_a = pith_node_int(c->node, "transA", 0) != 0;
-    s->transpose_b = pith_node_int(c->node, "transB", 0) != 0 && c->in[1]->rank != 1;
     s->alpha = pith_node_float(c->node, "alpha", 1.0f);
     if (pith_node_int(c->node, "transBatchA", 0) || pith_node_int(c->node, "transBatchB", 0)) {
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "attributes transBatchA and transBatchB are not supported");
     }
-    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, s->transpose_b));
+    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, is_transposed(c->node, 1, c->in[1]->rank)));
     c->state = s;
     return PITH_OK;
 }
@@ -92,10 +94,11 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     size_t product, moved = 0;
     as_matrices(&a, &b, c->node);
     int64_t batches = batches_of(&a, &b);
-    bool fits = pith_product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
-                (!s->transpose_a || pith_dtype_bytes(PITH_F64, pith_type_count(&a), &moved)) &&
-                !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
-                !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
+    bool fits =
+        pith_product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
+        (!is_transposed(c->node, 0, c->in[0]->rank) || pith_dtype_bytes(PITH_F64, pith_type_count(&a), &moved)) &&
+        !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
+        !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
     return fits ? pith_widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
 }
 
@@ -142,11 +145,11 @@ static pith_status run_plain(pith_run *r) {
                            .b_column = 1,
                            .a_at = dense_a ? NULL : a_at,
                            .b_at = one_b ? NULL : b_at };
-    if (s->transpose_b && r->in[1]->rank > 1) {
+    if (is_transposed(r->node, 1, r->in[1]->rank)) {
         j.b_row = 1;
         j.b_column = k;
     }
-    if (s->transpose_a && r->in[0]->rank > 1) {
+    if (is_transposed(r->node, 0, r->in[0]->rank)) {
         int64_t matrices = pith_tensor_count(r->in[0]) / (m * k > 0 ? m * k : 1);
         int64_t dims[3] = { matrices, m, k }, from[3] = { m * k, 1, m }, to[3] = { m * k, k, 1 };
         pith_run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
@@ -167,9 +170,8 @@ static pith_status run(pith_run *r) {
 }
 
 static void cost(const pith_run *r, pith_cost *cost) {
-    const state *s = r->state;
     const pith_tensor *a = r->in[0];
-    pith_cost_product(r, cost, a->dims[a->rank - 1 - (s->transpose_a && a->rank > 1)], "gemm");
+    pith_cost_product(r, cost, a->dims[a->rank - 1 - is_transposed(r->node, 0, a->rank)], "gemm");
 }
 
 const pith_op pith_op_MatMul = { .domain = "",
