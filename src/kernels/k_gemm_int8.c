@@ -138,10 +138,10 @@ PITH_INLINE vi dot_pairs(vi pairs, vi x) {
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
-/* STRIP: columns of a tile. */
-enum { STRIP = 16 * PANELS, GROUP = 3 };
+/* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
+enum { GROUP = 3 };
 
-/* The sums of a's rows against `panels` panels of b into t[rows][16 * panels]. The rows of b are also fetched from
+/* The sums of a's rows against the tile's panels of b into t[rows][16 * panels]. The rows of b are also fetched from
  * `ahead` on, which moves ahead_step bytes with each 8 k: what will be read next. Nothing need be there. */
 typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, bool is_signed,
                      int32_t *t, uintptr_t ahead, int64_t ahead_step);
@@ -220,14 +220,17 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
             tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                          \
     }
 #define VNNI(rows) TILE_ROWS(vnni, VNNI_TARGET, rows)
-#define NARROW(rows)                                                                                                   \
-    static void tile_narrow_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k,         \
-                                   bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {                  \
+#define VNNI_4(rows) UNSIGNED_ROWS(vnni4, VNNI_TARGET, rows)
+#define UNSIGNED_ROWS(way, target, rows)                                                                               \
+    target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
+                                           bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {          \
         (void)is_signed;                                                                                               \
-        tile_narrow(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                             \
+        tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                              \
     }
+#define NARROW(rows) UNSIGNED_ROWS(narrow, , rows)
 #define WIDE(rows) TILE_ROWS(wide, , rows)
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
+#define ENTRY_VNNI_4(rows) [rows - 1] = tile_vnni4_##rows,
 #define ENTRY_NARROW(rows) [rows - 1] = tile_narrow_##rows,
 #define ENTRY_WIDE(rows) [rows - 1] = tile_wide_##rows,
 
@@ -236,6 +239,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
 #define EACH_WIDE(X) EACH_4(X) X(5)
 #define EACH_NARROW(X) EACH_WIDE(X) X(6) X(7) X(8) X(9) X(10)
 #define EACH_VNNI(X) EACH_NARROW(X) X(11) X(12) X(13) X(14)
+#define EACH_VNNI_4(X) EACH_WIDE(X) X(6)
 #elif defined(PITH_LEVEL_avx2)
 #define EACH_WIDE(X) X(1) X(2) X(3)
 #define EACH_NARROW(X) EACH_4(X)
@@ -254,6 +258,13 @@ EACH_NARROW(NARROW)
 EACH_VNNI(VNNI)
 static tile_fn *const narrow_tiles[NARROW_ROWS] = { EACH_NARROW(ENTRY_NARROW) };
 static tile_fn *const vnni_tiles[ROWS] = { EACH_VNNI(ENTRY_VNNI) };
+#if defined(EACH_VNNI_4)
+/* Four panels want fewer broadcasts for as many sums, and read four streams of b. */
+enum { ROWS_4 = 6, PANELS_4 = 4 };
+TILE(vnni4, VNNI_TARGET, acc, acc_zero, step_vnni, TWO_STEPS, acc_sums, PANELS_4)
+EACH_VNNI_4(VNNI_4)
+static tile_fn *const vnni4_tiles[ROWS_4] = { EACH_VNNI_4(ENTRY_VNNI_4) };
+#endif
 #else /* one way does for all */
 #define narrow_tiles wide_tiles
 #define vnni_tiles wide_tiles
@@ -349,29 +360,30 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
     }
 }
 
-/* Rows [i, i + rows) of up to `most` meet the columns [j, j + width) of one strip of b; meanwhile the next strip is
- * fetched, a share by each tile. */
-static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1, int64_t n0,
-                int64_t n1) {
-    _Alignas(64) int32_t t[ROWS * STRIP];
+/* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of
+ * b; meanwhile the next strip is fetched, a share by each tile. With more than two panels all strips must be whole. */
+static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, int64_t m0, int64_t m1,
+                int64_t n0, int64_t n1) {
+    _Alignas(64) int32_t t[PITH_I8_SUMS];
+    const int64_t strip = 16 * panels;
     const int64_t b_panel = (g->k + 3) / 4 * 64 + 64, count = (m1 - m0 + most - 1) / most, steps = (g->k + 3) / 4;
     const float *c = g->c ? (const float *)(const void *)g->c : g->out;
-    /* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
     const int64_t columns =
-        count > 4 && b_panel * PANELS > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * STRIP : STRIP;
+        count > 4 && b_panel * panels > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
     for (int64_t j0 = n0; j0 < n1; j0 += columns) {
         const int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns, next = j1 < n1 ? columns : n0 - j0;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
             rows = (m1 - i + count - tile - 1) / (count - tile);
-            for (int64_t j = j0; j < j1; j += STRIP) {
-                const int64_t width = j1 - j < STRIP ? j1 - j : STRIP;
+            for (int64_t j = j0; j < j1; j += strip) {
+                const int64_t width = j1 - j < strip ? j1 - j : strip;
                 const uintptr_t ahead =
                     (uintptr_t)g->b + (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64);
-                pith_gemm_expect(c + i * g->ldc + j, g->ldc, rows, width);
+                for (int64_t p = 0; p < width; p += 32)
+                    pith_gemm_expect(c + i * g->ldc + j + p, g->ldc, rows, width - p < 32 ? width - p : 32);
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
                                 width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (128 + count - 1) / count);
-                PITH_K(gemm_i8_finish)(g, t, STRIP, g->a_signed ? 128 : 0, i, rows, j, width);
+                PITH_K(gemm_i8_finish)(g, t, strip, g->a_signed ? 128 : 0, i, rows, j, width);
             }
         }
     }
@@ -379,13 +391,18 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
 
 void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (g->narrow)
-        run(g, narrow_tiles, NARROW_ROWS, m0, m1, n0, n1);
+        run(g, narrow_tiles, NARROW_ROWS, PANELS, m0, m1, n0, n1);
     else
-        run(g, wide_tiles, WIDE_ROWS, m0, m1, n0, n1);
+        run(g, wide_tiles, WIDE_ROWS, PANELS, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
+#if defined(EACH_VNNI_4)
+    const int64_t columns = g->a_signed ? 0 : (n1 - n0) / (16 * PANELS_4) * (16 * PANELS_4);
+    run(g, vnni4_tiles, ROWS_4, PANELS_4, m0, m1, n0, n0 + columns);
+    n0 += columns;
+#endif
+    run(g, vnni_tiles, ROWS, PANELS, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,
