@@ -41,7 +41,8 @@ PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 /* Fetches a tile of the result, rows of up to 32 elements of 4 bytes that lie ldc apart, while the tile is computed:
  * stores to lines that are not in the first level cache would hold up the loads of the next tile. Always inlined: GCC
  * leaves out calls of functions that do nothing but fetch. */
-static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c, int64_t ldc, int64_t rows, int64_t width) {
+static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c, int64_t ldc, int64_t rows,
+                                                                   int64_t width) {
     const float *row = c;
     for (int64_t i = 0; i < rows; i++, row += ldc) {
         __builtin_prefetch(row, 1);
