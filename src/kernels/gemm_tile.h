@@ -54,6 +54,11 @@ static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c
 typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
 PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)
 
+/* Copies rows of `width` floats; from and to lie from_row and to_row floats from row to row. */
+typedef void pith_gemm_move_fn(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                               int64_t width);
+PITH_KERNEL_DECLARE(gemm_move, pith_gemm_move_fn)
+
 /* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of
  * 16, rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */
 enum { PITH_I8_SUMS = 32 * 32 };

@@ -32,6 +32,14 @@ void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
     if (activations[activation]) activations[activation](x, x, n);
 }
 
+void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        int64_t p = 0;
+        for (; width - p >= 16; p += 16) vf_store(to + p, vf_load(from + p));
+        if (p < width) vf_store_n(to + p, vf_load_n(from + p, (size_t)(width - p)), (size_t)(width - p));
+    }
+}
+
 PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t stride, int64_t width) {
     for (int64_t j = 0; j < width; j += 16) {
         vf b = width - j >= 16 ? vf_load(bias + j) : vf_load_n(bias + j, (size_t)(width - j));
@@ -39,7 +47,7 @@ PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t str
     }
 }
 
-/* Between c and the tile, width columns of each row. */
+/* From c to the tile, width columns of each row; zeros up to a whole panel. */
 PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
                            int64_t width) {
     for (int64_t r = 0; r < rows; r++) {
@@ -49,20 +57,6 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
         }
     }
 }
-PITH_INLINE void store_tile(const pith_gemm *g, const float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
-                            int64_t width) {
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t p = 0; p < width; p += 16) {
-            float *c = g->c + (i + r) * g->ldc + j + p;
-            vf v = vf_load(t + r * stride + p);
-            if (width - p >= 16)
-                vf_store(c, v);
-            else
-                vf_store_n(c, v, (size_t)(width - p));
-        }
-    }
-}
-
 /* The next strip of b, by address since it may lie behind the last; a tile fetches one share of `shares`. */
 typedef struct strip {
     uintptr_t address;
@@ -97,7 +91,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
     if (last) PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
-    store_tile(g, t, stride, i, rows, j, width);
+    PITH_K(gemm_move)(g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */

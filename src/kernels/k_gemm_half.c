@@ -83,15 +83,6 @@ EACH_ROWS(WIDE)
 static tile_fn *const f16_tiles[ROWS] = { EACH_ROWS(ENTRY_F16) };
 static tile_fn *const bf16_tiles[ROWS] = { EACH_ROWS(ENTRY_BF16) };
 
-/* rows rows of `width` floats, a row apart from the next. */
-PITH_INLINE void move(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
-    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
-        int64_t p = 0;
-        for (; width - p >= 16; p += 16) vf_store(to + p, vf_load(from + p));
-        if (p < width) vf_store_n(to + p, vf_load_n(from + p, (size_t)(width - p)), (size_t)(width - p));
-    }
-}
-
 void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
                               int64_t j, int64_t width) {
     _Alignas(64) float f[PITH_HALF_SUMS];
@@ -111,7 +102,7 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
     }
     if (direct) return;
     PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
-    move(c, g->ldc, f, stride, rows, width);
+    PITH_K(gemm_move)(c, g->ldc, f, stride, rows, width);
 }
 
 /* Every tile reads b as it is packed. */
@@ -163,7 +154,7 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
             for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
                 rows = (m1 - i + count - tile - 1) / (count - tile);
                 float *c = g->c + i * g->ldc + j;
-                if (k > 0 && !direct) move(t, COLUMNS, c, g->ldc, rows, width);
+                if (k > 0 && !direct) PITH_K(gemm_move)(t, COLUMNS, c, g->ldc, rows, width);
                 const int64_t turns = depth / 8; /* half as many lines as of floats */
                 pith_gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
                                         .b = b,
@@ -185,7 +176,7 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                 if (last)
                     PITH_K(gemm_half_finish)(g, t, COLUMNS, i, rows, j, width);
                 else
-                    move(c, g->ldc, t, COLUMNS, rows, width);
+                    PITH_K(gemm_move)(c, g->ldc, t, COLUMNS, rows, width);
             }
         }
     }

@@ -219,14 +219,14 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
         else                                                                                                           \
             tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                          \
     }
-#define VNNI(rows) TILE_ROWS(vnni, VNNI_TARGET, rows)
-#define VNNI_4(rows) UNSIGNED_ROWS(vnni4, VNNI_TARGET, rows)
 #define UNSIGNED_ROWS(way, target, rows)                                                                               \
     target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
                                            bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {          \
         (void)is_signed;                                                                                               \
         tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                              \
     }
+#define VNNI(rows) TILE_ROWS(vnni, VNNI_TARGET, rows)
+#define VNNI_4(rows) UNSIGNED_ROWS(vnni4, VNNI_TARGET, rows)
 #define NARROW(rows) UNSIGNED_ROWS(narrow, , rows)
 #define WIDE(rows) TILE_ROWS(wide, , rows)
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
@@ -352,12 +352,7 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
     }
     if (direct) return;
     PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t p = 0; p < width; p += 16) {
-            vf_store_n(g->out + (i + r) * g->ldc + j + p, vf_load(f + r * stride + p),
-                       width - p < 16 ? (size_t)(width - p) : 16);
-        }
-    }
+    PITH_K(gemm_move)(g->out + i * g->ldc + j, g->ldc, f, stride, rows, width);
 }
 
 /* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of

@@ -35,10 +35,13 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
             const float *element = at->a[i / 3] + i % 3 * a_row + s;
-            vf x = i % 3 == 0 ? vf_zero() : vf_set1(*element);
-            PITH_UNROLL
-            for (int p = 0; p < panels; p++) {
-                sum[i][p] = i % 3 == 0 ? vf_fma_at(element, column[p], sum[i][p]) : vf_fma(x, column[p], sum[i][p]);
+            if (i % 3 == 0) {
+                PITH_UNROLL
+                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(element, column[p], sum[i][p]);
+            } else {
+                vf x = vf_set1(*element);
+                PITH_UNROLL
+                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma(x, column[p], sum[i][p]);
             }
         }
     }
