@@ -59,6 +59,8 @@ ln2 = mp.log(2)
 fit("exp: (exp(r) - 1 - r) / r^2 in r", lambda r: (mp.expm1(r) - r) / r ** 2 if abs(r) > mpf("1e-6") else mpf(1) / 2 + r / 6,
     lambda r: r ** 2 / mp.exp(r) + mpf("1e-6"), -ln2 / 2 * mpf("1.003"), ln2 / 2 * mpf("1.003"), 4)
 
+fit("exp2: (2^f - 1) / f in f", lambda f: (2 ** f - 1) / f if f > mpf("1e-9") else ln2, lambda f: f / 2 ** f + mpf("1e-7"), 0, 1, 4)
+
 def sin_rest(s):
     r = mp.sqrt(s)
     return (mp.sin(r) / r - 1) / s if s > mpf("1e-8") else -mpf(1) / 6 + s / 120

@@ -23,7 +23,9 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
  * on, which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be
- * there. ahead_every 0: nothing is fetched. */
+ * there. ahead_every 0: nothing is fetched.
+ * A row of the target, from which stores take its lines if they are in the first level cache and otherwise hold up the
+ * loads of what follows, is fetched in each of the first turns: all at once they would wait for each other. */
 typedef struct pith_gemm_tile {
     const float *a, *b, *bias; /* bias may be NULL */
     float *t;
@@ -32,6 +34,8 @@ typedef struct pith_gemm_tile {
     int accumulate;
     uintptr_t ahead;
     int64_t ahead_stream, ahead_panel, ahead_every;
+    const float *target; /* where t will end up, or NULL */
+    int64_t target_row, target_width; /* in bytes; of the width what the last element's address adds */
 } pith_gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */
@@ -50,14 +54,15 @@ static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c
     }
 }
 
-/* The activation of n floats, in place. */
-typedef void pith_gemm_activation_fn(pith_activation activation, float *x, size_t n);
-PITH_KERNEL_DECLARE(gemm_activation, pith_gemm_activation_fn)
-
 /* Copies rows of `width` floats; from and to lie from_row and to_row floats from row to row. */
 typedef void pith_gemm_move_fn(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
                                int64_t width);
 PITH_KERNEL_DECLARE(gemm_move, pith_gemm_move_fn)
+
+/* The same, of their activations. */
+typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, const float *from,
+                                   int64_t from_row, int64_t rows, int64_t width);
+PITH_KERNEL_DECLARE(gemm_activate, pith_gemm_activate_fn)
 
 /* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of
  * 16, rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */

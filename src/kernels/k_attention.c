@@ -23,6 +23,7 @@ typedef struct call {
     float *strip;
     bool raw;  /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
     bool open; /* and every query sees every key */
+    float log2e; /* e^(scale score) = 2^(log2e * what the strip keeps) */
 } call;
 
 _Static_assert((int)PITH_TILE_ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
@@ -90,20 +91,24 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     return most;
 }
 
-/* Scores to e^(score - top), 0 for unseen keys; their sum by lane. What is unseen does not go through exp, which is
+/* e^(score - the row's largest), where what the strip keeps is s and of the largest one top; floor is -log2e * top. That
+ * number's rounding is the same for the whole row and cancels. */
+PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
+
+/* Scores to their exponentials, 0 for unseen keys; their sum by lane. What is unseen does not go through exp, which is
  * slow where its result is below the normal range. */
 static vf exponentials(const call *c, float *s, range r, float top) {
     const range whole = whole_groups(c, r);
-    vf sum = vf_zero(), t = vf_set1(top), scale = vf_set1(c->raw ? c->a->scale : 1.0f);
+    vf sum = vf_zero(), floor = vf_set1(-c->log2e * top), log2e = vf_set1(c->log2e);
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
         for (; j >= whole.from && j < whole.to; j += 16) {
-            vf e = vf_exp_falling(vf_sub(vf_mul(vf_load(s + j), scale), t));
+            vf e = exponential(vf_load(s + j), log2e, floor);
             sum = vf_add(sum, e);
             vf_store(s + j, e);
         }
         if (j >= r.to) break;
         vm keep = kept(c, r, j);
-        vf e = vf_exp_falling(vf_select(keep, vf_sub(vf_mul(vf_load(s + j), scale), t), vf_zero()));
+        vf e = exponential(vf_select(keep, vf_load(s + j), vf_set1(top)), log2e, floor);
         e = vf_select(keep, e, vf_zero());
         sum = vf_add(sum, e);
         vf_store(s + j, e);
@@ -184,7 +189,7 @@ static void open_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
     const vm tail = vm_first((size_t)(keys - whole));
-    vf lanes[PITH_TILE_ROWS], scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY);
+    vf lanes[PITH_TILE_ROWS], log2e = vf_set1(c->log2e), infinity = vf_set1(-INFINITY);
     float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
     _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
     scores(c, i, rows, (range){ 0, keys });
@@ -194,17 +199,17 @@ static void open_tile(const call *c, int64_t i, int rows) {
         for (int64_t j = 0; j < whole; j += 16) most = vf_max(most, vf_load(s + j));
         lanes[r] = whole < keys ? vf_max(most, vf_select(tail, vf_load(s + whole), infinity)) : most;
     }
-    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]) * a->scale;
+    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++) {
         float *s = c->strip + r * row;
-        vf sum = vf_zero(), top = vf_set1(tops[r]);
+        vf sum = vf_zero(), floor = vf_set1(-c->log2e * tops[r]);
         for (int64_t j = 0; j < whole; j += 16) {
-            vf e = vf_exp_falling(vf_sub(vf_mul(vf_load(s + j), scale), top));
+            vf e = exponential(vf_load(s + j), log2e, floor);
             sum = vf_add(sum, e);
             vf_store(s + j, e);
         }
         if (whole < keys) {
-            vf e = vf_exp_falling(vf_select(tail, vf_sub(vf_mul(vf_load(s + whole), scale), top), vf_zero()));
+            vf e = exponential(vf_select(tail, vf_load(s + whole), vf_set1(tops[r])), log2e, floor);
             sum = vf_add(sum, vf_select(tail, e, vf_zero()));
             vf_store(s + whole, e);
         }
@@ -234,7 +239,7 @@ static void query_tile(const call *c, int64_t i, int rows) {
     }
     scores(c, i, rows, all);
     for (int r = 0; r < rows; r++) lanes[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &any[r]);
-    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]) * (c->raw ? a->scale : 1.0f);
+    for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++)
         lanes[r] = any[r] ? exponentials(c, c->strip + r * c->strip_row, seen[r], tops[r]) : vf_zero();
     for (int r = 0; r < rows; r++) shares[r] = 1.0f / vf_sum(lanes[r]);
@@ -270,6 +275,7 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     }
     c.open =
         c.raw && !c.mask && c.keys > 0 && a->causal_offset == INT64_MAX && a->window_left < 0 && a->window_right < 0;
+    c.log2e = 0x1.715476p0f * (c.raw ? a->scale : 1.0f);
     c.padded = (c.keys + 15) / 16 * 16;
     /* 16 more than needed: rows of a power of two would all fall into one set of the cache. */
     c.strip_row = c.padded + 16;

@@ -18,9 +18,17 @@ enum { ROWS_MIN = 64 };
 /* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
 enum { GROUP = 3, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
-void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
+void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        int64_t p = 0;
+        for (; width - p >= 16; p += 16) vf_store(to + p, vf_load(from + p));
+        if (p < width) vf_store_n(to + p, vf_load_n(from + p, (size_t)(width - p)), (size_t)(width - p));
+    }
+}
+
+void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row, const float *from, int64_t from_row,
+                           int64_t rows, int64_t width) {
     static pith_unary_f32_fn *const activations[] = {
-        [PITH_ACT_NONE] = NULL,
         [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
         [PITH_ACT_GELU_TANH] = PITH_K(gelu_tanh_f32),
         [PITH_ACT_RELU] = PITH_K(relu_f32),
@@ -29,15 +37,12 @@ void PITH_K(gemm_activation)(pith_activation activation, float *x, size_t n) {
         [PITH_ACT_SILU] = PITH_K(silu_f32),
         [PITH_ACT_QUICK_GELU] = PITH_K(quick_gelu_f32),
     };
-    if (activations[activation]) activations[activation](x, x, n);
-}
-
-void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
-    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
-        int64_t p = 0;
-        for (; width - p >= 16; p += 16) vf_store(to + p, vf_load(from + p));
-        if (p < width) vf_store_n(to + p, vf_load_n(from + p, (size_t)(width - p)), (size_t)(width - p));
+    if (activation == PITH_ACT_NONE) {
+        PITH_K(gemm_move)(to, to_row, from, from_row, rows, width);
+        return;
     }
+    pith_unary_f32_fn *const function = activations[activation];
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) function(from, to, (size_t)width);
 }
 
 PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t stride, int64_t width) {
@@ -83,15 +88,17 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .ahead = next->address + (uintptr_t)(next->share * turns / next->shares) * 64,
                             .ahead_stream = turns * 64,
                             .ahead_panel = 64 * g->k,
-                            .ahead_every = next->shares };
+                            .ahead_every = next->shares,
+                            .target = g->c + i * g->ldc + j,
+                            .target_row = g->ldc * (int64_t)sizeof *g->c,
+                            .target_width = (width - 1) * (int64_t)sizeof *g->c };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
-    pith_gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
     PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
-    if (last) PITH_K(gemm_activation)(g->activation, t, (size_t)(rows * stride));
-    PITH_K(gemm_move)(g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
+    PITH_K(gemm_activate)
+    (last ? g->activation : PITH_ACT_NONE, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */

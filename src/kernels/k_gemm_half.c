@@ -101,8 +101,7 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
         }
     }
     if (direct) return;
-    PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
-    PITH_K(gemm_move)(c, g->ldc, f, stride, rows, width);
+    PITH_K(gemm_activate)(g->activation, c, g->ldc, f, stride, rows, width);
 }
 
 /* Every tile reads b as it is packed. */

@@ -351,8 +351,7 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
             finish_panel(g, &m, t + p, stride, i, rows, j + p, (size_t)(width - p), out + p, out_row);
     }
     if (direct) return;
-    PITH_K(gemm_activation)(g->activation, f, (size_t)(rows * stride));
-    PITH_K(gemm_move)(g->out + i * g->ldc + j, g->ldc, f, stride, rows, width);
+    PITH_K(gemm_activate)(g->activation, g->out + i * g->ldc + j, g->ldc, f, stride, rows, width);
 }
 
 /* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of

@@ -71,7 +71,8 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
     const float *b = g->b, *bias = g->bias;
     float *t = g->t;
     for (int64_t groups = g->groups; groups > 0; groups--) {
-        uintptr_t ahead = g->ahead;
+        uintptr_t ahead = g->ahead, target = (uintptr_t)g->target;
+        int64_t targets = g->target ? rows : 0;
         const float *a = g->a;
         float *old = t;
         place at;
@@ -94,6 +95,11 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
                 }
                 ahead += 64;
                 wait = g->ahead_every;
+            }
+            if (--targets >= 0) {
+                __builtin_prefetch((const void *)target, 1);
+                __builtin_prefetch((const void *)(target + (uintptr_t)g->target_width), 1);
+                target += (uintptr_t)g->target_row;
             }
             advance(rows, panels, STEPS, a_row, &at, sum);
         }
