@@ -183,22 +183,42 @@ static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t colum
     }
 }
 
+/* Rows whose largest scores are looked for side by side: one row's is a chain of operations that wait for each other. */
+enum { CHAINS = 4 };
+
+/* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */
+static void largest(const call *c, vf *lanes, int row, int left) {
+    const int64_t whole = c->keys / 16 * 16;
+    const vm tail = vm_first((size_t)(c->keys - whole));
+    const float *s[CHAINS];
+    vf most[CHAINS];
+    PITH_UNROLL
+    for (int r = 0; r < CHAINS; r++) {
+        s[r] = c->strip + (row + (r < left ? r : 0)) * c->strip_row;
+        most[r] = vf_set1(-INFINITY);
+    }
+    for (int64_t j = 0; j < whole; j += 16) {
+        PITH_UNROLL
+        for (int r = 0; r < CHAINS; r++) most[r] = vf_max(most[r], vf_load(s[r] + j));
+    }
+    PITH_UNROLL
+    for (int r = 0; r < CHAINS && r < left; r++) {
+        lanes[r] = most[r];
+        if (whole < c->keys) lanes[r] = vf_max(most[r], vf_select(tail, vf_load(s[r] + whole), vf_set1(-INFINITY)));
+    }
+}
+
 /* Queries of which each sees every key. Step by step for all rows, here and below, so that their chains of dependent
  * operations overlap. */
 static void open_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
     const vm tail = vm_first((size_t)(keys - whole));
-    vf lanes[PITH_TILE_ROWS], log2e = vf_set1(c->log2e), infinity = vf_set1(-INFINITY);
+    vf lanes[PITH_TILE_ROWS], log2e = vf_set1(c->log2e);
     float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
     _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
     scores(c, i, rows, (range){ 0, keys });
-    for (int r = 0; r < rows; r++) {
-        const float *s = c->strip + r * row;
-        vf most = infinity;
-        for (int64_t j = 0; j < whole; j += 16) most = vf_max(most, vf_load(s + j));
-        lanes[r] = whole < keys ? vf_max(most, vf_select(tail, vf_load(s + whole), infinity)) : most;
-    }
+    for (int r = 0; r < rows; r += CHAINS) largest(c, lanes + r, r, rows - r);
     for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++) {
         float *s = c->strip + r * row;
