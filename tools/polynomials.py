@@ -59,7 +59,8 @@ ln2 = mp.log(2)
 fit("exp: (exp(r) - 1 - r) / r^2 in r", lambda r: (mp.expm1(r) - r) / r ** 2 if abs(r) > mpf("1e-6") else mpf(1) / 2 + r / 6,
     lambda r: r ** 2 / mp.exp(r) + mpf("1e-6"), -ln2 / 2 * mpf("1.003"), ln2 / 2 * mpf("1.003"), 4)
 
-fit("exp2: (2^f - 1) / f in f", lambda f: (2 ** f - 1) / f if f > mpf("1e-9") else ln2, lambda f: f / 2 ** f + mpf("1e-7"), 0, 1, 4)
+fit("exp2: (2^f - 1) / f in f", lambda f: (2 ** f - 1) / f if abs(f) > mpf("1e-9") else ln2, lambda f: abs(f) / 2 ** f + mpf("1e-7"),
+    mpf("-0.5"), mpf("0.5"), 4)
 
 def sin_rest(s):
     r = mp.sqrt(s)
@@ -81,13 +82,14 @@ def tanh_rest(s):
     return (mp.tanh(r) / r - 1) / s if s > mpf("1e-8") else -mpf(1) / 3 + 2 * s / 15
 fit("tanh: (tanh(r) / r - 1) / s in s = r^2", tanh_rest, lambda s: s + mpf("1e-3"), 0, mpf("0.626") ** 2, 5)
 
-def erf_in_u(u):
-    s = (u + 1) * mpf("3.92") ** 2 / 2
-    r = mp.sqrt(s)
-    return mp.erf(r) / r if s > mpf("1e-12") else 2 / mp.sqrt(mp.pi) * (1 - s / 3)
-fit("erf: erf(r) / r in u = 2 r^2 / 3.92^2 - 1", erf_in_u, lambda u: 1 / erf_in_u(u), -1, 1, 15)
 def erf_rest(s):
     r = mp.sqrt(s)
     return mp.erf(r) / r - 1 if s > mpf("1e-12") else 2 / mp.sqrt(mp.pi) * (1 - s / 3) - 1
 fit("erf: erf(r) / r - 1 in s = r^2", erf_rest, lambda s: 1 / (1 + erf_rest(s)), 0, 1, 6)
 fit("erf: log(erfc(r)) in r, weight erfc", lambda r: mp.log(mp.erfc(r)), lambda r: mp.erfc(r) / mp.erf(r), 1, 4, 6)
+
+def below(n):  # the share of a normal distribution
+    return mp.erfc(-n / mp.sqrt(2)) / 2
+fit("gelu: (log2(below(n)) + 1) / n in n, weight n below(n)",
+    lambda n: (mp.log(below(n), 2) + 1) / n if n < mpf("-1e-9") else mp.sqrt(2 / mp.pi) / ln2,
+    lambda n: (n ** 2 * below(n) + mpf("1e-6")) * ln2, mpf("-5.5"), 0, 5)

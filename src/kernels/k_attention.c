@@ -21,8 +21,8 @@ typedef struct call {
     const float *kt, *v;         /* packed: [padded / 16][d][16], [dv / 16][keys][16] */
     int64_t strip_row;
     float *strip;
-    bool raw;  /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
-    bool open; /* and every query sees every key */
+    bool raw;    /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
+    bool open;   /* and every query sees every key */
     float log2e; /* e^(scale score) = 2^(log2e * what the strip keeps) */
 } call;
 
@@ -91,8 +91,8 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
     return most;
 }
 
-/* e^(score - the row's largest), where what the strip keeps is s and of the largest one top; floor is -log2e * top. That
- * number's rounding is the same for the whole row and cancels. */
+/* e^(score - the row's largest), where what the strip keeps is s and of the largest one top; floor is -log2e * top.
+ * That number's rounding is the same for the whole row and cancels. */
 PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
 
 /* Scores to their exponentials, 0 for unseen keys; their sum by lane. What is unseen does not go through exp, which is
@@ -183,7 +183,8 @@ static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t colum
     }
 }
 
-/* Rows whose largest scores are looked for side by side: one row's is a chain of operations that wait for each other. */
+/* Rows whose largest scores are looked for side by side: one row's is a chain of operations that wait for each other.
+ */
 enum { CHAINS = 4 };
 
 /* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */

@@ -10,10 +10,7 @@
 
 #include "kernels/vec.h"
 
-enum {
-    NEAR = 8, /* rows of b that are brought into the first level cache ahead of their use */
-    STEPS = 4 /* of k in one turn of the loop */
-};
+enum { STEPS = 4 }; /* of k in one turn of the loop */
 
 /* Where a tile is in k. */
 typedef struct place {
@@ -28,10 +25,7 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
     for (int s = 0; s < steps; s++) {
         vf column[PITH_TILE_PANELS];
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) {
-            column[p] = vf_load(at->b[p] + 16 * s);
-            __builtin_prefetch((const void *)((uintptr_t)at->b[p] + 64 * (uintptr_t)(s + NEAR)));
-        }
+        for (int p = 0; p < panels; p++) { column[p] = vf_load(at->b[p] + 16 * s); }
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
             const float *element = at->a[i / 3] + i % 3 * a_row + s;

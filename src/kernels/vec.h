@@ -16,8 +16,9 @@
  *   vf_lt vf_le vf_eq vf_gt vf_ge vf_isnan            false where an operand is NaN (isnan excepted)
  *   vf_select(m, a, b)                 m ? a : b
  *   vf_ldexp(a, n)                     a * 2^n, n integral, |n| <= 252, rounded once if 2^-125 <= |a| < 2^125
- *   vf_fraction(a)                     a - floor(a), rounded: 0 to 1; 0 of -infinity, a < infinity
- *   vf_scale(a, x)                     a * 2^floor(x), rounded once, 1 <= a <= 2, x <= 125
+ *   vf_fraction(a)                     a - round(a), 0 of -infinity, a < infinity
+ *   vf_scale(a, n)                     a * 2^n, n integral or -infinity, rounded once, 0.5 <= a <= 2, n <= 125
+ *   vf_scale_normal(a, n)              the same where n >= -125
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
@@ -60,10 +61,13 @@
 
 #if !defined(PITH_LEVEL_avx512)
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma(vf_set1(*a), b, c); }
-/* Floats from 2^23 on are integers. */
-PITH_INLINE vf pith_vec_finite_floor(vf a) { return vf_floor(vf_max(vf_set1(-0x1p23f), a)); }
-PITH_INLINE vf vf_fraction(vf a) { return vf_sub(vf_max(vf_set1(-0x1p23f), a), pith_vec_finite_floor(a)); }
-PITH_INLINE vf vf_scale(vf a, vf x) { return vf_ldexp(a, vf_max(vf_set1(-252.0f), pith_vec_finite_floor(x))); }
+PITH_INLINE vf vf_fraction(vf a) {
+    vf b = vf_max(vf_set1(-0x1p23f), a); /* floats from there on are integers */
+    return vf_sub(b, vf_round(b));
+}
+PITH_INLINE vf vf_scale(vf a, vf n) { return vf_ldexp(a, vf_max(vf_set1(-252.0f), n)); }
+/* The bits from 23 on count the exponent. */
+PITH_INLINE vf vf_scale_normal(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
 #endif
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
 
