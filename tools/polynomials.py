@@ -92,4 +92,4 @@ def below(n):  # the share of a normal distribution
     return mp.erfc(-n / mp.sqrt(2)) / 2
 fit("gelu: (log2(below(n)) + 1) / n in n, weight n below(n)",
     lambda n: (mp.log(below(n), 2) + 1) / n if n < mpf("-1e-9") else mp.sqrt(2 / mp.pi) / ln2,
-    lambda n: (n ** 2 * below(n) + mpf("1e-6")) * ln2, mpf("-5.5"), 0, 5)
+    lambda n: (n ** 2 * below(n) + mpf("1e-6")) * ln2, mpf("-5.5"), 0, 6)

@@ -141,10 +141,17 @@ enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 /* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
 enum { GROUP = 3 };
 
-/* The sums of a's rows against the tile's panels of b into t[rows][16 * panels]. The rows of b are also fetched from
- * `ahead` on, which moves ahead_step bytes with each 8 k: what will be read next. Nothing need be there. */
+/* What a tile fetches meanwhile; nothing need be there. Rows of b, which will be read next, from `ahead` on, which
+ * moves ahead_step bytes with each 8 k. And with each 8 k a row of the result, row_step bytes apart, as gemm_tile.h
+ * says. */
+typedef struct fetches {
+    uintptr_t ahead, row;
+    int64_t ahead_step, row_step;
+} fetches;
+
+/* The sums of a's rows against the tile's panels of b into t[rows][16 * panels]. */
 typedef void tile_fn(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, bool is_signed,
-                     int32_t *t, uintptr_t ahead, int64_t ahead_step);
+                     int32_t *t, const fetches *f);
 
 PITH_INLINE uint32_t four(const uint8_t *a) {
     uint32_t x;
@@ -157,7 +164,12 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
 #define PREFETCH(panels)                                                                                               \
     PITH_UNROLL                                                                                                        \
     for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(ahead + (uintptr_t)(p * b_panel)), 0, 2);       \
-    ahead += (uintptr_t)ahead_step;
+    ahead += (uintptr_t)f->ahead_step;                                                                                 \
+    if (--rows_left >= 0) {                                                                                            \
+        PITH_UNROLL                                                                                                    \
+        for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(row + 64 * (uintptr_t)p), 1);               \
+        row += (uintptr_t)f->row_step;                                                                                 \
+    }
 #define MOVE_ON(count)                                                                                                 \
     PITH_UNROLL                                                                                                        \
     for (int r = 0; r < rows; r += 3) group[r / 3] += 4 * count;                                                       \
@@ -183,8 +195,10 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
 #define TILE(way, target, acc_t, zero, step, eight, sums, panels)                                                      \
     static inline target __attribute__((always_inline)) void tile_##way(                                               \
         const int rows, const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k,                    \
-        const uint32_t flip, int32_t *t, uintptr_t ahead, int64_t ahead_step) {                                        \
+        const uint32_t flip, int32_t *t, const fetches *f) {                                                           \
         acc_t s[ROWS][panels];                                                                                         \
+        uintptr_t ahead = f->ahead, row = f->row;                                                                      \
+        int rows_left = rows;                                                                                          \
         const uint8_t *group[(ROWS + 2) / 3];                                                                          \
         uint8_t rest[4 * ROWS];                                                                                        \
         PITH_UNROLL                                                                                                    \
@@ -213,17 +227,17 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
     }
 #define TILE_ROWS(way, target, rows)                                                                                   \
     target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
-                                           bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {          \
+                                           bool is_signed, int32_t *t, const fetches *f) {                             \
         if (is_signed)                                                                                                 \
-            tile_##way(rows, a, lda, b, b_panel, k, 0x80808080u, t, ahead, ahead_step);                                \
+            tile_##way(rows, a, lda, b, b_panel, k, 0x80808080u, t, f);                                                \
         else                                                                                                           \
-            tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                          \
+            tile_##way(rows, a, lda, b, b_panel, k, 0, t, f);                                                          \
     }
 #define UNSIGNED_ROWS(way, target, rows)                                                                               \
     target static void tile_##way##_##rows(const uint8_t *a, int64_t lda, const int8_t *b, int64_t b_panel, int64_t k, \
-                                           bool is_signed, int32_t *t, uintptr_t ahead, int64_t ahead_step) {          \
+                                           bool is_signed, int32_t *t, const fetches *f) {                             \
         (void)is_signed;                                                                                               \
-        tile_##way(rows, a, lda, b, b_panel, k, 0, t, ahead, ahead_step);                                              \
+        tile_##way(rows, a, lda, b, b_panel, k, 0, t, f);                                                              \
     }
 #define VNNI(rows) TILE_ROWS(vnni, VNNI_TARGET, rows)
 #define VNNI_4(rows) UNSIGNED_ROWS(vnni4, VNNI_TARGET, rows)
@@ -272,7 +286,7 @@ static tile_fn *const vnni4_tiles[ROWS_4] = { EACH_VNNI_4(ENTRY_VNNI_4) };
 
 /* Byte 0 of every four at p in the upper 16 bits, `lower` in the others. */
 PITH_INLINE vi bytes_above(vi lower, const int8_t *p) {
-    return vi_or(vi_and(vi_sar(vi_shl(load_any(p), 24), 8), vi_set1((int32_t)0xFFFF0000u)), lower);
+    return vi_or(vi_sar(vi_shl(load_any(p), 24), 8), lower);
 }
 
 PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
@@ -370,13 +384,14 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
             rows = (m1 - i + count - tile - 1) / (count - tile);
             for (int64_t j = j0; j < j1; j += strip) {
                 const int64_t width = j1 - j < strip ? j1 - j : strip;
-                const uintptr_t ahead =
-                    (uintptr_t)g->b + (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64);
-                for (int64_t p = 0; p < width; p += 32)
-                    pith_gemm_expect(c + i * g->ldc + j + p, g->ldc, rows, width - p < 32 ? width - p : 32);
+                const fetches f = { .ahead = (uintptr_t)g->b +
+                                             (uintptr_t)((j + next) / 16 * b_panel + tile * steps / count * 64),
+                                    .ahead_step = (128 + count - 1) / count,
+                                    .row = (uintptr_t)(c + i * g->ldc + j),
+                                    .row_step = g->ldc * (int64_t)sizeof *c };
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
-                                width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, ahead, (128 + count - 1) / count);
+                                width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, &f);
                 PITH_K(gemm_i8_finish)(g, t, strip, g->a_signed ? 128 : 0, i, rows, j, width);
             }
         }

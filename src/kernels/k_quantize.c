@@ -18,32 +18,6 @@ PITH_INLINE vi rounded(vf x, vf inverse, vf zero, vf low, vf high) {
     return vi_bits(vf_min(vf_max(vf_fma(x, inverse, zero), low), high));
 }
 
-/* Least and largest of a row and 0. */
-typedef struct range {
-    float low, high;
-} range;
-
-/* By lanes: lane l has those of elements l, l + 16, … */
-PITH_INLINE void lanes_of(vf *low, vf *high, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i += 16) {
-        vf v = take(x + i, n - i); /* missing lanes are 0 */
-        *low = vf_min(v, *low);
-        *high = vf_max(v, *high);
-    }
-}
-
-PITH_INLINE range range_without(const float *x, int64_t n, int64_t out) {
-    const int64_t block = out / 16 * 16;
-    float rest[16] = { 0 };
-    vf low = vf_zero(), high = vf_zero();
-    memcpy(rest, x + block, (size_t)(n - block < 16 ? n - block : 16) * sizeof *rest);
-    rest[out - block] = 0.0f;
-    lanes_of(&low, &high, x, block);
-    lanes_of(&low, &high, rest, 16);
-    if (n - block > 16) lanes_of(&low, &high, x + block + 16, n - block - 16);
-    return (range){ vf_hmin(low), vf_hmax(high) };
-}
-
 /* The first element of magnitude top; 0 if there is none. */
 PITH_INLINE int64_t find(const float *x, int64_t n, float top) {
     for (int64_t i = 0; i < n; i += 16) {
@@ -61,39 +35,83 @@ PITH_INLINE int32_t first_lane(vi v) {
     return lanes[0];
 }
 
-void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
+/* Rows whose extremes are looked for side by side: a row's own are chains of operations that wait for each other. */
+#if defined(PITH_LEVEL_avx512)
+enum { ROWS = 4 };
+#else
+enum { ROWS = 1 };
+#endif
+
+/* The two largest and the two least of a row's elements and 0, by lane: lane l has those of elements l, l + 16, … */
+typedef struct extremes {
+    vf high, next_high, low, next_low;
+} extremes;
+
+PITH_INLINE void widen(extremes *e, vf v) {
+    e->next_high = vf_max(e->next_high, vf_min(e->high, v));
+    e->high = vf_max(e->high, v);
+    e->next_low = vf_min(e->next_low, vf_max(e->low, v));
+    e->low = vf_min(e->low, v);
+}
+
+/* Rows [row, row + rows). */
+PITH_INLINE void quantize_rows(const pith_quantize_rows *a, const int rows, int64_t row) {
     const float steps = (float)PITH_NARROW_A;
     const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + steps);
-    for (int64_t row = 0; row < a->rows; row++) {
-        const float *x = a->x + row * a->ldx;
-        uint8_t *q = a->q + row * a->ldq;
-        vf low = vf_zero(), high = vf_zero();
-        lanes_of(&low, &high, x, a->n);
-        float largest = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
-        int64_t at = find(x, a->n, largest);
-        range most = range_without(x, a->n, at);
-        float width = most.high - most.low;
-        if (!(width >= largest * 0.01f)) width = largest * 0.01f;
-        bool flat = !(width >= RANGE_MIN);
-        vf inverse = vf_set1(flat ? 0.0f : steps / width);
-        vi zero = rounded(vf_set1(-most.low), inverse, bottom, bottom, top);
-        a->scale[row] = flat ? 0.0f : width / steps;
-        a->zero[row] = first_lane(vi_sub(zero, vi_bits(bottom)));
-        for (int64_t i = 0; i < a->n; i += 16) {
-            int64_t left = a->n - i;
-            vi v = rounded(take(x + i, left), inverse, vf_bits(zero), bottom, top);
-            if (left >= 16)
-                vi_store_8(q + i, v);
-            else
-                vi_store_8_n(q + i, v, (size_t)left);
+    const int64_t n = a->n, whole = n / 16 * 16;
+    extremes e[ROWS];
+    float largest[ROWS];
+    int64_t at[ROWS];
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) e[r].high = e[r].next_high = e[r].low = e[r].next_low = vf_zero();
+    for (int64_t i = 0; i < whole; i += 16) {
+        PITH_UNROLL
+        for (int r = 0; r < rows; r++) widen(&e[r], vf_load(a->x + (row + r) * a->ldx + i));
+    }
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        const float *x = a->x + (row + r) * a->ldx;
+        if (whole < n) widen(&e[r], vf_load_n(x + whole, (size_t)(n - whole))); /* missing lanes are 0 */
+        largest[r] = vf_hmax(vf_max(e[r].high, vf_sub(vf_zero(), e[r].low)));
+    }
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) at[r] = find(a->x + (row + r) * a->ldx, n, largest[r]);
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        const float *x = a->x + (row + r) * a->ldx;
+        uint8_t *q = a->q + (row + r) * a->ldq;
+        /* In the lane of the farthest element, its neighbour in rank stands in for it. */
+        const vm lane = vf_eq(vf_iota(), vf_set1((float)(at[r] % 16)));
+        const bool above = n > 0 && x[at[r]] > 0.0f;
+        const float low = vf_hmin(above ? e[r].low : vf_select(lane, e[r].next_low, e[r].low));
+        const float high = vf_hmax(above ? vf_select(lane, e[r].next_high, e[r].high) : e[r].high);
+        float width = high - low;
+        if (!(width >= largest[r] * 0.01f)) width = largest[r] * 0.01f;
+        const bool flat = !(width >= RANGE_MIN);
+        const vf inverse = vf_set1(flat ? 0.0f : steps / width);
+        const vi zero = rounded(vf_set1(-low), inverse, bottom, bottom, top);
+        for (int64_t i = 0; i < whole; i += 16)
+            vi_store_8(q + i, rounded(vf_load(x + i), inverse, vf_bits(zero), bottom, top));
+        if (whole < n) {
+            vf rest = vf_load_n(x + whole, (size_t)(n - whole));
+            vi_store_8_n(q + whole, rounded(rest, inverse, vf_bits(zero), bottom, top), (size_t)(n - whole));
         }
-        a->at[row] = (int32_t)at;
-        a->extra[row] = 0;
-        if (!flat && a->n > 0) {
-            vi whole = vi_bits(vf_fma(vf_set1(x[at]), inverse, vf_bits(zero)));
-            a->extra[row] = first_lane(vi_sub(whole, vi_bits(bottom))) - q[at];
+        a->scale[row + r] = flat ? 0.0f : width / steps;
+        a->zero[row + r] = first_lane(vi_sub(zero, vi_bits(bottom)));
+        a->at[row + r] = (int32_t)at[r];
+        a->extra[row + r] = 0;
+        if (!flat && n > 0) {
+            vi exact = vi_bits(vf_fma(vf_set1(x[at[r]]), inverse, vf_bits(zero)));
+            a->extra[row + r] = first_lane(vi_sub(exact, vi_bits(bottom))) - q[at[r]];
         }
     }
+}
+
+void PITH_K(quantize_rows_u8)(const pith_quantize_rows *call) {
+    const pith_quantize_rows a = *call; /* what it holds stays in registers: stores cannot change it */
+    int64_t row = 0;
+    for (; a.rows - row >= ROWS; row += ROWS) quantize_rows(&a, ROWS, row);
+    for (; row < a.rows; row++) quantize_rows(&a, 1, row);
 }
 
 void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k) {
@@ -130,6 +148,15 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
         vi_store(group, bytes);
     }
     vi_store(group, sums);
+}
+
+/* Least and largest of x and what was found before, by lane. */
+PITH_INLINE void lanes_of(vf *low, vf *high, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 16) {
+        vf v = take(x + i, n - i); /* missing lanes are 0 */
+        *low = vf_min(v, *low);
+        *high = vf_max(v, *high);
+    }
 }
 
 void PITH_K(quantize_table_i8)(const float *x, int8_t *q, float *scale, int64_t rows, int64_t n) {
