@@ -37,19 +37,22 @@ pith_gemm_half_fn *pith_gemm_bf16_find(int *wide, pith_isa isa) {
     return PITH_KERNEL_FIND(pith_gemm_half_fn, family, PITH_BF16, isa);
 }
 
-pith_gemm_i8_fn *pith_gemm_i8_find(pith_isa isa) {
+pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
     static const struct {
         const char *family;
         pith_isa isa;
         uint32_t feature;
+        int speed;
     } rows[] = {
-        { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8 },
-        { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI },
-        { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI },
+        { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8, 10 },
+        { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
+        { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
     };
+    if (speed) *speed = 2;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].isa != isa || !(pith_cpu_get()->features & rows[i].feature)) continue;
         pith_gemm_i8_fn *fn = PITH_KERNEL_FIND(pith_gemm_i8_fn, rows[i].family, PITH_I8, isa);
+        if (fn && speed) *speed = rows[i].speed;
         if (fn) return fn;
     }
     return PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa);

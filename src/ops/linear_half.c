@@ -50,11 +50,13 @@ static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const
 
 static pith_status prepare_f16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     s->gemm = pith_kernel_find("gemm", PITH_F16, c->isa);
+    s->grain = PITH_LINEAR_GRAIN;
     return pack(s, c, weights, count, PITH_F16);
 }
 
 static pith_status prepare_bf16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     s->gemm = pith_kernel_find("gemm", PITH_BF16, c->isa);
+    s->grain = PITH_LINEAR_GRAIN;
     return pack(s, c, weights, count, PITH_BF16);
 }
 
@@ -65,14 +67,12 @@ static void multiply_stored(const pith_linear *s, const pith_linear_rows *r, int
 
 const pith_linear_way pith_linear_f16_stored = {
     .kernel = "gemm f16",
-    .grain = 400000,
     .prepare = prepare_f16,
     .multiply = multiply_stored,
 };
 
 const pith_linear_way pith_linear_bf16_stored = {
     .kernel = "gemm bf16",
-    .grain = 400000,
     .prepare = prepare_bf16,
     .multiply = multiply_stored,
 };
@@ -85,6 +85,7 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
     if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
     s->element = wide ? sizeof(float) : sizeof(uint16_t);
+    s->grain = wide ? PITH_LINEAR_GRAIN : 5 * PITH_LINEAR_GRAIN;
     return pack(s, c, weights, count, PITH_BF16);
 }
 
@@ -104,7 +105,6 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
 
 const pith_linear_way pith_linear_bf16 = {
     .kernel = "gemm bf16",
-    .grain = 2000000,
     .prepare = prepare,
     .row_bytes = row_bytes,
     .convert = convert,

@@ -27,13 +27,15 @@ static int64_t scales_at(const pith_linear *s) { return pith_gemm_int8_packed_si
 
 static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
+    int speed = 1;
     int64_t panel = pith_gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
     if (s->k > K_MAX)
         return pith_op_fail(c, "%lld rows are too many for exact sums of 8-bit products", (long long)s->k);
     if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     f->quantize = PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c->isa);
-    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(c->isa);
+    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(&speed, c->isa);
+    s->grain = speed * PITH_LINEAR_GRAIN;
     s->convert = pith_kernel_find("quantize_rows", PITH_U8, c->isa);
     if (!f->quantize || !s->gemm || !s->convert)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit products");
@@ -90,7 +92,6 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
 
 const pith_linear_way pith_linear_int8 = {
     .kernel = "gemm i8",
-    .grain = 4000000,
     .prepare = prepare,
     .row_bytes = row_bytes,
     .convert = convert,

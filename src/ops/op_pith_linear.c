@@ -167,7 +167,7 @@ static void part(void *context, size_t index, int worker) {
  * not. */
 static void split(work *w, int threads) {
     int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
-    double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->way->grain;
+    double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
     int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
     w->row_parts = m / ROWS_PER_PART < parts ? m / ROWS_PER_PART : parts;
     if (w->row_parts < 1) w->row_parts = 1;
@@ -193,6 +193,7 @@ static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_
     const float *packed;
     s->gemm = pith_kernel_find("gemm", PITH_F32, c->isa);
     if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+    s->grain = PITH_LINEAR_GRAIN;
     PITH_TRY(pith_prepare_pack_f32(c, &packed, weights, count, s->k, (size_t)pith_gemm_f32_packed_size(s->k, s->n)));
     s->packed = packed;
     return PITH_OK;
@@ -215,7 +216,6 @@ static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_
 
 const pith_linear_way pith_linear_f32 = {
     .kernel = "gemm f32",
-    .grain = 400000,
     .prepare = prepare_f32,
     .multiply = multiply_f32,
 };
