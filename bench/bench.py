@@ -56,6 +56,16 @@ def check(name, vectors, wanted):
     return found
 
 
+def rest(workers, pause=0.01, limit=3.0):
+    """Waits until no worker computes: threads of the one before may spin for half a second after its answer."""
+    used, end = sum(worker.processor_time() for worker in workers), time.monotonic() + limit
+    while time.monotonic() < end:
+        time.sleep(pause)
+        before, used = used, sum(worker.processor_time() for worker in workers)
+        if used - before < 0.02 * pause:
+            return
+
+
 def measure(workers, load, threads, rounds, peak, reference):
     """Runner → seconds, cpu seconds; parity first. A runner is a worker with an order."""
     vectors, rows = {}, []
@@ -67,10 +77,11 @@ def measure(workers, load, threads, rounds, peak, reference):
     for row in rows:
         row["parity"] = check(row["runner"], vectors[row["runner"]], vectors[reference])
     peaks = []
-    for _ in range(rounds):
+    for turn in range(rounds):
         peaks.append(peak.flops(threads))
-        for row in rows:
-            time.sleep(0.02)  # threads of the one before stop spinning
+        first = turn % len(rows)  # nobody always follows the same one
+        for row in rows[first:] + rows[:first]:
+            rest(workers.values())
             for wall, cpu in workers[row["runner"]].ask(calls=load.calls, order=row["order"]):
                 row["seconds"].append(wall)
                 row["cpu"].append(cpu)

@@ -133,6 +133,11 @@ class Worker:
         self.process.stdin.flush()
         return self.answer()
 
+    def processor_time(self):
+        """Seconds that its threads have run."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) * 1e-9
+
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()

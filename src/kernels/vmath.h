@@ -112,7 +112,7 @@ PITH_VMATH vf vf_gelu(vf x) {
     vf power = PITH_POLY(n, -0x1.1ecfc4p-18f, -0x1.abe0c8p-17f, 0x1.2df764p-11f, 0x1.f6bb6ap-8f, 0x1.b1c1c0p-5f,
                          -0x1.d60f96p-2f, 0x1.26b042p+0f, -1.0f);
     vf f = vf_fraction(power), share = vf_scale_normal(vf_exp2_core(f), vf_sub(power, f));
-    return vf_fma(n, share, vf_max(vf_zero(), x));
+    return vf_fma(n, share, vf_sub(x, vf_min(x, vf_zero()))); /* of -infinity NaN, as by the formula */
 }
 
 /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), error at most 1.5e-7 * max(|x|, 1): the sum cancels where x
