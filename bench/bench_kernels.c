@@ -270,7 +270,8 @@ static void bench_int8(pith_isa isa) {
                 void *packed = numbers((size_t)pith_gemm_int8_packed_size(k, n) / 4);
                 char name[64];
                 PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
-                int8_case c = { way ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa) : pith_gemm_i8_find(NULL, isa),
+                int8_case c = { way ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa)
+                                    : pith_gemm_i8_find(NULL, isa),
                                 { .a = a,
                                   .b = packed,
                                   .out = out,

@@ -1,7 +1,7 @@
 /* attention.h - softmax(scale * q k^T + bias) v for one sequence and one head.
  *
- * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d]. With a bias, or a scale that is not positive, s becomes
- * s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row;
+ * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d]. With a bias, or a scale that is not positive, s
+ * becomes s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row;
  * p = 2^fma(s, c, -(c * m)) by vmath.h; the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
  * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
  * on tiling. What a row with no key left gives, none_left says. */

@@ -50,7 +50,7 @@ PITH_KERNEL_DECLARE(gemm_i8, pith_gemm_i8_fn)      /* family "gemm" */
 PITH_KERNEL_DECLARE(gemm_vnni_i8, pith_gemm_i8_fn) /* family "gemm_vnni": needs AVX512_VNNI or AVX_VNNI on its level */
 PITH_KERNEL_DECLARE(gemm_amx_i8, pith_gemm_i8_fn)  /* family "gemm_amx": needs AMX_INT8 on level avx512 */
 
-/* The fastest row this processor can run at the level. speed, unless NULL: about how many times as fast as f32 it is. */
+/* The fastest row this processor can run at the level. speed, unless NULL: about how many times as fast as f32. */
 pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa);
 
 #endif

@@ -161,10 +161,11 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
 
 /* Steps of 4 k. Row addresses are formed from a pointer for every third row, as in k_gemm_tile.c. */
 #define ROW_FOUR(r, i) (four(group[r / 3] + r % 3 * lda + 4 * (i)) ^ flip)
-#define PREFETCH(panels)                                                                                               \
+#define FETCH_AHEAD(panels)                                                                                            \
     PITH_UNROLL                                                                                                        \
     for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(ahead + (uintptr_t)(p * b_panel)), 0, 2);       \
-    ahead += (uintptr_t)f->ahead_step;                                                                                 \
+    ahead += (uintptr_t)f->ahead_step;
+#define FETCH_ROW(panels)                                                                                              \
     if (--rows_left >= 0) {                                                                                            \
         PITH_UNROLL                                                                                                    \
         for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(row + 64 * (uintptr_t)p), 1);               \
@@ -208,7 +209,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
         }                                                                                                              \
         PITH_UNROLL                                                                                                    \
         for (int r = 0; r < rows; r += 3) group[r / 3] = a + r * lda;                                                  \
-        while (!flip && k >= 8) { PREFETCH(panels) eight(step, panels) MOVE_ON(2) }                                    \
+        while (!flip && k >= 8) { FETCH_AHEAD(panels) FETCH_ROW(panels) eight(step, panels) MOVE_ON(2) }               \
         while (k > 0) {                                                                                                \
             if (k < 4) {                                                                                               \
                 memset(rest, 0, sizeof rest);                                                                          \
@@ -217,7 +218,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
                 for (int r = 0; r < rows; r += 3) group[r / 3] = rest + 4 * r;                                         \
                 lda = 4;                                                                                               \
             }                                                                                                          \
-            PREFETCH(panels) ONE_STEP(step, panels, 0) MOVE_ON(1)                                                      \
+            FETCH_AHEAD(panels) ONE_STEP(step, panels, 0) MOVE_ON(1)                                                   \
         }                                                                                                              \
         PITH_UNROLL                                                                                                    \
         for (int r = 0; r < rows; r++) {                                                                               \
@@ -285,9 +286,7 @@ static tile_fn *const vnni4_tiles[ROWS_4] = { EACH_VNNI_4(ENTRY_VNNI_4) };
 #endif
 
 /* Byte 0 of every four at p in the upper 16 bits, `lower` in the others. */
-PITH_INLINE vi bytes_above(vi lower, const int8_t *p) {
-    return vi_or(vi_sar(vi_shl(load_any(p), 24), 8), lower);
-}
+PITH_INLINE vi bytes_above(vi lower, const int8_t *p) { return vi_or(vi_sar(vi_shl(load_any(p), 24), 8), lower); }
 
 PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
 

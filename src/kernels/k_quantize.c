@@ -47,71 +47,74 @@ typedef struct extremes {
     vf high, next_high, low, next_low;
 } extremes;
 
-PITH_INLINE void widen(extremes *e, vf v) {
+PITH_VMATH void widen(extremes *e, vf v) {
     e->next_high = vf_max(e->next_high, vf_min(e->high, v));
     e->high = vf_max(e->high, v);
     e->next_low = vf_min(e->next_low, vf_max(e->low, v));
     e->low = vf_min(e->low, v);
 }
 
-/* Rows [row, row + rows). */
-PITH_INLINE void quantize_rows(const pith_quantize_rows *a, const int rows, int64_t row) {
-    const float steps = (float)PITH_NARROW_A;
-    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + steps);
-    const int64_t n = a->n, whole = n / 16 * 16;
+/* Those of rows of n numbers that lie ldx apart. */
+PITH_INLINE void find_extremes(extremes *found, const int rows, const float *x, int64_t ldx, int64_t n) {
+    const int64_t whole = n / 16 * 16;
     extremes e[ROWS];
-    float largest[ROWS];
-    int64_t at[ROWS];
     PITH_UNROLL
     for (int r = 0; r < rows; r++) e[r].high = e[r].next_high = e[r].low = e[r].next_low = vf_zero();
     for (int64_t i = 0; i < whole; i += 16) {
         PITH_UNROLL
-        for (int r = 0; r < rows; r++) widen(&e[r], vf_load(a->x + (row + r) * a->ldx + i));
+        for (int r = 0; r < rows; r++) widen(&e[r], vf_load(x + r * ldx + i));
     }
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        const float *x = a->x + (row + r) * a->ldx;
-        if (whole < n) widen(&e[r], vf_load_n(x + whole, (size_t)(n - whole))); /* missing lanes are 0 */
-        largest[r] = vf_hmax(vf_max(e[r].high, vf_sub(vf_zero(), e[r].low)));
-    }
-    PITH_UNROLL
-    for (int r = 0; r < rows; r++) at[r] = find(a->x + (row + r) * a->ldx, n, largest[r]);
-    PITH_UNROLL
-    for (int r = 0; r < rows; r++) {
-        const float *x = a->x + (row + r) * a->ldx;
-        uint8_t *q = a->q + (row + r) * a->ldq;
-        /* In the lane of the farthest element, its neighbour in rank stands in for it. */
-        const vm lane = vf_eq(vf_iota(), vf_set1((float)(at[r] % 16)));
-        const bool above = n > 0 && x[at[r]] > 0.0f;
-        const float low = vf_hmin(above ? e[r].low : vf_select(lane, e[r].next_low, e[r].low));
-        const float high = vf_hmax(above ? vf_select(lane, e[r].next_high, e[r].high) : e[r].high);
-        float width = high - low;
-        if (!(width >= largest[r] * 0.01f)) width = largest[r] * 0.01f;
-        const bool flat = !(width >= RANGE_MIN);
-        const vf inverse = vf_set1(flat ? 0.0f : steps / width);
-        const vi zero = rounded(vf_set1(-low), inverse, bottom, bottom, top);
-        for (int64_t i = 0; i < whole; i += 16)
-            vi_store_8(q + i, rounded(vf_load(x + i), inverse, vf_bits(zero), bottom, top));
-        if (whole < n) {
-            vf rest = vf_load_n(x + whole, (size_t)(n - whole));
-            vi_store_8_n(q + whole, rounded(rest, inverse, vf_bits(zero), bottom, top), (size_t)(n - whole));
-        }
-        a->scale[row + r] = flat ? 0.0f : width / steps;
-        a->zero[row + r] = first_lane(vi_sub(zero, vi_bits(bottom)));
-        a->at[row + r] = (int32_t)at[r];
-        a->extra[row + r] = 0;
-        if (!flat && n > 0) {
-            vi exact = vi_bits(vf_fma(vf_set1(x[at[r]]), inverse, vf_bits(zero)));
-            a->extra[row + r] = first_lane(vi_sub(exact, vi_bits(bottom))) - q[at[r]];
-        }
+        if (whole < n) widen(&e[r], vf_load_n(x + r * ldx + whole, (size_t)(n - whole))); /* missing lanes are 0 */
+        found[r] = e[r];
     }
 }
 
-void PITH_K(quantize_rows_u8)(const pith_quantize_rows *call) {
-    const pith_quantize_rows a = *call; /* what it holds stays in registers: stores cannot change it */
+static void quantize_row(const pith_quantize_rows *a, int64_t row, const extremes *e) {
+    const float steps = (float)PITH_NARROW_A, *x = a->x + row * a->ldx;
+    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + steps);
+    const int64_t n = a->n, whole = n / 16 * 16;
+    uint8_t *q = a->q + row * a->ldq;
+    const float largest = vf_hmax(vf_max(e->high, vf_sub(vf_zero(), e->low)));
+    const int64_t at = find(x, n, largest);
+    /* In the lane of the farthest element, its neighbour in rank stands in for it. */
+    const vm lane = vf_eq(vf_iota(), vf_set1((float)(at % 16)));
+    const bool above = n > 0 && x[at] > 0.0f;
+    const float low = vf_hmin(above ? e->low : vf_select(lane, e->next_low, e->low));
+    const float high = vf_hmax(above ? vf_select(lane, e->next_high, e->high) : e->high);
+    float width = high - low;
+    if (!(width >= largest * 0.01f)) width = largest * 0.01f;
+    const bool flat = !(width >= RANGE_MIN);
+    const vf inverse = vf_set1(flat ? 0.0f : steps / width);
+    const vi zero = rounded(vf_set1(-low), inverse, bottom, bottom, top);
+    for (int64_t i = 0; i < whole; i += 16)
+        vi_store_8(q + i, rounded(vf_load(x + i), inverse, vf_bits(zero), bottom, top));
+    if (whole < n) {
+        vf rest = vf_load_n(x + whole, (size_t)(n - whole));
+        vi_store_8_n(q + whole, rounded(rest, inverse, vf_bits(zero), bottom, top), (size_t)(n - whole));
+    }
+    a->scale[row] = flat ? 0.0f : width / steps;
+    a->zero[row] = first_lane(vi_sub(zero, vi_bits(bottom)));
+    a->at[row] = (int32_t)at;
+    a->extra[row] = 0;
+    if (!flat && n > 0) {
+        vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, vf_bits(zero)));
+        a->extra[row] = first_lane(vi_sub(exact, vi_bits(bottom))) - q[at];
+    }
+}
+
+void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
+    extremes e[ROWS];
     int64_t row = 0;
-    for (; a.rows - row >= ROWS; row += ROWS) quantize_rows(&a, ROWS, row);
-    for (; row < a.rows; row++) quantize_rows(&a, 1, row);
+    for (; a->rows - row >= ROWS; row += ROWS) {
+        find_extremes(e, ROWS, a->x + row * a->ldx, a->ldx, a->n);
+        for (int r = 0; r < ROWS; r++) quantize_row(a, row + r, &e[r]);
+    }
+    for (; ROWS > 1 && row < a->rows; row++) {
+        find_extremes(e, 1, a->x + row * a->ldx, a->ldx, a->n);
+        quantize_row(a, row, e);
+    }
 }
 
 void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k) {
