@@ -40,9 +40,9 @@
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
- * buffers back if that is below a hundredth of the time it took. */
+ * buffers back if that is below a five-hundredth of the time it took. */
 #define SECONDS_PER_BYTE 0.25e-9
-#define PRICE_SHARE 0.01
+#define PRICE_SHARE 0.002
 
 struct pith_embedder {
     pith_embedder_parts parts;
