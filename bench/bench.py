@@ -57,7 +57,7 @@ def check(name, vectors, wanted):
 
 
 def rest(workers, pause=0.01, limit=3.0):
-    """Waits until no worker computes: threads of the one before may spin for half a second after its answer."""
+    """Waits until no worker computes: threads of the one before may spin for a while after its answer."""
     used, end = sum(worker.processor_time() for worker in workers), time.monotonic() + limit
     while time.monotonic() < end:
         time.sleep(pause)

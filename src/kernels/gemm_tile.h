@@ -35,7 +35,7 @@ typedef struct pith_gemm_tile {
     uintptr_t ahead;
     int64_t ahead_stream, ahead_panel, ahead_every;
     const float *target; /* where t will end up, or NULL */
-    int64_t target_row, target_width; /* in bytes; of the width what the last element's address adds */
+    int64_t target_row, target_width; /* stride and length of its rows, in floats */
 } pith_gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */

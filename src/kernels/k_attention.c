@@ -183,8 +183,7 @@ static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t colum
     }
 }
 
-/* Rows whose largest scores are looked for side by side: one row's is a chain of operations that wait for each other.
- */
+/* Rows whose largest scores are looked for side by side: one row's are a chain of operations. */
 enum { CHAINS = 4 };
 
 /* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */

@@ -74,7 +74,9 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                      const strip *next) {
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS];
     const int64_t panels = (width + 15) / 16, stride = 16 * panels, depth = k1 - k0;
-    const bool last = k1 == g->k, direct = width == stride && (!last || g->activation == PITH_ACT_NONE);
+    const bool last = k1 == g->k;
+    const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
+    const bool direct = width == stride && activation == PITH_ACT_NONE;
     const int64_t turns = depth / 4;
     pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
                             .b = g->b + j * g->k + 16 * k0,
@@ -90,15 +92,14 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .ahead_panel = 64 * g->k,
                             .ahead_every = next->shares,
                             .target = g->c + i * g->ldc + j,
-                            .target_row = g->ldc * (int64_t)sizeof *g->c,
-                            .target_width = (width - 1) * (int64_t)sizeof *g->c };
+                            .target_row = g->ldc,
+                            .target_width = width };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
     PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
-    PITH_K(gemm_activate)
-    (last ? g->activation : PITH_ACT_NONE, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
+    PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */

@@ -168,8 +168,10 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                                         .ahead = after + (uintptr_t)(tile * turns / count) * 64,
                                         .ahead_stream = turns * 64,
                                         .ahead_panel = b_panel,
-                                        .ahead_every = 2 * count };
-                pith_gemm_expect(c, g->ldc, rows, width);
+                                        .ahead_every = 2 * count,
+                                        .target = c,
+                                        .target_row = g->ldc,
+                                        .target_width = width };
                 PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
                 if (direct) continue;
                 if (last)

@@ -25,7 +25,7 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
     for (int s = 0; s < steps; s++) {
         vf column[PITH_TILE_PANELS];
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) { column[p] = vf_load(at->b[p] + 16 * s); }
+        for (int p = 0; p < panels; p++) column[p] = vf_load(at->b[p] + 16 * s);
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
             const float *element = at->a[i / 3] + i % 3 * a_row + s;
@@ -92,8 +92,8 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
             }
             if (--targets >= 0) {
                 __builtin_prefetch((const void *)target, 1);
-                __builtin_prefetch((const void *)(target + (uintptr_t)g->target_width), 1);
-                target += (uintptr_t)g->target_row;
+                __builtin_prefetch((const void *)(target + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
+                target += (uintptr_t)g->target_row * sizeof(float);
             }
             advance(rows, panels, STEPS, a_row, &at, sum);
         }
