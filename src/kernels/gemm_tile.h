@@ -22,8 +22,8 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
- * on, which moves by a line then. So many streams at once, in different pages, come faster than one. Nothing need be
- * there. ahead_every 0: nothing is fetched.
+ * on, which moves by a line then, and by the panels' bytes from group to group. So many streams at once, in different
+ * pages, come faster than one. Nothing need be there. ahead_every 0: nothing is fetched.
  * A row of the target, from which stores take its lines if they are in the first level cache and otherwise hold up the
  * loads of what follows, is fetched in each of the first turns: all at once they would wait for each other. */
 typedef struct pith_gemm_tile {
@@ -34,8 +34,8 @@ typedef struct pith_gemm_tile {
     int accumulate;
     uintptr_t ahead;
     int64_t ahead_stream, ahead_panel, ahead_every;
-    const float *target; /* where t will end up, or NULL */
-    int64_t target_row, target_width; /* stride and length of its rows, in floats */
+    const float *target; /* where t of the first group will end up, the others beside it; or NULL */
+    int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
 } pith_gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */
@@ -59,8 +59,8 @@ typedef void pith_gemm_move_fn(float *to, int64_t to_row, const float *from, int
                                int64_t width);
 PITH_KERNEL_DECLARE(gemm_move, pith_gemm_move_fn)
 
-/* The same, of their activations. */
-typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, const float *from,
+/* The same, of their activations; from may be overwritten. */
+typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, float *from,
                                    int64_t from_row, int64_t rows, int64_t width);
 PITH_KERNEL_DECLARE(gemm_activate, pith_gemm_activate_fn)
 

@@ -16,7 +16,7 @@
 /* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
 enum { ROWS_MIN = 64 };
 /* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
-enum { GROUP = 3, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
@@ -26,7 +26,7 @@ void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t fro
     }
 }
 
-void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row, const float *from, int64_t from_row,
+void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row, float *from, int64_t from_row,
                            int64_t rows, int64_t width) {
     static pith_unary_f32_fn *const activations[] = {
         [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
@@ -42,6 +42,11 @@ void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row
         return;
     }
     pith_unary_f32_fn *const function = activations[activation];
+    if (from_row == width) { /* side by side: long runs are faster */
+        function(from, from, (size_t)(rows * width));
+        PITH_K(gemm_move)(to, to_row, from, from_row, rows, width);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) function(from, to, (size_t)width);
 }
 
@@ -62,22 +67,22 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
         }
     }
 }
-/* The next strip of b, by address since it may lie behind the last; a tile fetches one share of `shares`. */
+/* The next strips of b, by address since it may lie behind the last; a tile fetches one share of `shares`. */
 typedef struct strip {
     uintptr_t address;
     int64_t share, shares;
 } strip;
 
-/* Rows [i, i + rows) times columns [j, j + width), over k in [k0, k1). Whole panels without an activation go from the
- * registers to c, the rest by way of t. */
-static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
-                     const strip *next) {
-    _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS];
-    const int64_t panels = (width + 15) / 16, stride = 16 * panels, depth = k1 - k0;
+/* Rows [i, i + rows) times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole panels without an
+ * activation go from the registers to c, the rest by way of t. */
+static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
+                      const strip *next) {
+    _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
+    const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
+    const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
     const bool last = k1 == g->k;
     const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
     const bool direct = width == stride && activation == PITH_ACT_NONE;
-    const int64_t turns = depth / 4;
     pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
                             .b = g->b + j * g->k + 16 * k0,
                             .t = direct ? g->c + i * g->ldc + j : t,
@@ -85,7 +90,7 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .b_panel = 16 * g->k,
                             .t_row = direct ? g->ldc : stride,
                             .k = depth,
-                            .groups = 1,
+                            .groups = whole / TILE_COLUMNS,
                             .accumulate = k0 > 0,
                             .ahead = next->address + (uintptr_t)(next->share * turns / next->shares) * 64,
                             .ahead_stream = turns * 64,
@@ -93,10 +98,20 @@ static void run_tile(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int
                             .ahead_every = next->shares,
                             .target = g->c + i * g->ldc + j,
                             .target_row = g->ldc,
-                            .target_width = width };
+                            .target_width = whole ? TILE_COLUMNS : width };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
-    PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
+    if (whole) PITH_K(gemm_tile_f32)((int)rows, PITH_TILE_PANELS, &tile);
+    if (panels) {
+        tile.b += whole * g->k;
+        tile.t += whole;
+        if (tile.bias) tile.bias += whole;
+        tile.ahead += (uintptr_t)(whole * g->k) * sizeof(float);
+        tile.target += whole;
+        tile.target_width = width - whole;
+        tile.groups = 1;
+        PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
+    }
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
     PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
@@ -113,11 +128,8 @@ static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
         j1 = n1 - j0 > columns ? j0 + columns : n1;
         for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
             rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
-            for (int64_t j = j0; j < j1; j += TILE_COLUMNS) {
-                strip next = { (uintptr_t)g->b + (uintptr_t)((j + ahead) * g->k + 16 * k0) * sizeof *g->b, tile,
-                               tiles };
-                run_tile(g, i, rows, j, n1 - j < TILE_COLUMNS ? n1 - j : TILE_COLUMNS, k0, k1, &next);
-            }
+            strip next = { (uintptr_t)g->b + (uintptr_t)((j0 + ahead) * g->k + 16 * k0) * sizeof *g->b, tile, tiles };
+            run_tiles(g, i, rows, j0, j1 - j0, k0, k1, &next);
         }
     }
 }

@@ -8,6 +8,8 @@
  * themselves; with an address of two registers that would be two operations again. */
 #include "kernels/gemm_tile.h"
 
+#include <stdbool.h>
+
 #include "kernels/vec.h"
 
 enum { STEPS = 4 }; /* of k in one turn of the loop */
@@ -19,8 +21,11 @@ typedef struct place {
 } place;
 
 /* `steps` steps of k. */
-PITH_INLINE void advance(const int rows, const int panels, const int steps, const int64_t a_row, place *at,
+PITH_INLINE void advance(const int rows, const int panels, const int steps, int64_t a_row, place *at,
                          vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+    int64_t two_rows = 2 * a_row;
+    PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take a register */
+    PITH_FORGET(two_rows);
     PITH_UNROLL
     for (int s = 0; s < steps; s++) {
         vf column[PITH_TILE_PANELS];
@@ -28,14 +33,14 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
         for (int p = 0; p < panels; p++) column[p] = vf_load(at->b[p] + 16 * s);
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
-            const float *element = at->a[i / 3] + i % 3 * a_row + s;
+            const float *element = at->a[i / 3] + (i % 3 == 2 ? two_rows : i % 3 * a_row) + s;
             if (i % 3 == 0) {
                 PITH_UNROLL
                 for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(element, column[p], sum[i][p]);
             } else {
                 vf x = vf_set1(*element);
                 PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma(x, column[p], sum[i][p]);
+                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(x, column[p], sum[i][p]);
             }
         }
     }
@@ -43,6 +48,25 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, cons
     for (int i = 0; i < rows; i += 3) at->a[i / 3] += steps;
     PITH_UNROLL
     for (int p = 0; p < panels; p++) at->b[p] += 16 * steps;
+}
+
+/* What the sums start from: t or zeros. */
+PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t t_row, bool accumulate,
+                       vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+    if (!accumulate) {
+        PITH_UNROLL
+        for (int i = 0; i < rows; i++) {
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
+        }
+        return;
+    }
+    PITH_FORGET(t_row); /* or the rows' addresses would be kept for the end, by way of memory */
+    PITH_UNROLL
+    for (int i = 0; i < rows; i++, t += t_row) {
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++) sum[i][p] = vf_load(t + 16 * p);
+    }
 }
 
 PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_row, const float *bias,
@@ -62,25 +86,22 @@ PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_ro
 
 PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
+    const uint64_t k = (uint64_t)g->k;
     const float *b = g->b, *bias = g->bias;
     float *t = g->t;
-    for (int64_t groups = g->groups; groups > 0; groups--) {
-        uintptr_t ahead = g->ahead, target = (uintptr_t)g->target;
-        int64_t targets = g->target ? rows : 0;
+    for (int64_t group = 0; group < g->groups; group++) {
+        uintptr_t ahead = g->ahead + (uintptr_t)(group * g->ahead_panel * panels);
+        uintptr_t target = (uintptr_t)g->target + (uintptr_t)(group * width) * sizeof(float);
+        int64_t targets = g->target ? rows : 0, wait = g->ahead_every > 0;
         const float *a = g->a;
-        float *old = t;
         place at;
         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-        PITH_UNROLL
-        for (int i = 0; i < rows; i++, old += g->t_row) {
-            PITH_UNROLL
-            for (int p = 0; p < panels; p++) sum[i][p] = g->accumulate ? vf_load(old + 16 * p) : vf_zero();
-        }
+        begin(rows, panels, t, g->t_row, g->accumulate, sum);
         PITH_UNROLL
         for (int i = 0; i < rows; i += 3, a += 3 * a_row) at.a[i / 3] = a;
         PITH_UNROLL
         for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
-        for (int64_t turns = g->k / STEPS, wait = g->ahead_every > 0; turns > 0; turns--) {
+        for (uint64_t turns = k / STEPS; turns > 0; turns--) {
             if (--wait == 0) {
                 PITH_UNROLL
                 for (int line = 0; line < 4 * panels; line++) {
@@ -97,7 +118,7 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
             }
             advance(rows, panels, STEPS, a_row, &at, sum);
         }
-        for (int64_t k = g->k % STEPS; k > 0; k--) advance(rows, panels, 1, a_row, &at, sum);
+        for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(rows, panels, 1, a_row, &at, sum);
         finish(rows, panels, t, g->t_row, bias, sum);
         t += width;
         if (bias) bias += width;

@@ -6,10 +6,12 @@
  * implicit contraction: only vf_fma is fused.
  *
  *   vf_set1 vf_zero vf_iota            constants; iota is 0, 1, … 15
+ *   vf_clear()                         vf_zero in a register of its own, where copies of one zero would be operations
  *   vf_load vf_store                   16 elements, any alignment
  *   vf_load_n vf_store_n               the first n (0 to 16) only; other lanes load as +0; no other byte is touched
  *   vf_add vf_sub vf_mul vf_div vf_sqrt, vf_fma(a, b, c) = a * b + c          IEEE, rounded once
  *   vf_fma_at(p, b, c)                 p[0] * b + c, p[0] taken from memory by the multiply-add where it can be
+ *   vf_fma_onto(a, b, c)               vf_fma in the register of c, where compilers would move sums from one to another
  *   vf_min vf_max                      a < b ? a : b and a > b ? a : b: b if either is NaN or both are zeros
  *   vf_neg vf_abs vf_copysign(magnitude, sign)                                bit operations, also on NaN
  *   vf_round vf_floor vf_ceil vf_trunc to an integral value; round is to nearest, ties to even
@@ -49,6 +51,10 @@
 #define PITH_UNROLL _Pragma("GCC unroll 64")
 #endif
 
+/* Makes the compiler forget what it knows of an integer, so that it keeps nothing computed from it in registers that a
+ * loop needs for other things. */
+#define PITH_FORGET(x) __asm__("" : "+r"(x))
+
 #if defined(PITH_LEVEL_avx512)
 #include "kernels/vec_avx512.h"
 #elif defined(PITH_LEVEL_avx2)
@@ -60,7 +66,11 @@
 #endif
 
 #if !defined(PITH_LEVEL_avx512)
-PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma(vf_set1(*a), b, c); }
+PITH_INLINE vf vf_clear(void) { return vf_zero(); }
+#if !defined(PITH_LEVEL_avx2)
+PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) { return vf_fma(a, b, c); }
+#endif
+PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma_onto(vf_set1(*a), b, c); }
 PITH_INLINE vf vf_fraction(vf a) {
     vf b = vf_max(vf_set1(-0x1p23f), a); /* floats from there on are integers */
     return vf_sub(b, vf_round(b));

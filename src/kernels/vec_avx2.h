@@ -92,6 +92,11 @@ PITH_VEC_1(vf, vf_sqrt, vf, _mm256_sqrt_ps)
 PITH_INLINE vf vf_fma(vf a, vf b, vf c) {
     return (vf){ _mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi) };
 }
+PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));
+    return c;
+}
 #define PITH_VEC_NEG(a) _mm256_xor_ps(a, _mm256_set1_ps(-0.0f))
 #define PITH_VEC_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define PITH_VEC_COPYSIGN(a, s) _mm256_or_ps(PITH_VEC_ABS(a), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))

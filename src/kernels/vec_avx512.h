@@ -16,6 +16,11 @@ PITH_INLINE int vm_any(vm a) { return a != 0; }
 
 PITH_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 PITH_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
+PITH_INLINE vf vf_clear(void) {
+    vf a;
+    __asm__ volatile("vpxord %0, %0, %0" : "=v"(a));
+    return a;
+}
 PITH_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 PITH_INLINE vf vf_load_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(vm_first(n), p); }
 PITH_INLINE void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
@@ -53,6 +58,10 @@ PITH_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 /* Written out since compilers load a number that is used twice into a register: one operation more to issue. */
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) {
     __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+}
+PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
 PITH_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }

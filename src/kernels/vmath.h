@@ -17,15 +17,29 @@
 #define PITH_VMATH PITH_INLINE
 #endif
 
-/* c[0] x^(count - 1) + … + c[count - 1], by Horner's rule. */
-PITH_VMATH vf vf_poly(vf x, const float *c, const int count) {
-    vf y = vf_set1(c[0]);
+/* Vectors that functions with chains take side by side at most. */
+enum { PITH_CHAINS_MAX = 8 };
+
+/* y = c[0] x^(count - 1) + … + c[count - 1], by Horner's rule, for each of the chains: the steps of one wait for each
+ * other, those of different chains do not. */
+PITH_VMATH void vf_poly(vf *y, const vf *x, const int chains, const float *c, const int count) {
     PITH_UNROLL
-    for (int i = 1; i < count; i++) y = vf_fma(y, x, vf_set1(c[i]));
+    for (int i = 0; i < chains; i++) y[i] = vf_set1(c[0]);
+    PITH_UNROLL
+    for (int step = 1; step < count; step++) {
+        PITH_UNROLL
+        for (int i = 0; i < chains; i++) y[i] = vf_fma(y[i], x[i], vf_set1(c[step]));
+    }
+}
+#define PITH_POLY_EACH(y, x, chains, ...)                                                                              \
+    vf_poly(y, x, chains, (const float[]){ __VA_ARGS__ }, (int)(sizeof((const float[]){ __VA_ARGS__ }) / sizeof(float)))
+PITH_VMATH vf vf_poly_one(vf x, const float *c, const int count) {
+    vf y;
+    vf_poly(&y, &x, 1, c, count);
     return y;
 }
 #define PITH_POLY(x, ...)                                                                                              \
-    vf_poly(x, (const float[]){ __VA_ARGS__ }, (int)(sizeof((const float[]){ __VA_ARGS__ }) / sizeof(float)))
+    vf_poly_one(x, (const float[]){ __VA_ARGS__ }, (int)(sizeof((const float[]){ __VA_ARGS__ }) / sizeof(float)))
 
 /* Adding 1.5 * 2^23 rounds to an integer, found in the low bits of the sum; good for |x| < 2^22. */
 #define PITH_ROUND_MAGIC 0x1.8p23f
@@ -46,15 +60,21 @@ PITH_VMATH vf vf_exp(vf x) {
     return vf_exp_core(vf_min(vf_set1(89.0f), vf_max(vf_set1(-104.0f), x)));
 }
 
-/* 2^f for f within [-0.5, 0.5]: 1 where f is 0. */
-PITH_VMATH vf vf_exp2_core(vf f) {
-    return PITH_POLY(f, 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f);
+/* x = n + f for each of the chains, n integral, f within [-0.5, 0.5], both exact; y = 2^f, 1 where f is 0. */
+PITH_VMATH void vf_exp2_core(vf *y, vf *n, const vf *x, const int chains) {
+    vf f[PITH_CHAINS_MAX];
+    PITH_UNROLL
+    for (int i = 0; i < chains; i++) f[i] = vf_fraction(x[i]);
+    PITH_UNROLL
+    for (int i = 0; i < chains; i++) n[i] = vf_sub(x[i], f[i]);
+    PITH_POLY_EACH(y, f, chains, 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f);
 }
 
-/* 2^x where x is not above 125, 2.1 ulp. x = n + f, n integral: both are exact. Fewer operations than e^x. */
+/* 2^x where x is not above 125, 2.1 ulp. Fewer operations than e^x. */
 PITH_VMATH vf vf_exp2(vf x) {
-    vf f = vf_fraction(x);
-    return vf_scale(vf_exp2_core(f), vf_sub(x, f));
+    vf y, n;
+    vf_exp2_core(&y, &n, &x, 1);
+    return vf_scale(y, n);
 }
 
 /* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
@@ -107,12 +127,19 @@ PITH_VMATH vf vf_sigmoid(vf x) {
 
 /* x / 2 * (1 + erf(x / sqrt 2)) = max(x, 0) + n P(n), n = -|x|, where P, the share of a normal distribution below n, is
  * 2^(a polynomial in n); from -10 on, where it is 2^-62, n stays. Error at most 1.5e-7 or 2 ulp. */
-PITH_VMATH vf vf_gelu(vf x) {
-    vf n = vf_max(vf_set1(-10.0f), vf_bits(vi_or(vi_bits(x), vi_set1(INT32_MIN))));
-    vf power = PITH_POLY(n, -0x1.1ecfc4p-18f, -0x1.abe0c8p-17f, 0x1.2df764p-11f, 0x1.f6bb6ap-8f, 0x1.b1c1c0p-5f,
-                         -0x1.d60f96p-2f, 0x1.26b042p+0f, -1.0f);
-    vf f = vf_fraction(power), share = vf_scale_normal(vf_exp2_core(f), vf_sub(power, f));
-    return vf_fma(n, share, vf_sub(x, vf_min(x, vf_zero()))); /* of -infinity NaN, as by the formula */
+PITH_VMATH void vf_gelu_each(vf *y, const vf *x, const int chains) {
+    vf n[PITH_CHAINS_MAX], power[PITH_CHAINS_MAX], whole[PITH_CHAINS_MAX], share[PITH_CHAINS_MAX];
+    PITH_UNROLL
+    for (int i = 0; i < chains; i++)
+        n[i] = vf_max(vf_set1(-10.0f), vf_bits(vi_or(vi_bits(x[i]), vi_set1(INT32_MIN))));
+    PITH_POLY_EACH(power, n, chains, -0x1.1ecfc4p-18f, -0x1.abe0c8p-17f, 0x1.2df764p-11f, 0x1.f6bb6ap-8f,
+                   0x1.b1c1c0p-5f, -0x1.d60f96p-2f, 0x1.26b042p+0f, -1.0f);
+    vf_exp2_core(share, whole, power, chains);
+    PITH_UNROLL
+    for (int i = 0; i < chains; i++) {
+        /* of -infinity NaN, as by the formula */
+        y[i] = vf_fma(n[i], vf_scale_normal(share[i], whole[i]), vf_sub(x[i], vf_min(x[i], vf_zero())));
+    }
 }
 
 /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), error at most 1.5e-7 * max(|x|, 1): the sum cancels where x
