@@ -67,7 +67,7 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
         }
     }
 }
-/* The next strips of b, by address since it may lie behind the last; a tile fetches one share of `shares`. */
+/* The next strips of b, by address since they may lie behind the last; tiles fetch one share of `shares`. */
 typedef struct strip {
     uintptr_t address;
     int64_t share, shares;
