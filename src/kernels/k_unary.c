@@ -3,19 +3,16 @@
 
 #include "kernels/vmath.h"
 
+#define EACH_16(f)                                                                                                     \
+    for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, f(vf_load(x)));                                             \
+    if (n > 0) vf_store_n(y, f(vf_load_n(x, n)), n);
 #define UNARY(name, f)                                                                                                 \
-    void PITH_K(name##_f32)(const float *x, float *y, size_t n) {                                                      \
-        for (; n >= 16; n -= 16, x += 16, y += 16) vf_store(y, f(vf_load(x)));                                         \
-        if (n > 0) vf_store_n(y, f(vf_load_n(x, n)), n);                                                               \
-    }
+    void PITH_K(name##_f32)(const float *x, float *y, size_t n) { EACH_16(f) }
 
 /* GELU is a chain of 19 dependent operations, and a processor has about a hundred waiting at a time: as many vectors
  * side by side as the registers hold. */
 #if defined(PITH_LEVEL_avx512)
 enum { CHAINS = 7 };
-#else
-enum { CHAINS = 1 };
-#endif
 void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
     vf v[CHAINS];
     for (; n >= 16 * CHAINS; n -= 16 * CHAINS, x += 16 * CHAINS, y += 16 * CHAINS) {
@@ -25,14 +22,11 @@ void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
         PITH_UNROLL
         for (int i = 0; i < CHAINS; i++) vf_store(y + 16 * i, v[i]);
     }
-    for (; n > 0; x += 16, y += 16) {
-        const size_t count = n < 16 ? n : 16;
-        v[0] = vf_load_n(x, count);
-        vf_gelu_each(v, v, 1);
-        vf_store_n(y, v[0], count);
-        n -= count;
-    }
+    EACH_16(vf_gelu)
 }
+#else
+UNARY(gelu, vf_gelu)
+#endif
 
 PITH_INLINE vf relu(vf x) { return vf_max(vf_zero(), x); }
 PITH_INLINE vf reciprocal(vf x) { return vf_div(vf_set1(1.0f), x); }

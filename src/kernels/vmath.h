@@ -126,7 +126,8 @@ PITH_VMATH vf vf_sigmoid(vf x) {
 }
 
 /* x / 2 * (1 + erf(x / sqrt 2)) = max(x, 0) + n P(n), n = -|x|, where P, the share of a normal distribution below n, is
- * 2^(a polynomial in n); from -10 on, where it is 2^-62, n stays. Error at most 1.5e-7 or 2 ulp. */
+ * 2^(a polynomial in n); from -10 on, where it is 2^-62, n stays. Error at most 1.5e-7 or 2 ulp. For each of the
+ * chains. */
 PITH_VMATH void vf_gelu_each(vf *y, const vf *x, const int chains) {
     vf n[PITH_CHAINS_MAX], power[PITH_CHAINS_MAX], whole[PITH_CHAINS_MAX], share[PITH_CHAINS_MAX];
     PITH_UNROLL
@@ -140,6 +141,10 @@ PITH_VMATH void vf_gelu_each(vf *y, const vf *x, const int chains) {
         /* of -infinity NaN, as by the formula */
         y[i] = vf_fma(n[i], vf_scale_normal(share[i], whole[i]), vf_sub(x[i], vf_min(x[i], vf_zero())));
     }
+}
+PITH_VMATH vf vf_gelu(vf x) {
+    vf_gelu_each(&x, &x, 1);
+    return x;
 }
 
 /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), error at most 1.5e-7 * max(|x|, 1): the sum cancels where x
