@@ -125,8 +125,10 @@ static void *thread_main(void *own_number) {
         if (may_spin(pool.threads + 1)) {
             pthread_mutex_unlock(&pool.lock);
             int64_t limit = now_ns() + SPIN_NS;
-            while (atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen && now_ns() < limit)
-                for (int i = 0; i < 16; i++) relax();
+            for (int i = 1; atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen; i++) {
+                if (i % 16 == 0 && now_ns() >= limit) break;
+                relax();
+            }
             pthread_mutex_lock(&pool.lock);
         }
         pool.sleepers++;
@@ -186,13 +188,26 @@ static void make_threads(int wanted) {
     pthread_attr_destroy(&attr);
 }
 
+/* Called with the lock held, which it gives back: makes helpers look for a job again, up to `wanted` of those asleep. */
+static void rouse(int wanted) {
+    atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed);
+    int sleepers = pool.sleepers;
+    pthread_mutex_unlock(&pool.lock);
+    if (sleepers > wanted)
+        for (int i = 0; i < wanted; i++) pthread_cond_signal(&pool.work);
+    else if (sleepers)
+        pthread_cond_broadcast(&pool.work);
+}
+
 /* Called with the lock held: returns when no helper is inside the job. */
 static void wait_for_helpers(job *j) {
     if (atomic_load_explicit(&j->active, memory_order_acquire) && may_spin(j->wanted + 1)) {
         pthread_mutex_unlock(&pool.lock);
         int64_t limit = now_ns() + SPIN_NS;
-        while (atomic_load_explicit(&j->active, memory_order_acquire) && now_ns() < limit)
-            for (int i = 0; i < 16; i++) relax();
+        for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
+            if (i % 16 == 0 && now_ns() >= limit) break;
+            relax();
+        }
         pthread_mutex_lock(&pool.lock);
     }
     pool.waiters++;
@@ -222,13 +237,7 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     job **last = &pool.jobs;
     while (*last) last = &(*last)->next;
     *last = &j;
-    atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed);
-    int sleepers = pool.sleepers;
-    pthread_mutex_unlock(&pool.lock);
-    if (sleepers > j.wanted)
-        for (int i = 0; i < j.wanted; i++) pthread_cond_signal(&pool.work);
-    else if (sleepers)
-        pthread_cond_broadcast(&pool.work);
+    rouse(j.wanted);
 
     draw_parts(&j, 0);
 
@@ -238,6 +247,16 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     *link = j.next;
     wait_for_helpers(&j);
     pthread_mutex_unlock(&pool.lock);
+}
+
+void pith_pool_wake(int threads) {
+    if (threads > THREADS_MAX) threads = THREADS_MAX;
+    if (threads <= 1 || inside) return;
+    pthread_mutex_lock(&pool.lock);
+    if (pool.sleepers > 0)
+        rouse(threads - 1);
+    else
+        pthread_mutex_unlock(&pool.lock);
 }
 
 void pith_pool_pin(bool pin) {

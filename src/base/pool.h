@@ -17,6 +17,10 @@ typedef void pith_task(void *context, size_t part, int worker);
  * Which thread takes which part is not fixed; results must not depend on it. */
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads);
 
+/* Wakes as many helpers as a run on `threads` threads takes, which a caller does that has such a run a few microseconds
+ * ahead: waking takes longer than a small model's first step. */
+void pith_pool_wake(int threads);
+
 /* Whether threads made from now on stay on a processor each: the n-th helper on the n-th of those the calling thread
  * may use now, round and round; the first, number 0, is left to the caller of runs, who is never pinned. */
 void pith_pool_pin(bool pin);

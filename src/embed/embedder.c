@@ -563,6 +563,7 @@ pith_status pith_embedder_run(float *vectors, pith_embedder *e, const pith_str *
     if (c.threads > THREADS_MAX) c.threads = THREADS_MAX;
     PITH_TRY(find_prompt(&c.prompt, e->parts.modules, options->prompt_name, err));
 
+    pith_pool_wake(c.threads); /* while the first texts become tokens */
     pith_status status = open_call(&c, count, err);
     size_t peak = 0;
     for (size_t done = 0; !status && done < count; done += c.count) {

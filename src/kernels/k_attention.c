@@ -308,6 +308,10 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     for (int64_t i = 0; i < a->queries;) {
         int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
         int64_t rows = (left + tiles - 1) / tiles;
+        for (int64_t column = 0, wide; column < a->dv; column += wide) {
+            wide = a->dv - column < 32 ? a->dv - column : 32;
+            pith_gemm_expect(a->o + i * a->o_stride + column, a->o_stride, rows, wide);
+        }
         if (c.open)
             open_tile(&c, i, (int)rows);
         else

@@ -122,9 +122,11 @@ static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
-    const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
+    const int64_t strips = (n1 - n0 + TILE_COLUMNS - 1) / TILE_COLUMNS, groups = (strips + GROUP - 1) / GROUP;
+    const int64_t columns = rows_stay && groups ? (strips + groups - 1) / groups * TILE_COLUMNS : TILE_COLUMNS;
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
-        int64_t i = m0, ahead = n1 - j0 > columns ? columns : n0 - j0;
+        /* Behind the last come those of the next part, if it is the next block of columns. */
+        int64_t i = m0, ahead = n1 - j0 > columns ? columns : n1 < g->n ? n1 - j0 : -j0;
         j1 = n1 - j0 > columns ? j0 + columns : n1;
         for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
             rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
