@@ -442,6 +442,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
                      .in_count = step->in_count,
                      .out_count = step->out_count,
                      .scratch = bound->scratch_bytes ? (char *)e->buffer + bound->scratch : NULL,
+                     .upcoming = step->upcoming,
                      .exec = &r->exec,
                      .plan = step,
                      .err = err };

@@ -27,6 +27,8 @@ typedef struct pith_gemm {
     const float *bias;     /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;
+    const void *next;      /* what will be read after the columns of this call, fetched with its last ones; nothing need
+                              be there. NULL: the columns that follow */
 } pith_gemm;
 
 /* Floats a packed [k, n] matrix takes; -1 on overflow. */

@@ -34,6 +34,7 @@ typedef struct pith_gemm_int8 {
                        PITH_NARROW_FOUR together in every column, and so are those of rows 8 i + 2, 3, 6, 7. AVX2
                        without VNNI multiplies them at more than twice the speed */
     pith_activation activation;
+    const void *next; /* as of pith_gemm */
 } pith_gemm_int8;
 
 /* Bytes a packed [k, n] matrix takes; -1 on overflow. */

@@ -117,21 +117,21 @@ static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, in
     PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
 }
 
-/* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other. */
-static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1) {
+/* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
+static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
+                      const float *next) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
     const int64_t strips = (n1 - n0 + TILE_COLUMNS - 1) / TILE_COLUMNS, groups = (strips + GROUP - 1) / GROUP;
     const int64_t columns = rows_stay && groups ? (strips + groups - 1) / groups * TILE_COLUMNS : TILE_COLUMNS;
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
-        /* Behind the last come those of the next part, if it is the next block of columns. */
-        int64_t i = m0, ahead = n1 - j0 > columns ? columns : n1 < g->n ? n1 - j0 : -j0;
+        int64_t i = m0;
         j1 = n1 - j0 > columns ? j0 + columns : n1;
+        const float *ahead = j1 < n1 ? g->b + j1 * g->k + 16 * k0 : next;
         for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
             rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
-            strip next = { (uintptr_t)g->b + (uintptr_t)((j0 + ahead) * g->k + 16 * k0) * sizeof *g->b, tile, tiles };
-            run_tiles(g, i, rows, j0, j1 - j0, k0, k1, &next);
+            run_tiles(g, i, rows, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
         }
     }
 }
@@ -151,7 +151,9 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
         int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
         do { /* once for k = 0 too */
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
-            run_block(g, i, end, n0, n1, k0, k1);
+            const float *next = g->b + n0 * g->k + (k1 < g->k ? 16 * k1 : 0);
+            if (end == m1 && k1 == g->k) next = g->next ? g->next : n1 < g->n ? g->b + n1 * g->k : next;
+            run_block(g, i, end, n0, n1, k0, k1, next);
             k0 = k1;
         } while (k1 < g->k);
     }

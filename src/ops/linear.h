@@ -28,6 +28,7 @@ typedef struct pith_linear_rows {
     float *y;       /* [m, n] */
     void *converted;
     int64_t m;
+    const void *next; /* the kernels': what is read after this product's weights, or NULL */
 } pith_linear_rows;
 
 typedef struct pith_linear_way {

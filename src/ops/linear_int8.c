@@ -86,7 +86,8 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
                          .lda = stride_of(s),
                          .ldc = s->n,
                          .narrow = 1,
-                         .activation = s->activation };
+                         .activation = s->activation,
+                         .next = r->next };
     ((pith_gemm_i8_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 

@@ -75,6 +75,12 @@ typedef struct pith_exec {
                             const pith_tensor *inputs, size_t input_count, pith_tensor *outputs, size_t output_count);
 } pith_exec;
 
+/* Packed constants: where and how many bytes. */
+typedef struct pith_packed_bytes {
+    const void *data;
+    size_t bytes;
+} pith_packed_bytes;
+
 typedef struct pith_run {
     const pith_node *node;
     const void *state;
@@ -82,6 +88,7 @@ typedef struct pith_run {
     pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants it; out[0] never is */
     int in_count, out_count;
     void *scratch;                /* 64-byte aligned, scratch() bytes */
+    pith_packed_bytes upcoming;   /* what the next step that has any will read, to be fetched meanwhile; 0 bytes: none */
     pith_exec *exec;
     const void *plan;             /* the executor's own */
     pith_error *err;

@@ -141,13 +141,23 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
 typedef struct work {
     const pith_linear *s;
     pith_linear_rows rows;
-    int64_t row_parts, column_parts;
+    int64_t row_parts, column_parts, streak; /* streak: parts that a thread takes one after the other */
+    pith_packed_bytes upcoming;
 } work;
 
 /* Where part i of `parts` begins, in multiples of unit. */
 static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
     int64_t begin = (size + unit - 1) / unit * i / parts * unit;
     return begin < size ? begin : size;
+}
+
+/* What the thread that takes part `index`, whose columns end at n1, probably reads next: the columns that follow, or
+ * of the next product those it begins with, which are the first if it goes by rows. */
+static const void *next_of(const work *w, int64_t index, int64_t n1) {
+    if ((index + 1) % w->streak && n1 < w->s->n) return NULL;
+    int64_t first = w->row_parts > 1 ? 0 : index / w->streak * w->streak;
+    int64_t lines = (int64_t)(w->upcoming.bytes / 64);
+    return lines ? (const char *)w->upcoming.data + lines * first / w->column_parts * 64 : NULL;
 }
 
 static void part(void *context, size_t index, int worker) {
@@ -157,8 +167,10 @@ static void part(void *context, size_t index, int worker) {
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
     int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
     int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1), m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
-    if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &w->rows, m0, m1);
-    s->way->multiply(s, &w->rows, m0, m1, n0, n1);
+    pith_linear_rows rows = w->rows;
+    rows.next = next_of(w, (int64_t)index, n1);
+    if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &rows, m0, m1);
+    s->way->multiply(s, &rows, m0, m1, n0, n1);
 }
 
 /* By rows where each part has enough of them, so that a thread finds its rows of one step in its cache in the next;
@@ -174,13 +186,17 @@ static void split(work *w, int threads) {
     if (parts > 1 && m >= ROWS_PER_PART && !w->s->way->convert) shares = SHARES;
     w->column_parts = (shares * parts + w->row_parts - 1) / w->row_parts;
     if (w->column_parts > strips) w->column_parts = strips;
+    w->streak = w->row_parts * w->column_parts / parts;
+    if (w->streak < 1) w->streak = 1;
 }
 
 static pith_status run(pith_run *r) {
     const pith_linear *s = r->state;
     int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
     if (m == 0) return PITH_OK;
-    work w = { .s = s, .rows = { r->in[0]->data, r->out[0]->data, r->scratch, m } };
+    work w = { .s = s,
+               .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
+               .upcoming = r->upcoming };
     split(&w, r->exec->threads);
     if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, m);
     pith_run_parallel(r, part, &w, (size_t)(w.row_parts * w.column_parts));
@@ -210,7 +226,8 @@ static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_
                     .k = s->k,
                     .lda = s->k,
                     .ldc = s->n,
-                    .activation = s->activation };
+                    .activation = s->activation,
+                    .next = r->next };
     ((pith_gemm_f32_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 

@@ -233,6 +233,20 @@ static void release_sources(void *context, const pith_packed_step *step) {
     }
 }
 
+/* Tells each step what the next one that packed anything reads first; the last ones, what a next run begins with. */
+static void look_ahead(const builder *b) {
+    const pith_packer *packer = &b->packer;
+    size_t left = packer->count;
+    pith_packed_bytes next = { NULL, 0 };
+    if (left) next = (pith_packed_bytes){ packer->steps[0].packed, packer->steps[0].pack.bytes };
+    for (size_t i = b->plan->step_count; i-- > 0;) {
+        pith_step *step = &b->plan->steps[i];
+        step->upcoming = next;
+        for (; left && packer->steps[left - 1].node == step->node; left--)
+            next = (pith_packed_bytes){ packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
+    }
+}
+
 static pith_status build(builder *b) {
     size_t values = b->graph->value_count;
     b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
@@ -256,6 +270,7 @@ static pith_status build(builder *b) {
     b->plan->constants = b->constants;
     b->plan->packed = b->packer.steps;
     b->plan->packed_count = b->packer.count;
+    look_ahead(b);
     return pith_packer_fill(&b->packer, release_sources, b, b->err);
 }
 
