@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -51,6 +52,29 @@ static void every_part_once(void **state) {
         for (int threads = 1; threads <= 8; threads++)
             for (size_t parts = 0; parts < 40; parts += 3) assert_int_equal(run_once(threads, parts), 0);
     assert_int_equal(run_once(WORKERS, PARTS), 0);
+}
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Helpers woken for a run that comes later, or never, do its parts once and go back to sleep. */
+static void woken_helpers(void **state) {
+    (void)state;
+    assert_int_equal(run_once(4, 40), 0);
+    for (int threads = 1; threads <= WORKERS; threads++) {
+        usleep(1000);
+        pith_pool_wake(threads);
+        assert_int_equal(run_once(4, 40), 0);
+        pith_pool_wake(threads);
+    }
+    usleep(10000);
+    pith_pool_wake(4);
+    double before = cpu_seconds();
+    usleep(200000);
+    assert_true(cpu_seconds() - before < 0.05);
 }
 
 /* The first part waits until all others are done: those of its thread, too, which another one must take. */
@@ -370,6 +394,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_once),
+        cmocka_unit_test(woken_helpers),
         cmocka_unit_test(slow_threads_are_helped),
         cmocka_unit_test(results_are_visible),
         cmocka_unit_test(several_callers),
