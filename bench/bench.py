@@ -24,7 +24,7 @@ import workloads
 from peers import PACKAGES, Worker
 from setting import ROOT, Files, Peak, engines, flop, has_flag, installed, token_counts
 
-PARTS = ("throughput", "chunks", "precision", "start", "memory", "size")
+PARTS = ("throughput", "chunks", "threads", "precision", "start", "memory", "size")
 TOLERANCE = 1e-5  # of components of f32 vectors of length 1
 COSINE = 0.97  # of vectors in 8 bits or bf16 with those in f32
 MAX_LENGTH = 512
@@ -130,6 +130,21 @@ def chunks(files, args, peak):
     run_all("chunks", files, args, peak, chosen, {"chunks": load}, "pith 256")
 
 
+def threads(files, args, peak):
+    """One text on one thread and on all, side by side: what more threads are worth where they must share a single text."""
+    load, counts = workloads.one_text(), sorted({1, max(args.threads)})
+    chosen = {f"{name}, {n}": (kind, dict(settings, threads=n)) for n in counts for name, (kind, settings) in engines(files).items()
+              if not args.engines or name.startswith(("pith", *args.engines))}
+    workers = start(chosen, max_length=MAX_LENGTH)
+    lengths = token_counts(files, load.texts, MAX_LENGTH)
+    rows, peaks = measure(workers, load, 1, args.rounds, peak, "pith, 1")
+    stop(workers)
+    result = dict(key=f"text128 {counts[-1]}", title=load.title, threads=1, texts=1, tokens=sum(lengths), flop=flop(files, lengths),
+                  peaks=peaks, rows=rows)
+    say("threads", result, "pith, 1")
+    args.keep("threads", [result])
+
+
 def precision(files, args, peak):
     """8 bits and bf16, of Pith and of those that have them."""
     every, tokenizer = engines(files), str(files.model / "tokenizer.json")
@@ -163,7 +178,7 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, nargs="+", help="(1 and all; all if --quick)")
     parser.add_argument("--workload", nargs="+", help="only these: short, mixed, words110, tokens512, query, chunks")
-    parser.add_argument("--engines", nargs="+", help="Pith and only these of throughput and precision, by the beginnings of their names")
+    parser.add_argument("--engines", nargs="+", help="Pith and only these of throughput, threads and precision, by the beginnings of their names")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="small workloads, few rounds: below two minutes in all")
     parser.add_argument("--memory-texts", type=int, nargs="+", help="with part memory: how many texts")
@@ -180,7 +195,7 @@ def main():
     absent = [PACKAGES[kind] for kind, _ in engines(files).values() if not installed(kind)]
     if absent:
         print("not installed:", ", ".join(sorted(set(absent))))
-    run = dict(throughput=throughput, chunks=chunks, precision=precision, start=memory.start, memory=memory.memory,
+    run = dict(throughput=throughput, chunks=chunks, threads=threads, precision=precision, start=memory.start, memory=memory.memory,
                size=memory.size)
 
     def keep(part, found):

@@ -34,6 +34,10 @@ class Workload:
         self.calls = calls  # in a round
 
 
+def one_text():
+    return Workload("one text of 128 tokens", [sentence(np.random.default_rng(13), 126)], calls=20)
+
+
 def make(quick):
     rng, scale = np.random.default_rng(11), 4 if quick else 1
     return {

@@ -115,10 +115,10 @@ static void *thread_main(void *own_number) {
             atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
             pthread_mutex_unlock(&pool.lock);
             draw_parts(j, worker);
-            pthread_mutex_lock(&pool.lock);
             /* The last access to the job. */
-            if (atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1 && pool.waiters)
-                pthread_cond_broadcast(&pool.done);
+            bool last = atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1;
+            pthread_mutex_lock(&pool.lock);
+            if (last && pool.waiters) pthread_cond_broadcast(&pool.done);
             continue;
         }
         unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
@@ -199,20 +199,19 @@ static void rouse(int wanted) {
         pthread_cond_broadcast(&pool.work);
 }
 
-/* Called with the lock held: returns when no helper is inside the job. */
+/* Returns when no helper is inside the job, which nobody can join any more. */
 static void wait_for_helpers(job *j) {
-    if (atomic_load_explicit(&j->active, memory_order_acquire) && may_spin(j->wanted + 1)) {
-        pthread_mutex_unlock(&pool.lock);
-        int64_t limit = now_ns() + SPIN_NS;
-        for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
-            if (i % 16 == 0 && now_ns() >= limit) break;
-            relax();
-        }
-        pthread_mutex_lock(&pool.lock);
+    if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
+    int64_t limit = may_spin(j->wanted + 1) ? now_ns() + SPIN_NS : 0;
+    for (int i = 1; i % 16 || now_ns() < limit; i++) {
+        if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
+        relax();
     }
+    pthread_mutex_lock(&pool.lock);
     pool.waiters++;
     while (atomic_load_explicit(&j->active, memory_order_acquire)) pthread_cond_wait(&pool.done, &pool.lock);
     pool.waiters--;
+    pthread_mutex_unlock(&pool.lock);
 }
 
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
@@ -245,8 +244,8 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     job **link = &pool.jobs;
     while (*link != &j) link = &(*link)->next;
     *link = j.next;
-    wait_for_helpers(&j);
     pthread_mutex_unlock(&pool.lock);
+    wait_for_helpers(&j);
 }
 
 void pith_pool_wake(int threads) {
