@@ -99,6 +99,16 @@ def chunks(results):
                                                 *(speed(r, row) for row in r["rows"])] for r in found])
 
 
+def threads(results):
+    rows = []
+    for r in results["threads"]:
+        most = r["key"].split()[1]
+        for name in dict.fromkeys(row["runner"].rsplit(", ", 1)[0] for row in r["rows"]):
+            one, all_ = own(r, f"{name}, 1"), own(r, f"{name}, {most}")
+            rows.append([name, speed(r, one), speed(r, all_), spread(all_), f"{ratio(all_, one):.2f}"])
+    return table(["engine", "1 thread", "all threads", "spread", "times as fast"], rows)
+
+
 def precision(results):
     rows = []
     for r in ordered(results["precision"]):
@@ -190,7 +200,7 @@ def main():
     page = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs/performance.md"
     text = page.read_text()
     for name, make in dict(machine=machine, throughput=throughput, engines=engines, latency=latency, chunks=chunks,
-                           precision=precision, start=start).items():
+                           threads=threads, precision=precision, start=start).items():
         if all(part in results for part in {"start": ("start", "memory", "size"), "engines": ("throughput",), "latency": ("throughput",)}.get(name, (name,))):
             pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
             text = pattern.sub(lambda m: m[1] + make(results) + "\n" + m[2], text)

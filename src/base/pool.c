@@ -19,8 +19,8 @@
 
 #include "base/cpu.h"
 
-/* Longer than the pause between two steps of a small model, shorter than anybody's idle time. */
-#define SPIN_NS 50000
+/* Longer than a part of a step and the pause between two steps of a small model, shorter than anybody's idle time. */
+#define SPIN_NS 200000
 /* Threads whatever is asked for; and their stacks: tasks keep large things in scratch. */
 #define THREADS_MAX 512
 #define STACK_BYTES ((size_t)1 << 20)
