@@ -67,7 +67,7 @@ def throughput(results):
         mine, rival = own(r), best(r)
         fast = next((row for row in r["rows"] if row["runner"] == "fastembed"), None)
         rows.append([r["title"], r["threads"], speed(r, mine), spread(mine), fraction(r, mine),
-                     f"{median(mine['cpu']) / median(mine['seconds']):.2f}", f"{speed(r, rival)} ({label(rival)})",
+                     f"{sum(mine['cpu']) / sum(mine['seconds']):.2f}", f"{speed(r, rival)} ({label(rival)})",
                      f"**{ratio(rival, mine):.2f}**", f"{ratio(fast, mine):.2f}" if fast else "not installed"])
     return table(["workload", "threads", "Pith, tokens/s", "spread", "of the peak", "CPU/wall", "best peer", "ratio", "to fastembed"], rows)
 
@@ -105,7 +105,7 @@ def threads(results):
         most = r["key"].split()[1]
         for name in dict.fromkeys(row["runner"].rsplit(", ", 1)[0] for row in r["rows"]):
             one, all_ = own(r, f"{name}, 1"), own(r, f"{name}, {most}")
-            rows.append([name, speed(r, one), speed(r, all_), spread(all_), f"{ratio(all_, one):.2f}"])
+            rows.append([name, speed(r, one), speed(r, all_), spread(all_), f"{ratio(one, all_):.2f}"])
     return table(["engine", "1 thread", "all threads", "spread", "times as fast"], rows)
 
 
