@@ -188,7 +188,7 @@ static void make_threads(int wanted) {
     pthread_attr_destroy(&attr);
 }
 
-/* Called with the lock held, which it gives back: makes helpers look for a job again, up to `wanted` of those asleep. */
+/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of those asleep too. */
 static void rouse(int wanted) {
     atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed);
     int sleepers = pool.sleepers;

@@ -88,7 +88,7 @@ typedef struct pith_run {
     pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants it; out[0] never is */
     int in_count, out_count;
     void *scratch;                /* 64-byte aligned, scratch() bytes */
-    pith_packed_bytes upcoming;   /* what the next step that has any will read, to be fetched meanwhile; 0 bytes: none */
+    pith_packed_bytes upcoming;   /* what the next step that has any will read, to be fetched meanwhile; or 0 bytes */
     pith_exec *exec;
     const void *plan;             /* the executor's own */
     pith_error *err;
