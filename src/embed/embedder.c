@@ -438,13 +438,10 @@ static pith_status first_fault(call *c, pith_error *err) {
     return first->fault.code;
 }
 
-/* Cuts the window's rows into chunks: equal ones, as many for each thread, where that leaves none too small. Without a
- * ragged form a chunk is one text. */
-static void cut_chunks(call *c) {
-    int64_t total = 0, before = 0, tokens = 0;
-    for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
-    int64_t wanted = (total + c->budget - 1) / c->budget;
-    if (total / c->threads >= CHUNK_TOKENS_MIN) wanted = (wanted + c->threads - 1) / c->threads * c->threads;
+/* Cuts the window's rows, `total` tokens, into about `wanted` equal chunks; into more where texts do not fill the budget.
+ * Without a ragged form a chunk is one text. */
+static void cut_into(call *c, int64_t total, int64_t wanted) {
+    int64_t before = 0, tokens = 0;
     c->chunk_count = 0;
     for (size_t i = 0; i < c->ordered_count; i++) {
         int64_t count = c->ordered[i]->count;
@@ -457,6 +454,23 @@ static void cut_chunks(call *c) {
         }
         tokens += count;
         before += count;
+    }
+}
+
+/* As many chunks for each thread, where that leaves none too small: one left over would run alone. */
+static void cut_chunks(call *c) {
+    enum { TRIES = 4 };
+    int64_t total = 0, threads = c->threads;
+    for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
+    int64_t wanted = (total + c->budget - 1) / c->budget;
+    if (total / threads < CHUNK_TOKENS_MIN) {
+        cut_into(c, total, wanted);
+        return;
+    }
+    wanted = (wanted + threads - 1) / threads * threads;
+    for (int i = 0; i < TRIES; i++, wanted += threads) {
+        cut_into(c, total, wanted);
+        if (c->chunk_count % (size_t)threads == 0) break;
     }
 }
 
