@@ -438,7 +438,7 @@ static pith_status first_fault(call *c, pith_error *err) {
     return first->fault.code;
 }
 
-/* Cuts the window's rows, `total` tokens, into about `wanted` equal chunks; into more where texts do not fill the budget.
+/* Cuts the window's rows, `total` tokens, into about `wanted` equal chunks; more where texts do not fill the budget.
  * Without a ragged form a chunk is one text. */
 static void cut_into(call *c, int64_t total, int64_t wanted) {
     int64_t before = 0, tokens = 0;
