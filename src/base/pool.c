@@ -249,13 +249,9 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
 }
 
 void pith_pool_wake(int threads) {
-    if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads <= 1 || inside) return;
     pthread_mutex_lock(&pool.lock);
-    if (pool.sleepers > 0)
-        rouse(threads - 1);
-    else
-        pthread_mutex_unlock(&pool.lock);
+    rouse(threads - 1);
 }
 
 void pith_pool_pin(bool pin) {

@@ -463,10 +463,7 @@ static void cut_chunks(call *c) {
     int64_t total = 0, threads = c->threads;
     for (size_t i = 0; i < c->ordered_count; i++) total += c->ordered[i]->count;
     int64_t wanted = (total + c->budget - 1) / c->budget;
-    if (total / threads < CHUNK_TOKENS_MIN) {
-        cut_into(c, total, wanted);
-        return;
-    }
+    if (total / threads < CHUNK_TOKENS_MIN) threads = 1;
     wanted = (wanted + threads - 1) / threads * threads;
     for (int i = 0; i < TRIES; i++, wanted += threads) {
         cut_into(c, total, wanted);

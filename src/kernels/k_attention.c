@@ -308,10 +308,8 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     for (int64_t i = 0; i < a->queries;) {
         int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
         int64_t rows = (left + tiles - 1) / tiles;
-        for (int64_t column = 0, wide; column < a->dv; column += wide) {
-            wide = a->dv - column < 32 ? a->dv - column : 32;
-            pith_gemm_expect(a->o + i * a->o_stride + column, a->o_stride, rows, wide);
-        }
+        for (int64_t r = i; r < i + rows; r++) /* else stores hold up the next tile, as gemm_tile.h says */
+            for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
         if (c.open)
             open_tile(&c, i, (int)rows);
         else

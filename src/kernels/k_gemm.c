@@ -123,8 +123,7 @@ static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
-    const int64_t strips = (n1 - n0 + TILE_COLUMNS - 1) / TILE_COLUMNS, groups = (strips + GROUP - 1) / GROUP;
-    const int64_t columns = rows_stay && groups ? (strips + groups - 1) / groups * TILE_COLUMNS : TILE_COLUMNS;
+    const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
         int64_t i = m0;
         j1 = n1 - j0 > columns ? j0 + columns : n1;
@@ -151,8 +150,8 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
         int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
         do { /* once for k = 0 too */
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
-            const float *next = g->b + n0 * g->k + (k1 < g->k ? 16 * k1 : 0);
-            if (end == m1 && k1 == g->k) next = g->next ? g->next : n1 < g->n ? g->b + n1 * g->k : next;
+            const float *next = k1 < g->k ? g->b + n0 * g->k + 16 * k1 : g->b + (end < m1 ? n0 : n1) * g->k;
+            if (g->next && end == m1 && k1 == g->k) next = g->next;
             run_block(g, i, end, n0, n1, k0, k1, next);
             k0 = k1;
         } while (k1 < g->k);

@@ -379,7 +379,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
         count > 4 && b_panel * panels > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
     for (int64_t j0 = n0; j0 < n1; j0 += columns) {
         const int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns;
-        const char *next = j1 == n1 && g->next ? g->next : (const char *)g->b + (j1 < g->n ? j1 : 0) / 16 * b_panel;
+        const char *next = j1 == n1 && g->next ? g->next : (const char *)g->b + j1 / 16 * b_panel;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
             rows = (m1 - i + count - tile - 1) / (count - tile);
             for (int64_t j = j0; j < j1; j += strip) {
