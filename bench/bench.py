@@ -101,11 +101,14 @@ def say(part, result, reference):
               f"cpu {sum(row['cpu']) / sum(row['seconds']):.2f}" + ("" if row is own else f"  {reference} is {ratio:.2f}x"), flush=True)
 
 
+def asked_for(engines_, args):
+    return {name: engine for name, engine in engines_.items() if not args.engines or name.startswith(("pith", *args.engines))}
+
+
 def run_all(part, files, args, peak, engines_, loads, reference="pith"):
     """All workloads with each number of threads, the workers kept from one to the next."""
     for threads in args.threads:
-        chosen = {name: engine for name, engine in engines_.items() if not args.engines or name.startswith(("pith", *args.engines))}
-        workers = start(chosen, threads=threads, max_length=MAX_LENGTH)
+        workers = start(asked_for(engines_, args), threads=threads, max_length=MAX_LENGTH)
         for key, load in loads.items():
             if args.workload and key not in args.workload:
                 continue
@@ -133,9 +136,8 @@ def chunks(files, args, peak):
 def threads(files, args, peak):
     """One text on one thread and on all, side by side: what more threads are worth where they must share a single text."""
     load, counts = workloads.one_text(), sorted({1, max(args.threads)})
-    chosen = {f"{name}, {n}": (kind, dict(settings, threads=n)) for n in counts for name, (kind, settings) in engines(files).items()
-              if not args.engines or name.startswith(("pith", *args.engines))}
-    workers = start(chosen, max_length=MAX_LENGTH)
+    workers = start({f"{name}, {n}": (kind, dict(settings, threads=n)) for n in counts
+                     for name, (kind, settings) in asked_for(engines(files), args).items()}, max_length=MAX_LENGTH)
     lengths = token_counts(files, load.texts, MAX_LENGTH)
     rows, peaks = measure(workers, load, 1, args.rounds, peak, "pith, 1")
     stop(workers)
