@@ -4,8 +4,10 @@
  * tile size, made by inlining `tile` with constant bounds. Where another thread shares the core, what counts is how
  * much there is to issue beside the multiply-adds. So rows of a are addressed from a pointer for every third row, which
  * fits the addressing modes (base, base + stride, base + 2 * stride), and the pointers move once in STEPS steps. And
- * elements of every third row, whose address is no more than a pointer, are taken from memory by the multiply-adds
- * themselves; with an address of two registers that would be two operations again. */
+ * elements of two rows, whose address is no more than a pointer, are taken from memory by the multiply-adds themselves;
+ * with an address of two registers that would be two operations again. Such an element is loaded for each panel, and
+ * rows a multiple of 64 bytes apart lie in one bank of the first level cache: three rows and more in this way hold each
+ * other up where nothing else does (Redwood Cove: 93 instead of 98 % of the peak). */
 #include "kernels/gemm_tile.h"
 
 #include <stdbool.h>
@@ -34,7 +36,7 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, int6
         PITH_UNROLL
         for (int i = 0; i < rows; i++) {
             const float *element = at->a[i / 3] + (i % 3 == 2 ? two_rows : i % 3 * a_row) + s;
-            if (i % 3 == 0) {
+            if (i == 0 || i == 6) {
                 PITH_UNROLL
                 for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(element, column[p], sum[i][p]);
             } else {
