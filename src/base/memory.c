@@ -33,8 +33,9 @@ struct pith_arena_chunk {
     _Alignas(64) unsigned char data[];
 };
 
-/* The host's malloc for small blocks. A large one is a mapping of its own: freed, it is back with the system at once,
- * whatever lies behind it in the heap. A block begins with the length of its mapping, 0 for malloc's. */
+/* The host's malloc for small blocks. A large one is a mapping of its own, in large pages if the system has some:
+ * freed, it is back with the system at once, whatever lies behind it in the heap. A block begins with the length of its
+ * mapping, 0 for malloc's. */
 static void *default_alloc(void *user, size_t bytes) {
     (void)user;
     size_t total;
@@ -43,7 +44,10 @@ static void *default_alloc(void *user, size_t bytes) {
     char *block =
         mapped ? mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(total);
     if (!block || (mapped && block == MAP_FAILED)) return NULL;
-    if (!mapped) total = 0;
+    if (mapped)
+        madvise(block, total, MADV_HUGEPAGE);
+    else
+        total = 0;
     memcpy(block, &total, sizeof total);
     return block + STEP;
 }

@@ -181,10 +181,7 @@ static pith_status pack(pith_prepare *c, state *s) {
     if (pith_mul_overflows((size_t)s->product.packed_size, sizeof(float), &pack.bytes) ||
         pith_mul_overflows((size_t)s->k, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
         return pith_fail_memory(c->err, SIZE_MAX);
-    const void *packed;
-    PITH_TRY(pith_prepare_pack(c, &packed, &pack));
-    s->product.packed = packed;
-    return PITH_OK;
+    return pith_prepare_pack(c, &s->product.packed, &pack);
 }
 
 static pith_status prepare(pith_prepare *c) {

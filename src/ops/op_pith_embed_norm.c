@@ -22,8 +22,8 @@
 
 /* A table in 8 bits: its rows, then (64-byte aligned) their scales. */
 typedef struct small_table {
-    const int8_t *rows; /* NULL: the table is read as it is */
-    const float *scales;
+    const void *rows; /* NULL: the table is read as it is */
+    size_t scales_at; /* bytes behind rows */
 } small_table;
 
 typedef struct embed_norm {
@@ -113,10 +113,8 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
         pith_add_overflows(pack.bytes, t->scales_at, &pack.bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     pack.parts = (size_t)((t->rows + PACK_ROWS - 1) / PACK_ROWS);
-    const void *packed;
-    PITH_TRY(pith_prepare_pack(c, &packed, &pack));
-    *small = (small_table){ packed, (const float *)(const void *)((const char *)packed + t->scales_at) };
-    return PITH_OK;
+    small->scales_at = t->scales_at;
+    return pith_prepare_pack(c, &small->rows, &pack);
 }
 
 static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
@@ -185,7 +183,9 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
         return wide;
     }
     if (small->rows) {
-        w->s->dequantize(small->rows + id * w->row.n, small->scales + id * pith_table_groups(w->row.n), wide, w->row.n);
+        const int8_t *rows = small->rows;
+        const float *scales = (const float *)(const void *)(rows + small->scales_at);
+        w->s->dequantize(rows + id * w->row.n, scales + id * pith_table_groups(w->row.n), wide, w->row.n);
         return wide;
     }
     return (const float *)w->table[t]->data + id * w->row.n;

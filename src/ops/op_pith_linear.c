@@ -206,13 +206,10 @@ static pith_status run(pith_run *r) {
 /* ---- f32 ---- */
 
 static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    const float *packed;
     s->gemm = pith_kernel_find("gemm", PITH_F32, c->isa);
     if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->grain = PITH_LINEAR_GRAIN;
-    PITH_TRY(pith_prepare_pack_f32(c, &packed, weights, count, s->k, (size_t)pith_gemm_f32_packed_size(s->k, s->n)));
-    s->packed = packed;
-    return PITH_OK;
+    return pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, (size_t)pith_gemm_f32_packed_size(s->k, s->n));
 }
 
 static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,

@@ -18,7 +18,10 @@ bool pith_pack_can(const pith_prepare *c, int input) {
     return (data && data->data) || c->node->inputs[input]->kind == PITH_VALUE_PACKED;
 }
 
-static pith_status fill_alone(const pith_prepare *c, void *packed, const pith_pack *pack) {
+static pith_status fill_alone(const pith_prepare *c, const void **where, const pith_pack *pack) {
+    void *packed = pith_arena_alloc64(c->arena, pack->bytes);
+    if (!packed) return pith_fail_memory(c->err, pack->bytes);
+    *where = packed;
     pith_arena_mark mark = pith_arena_get_mark(c->arena);
     void *scratch = pith_arena_alloc64(c->arena, pack->scratch);
     if (!scratch) return pith_fail_memory(c->err, pack->scratch);
@@ -49,19 +52,36 @@ pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_p
     const void *ready = find_packed(c, c->pack_count++, pack);
     c->packed_inputs |= pack->inputs;
     if (!ready) PITH_TRY(check_sources(c, pack));
-    void *own = ready ? NULL : pith_arena_alloc64(c->arena, pack->bytes);
-    if (!ready && !own) return pith_fail_memory(c->err, pack->bytes);
-    *packed = ready ? ready : own;
-    if (!packer) return ready ? PITH_OK : fill_alone(c, own, pack);
+    *packed = ready;
+    if (!packer) return ready ? PITH_OK : fill_alone(c, packed, pack);
     void *steps = packer->steps;
     if (!pith_arena_grow(packer->arena, &steps, packer->count, &packer->capacity, sizeof *packer->steps))
         return pith_fail_memory(c->err, sizeof *packer->steps);
     packer->steps = steps;
-    packer->steps[packer->count++] = (pith_packed_step){ c->node, *pack, *packed, ready != NULL };
+    packer->steps[packer->count++] = (pith_packed_step){ c->node, *pack, packed, ready, ready != NULL };
     return PITH_OK;
 }
 
 /* ---- filling ---- */
+
+pith_status pith_packer_place(pith_packer *packer, pith_error *err) {
+    size_t total = 0, bytes = 0;
+    for (size_t i = 0; i < packer->count; i++) {
+        pith_packed_step *step = &packer->steps[i];
+        if (step->ready) continue;
+        if (pith_add_overflows(step->pack.bytes, 63, &bytes) || pith_add_overflows(total, bytes & ~(size_t)63, &total))
+            return pith_fail_memory(err, SIZE_MAX);
+    }
+    char *at = pith_arena_alloc64(packer->arena, total);
+    if (!at) return pith_fail_memory(err, total);
+    for (size_t i = 0; i < packer->count; i++) {
+        pith_packed_step *step = &packer->steps[i];
+        if (step->ready) continue;
+        *step->where = step->packed = at;
+        at += (step->pack.bytes + 63) & ~(size_t)63;
+    }
+    return PITH_OK;
+}
 
 typedef struct filling {
     const pith_packer *packer;
@@ -218,12 +238,9 @@ pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const
     return pith_prepare_pack(c, packed, &pack);
 }
 
-pith_status pith_prepare_pack_f32(pith_prepare *c, const float **packed, const pith_pack_matrix *list, size_t count,
+pith_status pith_prepare_pack_f32(pith_prepare *c, const void **packed, const pith_pack_matrix *list, size_t count,
                                   int64_t k, size_t floats) {
     pith_pack_form form = { .layout = "f32x16" };
-    const void *where;
     if (pith_mul_overflows(floats, sizeof(float), &form.bytes)) return pith_fail_memory(c->err, SIZE_MAX);
-    PITH_TRY(pith_prepare_pack_panels(c, &where, list, count, k, &form));
-    *packed = where;
-    return PITH_OK;
+    return pith_prepare_pack_panels(c, packed, list, count, k, &form);
 }

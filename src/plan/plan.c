@@ -266,6 +266,9 @@ static pith_status build(builder *b) {
         b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
     PITH_TRY(align_constants(b));
+    size_t before = b->arena->total;
+    PITH_TRY(pith_packer_place(&b->packer, b->err));
+    b->plan->packed_bytes += b->arena->total - before;
     b->plan->last_use = b->last_use;
     b->plan->constants = b->constants;
     b->plan->packed = b->packer.steps;
