@@ -11,16 +11,18 @@
 typedef struct pith_linear {
     const struct pith_linear_way *way;
     const void *packed;
+    size_t packed_bytes;
     float *bias; /* [n] or NULL */
     int64_t k, n;
     pith_activation activation;
     pith_kernel_fn *gemm, *convert;
-    int64_t grain;  /* multiply-adds below which a part is not worth a thread: those of about five microseconds */
+    int64_t grain;  /* multiply-adds of about five microseconds; a part with less to do is not worth a thread */
     size_t element; /* bytes, of converted rows; the ways whose rows have several forms set it */
 } pith_linear;
 
-/* The grain of f32 products. */
+/* The grain of f32 products, and bytes of weights that take as long to read. */
 #define PITH_LINEAR_GRAIN 400000
+#define PITH_LINEAR_GRAIN_BYTES 131072
 
 /* Rows of a run. converted: as the way's convert makes them, or NULL. */
 typedef struct pith_linear_rows {
@@ -33,7 +35,7 @@ typedef struct pith_linear_rows {
 
 typedef struct pith_linear_way {
     const char *kernel; /* for profiles */
-    /* Fetches the kernels, sets the grain and packs the weights; s->k, n and activation are set, k is at least 1. */
+    /* Fetches the kernels, sets grain and packed_bytes and packs the weights; s->k, n and activation are set, k is at least 1. */
     pith_status (*prepare)(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count);
     size_t (*row_bytes)(const pith_linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
     void (*convert)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1);

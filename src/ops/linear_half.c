@@ -24,6 +24,7 @@ static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix 
     if (!f->pack || !s->gemm)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no %s products", pith_dtype_name(dtype));
     f->k = s->k;
+    s->packed_bytes = (size_t)bytes;
     f->panel = (size_t)pith_gemm_half_packed_size(s->k, PITH_GEMM_PANEL);
     pith_pack_form as = {
         .layout = dtype == PITH_F16 ? "f16x16" : "bf16x2x16", .bytes = (size_t)bytes, .panel = pack_panel, .context = f

@@ -42,6 +42,7 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     f->k = s->k;
     f->panel = (size_t)panel;
     f->scales = (size_t)scales;
+    s->packed_bytes = (size_t)bytes;
     pith_pack_form as = { .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
     return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }

@@ -180,6 +180,8 @@ static void part(void *context, size_t index, int worker) {
 static void split(work *w, int threads) {
     int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
+    if (most < (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES)
+        most = (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES;
     int64_t parts = most < threads ? (most > 1 ? (int64_t)most : 1) : threads;
     w->row_parts = m / ROWS_PER_PART < parts ? m / ROWS_PER_PART : parts;
     if (w->row_parts < 1) w->row_parts = 1;
@@ -209,7 +211,9 @@ static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_
     s->gemm = pith_kernel_find("gemm", PITH_F32, c->isa);
     if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->grain = PITH_LINEAR_GRAIN;
-    return pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, (size_t)pith_gemm_f32_packed_size(s->k, s->n));
+    size_t floats = (size_t)pith_gemm_f32_packed_size(s->k, s->n);
+    s->packed_bytes = floats * sizeof(float);
+    return pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
 }
 
 static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
