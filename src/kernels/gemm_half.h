@@ -22,6 +22,7 @@ typedef struct pith_gemm_half {
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;
+    const void *next; /* as of pith_gemm; the AMX product fetches it */
 } pith_gemm_half;
 
 /* Bytes a packed [k, n] matrix takes; -1 on overflow. */

@@ -301,9 +301,10 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
         const vi columns = columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
         const vi less = vi_mul(columns, vi_set1(shift));
         for (int64_t r = 0; r < rows; r++) {
-            int32_t lanes[16];
-            vi_store(lanes, vi_sub(vi_load(t + r * stride + p), less));
-            memcpy(g->c + (i + r) * g->ldc + j + p, lanes, (size_t)(width - p < 16 ? width - p : 16) * sizeof *lanes);
+            const vi sum = vi_sub(vi_load(t + r * stride + p), less);
+            int32_t lanes[16], *c = g->c + (i + r) * g->ldc + j + p;
+            vi_store(width - p < 16 ? lanes : c, sum);
+            if (width - p < 16) memcpy(c, lanes, (size_t)(width - p) * sizeof *lanes);
         }
     }
 }

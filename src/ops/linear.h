@@ -35,7 +35,8 @@ typedef struct pith_linear_rows {
 
 typedef struct pith_linear_way {
     const char *kernel; /* for profiles */
-    /* Fetches the kernels, sets grain and packed_bytes and packs the weights; s->k, n and activation are set, k is at least 1. */
+    /* Fetches the kernels, sets grain and packed_bytes and packs the weights; s->k, n and activation are set, k is at
+     * least 1. */
     pith_status (*prepare)(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count);
     size_t (*row_bytes)(const pith_linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
     void (*convert)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1);

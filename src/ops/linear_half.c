@@ -43,7 +43,8 @@ static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const
                          .k = s->k,
                          .lda = lda,
                          .ldc = s->n,
-                         .activation = s->activation };
+                         .activation = s->activation,
+                         .next = r->next };
     ((pith_gemm_half_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 

@@ -121,6 +121,7 @@ static void test_own(void **state) {
         check_own("gemm_dp", PITH_CPU_AVX512_BF16, 1 + n % 27, n, 1 + random_below(80));
         check_own("gemm_amx", PITH_CPU_AMX_BF16, 1 + n % 37, n, 1 + random_below(80));
     }
+    check_own("gemm_amx", PITH_CPU_AMX_BF16, 70, 150, 500); /* blocks of rows that overlap, groups of columns */
 }
 
 static void test_round(void **state) {

@@ -117,6 +117,7 @@ static void test_products(void **state) {
             for (int64_t n = 0; n <= 50; n++) check(1 + n % 27, n, random_below(40), is_signed, narrow);
             check(0, 20, 5, is_signed, narrow);
             check(29, 70, 1000, is_signed, narrow);
+            check(70, 150, 1000, is_signed, narrow); /* blocks of rows that overlap, groups of columns */
             for (int64_t m = 1; m <= 14; m++) check(m, 60 + random_below(150), random_below(90), is_signed, narrow);
         }
     }
