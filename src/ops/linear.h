@@ -22,7 +22,7 @@ typedef struct pith_linear {
 
 /* The grain of f32 products, and bytes of weights that take as long to read. */
 #define PITH_LINEAR_GRAIN 400000
-#define PITH_LINEAR_GRAIN_BYTES 131072
+#define PITH_LINEAR_GRAIN_BYTES 65536
 
 /* Rows of a run. converted: as the way's convert makes them, or NULL. */
 typedef struct pith_linear_rows {

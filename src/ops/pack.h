@@ -29,7 +29,7 @@ typedef struct pith_pack {
 /* Input i is a constant that can be packed: its contents are at hand, or nothing but its packed form is left. */
 bool pith_pack_can(const pith_prepare *c, int input);
 
-/* *packed: where the packed form is, written when all steps are prepared (or at once), so it lives as long as the plan.
+/* *packed: where the packed form is, NULL until all steps are prepared (or at once), so it lives as long as the plan.
  * The n-th call of a node's prepare is told from the others by n and the layout, so the calls must depend on the node
  * alone. */
 pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_pack *pack);
