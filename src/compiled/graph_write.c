@@ -155,7 +155,7 @@ static pith_status write_packed(writer *w, const pith_plan *plan, const pith_nod
     for (size_t i = first; i < *next; i++) {
         uint32_t number;
         pith_put_str(w->out, pith_str_of(plan->packed[i].pack.layout));
-        PITH_TRY(pith_weights_add(&number, w->weights, plan->packed[i].packed, plan->packed[i].pack.bytes, w->err));
+        PITH_TRY(pith_weights_add(&number, w->weights, *plan->packed[i].packed, plan->packed[i].pack.bytes, w->err));
         pith_put_u32(w->out, number);
     }
     return PITH_OK;

@@ -39,18 +39,18 @@ AMX static void configure(int64_t rows) {
     _tile_loadconfig(&config);
 }
 
-#define STEP(product, a, a_row, b, b_panel)                                                                            \
+#define STEP(multiply, a, a_row, b, b_panel)                                                                           \
     _tile_loadd(6, b, DEPTH);                                                                                          \
     _tile_loadd(4, a, a_row);                                                                                          \
-    product(0, 4, 6);                                                                                                  \
+    multiply(0, 4, 6);                                                                                                 \
     if (columns > 16) {                                                                                                \
         _tile_loadd(7, (b) + (b_panel), DEPTH);                                                                        \
-        product(1, 4, 7);                                                                                              \
+        multiply(1, 4, 7);                                                                                             \
     }                                                                                                                  \
     if (rows > 16) {                                                                                                   \
         _tile_loadd(5, (a) + 16 * (a_row), a_row);                                                                     \
-        product(2, 5, 6);                                                                                              \
-        if (columns > 16) product(3, 5, 7);                                                                            \
+        multiply(2, 5, 6);                                                                                             \
+        if (columns > 16) multiply(3, 5, 7);                                                                           \
     }
 
 /* A product in bytes, and what becomes of rows of its sums. */
@@ -80,7 +80,8 @@ typedef struct beside {
 static void finish_rows(beside *s, int64_t rows) {
     sums *b = &s->before;
     if (rows > b->rows) rows = b->rows;
-    if (rows > 0) s->p->finish(s->p->g, b->t, b->i, rows, b->j, b->width);
+    if (rows == 0) return;
+    s->p->finish(s->p->g, b->t, b->i, rows, b->j, b->width);
     b->t += rows * ROW;
     b->i += rows;
     b->rows -= rows;
@@ -92,7 +93,7 @@ static void work_beside(beside *s) {
         for (int64_t n = 0; n < STREAMS; n++)
             __builtin_prefetch((const void *)(s->ahead + (uintptr_t)(n * s->stream)), 0, 2);
     }
-    if (s->before.rows > 0) finish_rows(s, s->rows);
+    finish_rows(s, s->rows);
 }
 
 /* Two tiles of rows of a and two panels of b of which less than a step is left, filled up with zeros. */
@@ -106,7 +107,7 @@ static void copy_rest(char *to, const product *p, const char *a, const char *b, 
 
 /* t[rows][32] = a b for up to 32 rows and columns. */
 typedef void tile_fn(const product *p, const char *a, const char *b, int64_t rows, int64_t columns, char *t, beside *s);
-#define TILE_FN(name, product_of)                                                                                      \
+#define TILE_FN(name, multiply)                                                                                        \
     AMX static void name(const product *p, const char *a, const char *b, int64_t rows, int64_t columns, char *t,       \
                          beside *s) {                                                                                  \
         _Alignas(64) char rest[4 * TILE];                                                                              \
@@ -122,7 +123,7 @@ typedef void tile_fn(const product *p, const char *a, const char *b, int64_t row
                 b = rest + 2 * TILE, b_panel = TILE;                                                                   \
                 WRITTEN();                                                                                             \
             }                                                                                                          \
-            STEP(product_of, a, a_row, b, b_panel)                                                                     \
+            STEP(multiply, a, a_row, b, b_panel)                                                                       \
             work_beside(s);                                                                                            \
         }                                                                                                              \
         finish_rows(s, ROWS);                                                                                          \

@@ -58,7 +58,7 @@ pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_p
     if (!pith_arena_grow(packer->arena, &steps, packer->count, &packer->capacity, sizeof *packer->steps))
         return pith_fail_memory(c->err, sizeof *packer->steps);
     packer->steps = steps;
-    packer->steps[packer->count++] = (pith_packed_step){ c->node, *pack, packed, ready, ready != NULL };
+    packer->steps[packer->count++] = (pith_packed_step){ c->node, *pack, packed, ready != NULL };
     return PITH_OK;
 }
 
@@ -77,7 +77,7 @@ pith_status pith_packer_place(pith_packer *packer, pith_error *err) {
     for (size_t i = 0; i < packer->count; i++) {
         pith_packed_step *step = &packer->steps[i];
         if (step->ready) continue;
-        *step->where = step->packed = at;
+        *step->packed = at;
         at += (step->pack.bytes + 63) & ~(size_t)63;
     }
     return PITH_OK;
@@ -110,7 +110,7 @@ static void fill_part(void *context, size_t part, int worker) {
     const filling *f = context;
     size_t i = find_first(f->first, f->packer->count, part);
     const pith_packed_step *step = &f->packer->steps[i];
-    step->pack.fill((void *)(uintptr_t)step->packed, step->pack.context, part - f->first[i],
+    step->pack.fill((void *)(uintptr_t)*step->packed, step->pack.context, part - f->first[i],
                     f->scratch + (size_t)worker * f->scratch_bytes);
     if (atomic_fetch_sub_explicit(&f->left[i], 1, memory_order_acq_rel) == 1 && f->filled) f->filled(f->context, step);
 }

@@ -64,8 +64,7 @@ pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const
 typedef struct pith_packed_step {
     const pith_node *node;
     pith_pack pack;
-    const void **where; /* prepare's */
-    const void *packed;
+    const void **packed; /* prepare's */
     bool ready; /* it came with the graph */
 } pith_packed_step;
 

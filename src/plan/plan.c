@@ -238,12 +238,12 @@ static void look_ahead(const builder *b) {
     const pith_packer *packer = &b->packer;
     size_t left = packer->count;
     pith_packed_bytes next = { NULL, 0 };
-    if (left) next = (pith_packed_bytes){ packer->steps[0].packed, packer->steps[0].pack.bytes };
+    if (left) next = (pith_packed_bytes){ *packer->steps[0].packed, packer->steps[0].pack.bytes };
     for (size_t i = b->plan->step_count; i-- > 0;) {
         pith_step *step = &b->plan->steps[i];
         step->upcoming = next;
         for (; left && packer->steps[left - 1].node == step->node; left--)
-            next = (pith_packed_bytes){ packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
+            next = (pith_packed_bytes){ *packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
     }
 }
 
