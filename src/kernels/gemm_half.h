@@ -22,7 +22,7 @@ typedef struct pith_gemm_half {
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;
-    const void *next; /* as of pith_gemm; the AMX product fetches it */
+    const void *next; /* as of pith_gemm; the processor's own products fetch it */
 } pith_gemm_half;
 
 /* Bytes a packed [k, n] matrix takes; -1 on overflow. */
@@ -42,7 +42,8 @@ PITH_KERNEL_DECLARE(to_bf16_f32, pith_round_bf16_fn)  /* family "to_bf16" f32: t
 typedef void pith_gemm_half_fn(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
 PITH_KERNEL_DECLARE(gemm_f16, pith_gemm_half_fn)      /* family "gemm": wide */
 PITH_KERNEL_DECLARE(gemm_bf16, pith_gemm_half_fn)     /* family "gemm": wide */
-PITH_KERNEL_DECLARE(gemm_dp_bf16, pith_gemm_half_fn)  /* family "gemm_dp": needs AVX512_BF16 on level avx512 */
+PITH_KERNEL_DECLARE(gemm_dp_bf16, pith_gemm_half_fn)  /* family "gemm_dp": needs AVX512_BF16 on level avx512,
+                                                         lda even, and behind an odd k of each row of a a zero */
 PITH_KERNEL_DECLARE(gemm_amx_bf16, pith_gemm_half_fn) /* family "gemm_amx": needs AMX_BF16 on level avx512 */
 
 /* The fastest bf16 row this processor can run at the level; *wide: it wants a in f32. */

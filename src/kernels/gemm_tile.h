@@ -38,9 +38,17 @@ typedef struct pith_gemm_tile {
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
 } pith_gemm_tile;
 
-/* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. */
+/* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. bf16: two of k lie in the place of each float of a and b,
+ * and k counts such pairs; sums are the processor's own. Needs AVX512_BF16, and is there on level avx512 only. */
 typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
+PITH_KERNEL_DECLARE(gemm_tile_bf16, pith_gemm_tile_fn)
+
+/* The whole product of gemm.h by one kind of tile: of bf16, lda and k count pairs, and what was said of a and b above
+ * holds for g too. */
+typedef void pith_gemm_by_tiles_fn(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
+                                   int64_t n1);
+PITH_KERNEL_DECLARE(gemm_by_tiles, pith_gemm_by_tiles_fn)
 
 /* Fetches a tile of the result, rows of up to 32 elements of 4 bytes that lie ldc apart, while the tile is computed:
  * stores to lines that are not in the first level cache would hold up the loads of the next tile. Always inlined: GCC

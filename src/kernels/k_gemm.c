@@ -75,7 +75,7 @@ typedef struct strip {
 
 /* Rows [i, i + rows) times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole panels without an
  * activation go from the registers to c, the rest by way of t. */
-static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
+static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
                       const strip *next) {
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
@@ -101,7 +101,7 @@ static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, in
                             .target_width = whole ? TILE_COLUMNS : width };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
-    if (whole) PITH_K(gemm_tile_f32)((int)rows, PITH_TILE_PANELS, &tile);
+    if (whole) multiply((int)rows, PITH_TILE_PANELS, &tile);
     if (panels) {
         tile.b += whole * g->k;
         tile.t += whole;
@@ -110,7 +110,7 @@ static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, in
         tile.target += whole;
         tile.target_width = width - whole;
         tile.groups = 1;
-        PITH_K(gemm_tile_f32)((int)rows, (int)panels, &tile);
+        multiply((int)rows, (int)panels, &tile);
     }
     if (direct) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
@@ -118,7 +118,7 @@ static void run_tiles(const pith_gemm *g, int64_t i, int64_t rows, int64_t j, in
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
-static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
+static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
                       const float *next) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
@@ -130,12 +130,13 @@ static void run_block(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
         const float *ahead = j1 < n1 ? g->b + j1 * g->k + 16 * k0 : next;
         for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
             rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
-            run_tiles(g, i, rows, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
+            run_tiles(g, multiply, i, rows, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
         }
     }
 }
 
-void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
+                           int64_t n1) {
     /* Half of the second level cache is for a. */
     const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 2 / sizeof(float)), rows = m1 - m0;
     int64_t depth = g->k, high = rows < ROWS_MIN ? rows : ROWS_MIN;
@@ -152,10 +153,14 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
             const float *next = k1 < g->k ? g->b + n0 * g->k + 16 * k1 : g->b + (end < m1 ? n0 : n1) * g->k;
             if (g->next && end == m1 && k1 == g->k) next = g->next;
-            run_block(g, i, end, n0, n1, k0, k1, next);
+            run_block(g, tile, i, end, n0, n1, k0, k1, next);
             k0 = k1;
         } while (k1 < g->k);
     }
+}
+
+void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    PITH_K(gemm_by_tiles)(g, PITH_K(gemm_tile_f32), m0, m1, n0, n1);
 }
 
 /* One panel of columns [j, j + width): k rows of 16, zeros beyond width. */

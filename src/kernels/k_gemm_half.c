@@ -105,10 +105,9 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
 }
 
 /* Every tile reads b as it is packed. */
-static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t element, int64_t m0, int64_t m1, int64_t n0,
-                int64_t n1) {
+static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) float t[ROWS * STRIP];
-    const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * element, count = (m1 - m0 + ROWS - 1) / ROWS;
+    const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * (int64_t)sizeof(float), count = (m1 - m0 + ROWS - 1) / ROWS;
     for (int64_t j = n0; j < n1; j += STRIP) {
         int64_t width = n1 - j < STRIP ? n1 - j : STRIP;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
@@ -187,55 +186,31 @@ void PITH_K(gemm_f16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, true, m0, m1, n0, n1);
     else
-        run(g, f16_tiles, sizeof(float), m0, m1, n0, n1);
+        run(g, f16_tiles, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, false, m0, m1, n0, n1);
     else
-        run(g, bf16_tiles, sizeof(float), m0, m1, n0, n1);
+        run(g, bf16_tiles, m0, m1, n0, n1);
 }
 
 #if defined(PITH_LEVEL_avx512)
-#define DP __attribute__((target("avx512bf16")))
-
-/* The last of an odd k stands alone: only its two bytes of a are read. */
-PITH_INLINE int32_t pair_of(const char *a, int64_t k) {
-    int32_t pair = 0;
-    if (k > 1)
-        memcpy(&pair, a, 4);
-    else
-        memcpy(&pair, a, 2);
-    return pair;
-}
-
-#define PAIRS(rows)                                                                                                    \
-    DP static void pairs_##rows(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t) {   \
-        __m512 s[rows][PANELS];                                                                                        \
-        PITH_UNROLL                                                                                                    \
-        for (int r = 0; r < rows; r++) s[r][0] = s[r][1] = _mm512_setzero_ps();                                        \
-        for (; k > 0; k -= 2, a += 4, b += 64) {                                                                       \
-            __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + b_panel);             \
-            PITH_UNROLL                                                                                                \
-            for (int r = 0; r < rows; r++) {                                                                           \
-                __m512bh x = (__m512bh)_mm512_set1_epi32(pair_of(a + r * a_row, k));                                   \
-                s[r][0] = _mm512_dpbf16_ps(s[r][0], x, b0);                                                            \
-                s[r][1] = _mm512_dpbf16_ps(s[r][1], x, b1);                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        PITH_UNROLL                                                                                                    \
-        for (int r = 0; r < rows; r++) {                                                                               \
-            _mm512_storeu_ps(t + 32 * r, s[r][0]);                                                                     \
-            _mm512_storeu_ps(t + 32 * r + 16, s[r][1]);                                                                \
-        }                                                                                                              \
-    }
-#define ENTRY_PAIRS(rows) [rows - 1] = pairs_##rows,
-EACH_ROWS(PAIRS)
-static tile_fn *const pairs_tiles[ROWS] = { EACH_ROWS(ENTRY_PAIRS) };
-
+/* Pairs of bf16 lie where floats would: the product of floats with another multiply-add. */
 void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    run(g, pairs_tiles, sizeof(uint16_t), m0, m1, n0, n1);
+    const pith_gemm pairs = { .a = g->a,
+                              .b = g->b,
+                              .c = g->c,
+                              .bias = g->bias,
+                              .m = g->m,
+                              .n = g->n,
+                              .k = (g->k + 1) / 2,
+                              .lda = g->lda / 2,
+                              .ldc = g->ldc,
+                              .activation = g->activation,
+                              .next = g->next };
+    PITH_K(gemm_by_tiles)(&pairs, PITH_K(gemm_tile_bf16), m0, m1, n0, n1);
 }
 #else
 void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {

@@ -22,8 +22,23 @@ typedef struct place {
     const float *b[PITH_TILE_PANELS];
 } place;
 
+/* What a tile's elements are: floats, or pairs of bf16 in their places. */
+typedef enum kind { SINGLES, PAIRS } kind;
+
+#if defined(PITH_LEVEL_avx512)
+PITH_INLINE vf add_at(const kind of, const float *a, vf b, vf sum) {
+    return of == PAIRS ? vf_pairs_at(a, b, sum) : vf_fma_at(a, b, sum);
+}
+PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) {
+    return of == PAIRS ? vf_pairs_onto(a, b, sum) : vf_fma_onto(a, b, sum);
+}
+#else
+PITH_INLINE vf add_at(const kind of, const float *a, vf b, vf sum) { return (void)of, vf_fma_at(a, b, sum); }
+PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) { return (void)of, vf_fma_onto(a, b, sum); }
+#endif
+
 /* `steps` steps of k. */
-PITH_INLINE void advance(const int rows, const int panels, const int steps, int64_t a_row, place *at,
+PITH_INLINE void advance(const kind of, const int rows, const int panels, const int steps, int64_t a_row, place *at,
                          vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     int64_t two_rows = 2 * a_row;
     PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take a register */
@@ -38,11 +53,11 @@ PITH_INLINE void advance(const int rows, const int panels, const int steps, int6
             const float *element = at->a[i / 3] + (i % 3 == 2 ? two_rows : i % 3 * a_row) + s;
             if (i == 0 || i == 6) {
                 PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(element, column[p], sum[i][p]);
+                for (int p = 0; p < panels; p++) sum[i][p] = add_at(of, element, column[p], sum[i][p]);
             } else {
                 vf x = vf_set1(*element);
                 PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(x, column[p], sum[i][p]);
+                for (int p = 0; p < panels; p++) sum[i][p] = add_onto(of, x, column[p], sum[i][p]);
             }
         }
     }
@@ -86,7 +101,7 @@ PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_ro
     }
 }
 
-PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g) {
+PITH_INLINE void tile(const kind of, const int rows, const int panels, const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
     const uint64_t k = (uint64_t)g->k;
     const float *b = g->b, *bias = g->bias;
@@ -118,9 +133,9 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
                 __builtin_prefetch((const void *)(target + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
                 target += (uintptr_t)g->target_row * sizeof(float);
             }
-            advance(rows, panels, STEPS, a_row, &at, sum);
+            advance(of, rows, panels, STEPS, a_row, &at, sum);
         }
-        for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(rows, panels, 1, a_row, &at, sum);
+        for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(of, rows, panels, 1, a_row, &at, sum);
         finish(rows, panels, t, g->t_row, bias, sum);
         t += width;
         if (bias) bias += width;
@@ -130,7 +145,9 @@ PITH_INLINE void tile(const int rows, const int panels, const pith_gemm_tile *g)
 typedef void tile_fn(const pith_gemm_tile *tile);
 
 #define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(rows, panels, g); }
+    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, rows, panels, g); }
+#define TILE_PAIRS(rows, panels)                                                                                       \
+    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, rows, panels, g); }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
 #define TILES_14(X, panels)                                                                                            \
     TILES_5(X, panels)                                                                                                 \
@@ -143,11 +160,21 @@ typedef void tile_fn(const pith_gemm_tile *tile);
 #else
 #define TILES(X) TILES_5(X, 1)
 #endif
-#define TILE_ENTRY(rows, panels) [panels - 1][rows - 1] = tile_##rows##x##panels,
+#define ENTRY(rows, panels) [panels - 1][rows - 1] = tile_##rows##x##panels,
+#define ENTRY_PAIRS(rows, panels) [panels - 1][rows - 1] = pairs_##rows##x##panels,
 
 TILES(TILE)
 
 void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
-    static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(TILE_ENTRY) };
+    static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY) };
     tiles[panels - 1][rows - 1](g);
 }
+
+#if defined(PITH_LEVEL_avx512)
+TILES(TILE_PAIRS)
+
+void PITH_K(gemm_tile_bf16)(int rows, int panels, const pith_gemm_tile *g) {
+    static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY_PAIRS) };
+    tiles[panels - 1][rows - 1](g);
+}
+#endif

@@ -64,6 +64,15 @@ PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) {
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
+/* c + the two products of bf16 in each place, rounded as the processor does it: for kernels that asked for AVX512_BF16. */
+PITH_INLINE vf vf_pairs_at(const float *a, vf b, vf c) {
+    __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+}
+PITH_INLINE vf vf_pairs_onto(vf a, vf b, vf c) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
 PITH_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 PITH_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 PITH_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }

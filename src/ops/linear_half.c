@@ -97,7 +97,9 @@ static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) * s-
 
 static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
     for (int64_t i = m0; i < m1; i++) {
-        ((pith_round_bf16_fn *)s->convert)(r->x + i * s->k, (char *)r->converted + (size_t)i * row_bytes(s), s->k);
+        char *row = (char *)r->converted + (size_t)i * row_bytes(s);
+        ((pith_round_bf16_fn *)s->convert)(r->x + i * s->k, row, s->k);
+        if (s->k % 2) memset(row + (size_t)s->k * s->element, 0, s->element); /* products take pairs of k */
     }
 }
 

@@ -78,12 +78,13 @@ static void test_wide(void **state) {
 
 static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n, int64_t k) {
     if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & feature)) return;
-    int64_t lda = k + random_below(3);
-    guarded a = guarded_alloc((size_t)((m - 1) * lda + k) * 2, 1), c = guarded_floats(m * n), b = guarded_floats(k * n);
+    int64_t even = k + k % 2, lda = even + 2 * random_below(3);
+    guarded a = guarded_alloc((size_t)((m - 1) * lda + even) * 2, 1), c = guarded_floats(m * n), b = guarded_floats(k * n);
     guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
     float *panel = floats(16 * k), *first = floats(m * n);
     uint16_t *rows = a.data;
-    for (int64_t i = 0; i < (m - 1) * lda + k; i++) rows[i] = pith_bf16_of_f32(random_float());
+    for (int64_t i = 0; i < (m - 1) * lda + even; i++) rows[i] = pith_bf16_of_f32(random_float());
+    for (int64_t i = 0; i < m && k % 2; i++) rows[i * lda + k] = 0;
     for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
     for (int64_t j = 0; j < n; j += 16) {
         PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_avx512)
@@ -121,6 +122,7 @@ static void test_own(void **state) {
         check_own("gemm_dp", PITH_CPU_AVX512_BF16, 1 + n % 27, n, 1 + random_below(80));
         check_own("gemm_amx", PITH_CPU_AMX_BF16, 1 + n % 37, n, 1 + random_below(80));
     }
+    check_own("gemm_dp", PITH_CPU_AVX512_BF16, 70, 150, 9001); /* sums of k in parts */
     check_own("gemm_amx", PITH_CPU_AMX_BF16, 70, 150, 500); /* blocks of rows that overlap, groups of columns */
 }
 
