@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "cli/peak.h"
 #include "kernels/attention.h"
+#include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 #include "kernels/norm.h"
 #include "kernels/unary.h"
@@ -301,6 +302,36 @@ static void bench_int8(pith_isa isa) {
     free(a), free(b), free(scale), free(out);
 }
 
+typedef struct half_case {
+    pith_gemm_half_fn *fn;
+    pith_gemm_half g;
+} half_case;
+static void run_half(const void *arguments) {
+    const half_case *c = arguments;
+    c->fn(&c->g, 0, c->g.m, 0, c->g.n);
+}
+
+/* The product of the precision bf16, with zeros; the fraction is of the f32 peak. */
+static void bench_bf16(pith_isa isa) {
+    static const int64_t rows[] = { 112, 12 };
+    static const int64_t shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
+    for (size_t r = 0; r < 2; r++) {
+        for (size_t s = 0; s < 2; s++) {
+            int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
+            float *a = calloc((size_t)(m * k), sizeof *a), *c = numbers((size_t)(m * n));
+            void *b = calloc(1, (size_t)pith_gemm_half_packed_size(k, n));
+            int wide;
+            half_case bf16 = { pith_gemm_bf16_find(&wide, isa),
+                               { .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = k, .ldc = n } };
+            if (!a || !b) exit(1);
+            char name[64];
+            snprintf(name, sizeof name, "gemm bf16 m=%d k=%d n=%d", (int)m, (int)k, (int)n);
+            measure(name, isa, run_half, &bf16, 2.0 * (double)(m * n * k), (double)(2 * m * k + 2 * k * n + 4 * m * n));
+            free(a), free(b), free(c);
+        }
+    }
+}
+
 typedef struct attention_case {
     pith_attention_f32_fn *fn;
     pith_attention a;
@@ -312,14 +343,14 @@ static void run_attention(const void *arguments) {
 }
 
 /* One head of MiniLM's shape inside a [tokens, 3 * 384] product. */
-static void bench_attention(pith_isa isa) {
+static void bench_attention(pith_isa isa, pith_attention_f32_fn *fn, const char *what) {
     static const int64_t tokens[] = { 10, 112, 512, 8192 };
     enum { D = 32, ROW = 1152 };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         int64_t n = tokens[i];
         float *qkv = numbers((size_t)(n * ROW)), *out = numbers((size_t)(n * 384));
         char name[64];
-        attention_case c = { PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, isa),
+        attention_case c = { fn,
                              { .q = qkv,
                                .k = qkv + 384,
                                .v = qkv + 768,
@@ -337,7 +368,7 @@ static void bench_attention(pith_isa isa) {
                                .window_left = -1,
                                .window_right = -1 },
                              numbers((size_t)pith_attention_f32_scratch(n, D, D)) };
-        snprintf(name, sizeof name, "attention tokens=%d d=%d", (int)n, D);
+        snprintf(name, sizeof name, "%s tokens=%d d=%d", what, (int)n, D);
         measure(name, isa, run_attention, &c, 4.0 * (double)(n * n * D), 16.0 * (double)(n * D));
         free(qkv), free(out), free(c.scratch);
     }
@@ -402,7 +433,11 @@ int main(int argc, char **argv) {
         bench_network((pith_isa)level);
         bench_feed_forward((pith_isa)level);
         bench_int8((pith_isa)level);
-        bench_attention((pith_isa)level);
+        bench_bf16((pith_isa)level);
+        bench_attention((pith_isa)level,
+                        PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level), "attention");
+        if (pith_attention_bf16_find((pith_isa)level))
+            bench_attention((pith_isa)level, pith_attention_bf16_find((pith_isa)level), "attention bf16");
         bench_rows((pith_isa)level);
         bench_pack((pith_isa)level);
         bench_unary((pith_isa)level);

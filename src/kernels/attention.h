@@ -4,7 +4,11 @@
  * becomes s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row;
  * p = 2^fma(s, c, -(c * m)) by vmath.h; the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
  * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
- * on tiling. What a row with no key left gives, none_left says. */
+ * on tiling. What a row with no key left gives, none_left says.
+ *
+ * bf16: q, k, v and p are rounded to bf16 and both products are the processor's own (AVX512_BF16), whose bits are their
+ * own, though the same for every tiling; sums of p are those of the unrounded ones. So where every query sees every
+ * key, without a bias, d and dv are multiples of 16, on level avx512; elsewhere f32. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
@@ -40,6 +44,10 @@ enum { PITH_ATTENTION_ROWS = 14 };
 int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
-PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn) /* family "attention" */
+PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)  /* family "attention" f32 */
+PITH_KERNEL_DECLARE(attention_bf16, pith_attention_f32_fn) /* family "attention" bf16: needs AVX512_BF16 on level avx512 */
+
+/* bf16 if this processor runs it at the level faster than f32, else NULL. */
+pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa);
 
 #endif

@@ -73,6 +73,19 @@ PITH_INLINE vf vf_pairs_onto(vf a, vf b, vf c) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
+/* Pairs of bf16, the nearest to even and odd in each place, the former in the lower half; and sixteen of them in a row. */
+PITH_INLINE vf vf_pairs(vf even, vf odd) {
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                           5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    __m512i halves;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(even), "v"(odd));
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, halves));
+}
+PITH_INLINE void vf_store_bf16(void *p, vf a) {
+    __m256i halves;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(a));
+    _mm256_storeu_si256(p, halves);
+}
 PITH_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 PITH_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 PITH_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }

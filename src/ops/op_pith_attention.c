@@ -11,6 +11,7 @@
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
  *               none_left: what a query that has no key left gives, a pith_none_left
+ *               precision: a pith_precision; bf16 where the processor multiplies it faster, else f32
  * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
 #include "base/checked.h"
 #include "kernels/attention.h"
@@ -24,6 +25,7 @@ enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 
 typedef struct attention {
     pith_attention_f32_fn *fn;
+    const char *kernel; /* for profiles */
     int64_t heads, kv_heads, size, v_size, columns[3], window_left, window_right;
     float scale;
     int head_major;
@@ -99,7 +101,13 @@ static pith_status infer(pith_infer *c) {
 static pith_status prepare(pith_prepare *c) {
     attention *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
+    s->kernel = "attention bf16";
+    if (pith_node_int(c->node, "precision", PITH_PRECISION_AUTO) == PITH_PRECISION_BF16)
+        s->fn = pith_attention_bf16_find(c->isa);
+    if (!s->fn) {
+        s->kernel = "attention f32";
+        s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
+    }
     if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith_node_int(c->node, "heads", 0);
     s->kv_heads = pith_node_int(c->node, "kv_heads", 0);
@@ -314,7 +322,7 @@ static void cost(const pith_run *r, pith_cost *cost) {
     cost->operations = 2.0 * pairs * (double)(s->heads * (s->size + s->v_size));
     /* One value may serve for all three: only its own rows are read. */
     if (q == r->in[K] || q->data == r->in[K]->data) cost->bytes = (double)(q->bytes + r->out[0]->bytes);
-    cost->kernel = "attention f32";
+    cost->kernel = s->kernel;
 }
 
 const pith_op pith_op_Attention_pith = {

@@ -1,11 +1,12 @@
 /* pass_precision.c - the precision the model was opened with becomes an attribute of the nodes that know it:
- * pith.Linear, and with int8 pith.EmbedNorm. Their operators do the rest. */
+ * pith.Linear, with int8 pith.EmbedNorm, with bf16 pith.Attention. Their operators do the rest. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
 static bool knows(const pith_node *node, int precision) {
     return pith_match_is_own(node, "Linear") ||
-           (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm"));
+           (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm")) ||
+           (precision == PITH_PRECISION_BF16 && pith_match_is_own(node, "Attention"));
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/half.h"
 #include "kernels/attention.h"
 
 typedef struct problem {
@@ -212,12 +213,60 @@ static void test_masked_keys_are_not_read_into_sums(void **state) {
     guarded_free(p.scratch);
 }
 
+static void to_nearest_bf16(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = pith_f32_of_bf16(pith_bf16_of_f32(x[i]));
+}
+
+/* By bf16 products: q, k and v are rounded beforehand, so only the probabilities differ from the formula, each by at
+ * most 2^-9 of itself. The first and the last keys are masked. */
+static void check_bf16(int64_t queries, int64_t keys, int64_t d, int64_t dv, int64_t before, int64_t behind) {
+    problem p = make(queries, before + keys + behind, d, dv);
+    pith_attention *a = &p.a;
+    const int64_t size = extent(queries, a->o_stride, dv), part = random_below(queries + 1);
+    float *expected = floats(size), *whole = floats(size), *parts = floats(size), most = 0;
+    double *exact = malloc((size_t)(size + 1) * sizeof *exact);
+    to_nearest_bf16(p.q.data, extent(queries, a->q_stride, d));
+    to_nearest_bf16(p.k.data, extent(a->keys, a->k_stride, d));
+    to_nearest_bf16(p.v.data, extent(a->keys, a->v_stride, dv));
+    for (int64_t i = 0; i < extent(a->keys, a->v_stride, dv); i++) most = fmaxf(most, fabsf(a->v[i]));
+    for (int64_t j = 0; j < a->keys; j++) ((uint8_t *)p.mask.data)[j] = j >= before && j < before + keys;
+    if (before + behind > 0) a->key_mask = p.mask.data;
+    define(a, expected, exact);
+    pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_BF16, PITH_ISA_avx512);
+    pith_attention first = *a, rest = *a;
+    a->o = whole, first.o = parts, rest.o = parts + part * a->o_stride;
+    first.queries = part, rest.queries = queries - part, rest.q += part * a->q_stride;
+    fn(a, p.scratch.data);
+    fn(&rest, p.scratch.data);
+    fn(&first, p.scratch.data);
+    for (int64_t i = 0; i < queries; i++) {
+        const int64_t at = i * a->o_stride;
+        assert_memory_equal(whole + at, parts + at, (size_t)dv * sizeof *whole);
+        for (int64_t c = 0; c < dv; c++) assert_true(fabs(whole[at + c] - exact[at + c]) < 0x1p-9 * most + 1e-5);
+    }
+    free(expected), free(whole), free(parts), free(exact);
+    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+    guarded_free(p.scratch);
+}
+
+static void test_bf16(void **state) {
+    (void)state;
+    if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & PITH_CPU_AVX512_BF16)) return;
+    for (int64_t keys = 1; keys <= 67; keys++) {
+        int64_t before = random_below(3), behind = random_below(3);
+        check_bf16(1 + keys % 31, keys, 16 * (1 + random_below(5)), 16 * (1 + random_below(5)), before, behind);
+    }
+    check_bf16(29, 513, 32, 32, 0, 0);
+    check_bf16(1, 1, 256, 16, 1, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_low_scores),
         cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
+        cmocka_unit_test(test_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
