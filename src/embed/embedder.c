@@ -36,7 +36,7 @@
  * this share of L2, within these bounds: larger chunks send it through memory, smaller ones read the weights too
  * often. */
 #define CHUNK_TOKENS_MAX 512
-#define CHUNK_L2_SHARE 0.75
+#define CHUNK_L2_SHARE 1.0
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its

@@ -122,7 +122,7 @@ static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m
                       const float *next) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
-    bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 2;
+    bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 4 * 3;
     const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
         int64_t i = m0;
