@@ -45,7 +45,7 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
 PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)  /* family "attention" f32 */
-PITH_KERNEL_DECLARE(attention_bf16, pith_attention_f32_fn) /* family "attention" bf16: needs AVX512_BF16 on level avx512 */
+PITH_KERNEL_DECLARE(attention_bf16, pith_attention_f32_fn) /* family "attention" bf16: AVX512_BF16 on level avx512 */
 
 /* bf16 if this processor runs it at the level faster than f32, else NULL. */
 pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa);

@@ -38,8 +38,8 @@ typedef struct pith_gemm_tile {
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
 } pith_gemm_tile;
 
-/* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. bf16: two of k lie in the place of each float of a and b,
- * and k counts such pairs; sums are the processor's own. Needs AVX512_BF16, and is there on level avx512 only. */
+/* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. bf16: two of k lie in the place of each float of a and
+ * b, and k counts such pairs; sums are the processor's own. Needs AVX512_BF16, and is there on level avx512 only. */
 typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
 PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
 PITH_KERNEL_DECLARE(gemm_tile_bf16, pith_gemm_tile_fn)

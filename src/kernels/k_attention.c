@@ -154,8 +154,8 @@ static void scores(const call *c, int64_t i, int rows, range r) {
     }
 }
 
-/* t, of rows of panels, += probabilities of rows [from, to) of v times these, for rows of the strip and columns of v from
- * `column` on. `begins`: nothing is in t yet. */
+/* t, of rows of panels, += probabilities of rows [from, to) of v times these, for rows of the strip and columns of v
+ * from `column` on. `begins`: nothing is in t yet. */
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
                        bool begins) {
     pith_gemm_tile g = {

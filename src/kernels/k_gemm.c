@@ -75,8 +75,8 @@ typedef struct strip {
 
 /* Rows [i, i + rows) times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole panels without an
  * activation go from the registers to c, the rest by way of t. */
-static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t j, int64_t width, int64_t k0, int64_t k1,
-                      const strip *next) {
+static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t j,
+                      int64_t width, int64_t k0, int64_t k1, const strip *next) {
     _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
     const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
@@ -118,8 +118,8 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
-static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
-                      const float *next) {
+static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      int64_t k0, int64_t k1, const float *next) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 4 * 3;

@@ -107,7 +107,8 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
 /* Every tile reads b as it is packed. */
 static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) float t[ROWS * STRIP];
-    const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * (int64_t)sizeof(float), count = (m1 - m0 + ROWS - 1) / ROWS;
+    const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * (int64_t)sizeof(float),
+                  count = (m1 - m0 + ROWS - 1) / ROWS;
     for (int64_t j = n0; j < n1; j += STRIP) {
         int64_t width = n1 - j < STRIP ? n1 - j : STRIP;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {

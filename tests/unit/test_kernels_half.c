@@ -79,7 +79,8 @@ static void test_wide(void **state) {
 static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n, int64_t k) {
     if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & feature)) return;
     int64_t even = k + k % 2, lda = even + 2 * random_below(3);
-    guarded a = guarded_alloc((size_t)((m - 1) * lda + even) * 2, 1), c = guarded_floats(m * n), b = guarded_floats(k * n);
+    guarded a = guarded_alloc((size_t)((m - 1) * lda + even) * 2, 1), c = guarded_floats(m * n),
+            b = guarded_floats(k * n);
     guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
     float *panel = floats(16 * k), *first = floats(m * n);
     uint16_t *rows = a.data;
@@ -123,7 +124,7 @@ static void test_own(void **state) {
         check_own("gemm_amx", PITH_CPU_AMX_BF16, 1 + n % 37, n, 1 + random_below(80));
     }
     check_own("gemm_dp", PITH_CPU_AVX512_BF16, 70, 150, 9001); /* sums of k in parts */
-    check_own("gemm_amx", PITH_CPU_AMX_BF16, 70, 150, 500); /* blocks of rows that overlap, groups of columns */
+    check_own("gemm_amx", PITH_CPU_AMX_BF16, 70, 150, 500);    /* blocks of rows that overlap, groups of columns */
 }
 
 static void test_round(void **state) {
