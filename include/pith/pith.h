@@ -150,7 +150,7 @@ enum {
 };
 
 /* The arithmetic of products by constant matrices (dense layers), which are nearly all of a text encoder's work; wants
- * optimization 2 or 3. Everything else stays f32. */
+ * optimization 2 or 3. Everything else stays f32, but for attention with bf16 where the CPU multiplies it faster. */
 typedef enum pith_precision {
     PITH_PRECISION_AUTO = 0, /* as the file was compiled for; else f32 */
     PITH_PRECISION_F32 = 1,
