@@ -280,6 +280,10 @@ static int run(const call *c) {
     const int round = c->round;
     const int64_t n = c->n;
     if (run_small(c) || run_int8(c) || run_half(c)) return 1;
+    if (is(c, "attention")) {
+        run_attention(c);
+        return 1;
+    }
     if (c->row->dtype != PITH_F32) return 0;
     if (LISTED(unary_families, family)) {
         ((pith_unary_f32_fn *)c->fn)(x, out, (size_t)n);
@@ -310,8 +314,6 @@ static int run(const call *c) {
         ((pith_gemm_pack_f32_fn *)c->fn)(out, x, round % 2 ? 1 : M, round % 2 ? D : 1, D, M, 0, M);
     } else if (is(c, "gemm")) {
         run_gemm(c);
-    } else if (is(c, "attention")) {
-        run_attention(c);
     } else {
         return 0;
     }
