@@ -1,4 +1,5 @@
-/* checked.h - size arithmetic that says when it overflows: true means overflow, as the compiler builtins do. */
+/* checked.h - size arithmetic that says when it overflows: true means overflow, as the compiler builtins do; and whole
+ * cache lines. */
 #ifndef PITH_BASE_CHECKED_H
 #define PITH_BASE_CHECKED_H
 
@@ -8,5 +9,8 @@
 
 #define pith_add_overflows(a, b, result) __builtin_add_overflow(a, b, result)
 #define pith_mul_overflows(a, b, result) __builtin_mul_overflow(a, b, result)
+
+/* n bytes up to a multiple of 64: what lies side by side in one block begins with a cache line. */
+static inline size_t pith_round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
 #endif

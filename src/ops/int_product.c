@@ -9,8 +9,6 @@
 
 enum { ROWS = 64 };
 
-static size_t round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
 /* b as i8 in to: u8 less 128. */
 static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
     const uint8_t *from = b;
@@ -115,7 +113,7 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
                           int64_t a_first, const pith_tensor *b, int64_t b_first, const pith_tensor *a_zero,
                           const pith_tensor *b_zero, int64_t m, int64_t n, int64_t k) {
     int32_t *row_zeros = scratch, *column_zeros = row_zeros + m, *column_sums = column_zeros + n;
-    char *rest = (char *)scratch + round64((size_t)(m + 2 * n) * sizeof *row_zeros);
+    char *rest = (char *)scratch + pith_round64((size_t)(m + 2 * n) * sizeof *row_zeros);
     if (m == 0 || n == 0) return;
     read_zeros(row_zeros, a_zero, m);
     read_zeros(column_zeros, b_zero, n);
@@ -135,7 +133,7 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
     }
     if (!p->packed) {
         int8_t *bytes = (int8_t *)rest;
-        rest += round64((size_t)(k * n));
+        rest += pith_round64((size_t)(k * n));
         shift_bytes(bytes, (const char *)b->data + b_first, b->dtype, k * n);
         p->pack(rest, bytes, n, 1, k, n, 0, n);
         w.g.b = rest;

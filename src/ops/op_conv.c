@@ -246,8 +246,6 @@ typedef struct job {
     size_t worker_bytes;
 } job;
 
-static size_t round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
 /* c[m, n] = a[m, k] b[k, n]; c's rows are `stride` apart. */
 static void product(const job *j, const char *a, const char *b, char *packed, char *to, int64_t m, int64_t n, int64_t k,
                     int64_t stride, char *dense) {
@@ -289,8 +287,8 @@ static void run_tile(void *context, size_t part, int worker) {
             batch = (int64_t)part / j->tiles / z->groups;
     int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows, rows = z->channels * j->kernel;
     char *columns = j->workers + (size_t)worker * j->worker_bytes,
-         *packed = columns + round64((size_t)j->places[0] * size);
-    char *dense = packed + round64((size_t)j->places[1] * size);
+         *packed = columns + pith_round64((size_t)j->places[0] * size);
+    char *dense = packed + pith_round64((size_t)j->places[1] * size);
     int64_t image = batch * z->groups + group;
     pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
                         size);
@@ -323,8 +321,8 @@ static void run_transposed(void *context, size_t part, int worker) {
     size_t size = j->s->size;
     int64_t group = (int64_t)part % z->groups, rows = z->maps * j->kernel;
     char *columns = j->workers + (size_t)worker * j->worker_bytes,
-         *packed = columns + round64((size_t)j->places[0] * size);
-    char *turned = packed + round64((size_t)j->places[1] * size);
+         *packed = columns + pith_round64((size_t)j->places[0] * size);
+    char *turned = packed + pith_round64((size_t)j->places[1] * size);
     const char *weights = j->weights + (size_t)(group * z->channels * rows) * size;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t k = 0; k < z->channels; k++) {
@@ -410,16 +408,16 @@ static pith_status run_plain(pith_run *r) {
     j.windows = pith_window_count(j.w.out, j.z.rank);
     j.plane = pith_window_count(j.w.in, j.z.rank);
     part_elements(s, &j.z, j.kernel, j.windows, j.places);
-    for (int i = 0; i < 3; i++) j.worker_bytes += round64((size_t)j.places[i] * s->size);
+    for (int i = 0; i < 3; i++) j.worker_bytes += pith_round64((size_t)j.places[i] * s->size);
     char *rest = r->scratch;
     double *sums = NULL;
     if (l->x_zero >= 0) {
         double *wide_x = (double *)(void *)rest, *wide_w;
-        rest += round64((size_t)pith_tensor_count(x) * sizeof(double));
+        rest += pith_round64((size_t)pith_tensor_count(x) * sizeof(double));
         wide_w = (double *)(void *)rest;
-        rest += round64((size_t)pith_tensor_count(w) * sizeof(double));
+        rest += pith_round64((size_t)pith_tensor_count(w) * sizeof(double));
         sums = (double *)(void *)rest;
-        rest += round64((size_t)pith_tensor_count(y) * sizeof(double));
+        rest += pith_round64((size_t)pith_tensor_count(y) * sizeof(double));
         widen_integers(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
         widen_integers(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
                        pith_tensor_count(w) / w->dims[0]);

@@ -103,7 +103,7 @@ static pith_status run_plain(pith_run *r) {
         int64_t dims[2] = { m, k }, from[2] = { 1, m }, to[2] = { k, 1 };
         if (k) pith_run_move(r, rest, to, a->data, from, dims, 2, s->product.element);
         j.a = rest;
-        rest += ((size_t)(m * k) * s->product.element + 63) & ~(size_t)63;
+        rest += pith_round64((size_t)(m * k) * s->product.element);
     }
     pith_product_run(r, rest, &j);
     if (row || (!c && s->alpha == 1)) return PITH_OK;

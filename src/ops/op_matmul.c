@@ -86,8 +86,6 @@ static int64_t batches_of(const pith_type *a, const pith_type *b) {
     return count;
 }
 
-static size_t round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
 static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     pith_type a = *c->in[0], b = *c->in[1];
@@ -112,7 +110,7 @@ static pith_status run_plain(pith_run *r) {
     if (!pith_tensor_count(y)) return PITH_OK;
     int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = b.dims[b.rank - 1], count = batches_of(&a, &b);
     int64_t *a_at = r->scratch, *b_at = a_at + count;
-    char *rest = (char *)r->scratch + round64((size_t)count * 2 * sizeof(int64_t));
+    char *rest = (char *)r->scratch + pith_round64((size_t)count * 2 * sizeof(int64_t));
     int rank = a.rank > b.rank ? a.rank : b.rank;
     bool dense_a = true, one_b = true;
     for (int64_t i = 0; i < count; i++) {
@@ -154,7 +152,7 @@ static pith_status run_plain(pith_run *r) {
         int64_t dims[3] = { matrices, m, k }, from[3] = { m * k, 1, m }, to[3] = { m * k, k, 1 };
         pith_run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
         j.a = rest;
-        rest += round64((size_t)(matrices * m * k) * s->product.element);
+        rest += pith_round64((size_t)(matrices * m * k) * s->product.element);
     }
     pith_product_run(r, rest, &j);
     if (s->alpha != 1.0f) {

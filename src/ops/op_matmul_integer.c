@@ -231,13 +231,13 @@ static pith_status run(pith_run *r) {
         quantize(&quantized, &a_scale, &a_zero_byte, a);
         zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
         a_zero = &zero;
-        rest += ((size_t)pith_tensor_count(a) + 63) & ~(size_t)63;
+        rest += pith_round64((size_t)pith_tensor_count(a));
         a = &quantized;
     }
     int32_t *sums = y->data;
     if (y->dtype != PITH_I32) {
         sums = (int32_t *)(void *)rest;
-        rest += ((size_t)total * sizeof(int32_t) + 63) & ~(size_t)63;
+        rest += pith_round64((size_t)total * sizeof(int32_t));
     }
     for (int64_t i = 0; i < z.count; i++) {
         int64_t at[2];

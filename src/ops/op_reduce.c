@@ -230,7 +230,7 @@ static pith_status run(pith_run *r) {
     if (s->compute != x->dtype) {
         pith_convert(next, s->compute, 0, x->data, x->dtype, 0, total, true);
         j.x = next;
-        next += ((size_t)total * j.size + 63) & ~(size_t)63;
+        next += pith_round64((size_t)total * j.size);
     }
     if (j.f.moves && total) {
         int64_t own[PITH_MAX_RANK], from[PITH_MAX_RANK], to[PITH_MAX_RANK], dims[PITH_MAX_RANK];
@@ -242,7 +242,7 @@ static pith_status run(pith_run *r) {
         pith_strides(to, dims, x->rank);
         pith_run_move(r, next, to, j.x, from, dims, x->rank, j.size);
         j.x = next;
-        next += ((size_t)total * j.size + 63) & ~(size_t)63;
+        next += pith_round64((size_t)total * j.size);
     }
     if (s->compute != x->dtype) j.y = next;
     j.per_part = pith_run_chunk(r, j.f.outer, j.f.reduced * j.f.inner, 16384);

@@ -78,7 +78,7 @@ pith_status pith_packer_place(pith_packer *packer, pith_error *err) {
         pith_packed_step *step = &packer->steps[i];
         if (step->ready) continue;
         *step->packed = at;
-        at += (step->pack.bytes + 63) & ~(size_t)63;
+        at += pith_round64(step->pack.bytes);
     }
     return PITH_OK;
 }
@@ -132,7 +132,7 @@ pith_status pith_packer_fill(pith_packer *packer, pith_packed_fn *filled, void *
         if (own && step->pack.scratch > widest) widest = step->pack.scratch;
     }
     fits = fits && widest <= SIZE_MAX - 63;
-    f.scratch_bytes = (widest + 63) & ~(size_t)63;
+    f.scratch_bytes = pith_round64(widest);
     fits = fits && !pith_mul_overflows(f.scratch_bytes, threads, &bytes);
     f.scratch = fits ? pith_arena_alloc64(&scratch, bytes) : NULL;
     if (f.scratch) pith_pool_run(fill_part, &f, parts, (int)threads);

@@ -42,7 +42,7 @@ bool pith_product_scratch(const pith_product *p, int64_t count, int64_t n, int64
     if (p->plain || p->packed) return true;
     int64_t one = pith_gemm_f32_packed_size(k, n);
     if (one < 0 || pith_mul_overflows((size_t)one, sizeof(float), bytes)) return false;
-    *bytes = (*bytes + 63) & ~(size_t)63;
+    *bytes = pith_round64(*bytes);
     return count < 2 || !pith_mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes);
 }
 

@@ -34,7 +34,7 @@ static int64_t count_parts(const pith_tensor *t) { return pith_tensor_count(t) *
 static double *take(char **at, const pith_tensor *t) {
     if (!t || !is_number(t->dtype)) return NULL;
     double *array = (double *)*at;
-    *at += ((size_t)count_parts(t) * sizeof *array + 63) & ~(size_t)63;
+    *at += pith_round64((size_t)count_parts(t) * sizeof *array);
     return array;
 }
 

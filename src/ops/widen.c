@@ -73,7 +73,7 @@ static void take(pith_tensor *wide, const pith_tensor *t, int dtype, char **next
     wide->dtype = dtype;
     wide->bytes = (size_t)pith_tensor_count(t) * (size_t)pith_dtype_bits(dtype) / 8;
     wide->data = *next;
-    *next += (wide->bytes + 63) & ~(size_t)63;
+    *next += pith_round64(wide->bytes);
 }
 
 static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status (*run)(pith_run *r)) {
