@@ -254,6 +254,10 @@ static void bench_unary(pith_isa isa) {
     free(c.x), free(c.y);
 }
 
+/* Rows, and k and n, of the products in 8 and 16 bits. */
+static const int64_t small_rows[] = { 112, 12 };
+static const int64_t small_shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
+
 typedef struct int8_case {
     pith_gemm_i8_fn *fn;
     pith_gemm_int8 g;
@@ -265,8 +269,6 @@ static void run_int8(const void *arguments) {
 
 /* Two operations a product, so the fraction is of the f32 peak: what int8 gains over the best f32. */
 static void bench_int8(pith_isa isa) {
-    static const int64_t rows[] = { 112, 12 };
-    static const int64_t shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
     uint8_t *a = calloc(512, 1536);
     int8_t *b = calloc(1536, 1536);
     float *scale = numbers(1536), *out = numbers(512 * 1536);
@@ -276,7 +278,7 @@ static void bench_int8(pith_isa isa) {
         for (size_t s = 0; s < 2; s++) {
             for (int way = 0; way < 3; way++) {
                 static const char *const names[] = { "best", "narrow", "wide" };
-                int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
+                int64_t m = small_rows[r], k = small_shapes[s][0], n = small_shapes[s][1];
                 void *packed = numbers((size_t)pith_gemm_int8_packed_size(k, n) / 4);
                 char name[64];
                 PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
@@ -313,11 +315,9 @@ static void run_half(const void *arguments) {
 
 /* The product of the precision bf16, with zeros; the fraction is of the f32 peak. */
 static void bench_bf16(pith_isa isa) {
-    static const int64_t rows[] = { 112, 12 };
-    static const int64_t shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
     for (size_t r = 0; r < 2; r++) {
         for (size_t s = 0; s < 2; s++) {
-            int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
+            int64_t m = small_rows[r], k = small_shapes[s][0], n = small_shapes[s][1];
             float *a = calloc((size_t)(m * k), sizeof *a), *c = numbers((size_t)(m * n));
             void *b = calloc(1, (size_t)pith_gemm_half_packed_size(k, n));
             int wide;

@@ -32,11 +32,9 @@
 #define TEXTS_PER_PART ((size_t)8)
 /* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
-/* By default the widest row of every token of a chunk (between the products of the feed-forward part, as a rule) fills
- * this share of L2, within these bounds: larger chunks send it through memory, smaller ones read the weights too
- * often. */
+/* By default the widest rows of all tokens of a chunk (between the products of the feed-forward part, as a rule) fill
+ * L2, within these bounds: larger chunks send them through memory, smaller ones read the weights too often. */
 #define CHUNK_TOKENS_MAX 512
-#define CHUNK_L2_SHARE 1.0
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
@@ -110,7 +108,7 @@ static int64_t choose_chunk(const pith_graph *graph) {
         if (!known || !pith_dtype_bytes(type->dtype, pith_dims_count(type->dims + 1, type->rank - 1), &row)) continue;
         if (row > (size_t)widest) widest = row < INT32_MAX ? (int64_t)row : INT32_MAX;
     }
-    int64_t fitting = (int64_t)(CHUNK_L2_SHARE * (double)pith_cpu_get()->l2) / widest;
+    int64_t fitting = (int64_t)pith_cpu_get()->l2 / widest;
     return fitting < CHUNK_TOKENS_MIN ? CHUNK_TOKENS_MIN : fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
 }
 

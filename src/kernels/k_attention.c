@@ -354,8 +354,8 @@ PITH_INLINE void run(const bool pairs, const call *c) {
     }
 }
 
-void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
-    call c = begin(a, scratch);
+static void run_singles(call c, float *scratch) {
+    const pith_attention *a = c.a;
     float *kt = scratch + PITH_TILE_ROWS * c.strip_row, *v = kt + c.padded * a->d;
     PITH_K(gemm_pack_f32)(kt, a->k + c.first * a->k_stride, 1, a->k_stride, a->d, c.keys, 0, c.keys);
     PITH_K(gemm_pack_f32)(v, a->v + c.first * a->v_stride, a->v_stride, 1, c.keys, a->dv, 0, a->dv);
@@ -366,6 +366,8 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     c.multiply = PITH_K(gemm_tile_f32);
     run(false, &c);
 }
+
+void PITH_K(attention_f32)(const pith_attention *a, float *scratch) { run_singles(begin(a, scratch), scratch); }
 
 #if defined(PITH_LEVEL_avx512)
 /* Values in panels of 16 columns, two rows of them in the place of one. */
@@ -384,7 +386,7 @@ static void pack_value_pairs(float *packed, const call *c) {
 void PITH_K(attention_bf16)(const pith_attention *a, float *scratch) {
     call c = begin(a, scratch);
     if (!c.open || a->d % 16 || a->dv % 16) {
-        PITH_K(attention_f32)(a, scratch);
+        run_singles(c, scratch);
         return;
     }
     c.depth = a->d / 2;

@@ -1,6 +1,8 @@
 /* linear_half.c - pith.Linear with weights of 16 bits: f16 or bf16 as they are stored, multiplied in f32 (the bits of
  * the widened weights, half the bytes to read); or, at precision bf16, rounded to bf16 like the rows of x, with the
  * products of the processor where it has any. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "kernels/gemm_half.h"
 #include "ops/linear.h"

@@ -101,13 +101,10 @@ static pith_status infer(pith_infer *c) {
 static pith_status prepare(pith_prepare *c) {
     attention *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->kernel = "attention bf16";
     if (pith_node_int(c->node, "precision", PITH_PRECISION_AUTO) == PITH_PRECISION_BF16)
         s->fn = pith_attention_bf16_find(c->isa);
-    if (!s->fn) {
-        s->kernel = "attention f32";
-        s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
-    }
+    s->kernel = s->fn ? "attention bf16" : "attention f32";
+    if (!s->fn) s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
     if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith_node_int(c->node, "heads", 0);
     s->kv_heads = pith_node_int(c->node, "kv_heads", 0);

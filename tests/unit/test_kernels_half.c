@@ -78,14 +78,16 @@ static void test_wide(void **state) {
 
 static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n, int64_t k) {
     if (!level_usable(PITH_ISA_avx512) || !(pith_cpu_get()->features & feature)) return;
-    int64_t even = k + k % 2, lda = even + 2 * random_below(3);
-    guarded a = guarded_alloc((size_t)((m - 1) * lda + even) * 2, 1), c = guarded_floats(m * n),
+    /* gemm_dp takes rows of whole pairs */
+    const bool pairs = strcmp(family, "gemm_dp") == 0;
+    const int64_t row_size = pairs ? k + k % 2 : k, lda = row_size + (pairs ? 2 : 1) * random_below(3);
+    guarded a = guarded_alloc((size_t)((m - 1) * lda + row_size) * 2, 1), c = guarded_floats(m * n),
             b = guarded_floats(k * n);
     guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
     float *panel = floats(16 * k), *first = floats(m * n);
     uint16_t *rows = a.data;
-    for (int64_t i = 0; i < (m - 1) * lda + even; i++) rows[i] = pith_bf16_of_f32(random_float());
-    for (int64_t i = 0; i < m && k % 2; i++) rows[i * lda + k] = 0;
+    for (int64_t i = 0; i < (m - 1) * lda + row_size; i++) rows[i] = pith_bf16_of_f32(random_float());
+    for (int64_t i = 0; i < m && row_size > k; i++) rows[i * lda + k] = 0;
     for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
     for (int64_t j = 0; j < n; j += 16) {
         PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_avx512)
