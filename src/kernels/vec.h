@@ -16,11 +16,13 @@
  *   vf_neg vf_abs vf_copysign(magnitude, sign)                                bit operations, also on NaN
  *   vf_round vf_floor vf_ceil vf_trunc to an integral value; round is to nearest, ties to even
  *   vf_lt vf_le vf_eq vf_gt vf_ge vf_isnan            false where an operand is NaN (isnan excepted)
+ *   vf_not_lt                          not (a < b): true where an operand is NaN
  *   vf_select(m, a, b)                 m ? a : b
+ *   vf_keep(m, a)                      m ? a : 0
  *   vf_ldexp(a, n)                     a * 2^n, n integral, |n| <= 252, rounded once if 2^-125 <= |a| < 2^125
- *   vf_fraction(a)                     a - round(a), 0 of -infinity, a < infinity
- *   vf_scale(a, n)                     a * 2^n, n integral or -infinity, rounded once, 0.5 <= a <= 2, n <= 125
- *   vf_scale_normal(a, n)              the same where n >= -125
+ *   vf_fraction(a)                     a - round(a), a finite
+ *   vf_whole(a, f)                     round(a), f being a's fraction
+ *   vf_scale(a, n)                     a * 2^n, n integral, 2^-126 <= |a| * 2^n < 2^127
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
@@ -71,13 +73,14 @@ PITH_INLINE vf vf_clear(void) { return vf_zero(); }
 PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) { return vf_fma(a, b, c); }
 #endif
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma_onto(vf_set1(*a), b, c); }
-PITH_INLINE vf vf_fraction(vf a) {
-    vf b = vf_max(vf_set1(-0x1p23f), a); /* floats from there on are integers */
-    return vf_sub(b, vf_round(b));
-}
-PITH_INLINE vf vf_scale(vf a, vf n) { return vf_ldexp(a, vf_max(vf_set1(-252.0f), n)); }
+PITH_INLINE vf vf_fraction(vf a) { return vf_sub(a, vf_round(a)); }
+PITH_INLINE vf vf_whole(vf a, vf fraction) { return (void)fraction, vf_round(a); }
 /* The bits from 23 on count the exponent. */
-PITH_INLINE vf vf_scale_normal(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
+PITH_INLINE vf vf_scale(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
+#if !defined(PITH_LEVEL_avx2)
+PITH_INLINE vm vf_not_lt(vf a, vf b) { return vm_not(vf_lt(a, b)); }
+PITH_INLINE vf vf_keep(vm m, vf a) { return vf_select(m, a, vf_zero()); }
+#endif
 #endif
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
 

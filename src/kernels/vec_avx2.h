@@ -112,11 +112,13 @@ PITH_VEC_1(vf, vf_floor, vf, PITH_VEC_FLOOR)
 PITH_VEC_1(vf, vf_ceil, vf, PITH_VEC_CEIL)
 PITH_VEC_1(vf, vf_trunc, vf, PITH_VEC_TRUNC)
 #define PITH_VEC_LT_PS(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
+#define PITH_VEC_NLT_PS(a, b) _mm256_cmp_ps(a, b, _CMP_NLT_UQ)
 #define PITH_VEC_LE_PS(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
 #define PITH_VEC_EQ_PS(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
 #define PITH_VEC_GT_PS(a, b) _mm256_cmp_ps(a, b, _CMP_GT_OQ)
 #define PITH_VEC_GE_PS(a, b) _mm256_cmp_ps(a, b, _CMP_GE_OQ)
 PITH_VEC_2(vm, vf_lt, vf, PITH_VEC_LT_PS)
+PITH_VEC_2(vm, vf_not_lt, vf, PITH_VEC_NLT_PS)
 PITH_VEC_2(vm, vf_le, vf, PITH_VEC_LE_PS)
 PITH_VEC_2(vm, vf_eq, vf, PITH_VEC_EQ_PS)
 PITH_VEC_2(vm, vf_gt, vf, PITH_VEC_GT_PS)
@@ -124,6 +126,7 @@ PITH_VEC_2(vm, vf_ge, vf, PITH_VEC_GE_PS)
 PITH_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi) };
 }
+PITH_INLINE vf vf_keep(vm m, vf a) { return (vf){ _mm256_and_ps(m.lo, a.lo), _mm256_and_ps(m.hi, a.hi) }; }
 PITH_INLINE vi vi_select(vm m, vi a, vi b) { return vi_bits(vf_select(m, vf_bits(a), vf_bits(b))); }
 PITH_INLINE vf vf_ldexp(vf a, vf n) {
     vi i = vi_of_vf(n), half = vi_sar(i, 1), rest = vi_sub(i, half), bias = vi_set1(127);

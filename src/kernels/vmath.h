@@ -66,15 +66,15 @@ PITH_VMATH void vf_exp2_core(vf *y, vf *n, const vf *x, const int chains) {
     PITH_UNROLL
     for (int i = 0; i < chains; i++) f[i] = vf_fraction(x[i]);
     PITH_UNROLL
-    for (int i = 0; i < chains; i++) n[i] = vf_sub(x[i], f[i]);
+    for (int i = 0; i < chains; i++) n[i] = vf_whole(x[i], f[i]);
     PITH_POLY_EACH(y, f, chains, 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f);
 }
 
-/* 2^x where x is not above 125, 2.1 ulp. Fewer operations than e^x. */
+/* 2^x where x is not above 125, 2.1 ulp; 0 where that would be subnormal. Fewer operations than e^x. */
 PITH_VMATH vf vf_exp2(vf x) {
     vf y, n;
     vf_exp2_core(&y, &n, &x, 1);
-    return vf_scale(y, n);
+    return vf_keep(vf_not_lt(x, vf_set1(-126.0f)), vf_scale(y, n));
 }
 
 /* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
@@ -139,7 +139,7 @@ PITH_VMATH void vf_gelu_each(vf *y, const vf *x, const int chains) {
     PITH_UNROLL
     for (int i = 0; i < chains; i++) {
         /* of -infinity NaN, as by the formula */
-        y[i] = vf_fma(n[i], vf_scale_normal(share[i], whole[i]), vf_sub(x[i], vf_min(x[i], vf_zero())));
+        y[i] = vf_fma(n[i], vf_scale(share[i], whole[i]), vf_sub(x[i], vf_min(x[i], vf_zero())));
     }
 }
 PITH_VMATH vf vf_gelu(vf x) {

@@ -25,7 +25,7 @@ static int kept(const pith_attention *a, int64_t i, int64_t j) {
 /* 2^x, x <= 0, operation by operation as vmath.h has it. */
 static float exp2_f32(float x) {
     static const float c[] = { 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f };
-    if (x < -300.0f) return 0.0f;
+    if (x < -126.0f) return 0.0f;
     float n = rintf(x), f = x - n, q = c[0];
     for (int i = 1; i < 6; i++) q = fmaf(q, f, c[i]);
     return ldexpf(q, (int)n);
