@@ -18,11 +18,13 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 #endif
 
 /* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], for i < rows and j < 16 * panels;
- * then the same for the columns that follow, `groups` times. Start is t itself if accumulate, else +0.
+ * then the same for the columns that follow, `groups` times, and all of it for the rows below, `tiles` times. Start is t
+ * itself if accumulate, else +0.
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
- * on, which moves by a line then, and by the panels' bytes from group to group. So many streams at once, in different
+ * on, which moves by a line then, and by the panels' bytes from group to group; each tile goes on where the one above
+ * it ended. So many streams at once, in different
  * pages, come faster than one. Nothing need be there. ahead_every 0: nothing is fetched.
  * A row of the target, from which stores take its lines if they are in the first level cache and otherwise hold up the
  * loads of what follows, is fetched in each of the first turns: all at once they would wait for each other. */
@@ -30,7 +32,7 @@ typedef struct pith_gemm_tile {
     const float *a, *b, *bias; /* bias may be NULL */
     float *t;
     int64_t a_row, b_panel, t_row, k; /* strides in floats */
-    int64_t groups;
+    int64_t groups, tiles;
     int accumulate;
     uintptr_t ahead;
     int64_t ahead_stream, ahead_panel, ahead_every;

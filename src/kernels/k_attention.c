@@ -138,7 +138,8 @@ static void scores(const call *c, int64_t i, int rows, range r) {
                          .a_row = a->q_stride,
                          .b_panel = 16 * c->depth,
                          .t_row = c->strip_row,
-                         .k = c->depth };
+                         .k = c->depth,
+                         .tiles = 1 };
     if (c->q) {
         to_pairs(c->q, a->q + i * a->q_stride, a->q_stride, rows, c->depth);
         g.a = c->q;
@@ -159,7 +160,8 @@ static void scores(const call *c, int64_t i, int rows, range r) {
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
                        bool begins) {
     pith_gemm_tile g = {
-        .a_row = c->strip_row, .b_panel = 16 * c->rows, .t = t, .t_row = 16 * panels, .groups = 1, .accumulate = !begins
+        .a_row = c->strip_row, .b_panel = 16 * c->rows, .t = t, .t_row = 16 * panels, .groups = 1, .tiles = 1,
+        .accumulate = !begins
     };
     for (int64_t j = r.from; j < r.to; j += g.k) {
         int64_t end = r.to;

@@ -16,7 +16,7 @@
 /* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
 enum { ROWS_MIN = 64 };
 /* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
-enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+enum { TILES_AT_ONCE = 4, GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
@@ -67,17 +67,18 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
         }
     }
 }
-/* The next strips of b, by address since they may lie behind the last; tiles fetch one share of `shares`. */
+/* What tiles fetch: the next strips of b, by address since they may lie behind the last; each tile of a strip takes one
+ * share of `shares`. */
 typedef struct strip {
     uintptr_t address;
     int64_t share, shares;
 } strip;
 
-/* Rows [i, i + rows) times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole panels without an
- * activation go from the registers to c, the rest by way of t. */
-static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t j,
-                      int64_t width, int64_t k0, int64_t k1, const strip *next) {
-    _Alignas(64) float t[PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
+/* Tiles of `rows` rows each from row i on, times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole
+ * panels without an activation go from the registers to c, the rest by way of t. */
+static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t tiles,
+                      int64_t j, int64_t width, int64_t k0, int64_t k1, const strip *next) {
+    _Alignas(64) float t[TILES_AT_ONCE * PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
     const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
     const bool last = k1 == g->k;
@@ -91,6 +92,7 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
                             .t_row = direct ? g->ldc : stride,
                             .k = depth,
                             .groups = whole / TILE_COLUMNS,
+                            .tiles = tiles,
                             .accumulate = k0 > 0,
                             .ahead = next->address + (uintptr_t)(next->share * turns / next->shares) * 64,
                             .ahead_stream = turns * 64,
@@ -100,7 +102,7 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
                             .target_row = g->ldc,
                             .target_width = whole ? TILE_COLUMNS : width };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
-    if (k0 > 0 && !direct) load_tile(g, t, stride, i, rows, j, width);
+    if (k0 > 0 && !direct) load_tile(g, t, stride, i, tiles * rows, j, width);
     if (whole) multiply((int)rows, PITH_TILE_PANELS, &tile);
     if (panels) {
         tile.b += whole * g->k;
@@ -113,8 +115,8 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
         multiply((int)rows, (int)panels, &tile);
     }
     if (direct) return;
-    if (last && g->bias && width < stride) add_bias(t, g->bias + j, rows, stride, width);
-    PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, rows, width);
+    if (last && g->bias && width < stride) add_bias(t, g->bias + j, tiles * rows, stride, width);
+    PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, tiles * rows, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
@@ -124,13 +126,18 @@ static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 4 * 3;
     const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
+    /* Equal tiles rather than full ones and a small one: the last ones are a row less high. */
+    const int64_t high = tiles ? (m1 - m0 + tiles - 1) / tiles : 0, lower = tiles * high - (m1 - m0);
     for (int64_t j0 = n0, j1; j0 < n1; j0 = j1) {
         int64_t i = m0;
         j1 = n1 - j0 > columns ? j0 + columns : n1;
         const float *ahead = j1 < n1 ? g->b + j1 * g->k + 16 * k0 : next;
-        for (int64_t tile = 0, rows; tile < tiles; tile++, i += rows) {
-            rows = (m1 - i + tiles - tile - 1) / (tiles - tile); /* equal tiles rather than full ones and a small one */
-            run_tiles(g, multiply, i, rows, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
+        for (int64_t tile = 0, count; tile < tiles; tile += count) {
+            const int64_t rows = tile < tiles - lower ? high : high - 1;
+            count = (tile < tiles - lower ? tiles - lower : tiles) - tile;
+            if (count > TILES_AT_ONCE) count = TILES_AT_ONCE;
+            run_tiles(g, multiply, i, rows, count, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
+            i += count * rows;
         }
     }
 }

@@ -164,6 +164,7 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                                         .t_row = direct ? g->ldc : COLUMNS,
                                         .k = depth,
                                         .groups = 1,
+                                        .tiles = 1,
                                         .accumulate = k > 0,
                                         .ahead = after + (uintptr_t)(tile * turns / count) * 64,
                                         .ahead_stream = turns * 64,

@@ -15,6 +15,8 @@
 #include "kernels/vec.h"
 
 enum { STEPS = 4 }; /* of k in one turn of the loop */
+/* Small tiles have few lines to write, and stores of these hold nothing up. */
+enum { FETCH_TARGET = PITH_TILE_PANELS > 1 };
 
 /* Where a tile is in k. */
 typedef struct place {
@@ -104,41 +106,52 @@ PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_ro
 PITH_INLINE void tile(const kind of, const int rows, const int panels, const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
     const uint64_t k = (uint64_t)g->k;
-    const float *b = g->b, *bias = g->bias;
+    const float *a = g->a;
     float *t = g->t;
-    for (int64_t group = 0; group < g->groups; group++) {
-        uintptr_t ahead = g->ahead + (uintptr_t)(group * g->ahead_panel * panels);
-        uintptr_t target = (uintptr_t)g->target + (uintptr_t)(group * width) * sizeof(float);
-        int64_t targets = g->target ? rows : 0, wait = g->ahead_every > 0;
-        const float *a = g->a;
-        place at;
-        vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-        begin(rows, panels, t, g->t_row, g->accumulate, sum);
-        PITH_UNROLL
-        for (int i = 0; i < rows; i += 3, a += 3 * a_row) at.a[i / 3] = a;
-        PITH_UNROLL
-        for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
-        for (uint64_t turns = k / STEPS; turns > 0; turns--) {
-            if (--wait == 0) {
-                PITH_UNROLL
-                for (int line = 0; line < 4 * panels; line++) {
-                    uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
-                    __builtin_prefetch((const void *)(ahead + skip), 0, 2);
+    uintptr_t ahead = g->ahead, target = (uintptr_t)g->target;
+    int64_t wait = g->ahead_every > 0;
+    for (int64_t tiles = g->tiles; tiles > 0; tiles--) {
+        const float *b = g->b;
+        uintptr_t fetched = ahead;
+        int64_t waited = wait;
+        for (int64_t group = 0; group < g->groups; group++) {
+            int64_t targets = FETCH_TARGET && g->target ? rows : 0;
+            uintptr_t row = target + (uintptr_t)(group * width) * sizeof(float);
+            float *to = t + group * width;
+            place at;
+            vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
+            fetched = ahead + (uintptr_t)(group * g->ahead_panel * panels);
+            waited = wait;
+            begin(rows, panels, to, g->t_row, g->accumulate, sum);
+            PITH_UNROLL
+            for (int i = 0; i < rows; i += 3) at.a[i / 3] = a + i * a_row;
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
+            for (uint64_t turns = k / STEPS; turns > 0; turns--) {
+                if (--waited == 0) {
+                    PITH_UNROLL
+                    for (int line = 0; line < 4 * panels; line++) {
+                        uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
+                        __builtin_prefetch((const void *)(fetched + skip), 0, 2);
+                    }
+                    fetched += 64;
+                    waited = g->ahead_every;
                 }
-                ahead += 64;
-                wait = g->ahead_every;
+                if (FETCH_TARGET && --targets >= 0) {
+                    __builtin_prefetch((const void *)row, 1);
+                    __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
+                    row += (uintptr_t)g->target_row * sizeof(float);
+                }
+                advance(of, rows, panels, STEPS, a_row, &at, sum);
             }
-            if (--targets >= 0) {
-                __builtin_prefetch((const void *)target, 1);
-                __builtin_prefetch((const void *)(target + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
-                target += (uintptr_t)g->target_row * sizeof(float);
-            }
-            advance(of, rows, panels, STEPS, a_row, &at, sum);
+            for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(of, rows, panels, 1, a_row, &at, sum);
+            finish(rows, panels, to, g->t_row, g->bias ? g->bias + group * width : NULL, sum);
         }
-        for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(of, rows, panels, 1, a_row, &at, sum);
-        finish(rows, panels, t, g->t_row, bias, sum);
-        t += width;
-        if (bias) bias += width;
+        ahead = fetched - (uintptr_t)((g->groups - 1) * g->ahead_panel * panels);
+        wait = waited;
+        a += rows * a_row;
+        t += rows * g->t_row;
+        target += (uintptr_t)(rows * g->target_row) * sizeof(float);
     }
 }
 

@@ -11,8 +11,12 @@
 
 /* GELU is a chain of 19 dependent operations, and a processor has about a hundred waiting at a time: as many vectors
  * side by side as the registers hold. */
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
 #if defined(PITH_LEVEL_avx512)
 enum { CHAINS = 7 };
+#else
+enum { CHAINS = 2 };
+#endif
 void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
     vf v[CHAINS];
     for (; n >= 16 * CHAINS; n -= 16 * CHAINS, x += 16 * CHAINS, y += 16 * CHAINS) {
