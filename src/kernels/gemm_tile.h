@@ -24,10 +24,11 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
  * on, which moves by a line then, and by the panels' bytes from group to group; each tile goes on where the one above
- * it ended. So many streams at once, in different
- * pages, come faster than one. Nothing need be there. ahead_every 0: nothing is fetched.
- * A row of the target, from which stores take its lines if they are in the first level cache and otherwise hold up the
- * loads of what follows, is fetched in each of the first turns: all at once they would wait for each other. */
+ * it ended. So many streams at once, in different pages, come faster than one. Nothing need be there. ahead_every 0:
+ * nothing is fetched.
+ * Where tiles are large (two panels), a row of the target, from which stores take its lines if they are in the first
+ * level cache and otherwise hold up the loads of what follows, is fetched in each of the first turns: all at once they
+ * would wait for each other. */
 typedef struct pith_gemm_tile {
     const float *a, *b, *bias; /* bias may be NULL */
     float *t;

@@ -16,7 +16,10 @@
 /* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
 enum { ROWS_MIN = 64 };
 /* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
-enum { TILES_AT_ONCE = 4, GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
+/* Tiles, one below the other, of one call: what surrounds a small one is worth sharing; of large ones the results that
+ * wait for an activation would fill the first level cache. */
+enum { TILES_AT_ONCE = PITH_TILE_PANELS == 1 ? 4 : 1 };
 
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
