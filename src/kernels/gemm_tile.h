@@ -24,8 +24,9 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
  * on, which moves by a line then, and by the panels' bytes from group to group; each tile goes on where the one above
- * it ended. So many streams at once, in different pages, come faster than one. Nothing need be there. ahead_every 0:
- * nothing is fetched.
+ * it ended. So many streams at once, in different pages, come faster than one. Nothing need be there.
+ * Where many tiles share that, in one panel, a line each turn does without the branch that says when: ahead_every 0
+ * fetches the line at `ahead`, which moves by ahead_step bytes with each eight k. Without ahead nothing is fetched.
  * Where tiles are large (two panels), a row of the target, from which stores take its lines if they are in the first
  * level cache and otherwise hold up the loads of what follows, is fetched in each of the first turns: all at once they
  * would wait for each other. */
@@ -36,7 +37,7 @@ typedef struct pith_gemm_tile {
     int64_t groups, tiles;
     int accumulate;
     uintptr_t ahead;
-    int64_t ahead_stream, ahead_panel, ahead_every;
+    int64_t ahead_stream, ahead_panel, ahead_every, ahead_step;
     const float *target; /* where t of the first group will end up, the others beside it; or NULL */
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
 } pith_gemm_tile;

@@ -20,6 +20,8 @@ enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 /* Tiles, one below the other, of one call: what surrounds a small one is worth sharing; of large ones the results that
  * wait for an activation would fill the first level cache. */
 enum { TILES_AT_ONCE = PITH_TILE_PANELS == 1 ? 4 : 1 };
+/* So many small tiles of a strip fetch the next one steadily; fewer have more than a line to fetch at a time. */
+enum { STEADY_SHARES = 12 };
 
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
@@ -87,6 +89,8 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
     const bool last = k1 == g->k;
     const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
     const bool direct = width == stride && activation == PITH_ACT_NONE;
+    const bool steady = PITH_TILE_PANELS == 1 && next->shares >= STEADY_SHARES;
+    const int64_t step = (8 * 64 + next->shares - 1) / next->shares;
     pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
                             .b = g->b + j * g->k + 16 * k0,
                             .t = direct ? g->c + i * g->ldc + j : t,
@@ -97,10 +101,12 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
                             .groups = whole / TILE_COLUMNS,
                             .tiles = tiles,
                             .accumulate = k0 > 0,
-                            .ahead = next->address + (uintptr_t)(next->share * turns / next->shares) * 64,
+                            .ahead = next->address + (uintptr_t)(steady ? next->share * (depth / 8) * step
+                                                                        : next->share * turns / next->shares * 64),
                             .ahead_stream = turns * 64,
                             .ahead_panel = 64 * g->k,
-                            .ahead_every = next->shares,
+                            .ahead_every = steady ? 0 : next->shares,
+                            .ahead_step = step,
                             .target = g->c + i * g->ldc + j,
                             .target_row = g->ldc,
                             .target_width = whole ? TILE_COLUMNS : width };

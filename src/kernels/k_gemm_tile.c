@@ -14,9 +14,9 @@
 
 #include "kernels/vec.h"
 
-enum { STEPS = 4 }; /* of k in one turn of the loop */
+enum { STEPS = 4, STEADY_STEPS = 8 }; /* of k in one turn of the loop, if it branches to fetch or not */
 /* Small tiles have few lines to write, and stores of these hold nothing up. */
-enum { FETCH_TARGET = PITH_TILE_PANELS > 1 };
+enum { SMALL = PITH_TILE_PANELS == 1, FETCH_TARGET = !SMALL };
 
 /* Where a tile is in k. */
 typedef struct place {
@@ -108,7 +108,7 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
     const uint64_t k = (uint64_t)g->k;
     const float *a = g->a;
     float *t = g->t;
-    uintptr_t ahead = g->ahead, target = (uintptr_t)g->target;
+    uintptr_t ahead = g->ahead ? g->ahead : (uintptr_t)a, target = (uintptr_t)g->target;
     int64_t wait = g->ahead_every > 0;
     for (int64_t tiles = g->tiles; tiles > 0; tiles--) {
         const float *b = g->b;
@@ -127,7 +127,13 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
             for (int i = 0; i < rows; i += 3) at.a[i / 3] = a + i * a_row;
             PITH_UNROLL
             for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
-            for (uint64_t turns = k / STEPS; turns > 0; turns--) {
+            uint64_t left = k;
+            for (; SMALL && !g->ahead_every && left >= STEADY_STEPS; left -= STEADY_STEPS) {
+                __builtin_prefetch((const void *)fetched, 0, 2);
+                fetched += (uintptr_t)g->ahead_step;
+                advance(of, rows, panels, STEADY_STEPS, a_row, &at, sum);
+            }
+            for (; left >= STEPS; left -= STEPS) {
                 if (--waited == 0) {
                     PITH_UNROLL
                     for (int line = 0; line < 4 * panels; line++) {
@@ -144,7 +150,7 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
                 }
                 advance(of, rows, panels, STEPS, a_row, &at, sum);
             }
-            for (uint64_t rest = k % STEPS; rest > 0; rest--) advance(of, rows, panels, 1, a_row, &at, sum);
+            for (; left > 0; left--) advance(of, rows, panels, 1, a_row, &at, sum);
             finish(rows, panels, to, g->t_row, g->bias ? g->bias + group * width : NULL, sum);
         }
         ahead = fetched - (uintptr_t)((g->groups - 1) * g->ahead_panel * panels);
