@@ -98,8 +98,7 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
  * That number's rounding is the same for the whole row and cancels. */
 PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
 
-/* Scores to their exponentials, 0 for unseen keys; their sum by lane. What is unseen does not go through exp, which is
- * slow where its result is below the normal range. */
+/* Scores to their exponentials, 0 for unseen keys; their sum by lane. */
 static vf exponentials(const call *c, float *s, range r, float top) {
     const range whole = whole_groups(c, r);
     vf sum = vf_zero(), floor = vf_set1(-c->log2e * top), log2e = vf_set1(c->log2e);
@@ -110,9 +109,7 @@ static vf exponentials(const call *c, float *s, range r, float top) {
             vf_store(s + j, e);
         }
         if (j >= r.to) break;
-        vm keep = kept(c, r, j);
-        vf e = exponential(vf_select(keep, vf_load(s + j), vf_set1(top)), log2e, floor);
-        e = vf_select(keep, e, vf_zero());
+        vf e = vf_keep(kept(c, r, j), exponential(vf_load(s + j), log2e, floor));
         sum = vf_add(sum, e);
         vf_store(s + j, e);
     }
@@ -264,8 +261,7 @@ PITH_INLINE void open_tile(const bool pairs, const call *c, int64_t i, int rows)
             put_probabilities(pairs, s, j, e);
         }
         if (whole < keys) {
-            vf e = exponential(vf_select(tail, vf_load(s + whole), vf_set1(tops[r])), log2e, floor);
-            e = vf_select(tail, e, vf_zero());
+            vf e = vf_keep(tail, exponential(vf_load(s + whole), log2e, floor));
             sum = vf_add(sum, e);
             put_probabilities(pairs, s, whole, e);
         }
