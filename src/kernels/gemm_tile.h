@@ -18,8 +18,8 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 #endif
 
 /* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], for i < rows and j < 16 * panels;
- * then the same for the columns that follow, `groups` times, and all of it for the rows below, `tiles` times. Start is t
- * itself if accumulate, else +0.
+ * then the same for the columns that follow, `groups` times, and all of it for the rows below, `tiles` times. Start is
+ * t itself if accumulate, else +0.
  * b is packed: element (k, j) is b[k * 16 + j / 16 * b_panel + j % 16].
  * What will be read next is fetched into the second level cache meanwhile: in every ahead_every-th turn of four k, four
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
