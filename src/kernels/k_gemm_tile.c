@@ -14,7 +14,8 @@
 
 #include "kernels/vec.h"
 
-enum { STEPS = 4, STEADY_STEPS = 8 }; /* of k in one turn of the loop, if it branches to fetch or not */
+/* Steps of k in one turn of the loop that fetches now and then, and of the one that does so each time. */
+enum { STEPS = 4, STEADY_STEPS = 8 };
 /* Small tiles have few lines to write, and stores of these hold nothing up. */
 enum { SMALL = PITH_TILE_PANELS == 1, FETCH_TARGET = !SMALL };
 

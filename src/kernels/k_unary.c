@@ -11,11 +11,12 @@
 
 /* GELU is a chain of 19 dependent operations, and a processor has about a hundred waiting at a time: as many vectors
  * side by side as the registers hold. */
-#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
 #if defined(PITH_LEVEL_avx512)
 enum { CHAINS = 7 };
-#else
+#elif defined(PITH_LEVEL_avx2)
 enum { CHAINS = 2 };
+#else
+enum { CHAINS = 1 };
 #endif
 void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
     vf v[CHAINS];
@@ -28,9 +29,6 @@ void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
     }
     EACH_16(vf_gelu)
 }
-#else
-UNARY(gelu, vf_gelu)
-#endif
 
 PITH_INLINE vf relu(vf x) { return vf_max(vf_zero(), x); }
 PITH_INLINE vf reciprocal(vf x) { return vf_div(vf_set1(1.0f), x); }
