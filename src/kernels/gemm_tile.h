@@ -16,6 +16,8 @@ enum { PITH_TILE_ROWS = 6, PITH_TILE_PANELS = 1 };
 #else
 enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 #endif
+/* What surrounds a small tile weighs more. And the k between two lines that it fetches steadily, see below. */
+enum { PITH_TILE_SMALL = PITH_TILE_PANELS == 1, PITH_TILE_STEADY = 8 };
 
 /* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], for i < rows and j < 16 * panels;
  * then the same for the columns that follow, `groups` times, and all of it for the rows below, `tiles` times. Start is
@@ -25,9 +27,9 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
  * lines of it (eight if there are two panels) that lie ahead_stream bytes (and ahead_panel bytes) apart, from `ahead`
  * on, which moves by a line then, and by the panels' bytes from group to group; each tile goes on where the one above
  * it ended. So many streams at once, in different pages, come faster than one. Nothing need be there.
- * Where many tiles share that, in one panel, a line each turn does without the branch that says when: ahead_every 0
- * fetches the line at `ahead`, which moves by ahead_step bytes with each eight k. Without ahead nothing is fetched.
- * Where tiles are large (two panels), a row of the target, from which stores take its lines if they are in the first
+ * Where many small tiles share that, a line each turn does without the branch that says when: ahead_every 0 fetches the
+ * line at `ahead`, which moves by ahead_step bytes with each PITH_TILE_STEADY k. Without ahead nothing is fetched.
+ * Where tiles are not small, a row of the target, from which stores take its lines if they are in the first
  * level cache and otherwise hold up the loads of what follows, is fetched in each of the first turns: all at once they
  * would wait for each other. */
 typedef struct pith_gemm_tile {

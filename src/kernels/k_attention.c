@@ -156,10 +156,13 @@ static void scores(const call *c, int64_t i, int rows, range r) {
  * from `column` on. `begins`: nothing is in t yet. */
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
                        bool begins) {
-    pith_gemm_tile g = {
-        .a_row = c->strip_row, .b_panel = 16 * c->rows, .t = t, .t_row = 16 * panels, .groups = 1, .tiles = 1,
-        .accumulate = !begins
-    };
+    pith_gemm_tile g = { .a_row = c->strip_row,
+                         .b_panel = 16 * c->rows,
+                         .t = t,
+                         .t_row = 16 * panels,
+                         .groups = 1,
+                         .tiles = 1,
+                         .accumulate = !begins };
     for (int64_t j = r.from; j < r.to; j += g.k) {
         int64_t end = r.to;
         if (c->mask) {

@@ -19,7 +19,7 @@ enum { ROWS_MIN = 64 };
 enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 /* Tiles, one below the other, of one call: what surrounds a small one is worth sharing; of large ones the results that
  * wait for an activation would fill the first level cache. */
-enum { TILES_AT_ONCE = PITH_TILE_PANELS == 1 ? 4 : 1 };
+enum { TILES_AT_ONCE = PITH_TILE_SMALL ? 4 : 1 };
 /* So many small tiles of a strip fetch the next one steadily; fewer have more than a line to fetch at a time. */
 enum { STEADY_SHARES = 12 };
 
@@ -89,8 +89,10 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
     const bool last = k1 == g->k;
     const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
     const bool direct = width == stride && activation == PITH_ACT_NONE;
-    const bool steady = PITH_TILE_PANELS == 1 && next->shares >= STEADY_SHARES;
-    const int64_t step = (8 * 64 + next->shares - 1) / next->shares;
+    const bool steady = PITH_TILE_SMALL && next->shares >= STEADY_SHARES;
+    const int64_t step = (PITH_TILE_STEADY * 64 + next->shares - 1) / next->shares;
+    const int64_t taken = /* bytes: what the tiles above have fetched */
+        steady ? next->share * (depth / PITH_TILE_STEADY) * step : next->share * turns / next->shares * 64;
     pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
                             .b = g->b + j * g->k + 16 * k0,
                             .t = direct ? g->c + i * g->ldc + j : t,
@@ -101,8 +103,7 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
                             .groups = whole / TILE_COLUMNS,
                             .tiles = tiles,
                             .accumulate = k0 > 0,
-                            .ahead = next->address + (uintptr_t)(steady ? next->share * (depth / 8) * step
-                                                                        : next->share * turns / next->shares * 64),
+                            .ahead = next->address + (uintptr_t)taken,
                             .ahead_stream = turns * 64,
                             .ahead_panel = 64 * g->k,
                             .ahead_every = steady ? 0 : next->shares,

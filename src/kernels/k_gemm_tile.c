@@ -14,10 +14,9 @@
 
 #include "kernels/vec.h"
 
-/* Steps of k in one turn of the loop that fetches now and then, and of the one that does so each time. */
-enum { STEPS = 4, STEADY_STEPS = 8 };
+enum { STEPS = 4 }; /* of k in one turn of the loop that fetches now and then */
 /* Small tiles have few lines to write, and stores of these hold nothing up. */
-enum { SMALL = PITH_TILE_PANELS == 1, FETCH_TARGET = !SMALL };
+enum { FETCH_TARGET = !PITH_TILE_SMALL };
 
 /* Where a tile is in k. */
 typedef struct place {
@@ -129,10 +128,10 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
             PITH_UNROLL
             for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
             uint64_t left = k;
-            for (; SMALL && !g->ahead_every && left >= STEADY_STEPS; left -= STEADY_STEPS) {
+            for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY; left -= PITH_TILE_STEADY) {
                 __builtin_prefetch((const void *)fetched, 0, 2);
                 fetched += (uintptr_t)g->ahead_step;
-                advance(of, rows, panels, STEADY_STEPS, a_row, &at, sum);
+                advance(of, rows, panels, PITH_TILE_STEADY, a_row, &at, sum);
             }
             for (; left >= STEPS; left -= STEPS) {
                 if (--waited == 0) {
