@@ -1,5 +1,20 @@
-/* attention.c - the scratch of the attention kernels, and which of them is for bf16. */
+/* attention.c - what all levels of the attention kernels share, and which of them a processor runs. */
 #include "kernels/attention.h"
+
+#include <string.h>
+
+pith_attention_keys pith_attention_look(const pith_attention *a) {
+    pith_attention_keys k = { .count = a->keys };
+    if (a->key_mask) {
+        while (k.count > 0 && !a->key_mask[k.count - 1]) k.count--;
+        while (k.first < k.count && !a->key_mask[k.first]) k.first++;
+        k.count -= k.first;
+        k.holes = k.count > 0 && memchr(a->key_mask + k.first, 0, (size_t)k.count);
+    }
+    k.open = k.count > 0 && !k.holes && !a->bias && a->scale > 0 && a->causal_offset == INT64_MAX &&
+             a->window_left < 0 && a->window_right < 0;
+    return k;
+}
 
 int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
     int64_t padded = (keys + 15) / 16 * 16 + 16;
@@ -9,4 +24,10 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
 pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa) {
     if (isa != PITH_ISA_avx512 || !(pith_cpu_get()->features & PITH_CPU_FAST_BF16)) return NULL;
     return PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_BF16, isa);
+}
+
+pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa) {
+    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
+    const char *family = pith_cpu_get()->features & vnni ? "attention_vnni" : "attention";
+    return PITH_KERNEL_FIND(pith_attention_f32_fn, family, PITH_I16, isa);
 }

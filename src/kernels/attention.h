@@ -7,11 +7,20 @@
  * on tiling. What a row with no key left gives, none_left says.
  *
  * bf16: q, k, v and p are rounded to bf16 and both products are the processor's own (AVX512_BF16), whose bits are their
- * own, though the same for every tiling; sums of p are those of the unrounded ones. So where every query sees every
- * key, without a bias, d and dv are multiples of 16, on level avx512; elsewhere f32. */
+ * own, though the same for every tiling; sums of p are those of the unrounded ones. So where the call is open (below),
+ * d and dv are multiples of 16, on level avx512; elsewhere f32.
+ *
+ * i16: numbers of 16 bits and exact sums, for 8-bit models. So where the call is open, d and dv are multiples of 16 and
+ * keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. With S = floor(sqrt(2^30 / d)) and Q[i] the largest magnitude of
+ * a query, K that of all keys: q becomes round(q * (S / Q[i])), k round(k * (S / K)), s[i,j] is their exact sum;
+ * p[i,j] = round(2^max(fma(s[i,j] - max of the row, c, log2 32767), -60)), c = log2e * scale * (K / S) * (Q[i] / S).
+ * A column of v has a middle and half its range, h: w = round((v - middle) * (127 / h)), and o[i,:] =
+ * fma(sum, 1 / sum of p * (h / 127), middle), where sum is that of p * w, exact for 512 keys at a time, these added in
+ * ascending order as floats. A range below 2^-100 counts as none. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/kernel.h"
@@ -37,6 +46,16 @@ typedef struct pith_attention {
     pith_none_left none_left;
 } pith_attention;
 
+/* What can be said of a call beforehand. */
+typedef struct pith_attention_keys {
+    int64_t first, count; /* all keys that the mask keeps lie among these */
+    bool holes;           /* it skips some between them */
+    bool open;            /* there are keys, every query sees every one of them, the scale is positive, no bias */
+} pith_attention_keys;
+pith_attention_keys pith_attention_look(const pith_attention *a);
+
+enum { PITH_ATTENTION_I16_KEYS = 1 << 19 }; /* their probabilities' sums by lane fit 32 bits */
+
 /* Rows of scores held at once at most. */
 enum { PITH_ATTENTION_ROWS = 14 };
 
@@ -46,8 +65,12 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
 PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)  /* family "attention" f32 */
 PITH_KERNEL_DECLARE(attention_bf16, pith_attention_f32_fn) /* family "attention" bf16: AVX512_BF16 on level avx512 */
+PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)  /* family "attention" i16 */
+PITH_KERNEL_DECLARE(attention_vnni_i16, pith_attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
 
 /* bf16 if this processor runs it at the level faster than f32, else NULL. */
 pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa);
+/* The fastest i16 this processor runs at the level; all give the same bits. */
+pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa);
 
 #endif

@@ -322,15 +322,9 @@ static void query_tile(const call *c, int64_t i, int rows) {
 
 /* What both forms need to know of a call, and its strip. */
 static call begin(const pith_attention *a, float *scratch) {
-    call c = { .a = a, .keys = a->keys, .raw = !a->bias && a->scale > 0 };
-    if (a->key_mask) {
-        while (c.keys > 0 && !a->key_mask[c.keys - 1]) c.keys--;
-        while (c.first < c.keys && !a->key_mask[c.first]) c.first++;
-        c.keys -= c.first;
-        if (c.keys > 0 && memchr(a->key_mask + c.first, 0, (size_t)c.keys)) c.mask = a->key_mask + c.first;
-    }
-    c.open =
-        c.raw && !c.mask && c.keys > 0 && a->causal_offset == INT64_MAX && a->window_left < 0 && a->window_right < 0;
+    const pith_attention_keys kept = pith_attention_look(a);
+    call c = { .a = a, .first = kept.first, .keys = kept.count, .open = kept.open, .raw = !a->bias && a->scale > 0 };
+    if (kept.holes) c.mask = a->key_mask + c.first;
     c.log2e = 0x1.715476p0f * (c.raw ? a->scale : 1.0f);
     c.padded = (c.keys + 15) / 16 * 16;
     /* 16 more than needed: rows of a power of two would all fall into one set of the cache. */

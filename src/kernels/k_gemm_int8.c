@@ -51,7 +51,6 @@ PITH_INLINE vi wide_sums(wide s) {
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi), _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
 PITH_INLINE vi load_any(const int8_t *p) { return _mm512_loadu_si512(p); }
-PITH_INLINE vi dot_pairs(vi pairs, vi x) { return _mm512_madd_epi16(pairs, x); }
 enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
@@ -103,9 +102,6 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
 PITH_INLINE vi load_any(const int8_t *p) {
     return (vi){ _mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1) };
 }
-PITH_INLINE vi dot_pairs(vi pairs, vi x) {
-    return (vi){ _mm256_madd_epi16(pairs.lo, x.lo), _mm256_madd_epi16(pairs.hi, x.hi) };
-}
 /* Narrow: the sums of more rows would not stay in registers beside what a step holds. */
 enum { ROWS = 6, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 3 };
 
@@ -129,11 +125,6 @@ PITH_INLINE vi load_any(const int8_t *p) {
     int32_t lanes[16];
     memcpy(lanes, p, sizeof lanes);
     return vi_load(lanes);
-}
-/* The products of the lower and the upper 16 bits, signed, added. */
-PITH_INLINE vi dot_pairs(vi pairs, vi x) {
-    return vi_add(vi_mul(vi_sar(vi_shl(pairs, 16), 16), vi_sar(vi_shl(x, 16), 16)),
-                  vi_mul(vi_sar(pairs, 16), vi_sar(x, 16)));
 }
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
@@ -338,7 +329,7 @@ PITH_INLINE void finish_panel(const pith_gemm_int8 *g, const missing *m, const i
     for (int64_t r = 0; r < rows; r++, t += stride, out += out_row) {
         vi sum = vi_load(t);
         if (!small) sum = vi_sub(sum, vi_mul(columns, vi_set1(m->zero[r])));
-        sum = vi_add(sum, dot_pairs(bytes_above(lower, panel + m->at[r]), vi_set1(m->both[r])));
+        sum = vi_add(sum, vi_dot_pairs(bytes_above(lower, panel + m->at[r]), vi_set1(m->both[r])));
         vf v = vf_add(vf_mul(vf_of_vi(sum), vf_mul(vf_set1(a_scale[r]), scale)), bias);
         if (n == 16)
             vf_store(out, v);

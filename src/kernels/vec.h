@@ -26,6 +26,8 @@
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
+ *   vi_max vi_hmax                     the larger; the largest over lanes
+ *   vi_dot_pairs(a, b)                 the products of the lower and of the upper 16 bits, signed, added
  *   vi_load_i16                        16 int16, sign extended
  *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane
  *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
@@ -70,6 +72,9 @@
 #if !defined(PITH_LEVEL_avx512)
 PITH_INLINE vf vf_clear(void) { return vf_zero(); }
 #if !defined(PITH_LEVEL_avx2)
+PITH_INLINE vi vi_dot_pairs(vi a, vi b) {
+    return vi_add(vi_mul(vi_sar(vi_shl(a, 16), 16), vi_sar(vi_shl(b, 16), 16)), vi_mul(vi_sar(a, 16), vi_sar(b, 16)));
+}
 PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) { return vf_fma(a, b, c); }
 #endif
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma_onto(vf_set1(*a), b, c); }

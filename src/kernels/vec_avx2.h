@@ -37,6 +37,20 @@ PITH_INLINE void vi_store_8(void *p, vi a) { /* packing works within 128 bits */
 PITH_VEC_2(vi, vi_add, vi, _mm256_add_epi32)
 PITH_VEC_2(vi, vi_sub, vi, _mm256_sub_epi32)
 PITH_VEC_2(vi, vi_mul, vi, _mm256_mullo_epi32)
+PITH_VEC_2(vi, vi_max, vi, _mm256_max_epi32)
+PITH_INLINE int32_t vi_hmax(vi a) {
+    __m256i b = _mm256_max_epi32(a.lo, a.hi);
+    __m128i c = _mm_max_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+    c = _mm_max_epi32(c, _mm_shuffle_epi32(c, 0x4E));
+    return _mm_cvtsi128_si32(_mm_max_epi32(c, _mm_shuffle_epi32(c, 0xB1)));
+}
+PITH_VEC_2(vi, vi_dot_pairs, vi, _mm256_madd_epi16)
+/* The same added to c; needs AVX_VNNI. */
+PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));
+    return c;
+}
 PITH_VEC_2(vi, vi_and, vi, _mm256_and_si256)
 PITH_VEC_2(vi, vi_or, vi, _mm256_or_si256)
 PITH_VEC_2(vi, vi_xor, vi, _mm256_xor_si256)

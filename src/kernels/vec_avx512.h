@@ -35,6 +35,14 @@ PITH_INLINE void vi_store_8(void *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm5
 PITH_INLINE vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 PITH_INLINE vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 PITH_INLINE vi vi_mul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+PITH_INLINE vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
+PITH_INLINE int32_t vi_hmax(vi a) { return _mm512_reduce_max_epi32(a); }
+PITH_INLINE vi vi_dot_pairs(vi a, vi b) { return _mm512_madd_epi16(a, b); }
+/* The same added to c; needs AVX512_VNNI. */
+PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
 PITH_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 PITH_INLINE vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 PITH_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }

@@ -36,6 +36,8 @@ PITH_INLINE void vi_store_8(void *p, vi x) {
 PITH_VEC_2(vi, vi_add, vi, vaddq_s32)
 PITH_VEC_2(vi, vi_sub, vi, vsubq_s32)
 PITH_VEC_2(vi, vi_mul, vi, vmulq_s32)
+PITH_VEC_2(vi, vi_max, vi, vmaxq_s32)
+PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
 PITH_VEC_2(vi, vi_and, vi, vandq_s32)
 PITH_VEC_2(vi, vi_or, vi, vorrq_s32)
 PITH_VEC_2(vi, vi_xor, vi, veorq_s32)

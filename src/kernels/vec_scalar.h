@@ -68,6 +68,12 @@ PITH_INLINE void vi_store_8(void *p, vi a) {
 PITH_VEC(vi, vi_add, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) + PITH_VEC_U(b)))
 PITH_VEC(vi, vi_sub, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) - PITH_VEC_U(b)))
 PITH_VEC(vi, vi_mul, (vi a, vi b), PITH_VEC_INT(PITH_VEC_U(a) * PITH_VEC_U(b)))
+PITH_VEC(vi, vi_max, (vi a, vi b), a.v[i] > b.v[i] ? a.v[i] : b.v[i])
+PITH_INLINE int32_t vi_hmax(vi a) {
+    int32_t most = a.v[0];
+    for (int i = 1; i < 16; i++) most = a.v[i] > most ? a.v[i] : most;
+    return most;
+}
 PITH_VEC(vi, vi_and, (vi a, vi b), a.v[i] & b.v[i])
 PITH_VEC(vi, vi_or, (vi a, vi b), a.v[i] | b.v[i])
 PITH_VEC(vi, vi_xor, (vi a, vi b), a.v[i] ^ b.v[i])

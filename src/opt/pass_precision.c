@@ -1,12 +1,11 @@
 /* pass_precision.c - the precision the model was opened with becomes an attribute of the nodes that know it:
- * pith.Linear, with int8 pith.EmbedNorm, with bf16 pith.Attention. Their operators do the rest. */
+ * pith.Linear, pith.Attention, with int8 pith.EmbedNorm. Their operators do the rest. */
 #include "opt/match.h"
 #include "opt/pass.h"
 
 static bool knows(const pith_node *node, int precision) {
-    return pith_match_is_own(node, "Linear") ||
-           (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm")) ||
-           (precision == PITH_PRECISION_BF16 && pith_match_is_own(node, "Attention"));
+    return pith_match_is_own(node, "Linear") || pith_match_is_own(node, "Attention") ||
+           (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm"));
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {

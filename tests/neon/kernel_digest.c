@@ -242,7 +242,8 @@ static void run_gemm(const call *c) {
     ((pith_gemm_f32_fn *)c->fn)(&g, 0, g.m, 0, g.n);
 }
 
-/* Every fourth round has nothing that hides a key, which is computed in a way of its own. */
+/* Every fourth round has nothing that hides a key, which is computed in a way of its own, and in every eighth
+ * sizes that fixed point takes. */
 static void run_attention(const call *c) {
     static uint8_t mask[M + ROUNDS];
     const int64_t keys = M + c->round;
@@ -259,8 +260,8 @@ static void run_attention(const call *c) {
                          .o_stride = D,
                          .queries = 17,
                          .keys = keys,
-                         .d = D,
-                         .dv = D - c->round % 20,
+                         .d = c->round % 8 ? D : 32,
+                         .dv = c->round % 8 ? D - c->round % 20 : 16,
                          .scale = 0.1f,
                          .bias = c->round % 3 == 1 && !open ? z : NULL,
                          .bias_stride = keys,
@@ -280,7 +281,7 @@ static int run(const call *c) {
     const int round = c->round;
     const int64_t n = c->n;
     if (run_small(c) || run_int8(c) || run_half(c)) return 1;
-    if (is(c, "attention")) {
+    if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
         return 1;
     }
@@ -328,7 +329,7 @@ static int comparable(const pith_kernel_row *row, int level) {
     const pith_cpu *cpu = pith_cpu_get();
     const int avx512 = level == PITH_ISA_avx512, amx = strcmp(row->family, "gemm_amx") == 0;
     if (!(cpu->supported >> level & 1)) return 0;
-    if (strcmp(row->family, "gemm_vnni") == 0 && (avx512 || level == PITH_ISA_avx2))
+    if (strstr(row->family, "_vnni") && (avx512 || level == PITH_ISA_avx2))
         return (cpu->features & (avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI)) != 0;
     if (avx512 && amx && row->dtype == PITH_I8) return (cpu->features & PITH_CPU_AMX_INT8) != 0;
     const int pairs = row->dtype == PITH_BF16 && LISTED(pairs_families, row->family);

@@ -260,13 +260,163 @@ static void test_bf16(void **state) {
     check_bf16(1, 1, 256, 16, 1, 0);
 }
 
+/* round(x * inverse) by the sum with 1.5 * 2^23, as the kernel has it. */
+static int32_t rounded(float x, float inverse) { return (int32_t)(fmaf(x, inverse, 0x1.8p23f) - 0x1.8p23f); }
+
+/* The definition of i16 for an open call of the keys [first, first + keys). */
+static void define_i16(const pith_attention *a, int64_t first, int64_t keys, float *o) {
+    static const float c[] = { 0x1.3997d8p-7f, 0x1.ca1440p-5f, 0x1.ec06dap-3f, 0x1.62e0dcp-1f, 0x1.ffffe8p-1f };
+    const float *k = a->k + first * a->k_stride, *v = a->v + first * a->v_stride;
+    const float steps = floorf(sqrtf(0x1p30f / (float)a->d));
+    float key_most = 0.0f;
+    int32_t *s = malloc((size_t)keys * sizeof *s);
+    for (int64_t j = 0; j < keys; j++) {
+        for (int64_t d = 0; d < a->d; d++) key_most = fmaxf(key_most, fabsf(k[j * a->k_stride + d]));
+    }
+    const bool no_key = key_most < 0x1p-100f;
+    for (int64_t i = 0; i < a->queries; i++) {
+        const float *q = a->q + i * a->q_stride;
+        float most = 0.0f, lanes[16] = { 0 };
+        int32_t top = INT32_MIN, sums[16] = { 0 };
+        for (int64_t d = 0; d < a->d; d++) most = fmaxf(most, fabsf(q[d]));
+        const bool none = most < 0x1p-100f;
+        const float unit = 0x1.715476p0f * a->scale * (no_key ? 0.0f : key_most / steps) * (none ? 0.0f : most / steps);
+        for (int64_t j = 0; j < keys; j++) {
+            s[j] = 0;
+            for (int64_t d = 0; d < a->d; d++) {
+                s[j] += rounded(q[d], none ? 0.0f : steps / most) *
+                        rounded(k[j * a->k_stride + d], no_key ? 0.0f : steps / key_most);
+            }
+            if (s[j] > top) top = s[j];
+        }
+        for (int64_t j = 0; j < keys; j++) {
+            float x = fmaxf(fmaf((float)(s[j] - top), unit, 0x1.dfffa4p3f), -60.0f), n = rintf(x), y = c[0];
+            for (int l = 1; l < 5; l++) y = fmaf(y, x - n, c[l]);
+            s[j] = (int32_t)rintf(ldexpf(y, (int)n));
+            assert_in_range(s[j], 0, 32767);
+            sums[j % 16] += s[j];
+        }
+        for (int l = 0; l < 16; l++) lanes[l] = (float)sums[l];
+        for (int step = 8; step > 0; step /= 2) {
+            for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
+        }
+        for (int64_t column = 0; column < a->dv; column++) {
+            float low = v[column], high = low, sum = 0.0f;
+            for (int64_t j = 1; j < keys; j++) {
+                low = fminf(low, v[j * a->v_stride + column]), high = fmaxf(high, v[j * a->v_stride + column]);
+            }
+            const float middle = (high + low) * 0.5f, half = (high - low) * 0.5f;
+            const bool flat = half < 0x1p-100f;
+            for (int64_t block = 0; block < keys; block += 512) {
+                int32_t part = 0;
+                for (int64_t j = block; j < keys && j < block + 512; j++)
+                    part += s[j] * rounded(v[j * a->v_stride + column] - middle, flat ? 0.0f : 127.0f / half);
+                sum = block ? sum + (float)part : (float)part;
+            }
+            o[i * a->o_stride + column] = fmaf(sum, 1.0f / lanes[0] * (flat ? 0.0f : half / 127.0f), middle);
+        }
+    }
+    free(s);
+}
+
+/* Every level gives the bits of the definition, for every split of the queries, and is close to the formula: half a
+ * step of v, and what the scores' rounding does to probabilities. The first and the last keys are masked. */
+static void check_i16(problem p, int64_t before, int64_t behind) {
+    pith_attention *a = &p.a;
+    const int64_t keys = a->keys - before - behind, size = extent(a->queries, a->o_stride, a->dv),
+                  part = random_below(a->queries + 1);
+    float *expected = floats(size), *whole = floats(size), *parts = floats(size), most = 0.0f;
+    double *exact = malloc((size_t)(size + 1) * sizeof *exact);
+    for (int64_t j = 0; j < a->keys; j++) ((uint8_t *)p.mask.data)[j] = j >= before && j < before + keys;
+    if (before + behind > 0) a->key_mask = p.mask.data;
+    for (int64_t i = 0; i < extent(a->keys, a->v_stride, a->dv); i++) most = fmaxf(most, fabsf(a->v[i]));
+    define(a, expected, exact);
+    define_i16(a, before, keys, expected);
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        const uint32_t vnni = level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI;
+        for (int way = 0; way < 2; way++) {
+            if (!level_usable(level) || (way == 1 && !(pith_cpu_get()->features & vnni))) continue;
+            pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, way ? "attention_vnni" : "attention",
+                                                         PITH_I16, (pith_isa)level);
+            pith_attention first = *a, rest = *a;
+            a->o = whole, first.o = parts, rest.o = parts + part * a->o_stride;
+            first.queries = part, rest.queries = a->queries - part, rest.q += part * a->q_stride;
+            fn(a, p.scratch.data);
+            fn(&rest, p.scratch.data);
+            fn(&first, p.scratch.data);
+            for (int64_t i = 0; i < a->queries; i++) {
+                const int64_t at = i * a->o_stride;
+                assert_same_floats(whole + at, expected + at, a->dv, "%s %d queries %d keys %d d %d dv %d row %d",
+                                   pith_isa_name((pith_isa)level), way, (int)a->queries, (int)keys, (int)a->d,
+                                   (int)a->dv, (int)i);
+                assert_memory_equal(whole + at, parts + at, (size_t)a->dv * sizeof *whole);
+                for (int64_t c = 0; c < a->dv; c++)
+                    assert_true(fabs(whole[at + c] - exact[at + c]) < most * (1.0f / 254.0f + 0x1p-8f));
+            }
+        }
+    }
+    free(expected), free(whole), free(parts), free(exact);
+    guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+    guarded_free(p.scratch);
+}
+
+static void test_i16(void **state) {
+    (void)state;
+    for (int64_t keys = 1; keys <= 67; keys++) {
+        int64_t before = random_below(3), behind = random_below(3);
+        check_i16(make(1 + keys % 31, before + keys + behind, 16 * (1 + random_below(5)), 16 * (1 + random_below(5))),
+                  before, behind);
+    }
+    check_i16(make(29, 512, 32, 32), 0, 0);
+    check_i16(make(29, 513, 32, 32), 0, 0);
+    check_i16(make(15, 1300, 64, 48), 0, 0);
+    check_i16(make(1, 2, 256, 16), 1, 0);
+}
+
+/* Numbers without range, sharp and flat distributions, and a magnitude whose scores leave all but one key behind. */
+static void test_i16_extremes(void **state) {
+    (void)state;
+    static const float factors[] = { 0.0f, 0x1p-110f, 1e-3f, 30.0f, 1e6f };
+    for (int round = 0; round < 125; round++) {
+        problem p = make(9, 40, 16, 16);
+        const float q = factors[round % 5], k = factors[round / 5 % 5], v = factors[round / 25];
+        for (int64_t i = 0; i < extent(9, p.a.q_stride, 16); i++) ((float *)p.q.data)[i] *= q;
+        for (int64_t i = 0; i < extent(40, p.a.k_stride, 16); i++) ((float *)p.k.data)[i] *= k;
+        for (int64_t i = 0; i < extent(40, p.a.v_stride, 16); i++) ((float *)p.v.data)[i] = p.a.v[i] * v + 3.0f;
+        check_i16(p, round % 3, 0);
+    }
+}
+
+/* Calls that are not open are those of f32. */
+static void test_i16_elsewhere(void **state) {
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        problem p = make(9, 20, round == 3 ? 24 : 16, 16);
+        float first[9 * 16], second[9 * 16];
+        for (int64_t j = 0; j < 20; j++) ((uint8_t *)p.mask.data)[j] = j % 5 != 2;
+        if (round == 0) p.a.causal_offset = 0;
+        if (round == 1) p.a.bias = p.bias.data, p.a.bias_stride = 20;
+        if (round == 2) p.a.key_mask = p.mask.data;
+        p.a.o_stride = 16;
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            p.a.o = first;
+            PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_I16, (pith_isa)level)(&p.a, p.scratch.data);
+            p.a.o = second;
+            PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level)(&p.a, p.scratch.data);
+            assert_memory_equal(first, second, sizeof first);
+        }
+        guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);
+        guarded_free(p.scratch);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_low_scores),
-        cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
-        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_low_scores),   cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
+        cmocka_unit_test(test_bf16),         cmocka_unit_test(test_i16),
+        cmocka_unit_test(test_i16_extremes), cmocka_unit_test(test_i16_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
