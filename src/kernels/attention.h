@@ -11,12 +11,13 @@
  * d and dv are multiples of 16, on level avx512; elsewhere f32.
  *
  * i16: numbers of 16 bits and exact sums, for 8-bit models. So where the call is open, d and dv are multiples of 16 and
- * keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. With S = floor(sqrt(2^30 / d)) and Q[i] the largest magnitude of
- * a query, K that of all keys: q becomes round(q * (S / Q[i])), k round(k * (S / K)), s[i,j] is their exact sum;
- * p[i,j] = round(2^max(fma(s[i,j] - max of the row, c, log2 32767), -60)), c = log2e * scale * (K / S) * (Q[i] / S).
- * A column of v has a middle and half its range, h: w = round((v - middle) * (127 / h)), and o[i,:] =
- * fma(sum, 1 / sum of p * (h / 127), middle), where sum is that of p * w, exact for 512 keys at a time, these added in
- * ascending order as floats. A range below 2^-100 counts as none. */
+ * keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. Numbers must be finite. With S the largest integer of which
+ * d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes round(q * (S / Q[i])), k
+ * round(k * (S / K)), and s[i,j] their exact sum. p[i,j] is 2^-x in units of 2^-15, x = (max of the row - s[i,j]) *
+ * log2e * scale * (K / S) * (Q[i] / S), to 12 bits in integers that k_attention_i16.c spells out. A column of v has a
+ * middle and half its range, h: w = round((v - middle) * (127 / h)), and o[i,:] = fma(sum, 1 / sum of p * (h / 127),
+ * middle), where sum is that of p * w, exact for 512 keys at a time, these added in ascending order as floats. A range
+ * below 2^-100 counts as none. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
@@ -54,7 +55,7 @@ typedef struct pith_attention_keys {
 } pith_attention_keys;
 pith_attention_keys pith_attention_look(const pith_attention *a);
 
-enum { PITH_ATTENTION_I16_KEYS = 1 << 19 }; /* their probabilities' sums by lane fit 32 bits */
+enum { PITH_ATTENTION_I16_KEYS = 1 << 16 }; /* the sum of their probabilities fits 32 bits */
 
 /* Rows of scores held at once at most. */
 enum { PITH_ATTENTION_ROWS = 14 };

@@ -2,7 +2,7 @@
  *
  * The sum of every element is exact modulo 2^32 (k up to 66,000 cannot overflow), so levels and blockings agree by
  * themselves. With c the sums are the result. With out they become
- *   out[i, j] = activation((float)(sum - a_zero[i] * column_sum[j]) * (a_scale[i] * b_scale[j]) + bias[j]).
+ *   out[i, j] = activation(fma((float)(sum - a_zero[i] * column_sum[j]) * a_scale[i], b_scale[j], bias[j])).
  * An element of each row of a may lie outside 8 bits by a_extra[i]: the sum then has a_extra[i] * b[a_at[i], j] more.
  *
  * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64

@@ -20,7 +20,7 @@ enum { ROWS = 4, PANELS = 1 };
 _Static_assert((int)ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
 
 /* Keys whose products with values are added in integers: 512 * 32767 * 127 < 2^31. */
-enum { BLOCK = 512, PROBABILITY_MOST = 32767, VALUE_MOST = 127 };
+enum { BLOCK = 512, VALUE_MOST = 127 };
 
 /* Ranges below this have reciprocals beyond f32: they count as nothing. */
 #define RANGE_MIN 0x1p-100f
@@ -269,41 +269,115 @@ PITH_VMATH void probabilities_of(vi *p, const int32_t *s, vi top, vf unit, const
         p[i] = vi_bits(vf_add(vf_bits(vi_add(vi_bits(y[i]), vi_shl(vi_bits(n[i]), 23))), magic));
 }
 
-/* Vectors of scores whose exponentials are taken side by side. */
-#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
-enum { EXPONENTIALS = 2 };
+/* What a row's scores are taken from, and what turns the difference u, 2^11 of its units to one of the exponent of 2:
+ * u = (min(difference >> shift, 65535) * factor) >> 16. */
+typedef struct row {
+    int32_t top, shift, factor;
+} row;
+
+/* unit * 2^27 = factor * 2^-15 * 2^(15 - shift), rounded down; a unit that would want no shift but one to the left is
+ * taken as the largest that does not, and one that is 0 makes all of them 0. */
+static row row_of(int32_t top, float unit) {
+    uint32_t bits;
+    memcpy(&bits, &unit, sizeof bits);
+    const int32_t shift = 115 - (int32_t)(bits >> 23);
+    if (shift < 0) return (row){ top, 0, 65535 };
+    return (row){ top, shift < 31 ? shift : 31, (int32_t)(0x8000 | (bits >> 8 & 0x7FFF)) };
+}
+
+/* 2^15 * 2^-f, f = 0 to 1 in 2^-16, by y = C0 - f (C1 - f (C2 - f C3)), each product rounded down to 2^-15: error
+ * 1.3e-4. Probabilities of GROUP keys. */
+enum { C0 = 32763, C1 = 22624, C2 = 7494, C3 = 1251 };
+#if defined(PITH_LEVEL_avx512)
+enum { GROUP = 32 };
+typedef __m512i weights;
+
+PITH_INLINE weights weigh(const int32_t *s, const row *r) {
+    const __m512i top = _mm512_set1_epi32(r->top), order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+    const __m128i shift = _mm_cvtsi32_si128(r->shift);
+    __m512i low = _mm512_srl_epi32(_mm512_sub_epi32(top, _mm512_loadu_si512(s)), shift);
+    __m512i high = _mm512_srl_epi32(_mm512_sub_epi32(top, _mm512_loadu_si512(s + 16)), shift);
+    __m512i u = _mm512_mulhi_epu16(_mm512_packus_epi32(low, high), _mm512_set1_epi16((int16_t)r->factor));
+    __m512i f = _mm512_slli_epi16(u, 5), y = _mm512_mulhi_epu16(f, _mm512_set1_epi16(C3));
+    y = _mm512_mulhi_epu16(f, _mm512_sub_epi16(_mm512_set1_epi16(C2), y));
+    y = _mm512_mulhi_epu16(f, _mm512_sub_epi16(_mm512_set1_epi16(C1), y));
+    y = _mm512_srlv_epi16(_mm512_sub_epi16(_mm512_set1_epi16(C0), y), _mm512_srli_epi16(u, 11));
+    return _mm512_permutexvar_epi64(order, y); /* packing works within 128 bits */
+}
+PITH_INLINE weights first_weights(weights w, size_t n) {
+    return _mm512_maskz_mov_epi16((__mmask32)((1ull << n) - 1), w);
+}
+PITH_INLINE vi add_weights(vi sum, weights w) { return vi_add(sum, vi_dot_pairs(w, _mm512_set1_epi16(1))); }
+PITH_INLINE void put_weights(void *p, weights w) { _mm512_storeu_si512(p, w); }
+
+#elif defined(PITH_LEVEL_avx2)
+enum { GROUP = 16 };
+typedef __m256i weights;
+
+PITH_INLINE weights weigh(const int32_t *s, const row *r) {
+    /* 2^(15 - n) for n up to 15: its upper byte where n < 8, the lower elsewhere, for bytes n - 8 and n + 0x78 */
+    const __m256i powers =
+        _mm256_broadcastsi128_si256(_mm_set_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128));
+    const __m256i top = _mm256_set1_epi32(r->top);
+    const __m128i shift = _mm_cvtsi32_si128(r->shift);
+    __m256i low = _mm256_srl_epi32(_mm256_sub_epi32(top, _mm256_loadu_si256((const __m256i *)s)), shift);
+    __m256i high = _mm256_srl_epi32(_mm256_sub_epi32(top, _mm256_loadu_si256((const __m256i *)s + 1)), shift);
+    __m256i u = _mm256_mulhi_epu16(_mm256_packus_epi32(low, high), _mm256_set1_epi16((int16_t)r->factor));
+    __m256i f = _mm256_slli_epi16(u, 5), y = _mm256_mulhi_epu16(f, _mm256_set1_epi16(C3));
+    y = _mm256_mulhi_epu16(f, _mm256_sub_epi16(_mm256_set1_epi16(C2), y));
+    y = _mm256_mulhi_epu16(f, _mm256_sub_epi16(_mm256_set1_epi16(C1), y));
+    y = _mm256_sub_epi16(_mm256_set1_epi16(C0), y);
+    __m256i n = _mm256_min_epu16(_mm256_srli_epi16(u, 11), _mm256_set1_epi16(15));
+    n = _mm256_add_epi8(_mm256_mullo_epi16(n, _mm256_set1_epi16(0x0101)), _mm256_set1_epi16(0x78F8));
+    y = _mm256_mulhi_epu16(_mm256_add_epi16(y, y), _mm256_shuffle_epi8(powers, n));
+    return _mm256_permute4x64_epi64(y, 0xD8); /* packing works within 128 bits */
+}
+PITH_INLINE weights first_weights(weights w, size_t n) {
+    static const int16_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+    return _mm256_and_si256(w, _mm256_loadu_si256((const __m256i *)(const void *)(ones + 16 - n)));
+}
+PITH_INLINE vi add_weights(vi sum, weights w) {
+    sum.lo = _mm256_add_epi32(sum.lo, _mm256_madd_epi16(w, _mm256_set1_epi16(1)));
+    return sum;
+}
+PITH_INLINE void put_weights(void *p, weights w) { _mm256_storeu_si256(p, w); }
+
 #else
-enum { EXPONENTIALS = 1 };
+enum { GROUP = 16 };
+typedef vi weights; /* one in each place */
+
+static inline vi less(int32_t y, vi part) { return vi_sub(vi_set1(y), vi_shr(part, 16)); }
+static inline weights weigh(const int32_t *s, const row *r) {
+    const vi most = vi_set1(65535);
+    vi difference = vi_sub(vi_set1(r->top), vi_load(s));
+    difference = vi_shr(difference, r->shift);
+    vi u = vi_shr(vi_mul(vi_select(vi_gt(difference, most), most, difference), vi_set1(r->factor)), 16);
+    vi f = vi_and(vi_shl(u, 5), most), n = vi_shr(u, 11);
+    vi y = less(C0, vi_mul(f, less(C1, vi_mul(f, less(C2, vi_mul(f, vi_set1(C3)))))));
+    /* 2^(15 - n) by the bits of a float */
+    vi power = vi_of_vf(vf_bits(vi_shl(vi_sub(vi_set1(142), vi_select(vi_gt(n, vi_set1(15)), vi_set1(15), n)), 23)));
+    return vi_shr(vi_mul(vi_add(y, y), power), 16);
+}
+PITH_INLINE weights first_weights(weights w, size_t n) { return vi_select(vm_first(n), w, vi_set1(0)); }
+PITH_INLINE vi add_weights(vi sum, weights w) { return vi_add(sum, w); }
+PITH_INLINE void put_weights(void *p, weights w) { vi_store_16(p, w); }
 #endif
 
 /* A row of scores to its probabilities, in place. Returns the reciprocal of their sum. */
-static float probabilities(const call *c, int32_t *s, int32_t top, float unit) {
-    const int64_t whole = c->keys / 16 * 16;
-    const vi most = vi_set1(top), magic = vi_bits(vf_set1(PITH_ROUND_MAGIC));
-    const vf size = vf_set1(unit);
-    vi sum = vi_set1(0), p[EXPONENTIALS];
+static float probabilities(const call *c, int32_t *s, const row *r) {
+    vi sum = vi_set1(0);
     int64_t j = 0;
-    for (; whole - j >= 16 * EXPONENTIALS; j += 16 * EXPONENTIALS) {
-        probabilities_of(p, s + j, most, size, EXPONENTIALS);
-        PITH_UNROLL
-        for (int i = 0; i < EXPONENTIALS; i++) {
-            sum = vi_add(sum, p[i]);
-            vi_store_16(s + j / 2 + 8 * i, p[i]);
-        }
+    for (; c->keys - j >= GROUP; j += GROUP) {
+        weights w = weigh(s + j, r);
+        sum = add_weights(sum, w);
+        put_weights(s + j / 2, w);
     }
-    for (; EXPONENTIALS > 1 && j < whole; j += 16) {
-        probabilities_of(p, s + j, most, size, 1);
-        sum = vi_add(sum, p[0]);
-        vi_store_16(s + j / 2, p[0]);
+    if (j < c->keys) { /* a row of the strip is long enough to read whole groups */
+        weights w = first_weights(weigh(s + j, r), (size_t)(c->keys - j));
+        sum = add_weights(sum, w);
+        put_weights(s + j / 2, w);
     }
-    sum = vi_sub(sum, vi_mul(magic, vi_set1((int32_t)(whole / 16))));
-    if (whole < c->keys) {
-        probabilities_of(p, s + whole, most, size, 1);
-        p[0] = vi_select(vm_first((size_t)(c->keys - whole)), vi_sub(p[0], magic), vi_set1(0));
-        sum = vi_add(sum, p[0]);
-        vi_store_16(s + whole / 2, p[0]);
-    }
-    return 1.0f / vf_sum(vf_of_vi(sum));
+    return 1.0f / (float)vi_hsum(sum);
 }
 
 /* Probabilities times some panels of values to the result. */
@@ -344,12 +418,12 @@ static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_
 static void query_tile(const call *c, int64_t i, int rows) {
     const int tile_rows = rows + rows % 2;
     float units[ROWS], shares[ROWS];
-    int32_t tops[ROWS];
+    row of[ROWS];
     vi lanes[ROWS];
     scores(c, i, rows, tile_rows, units);
     for (int r = 0; r < rows; r += CHAINS) largest(c, lanes + r, r, rows - r);
-    for (int r = 0; r < rows; r++) tops[r] = vi_hmax(lanes[r]);
-    for (int r = 0; r < rows; r++) shares[r] = probabilities(c, c->strip + r * c->strip_row, tops[r], units[r]);
+    for (int r = 0; r < rows; r++) of[r] = row_of(vi_hmax(lanes[r]), units[r]);
+    for (int r = 0; r < rows; r++) shares[r] = probabilities(c, c->strip + r * c->strip_row, &of[r]);
     for (int64_t column = 0; column < c->a->dv; column += 16 * PANELS)
         put_values(c, i, rows, tile_rows, column, c->a->dv - column > 16 ? PANELS : 1, shares);
 }
@@ -362,7 +436,7 @@ static void run(const pith_attention *a, float *scratch, tile_fn *const (*tiles)
     }
     const int64_t padded = (kept.count + 15) / 16 * 16;
     call c = { .a = a, .tiles = tiles, .keys = kept.count, .depth = a->d / 2, .rows = (kept.count + 1) / 2 };
-    c.steps = floorf(sqrtf(0x1p30f / (float)a->d));
+    c.steps = floorf(sqrtf(0x1.fffffep29f / (float)a->d));
     /* 16 more than needed: rows of a power of two would all fall into one set of the cache. */
     c.strip_row = padded + 16;
     c.strip = (int32_t *)scratch;

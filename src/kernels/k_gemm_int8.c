@@ -303,15 +303,20 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
 /* What each row of a tile lacks: zero points by column sums, extra by the row of b at a byte of the panel. */
 typedef struct missing {
     int32_t zero[PITH_I8_SUMS / 16], both[PITH_I8_SUMS / 16]; /* both: extra above -zero, 16 bits each */
-    int64_t at[PITH_I8_SUMS / 16];
+    int32_t at[PITH_I8_SUMS / 16];
 } missing;
 
 static void find_missing(missing *m, const pith_gemm_int8 *g, int32_t shift, int64_t i, int64_t rows) {
-    for (int64_t r = 0; r < rows; r++) {
-        uint32_t extra = g->a_extra ? (uint32_t)g->a_extra[i + r] : 0, at = g->a_extra ? (uint32_t)g->a_at[i + r] : 0;
-        m->zero[r] = shift + (g->a_zero ? g->a_zero[i + r] : 0);
-        m->both[r] = (int32_t)(extra << 16 | (uint32_t)(-m->zero[r] & 0xFFFF));
-        m->at[r] = at / 4 * 64 + at % 4; /* what is read from there on beyond the row is still the panel's */
+    const vi none = vi_set1(0);
+    for (int64_t r = 0; r < rows; r += 16) {
+        const size_t n = rows - r < 16 ? (size_t)(rows - r) : 16;
+        const vi extra = g->a_extra ? vi_load_n(g->a_extra + i + r, n) : none;
+        const vi at = g->a_extra ? vi_load_n(g->a_at + i + r, n) : none;
+        const vi zero = vi_add(g->a_zero ? vi_load_n(g->a_zero + i + r, n) : none, vi_set1(shift));
+        vi_store(m->zero + r, zero);
+        vi_store(m->both + r, vi_or(vi_shl(extra, 16), vi_and(vi_sub(none, zero), vi_set1(0xFFFF))));
+        /* byte at / 4 * 64 + at % 4: what is read from there on beyond the row is still the panel's */
+        vi_store(m->at + r, vi_or(vi_shl(vi_shr(at, 2), 6), vi_and(at, vi_set1(3))));
     }
 }
 
@@ -330,7 +335,7 @@ PITH_INLINE void finish_panel(const pith_gemm_int8 *g, const missing *m, const i
         vi sum = vi_load(t);
         if (!small) sum = vi_sub(sum, vi_mul(columns, vi_set1(m->zero[r])));
         sum = vi_add(sum, vi_dot_pairs(bytes_above(lower, panel + m->at[r]), vi_set1(m->both[r])));
-        vf v = vf_add(vf_mul(vf_of_vi(sum), vf_mul(vf_set1(a_scale[r]), scale)), bias);
+        vf v = vf_fma(vf_mul(vf_of_vi(sum), vf_set1(a_scale[r])), scale, bias);
         if (n == 16)
             vf_store(out, v);
         else

@@ -8,7 +8,7 @@
  *   vf_set1 vf_zero vf_iota            constants; iota is 0, 1, … 15
  *   vf_clear()                         vf_zero in a register of its own, where copies of one zero would be operations
  *   vf_load vf_store                   16 elements, any alignment
- *   vf_load_n vf_store_n               the first n (0 to 16) only; other lanes load as +0; no other byte is touched
+ *   vf_load_n vf_store_n vi_load_n     the first n (0 to 16) only; other lanes load as +0; no other byte is touched
  *   vf_add vf_sub vf_mul vf_div vf_sqrt, vf_fma(a, b, c) = a * b + c          IEEE, rounded once
  *   vf_fma_at(p, b, c)                 p[0] * b + c, p[0] taken from memory by the multiply-add where it can be
  *   vf_fma_onto(a, b, c)               vf_fma in the register of c, where compilers would move sums from one to another
@@ -26,7 +26,7 @@
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
- *   vi_max vi_hmax                     the larger; the largest over lanes
+ *   vi_max vi_hmax vi_hsum             the larger; the largest and the sum over lanes
  *   vi_dot_pairs(a, b)                 the products of the lower and of the upper 16 bits, signed, added
  *   vi_load_i16                        16 int16, sign extended
  *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane

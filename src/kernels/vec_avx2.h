@@ -19,6 +19,11 @@ PITH_INLINE void vi_store(int32_t *p, vi a) {
     _mm256_storeu_si256((__m256i *)p, a.lo);
     _mm256_storeu_si256((__m256i *)p + 1, a.hi);
 }
+PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
+    int32_t t[16] = { 0 };
+    memcpy(t, p, n * sizeof *t);
+    return vi_load(t);
+}
 PITH_INLINE vi vi_load_i16(const int16_t *p) {
     return (vi){ _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)),
                  _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) };
@@ -38,12 +43,15 @@ PITH_VEC_2(vi, vi_add, vi, _mm256_add_epi32)
 PITH_VEC_2(vi, vi_sub, vi, _mm256_sub_epi32)
 PITH_VEC_2(vi, vi_mul, vi, _mm256_mullo_epi32)
 PITH_VEC_2(vi, vi_max, vi, _mm256_max_epi32)
-PITH_INLINE int32_t vi_hmax(vi a) {
-    __m256i b = _mm256_max_epi32(a.lo, a.hi);
-    __m128i c = _mm_max_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
-    c = _mm_max_epi32(c, _mm_shuffle_epi32(c, 0x4E));
-    return _mm_cvtsi128_si32(_mm_max_epi32(c, _mm_shuffle_epi32(c, 0xB1)));
-}
+#define PITH_VEC_INT_TREE(name, op)                                                                                   \
+    PITH_INLINE int32_t name(vi a) {                                                                                   \
+        __m256i b = _mm256_##op##_epi32(a.lo, a.hi);                                                                   \
+        __m128i c = _mm_##op##_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));                       \
+        c = _mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0x4E));                                                           \
+        return _mm_cvtsi128_si32(_mm_##op##_epi32(c, _mm_shuffle_epi32(c, 0xB1)));                                     \
+    }
+PITH_VEC_INT_TREE(vi_hmax, max)
+PITH_VEC_INT_TREE(vi_hsum, add)
 PITH_VEC_2(vi, vi_dot_pairs, vi, _mm256_madd_epi16)
 /* The same added to c; needs AVX_VNNI. */
 PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {

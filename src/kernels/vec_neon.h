@@ -17,6 +17,11 @@ PITH_INLINE vi vi_set1(int32_t x) { return PITH_VEC_0(vi, vdupq_n_s32(x)); }
 PITH_INLINE vi vi_load(const int32_t *p) {
     return (vi){ vld1q_s32(p), vld1q_s32(p + 4), vld1q_s32(p + 8), vld1q_s32(p + 12) };
 }
+PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
+    int32_t t[16] = { 0 };
+    memcpy(t, p, n * sizeof *t);
+    return vi_load(t);
+}
 PITH_INLINE void vi_store(int32_t *p, vi x) {
     vst1q_s32(p, x.a), vst1q_s32(p + 4, x.b), vst1q_s32(p + 8, x.c), vst1q_s32(p + 12, x.d);
 }
@@ -38,6 +43,7 @@ PITH_VEC_2(vi, vi_sub, vi, vsubq_s32)
 PITH_VEC_2(vi, vi_mul, vi, vmulq_s32)
 PITH_VEC_2(vi, vi_max, vi, vmaxq_s32)
 PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
+PITH_INLINE int32_t vi_hsum(vi x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
 PITH_VEC_2(vi, vi_and, vi, vandq_s32)
 PITH_VEC_2(vi, vi_or, vi, vorrq_s32)
 PITH_VEC_2(vi, vi_xor, vi, veorq_s32)

@@ -54,6 +54,7 @@ PITH_INLINE int vm_any(vm a) {
 
 PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
+PITH_VEC(vi, vi_load_n, (const int32_t *p, size_t n), (size_t)i < n ? p[i] : 0)
 PITH_INLINE void vi_store(int32_t *p, vi a) { memcpy(p, a.v, sizeof a.v); }
 PITH_VEC(vi, vi_load_i16, (const int16_t *p), p[i])
 PITH_INLINE void vi_store_16(void *p, vi a) {
@@ -73,6 +74,11 @@ PITH_INLINE int32_t vi_hmax(vi a) {
     int32_t most = a.v[0];
     for (int i = 1; i < 16; i++) most = a.v[i] > most ? a.v[i] : most;
     return most;
+}
+PITH_INLINE int32_t vi_hsum(vi a) {
+    uint32_t sum = 0;
+    for (int i = 0; i < 16; i++) sum += (uint32_t)a.v[i];
+    return (int32_t)sum;
 }
 PITH_VEC(vi, vi_and, (vi a, vi b), a.v[i] & b.v[i])
 PITH_VEC(vi, vi_or, (vi a, vi b), a.v[i] | b.v[i])

@@ -263,11 +263,30 @@ static void test_bf16(void **state) {
 /* round(x * inverse) by the sum with 1.5 * 2^23, as the kernel has it. */
 static int32_t rounded(float x, float inverse) { return (int32_t)(fmaf(x, inverse, 0x1.8p23f) - 0x1.8p23f); }
 
+/* 2^-(difference * unit) in units of 2^-15, rounded as the kernel does. */
+static int32_t weight_of(int32_t difference, float unit) {
+    int exponent;
+    const uint32_t factor = (uint32_t)ldexpf(frexpf(unit, &exponent), 16); /* 2^15 to 2^16 */
+    const int shift = unit > 0.0f ? 16 - 28 - exponent + 1 : 31;
+    uint32_t u = (uint32_t)difference >> (shift < 0 ? 0 : shift > 31 ? 31 : shift);
+    u = (u < 65535 ? u : 65535) * (shift < 0 ? 65535 : factor) >> 16;
+    const uint32_t f = u % 2048 * 32;
+    uint32_t y = 1251 * f >> 16;
+    y = (7494 - y) * f >> 16;
+    y = (22624 - y) * f >> 16;
+    const int32_t weight = (int32_t)((32763 - y) >> u / 2048);
+    if (shift >= 0 && shift < 31) {
+        const double exact = 32768.0 * exp2(-(double)difference * (double)unit);
+        /* u and what it is made from are rounded down, 2^-11 of an exponent each; the polynomial */
+        assert_true(fabs(weight - exact) < 1.5 + (2.0 * 3.4e-4 + 1.3e-4) * exact);
+    }
+    return weight;
+}
+
 /* The definition of i16 for an open call of the keys [first, first + keys). */
 static void define_i16(const pith_attention *a, int64_t first, int64_t keys, float *o) {
-    static const float c[] = { 0x1.3997d8p-7f, 0x1.ca1440p-5f, 0x1.ec06dap-3f, 0x1.62e0dcp-1f, 0x1.ffffe8p-1f };
     const float *k = a->k + first * a->k_stride, *v = a->v + first * a->v_stride;
-    const float steps = floorf(sqrtf(0x1p30f / (float)a->d));
+    const float steps = floorf(sqrtf(0x1.fffffep29f / (float)a->d));
     float key_most = 0.0f;
     int32_t *s = malloc((size_t)keys * sizeof *s);
     for (int64_t j = 0; j < keys; j++) {
@@ -276,8 +295,8 @@ static void define_i16(const pith_attention *a, int64_t first, int64_t keys, flo
     const bool no_key = key_most < 0x1p-100f;
     for (int64_t i = 0; i < a->queries; i++) {
         const float *q = a->q + i * a->q_stride;
-        float most = 0.0f, lanes[16] = { 0 };
-        int32_t top = INT32_MIN, sums[16] = { 0 };
+        float most = 0.0f;
+        int32_t top = INT32_MIN, sum_of_weights = 0;
         for (int64_t d = 0; d < a->d; d++) most = fmaxf(most, fabsf(q[d]));
         const bool none = most < 0x1p-100f;
         const float unit = 0x1.715476p0f * a->scale * (no_key ? 0.0f : key_most / steps) * (none ? 0.0f : most / steps);
@@ -289,17 +308,7 @@ static void define_i16(const pith_attention *a, int64_t first, int64_t keys, flo
             }
             if (s[j] > top) top = s[j];
         }
-        for (int64_t j = 0; j < keys; j++) {
-            float x = fmaxf(fmaf((float)(s[j] - top), unit, 0x1.dfffa4p3f), -60.0f), n = rintf(x), y = c[0];
-            for (int l = 1; l < 5; l++) y = fmaf(y, x - n, c[l]);
-            s[j] = (int32_t)rintf(ldexpf(y, (int)n));
-            assert_in_range(s[j], 0, 32767);
-            sums[j % 16] += s[j];
-        }
-        for (int l = 0; l < 16; l++) lanes[l] = (float)sums[l];
-        for (int step = 8; step > 0; step /= 2) {
-            for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
-        }
+        for (int64_t j = 0; j < keys; j++) sum_of_weights += s[j] = weight_of(top - s[j], unit);
         for (int64_t column = 0; column < a->dv; column++) {
             float low = v[column], high = low, sum = 0.0f;
             for (int64_t j = 1; j < keys; j++) {
@@ -313,23 +322,35 @@ static void define_i16(const pith_attention *a, int64_t first, int64_t keys, flo
                     part += s[j] * rounded(v[j * a->v_stride + column] - middle, flat ? 0.0f : 127.0f / half);
                 sum = block ? sum + (float)part : (float)part;
             }
-            o[i * a->o_stride + column] = fmaf(sum, 1.0f / lanes[0] * (flat ? 0.0f : half / 127.0f), middle);
+            o[i * a->o_stride + column] =
+                fmaf(sum, 1.0f / (float)sum_of_weights * (flat ? 0.0f : half / 127.0f), middle);
         }
     }
     free(s);
 }
 
+static double most_of(const float *x, int64_t rows, int64_t stride, int64_t n) {
+    double most = 0;
+    for (int64_t i = 0; i < rows * n; i++) most = fmax(most, fabs((double)x[i / n * stride + i % n]));
+    return most;
+}
+
 /* Every level gives the bits of the definition, for every split of the queries, and is close to the formula: half a
- * step of v, and what the scores' rounding does to probabilities. The first and the last keys are masked. */
+ * step of v, 2^-10 of probabilities, and what half a step of each q and k makes of an exponent. The first and the last
+ * keys are masked. */
 static void check_i16(problem p, int64_t before, int64_t behind) {
     pith_attention *a = &p.a;
     const int64_t keys = a->keys - before - behind, size = extent(a->queries, a->o_stride, a->dv),
                   part = random_below(a->queries + 1);
-    float *expected = floats(size), *whole = floats(size), *parts = floats(size), most = 0.0f;
+    float *expected = floats(size), *whole = floats(size), *parts = floats(size);
     double *exact = malloc((size_t)(size + 1) * sizeof *exact);
     for (int64_t j = 0; j < a->keys; j++) ((uint8_t *)p.mask.data)[j] = j >= before && j < before + keys;
     if (before + behind > 0) a->key_mask = p.mask.data;
-    for (int64_t i = 0; i < extent(a->keys, a->v_stride, a->dv); i++) most = fmaxf(most, fabsf(a->v[i]));
+    const double scores = (double)(a->scale * (float)a->d) * most_of(a->q, a->queries, a->q_stride, a->d) *
+                          most_of(a->k, a->keys, a->k_stride, a->d);
+    const double change = expm1(2 * scores / (sqrt(0x1p30 / (double)a->d) - 1)) + 0x1p-10;
+    const double tolerance =
+        most_of(a->v, a->keys, a->v_stride, a->dv) * (1.0 / 254 + 2 * (change < 1 ? change : 1)) + 1e-30;
     define(a, expected, exact);
     define_i16(a, before, keys, expected);
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
@@ -351,7 +372,7 @@ static void check_i16(problem p, int64_t before, int64_t behind) {
                                    (int)a->dv, (int)i);
                 assert_memory_equal(whole + at, parts + at, (size_t)a->dv * sizeof *whole);
                 for (int64_t c = 0; c < a->dv; c++)
-                    assert_true(fabs(whole[at + c] - exact[at + c]) < most * (1.0f / 254.0f + 0x1p-8f));
+                    assert_true(fabs((double)whole[at + c] - exact[at + c]) < tolerance);
             }
         }
     }

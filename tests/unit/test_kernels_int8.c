@@ -94,9 +94,8 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                     }
                     int32_t beyond = 0;
                     if (g.a_extra && g.a_extra[i]) beyond = g.a_extra[i] * ((int8_t *)b.data)[g.a_at[i] * n + j];
-                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j] + beyond) *
-                              (((float *)scale_a.data)[i] * ((float *)scale_b.data)[j]);
-                    if (g.bias) v += g.bias[j];
+                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j] + beyond) * g.a_scale[i];
+                    v = fmaf(v, g.b_scale[j], g.bias ? g.bias[j] : -0.0f);
                     float y = ((float *)out.data)[i * ldc + j];
                     if (g.activation == PITH_ACT_NONE) assert_true(same_float(y, v));
                     if (level == 0 && way == 0) first[i * ldc + j] = y;
