@@ -437,8 +437,6 @@ int main(int argc, char **argv) {
         bench_attention((pith_isa)level,
                         PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level), "attention");
         bench_attention((pith_isa)level, pith_attention_i16_find((pith_isa)level), "attention i16");
-        if (pith_attention_bf16_find((pith_isa)level))
-            bench_attention((pith_isa)level, pith_attention_bf16_find((pith_isa)level), "attention bf16");
         bench_rows((pith_isa)level);
         bench_pack((pith_isa)level);
         bench_unary((pith_isa)level);

@@ -21,11 +21,6 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
     return padded * (d + (dv + 15) / 16 * 16 + PITH_ATTENTION_ROWS + 1);
 }
 
-pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa) {
-    if (isa != PITH_ISA_avx512 || !(pith_cpu_get()->features & PITH_CPU_FAST_BF16)) return NULL;
-    return PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_BF16, isa);
-}
-
 pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa) {
     const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
     const char *family = pith_cpu_get()->features & vnni ? "attention_vnni" : "attention";

@@ -6,18 +6,14 @@
  * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
  * on tiling. What a row with no key left gives, none_left says.
  *
- * bf16: q, k, v and p are rounded to bf16 and both products are the processor's own (AVX512_BF16), whose bits are their
- * own, though the same for every tiling; sums of p are those of the unrounded ones. So where the call is open (below),
- * d and dv are multiples of 16, on level avx512; elsewhere f32.
- *
- * i16: numbers of 16 bits and exact sums, for 8-bit models. So where the call is open, d and dv are multiples of 16 and
- * keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. Numbers must be finite. With S the largest integer of which
- * d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes round(q * (S / Q[i])), k
- * round(k * (S / K)), and s[i,j] their exact sum. p[i,j] is 2^-x in units of 2^-15, x = (max of the row - s[i,j]) *
- * log2e * scale * (K / S) * (Q[i] / S), to 12 bits in integers that k_attention_i16.c spells out. A column of v has a
- * middle and half its range, h: w = round((v - middle) * (127 / h)), and o[i,:] = fma(sum, 1 / sum of p * (h / 127),
- * middle), where sum is that of p * w, exact for 512 keys at a time, these added in ascending order as floats. A range
- * below 2^-100 counts as none. */
+ * i16: numbers of 16 bits and exact sums, for models computed in 8 bits or bf16. So where the call is open, d and dv
+ * are multiples of 16 and keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. Numbers must be finite. With S the
+ * largest integer of which d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes
+ * round(q * (S / Q[i])), k round(k * (S / K)), and s[i,j] their exact sum. p[i,j] is 2^-x in units of 2^-15, x = (max
+ * of the row - s[i,j]) * log2e * scale * (K / S) * (Q[i] / S), to 12 bits in integers that k_attention_i16.c spells
+ * out. A column of v has a middle and half its range, h: w = round((v - middle) * (255 / h)), and o[i,:] =
+ * fma(sum, 1 / sum of p * (h / 255), middle), where sum is that of p * w, exact for 256 keys at a time, these added in
+ * ascending order as floats. A range below 2^-100 counts as none. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
@@ -65,12 +61,9 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
 PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)  /* family "attention" f32 */
-PITH_KERNEL_DECLARE(attention_bf16, pith_attention_f32_fn) /* family "attention" bf16: AVX512_BF16 on level avx512 */
 PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)  /* family "attention" i16 */
 PITH_KERNEL_DECLARE(attention_vnni_i16, pith_attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
 
-/* bf16 if this processor runs it at the level faster than f32, else NULL. */
-pith_attention_f32_fn *pith_attention_bf16_find(pith_isa isa);
 /* The fastest i16 this processor runs at the level; all give the same bits. */
 pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa);
 

@@ -18,10 +18,7 @@ typedef struct call {
     const pith_attention *a;
     int64_t first, keys, padded; /* the kept range of keys; its length in whole groups of 16 */
     const uint8_t *mask;         /* [keys] or NULL if there are no holes */
-    const float *kt, *v;         /* packed: [padded / 16][depth][16], [dv / 16][rows][16] */
-    int64_t depth, rows;         /* d and keys, or half of them, rounded up, if floats stand for pairs of bf16 */
-    pith_gemm_tile_fn *multiply; /* the tile of that kind */
-    float *q;                    /* pairs: for a tile's queries, [PITH_TILE_ROWS][depth]; else NULL */
+    const float *kt, *v;         /* packed: [padded / 16][d][16], [dv / 16][keys][16] */
     int64_t strip_row;
     float *strip;
     bool raw;    /* the strip keeps q k^T as it is: the largest of the scaled scores is the scaled largest one */
@@ -116,37 +113,21 @@ static vf exponentials(const call *c, float *s, range r, float top) {
     return sum;
 }
 
-/* Rows of floats to rows of pairs of bf16, `depth` of them each, a multiple of 8. */
-PITH_INLINE void to_pairs(float *pairs, const float *x, int64_t stride, int64_t rows, int64_t depth) {
-#if defined(PITH_LEVEL_avx512)
-    for (int64_t i = 0; i < rows; i++, x += stride, pairs += depth) {
-        for (int64_t j = 0; j < depth; j += 8) vf_store_bf16(pairs + j, vf_load(x + 2 * j));
-    }
-#else
-    (void)pairs, (void)x, (void)stride, (void)rows, (void)depth;
-#endif
-}
-
 /* q k^T of the rows from query i on, with all keys of r, into the strip. */
 static void scores(const call *c, int64_t i, int rows, range r) {
     const pith_attention *a = c->a;
     int64_t j = r.from / 16 * 16, groups = (r.to - j + 15) / 16;
     pith_gemm_tile g = { .a = a->q + i * a->q_stride,
                          .a_row = a->q_stride,
-                         .b_panel = 16 * c->depth,
+                         .b_panel = 16 * a->d,
                          .t_row = c->strip_row,
-                         .k = c->depth,
+                         .k = a->d,
                          .tiles = 1 };
-    if (c->q) {
-        to_pairs(c->q, a->q + i * a->q_stride, a->q_stride, rows, c->depth);
-        g.a = c->q;
-        g.a_row = c->depth;
-    }
     for (int panels = PITH_TILE_PANELS; panels > 0 && groups > 0; panels--) {
         g.groups = groups / panels;
         g.t = c->strip + j;
-        g.b = c->kt + j * c->depth;
-        if (g.groups) c->multiply(rows, panels, &g);
+        g.b = c->kt + j * a->d;
+        if (g.groups) PITH_K(gemm_tile_f32)(rows, panels, &g);
         j += 16 * panels * g.groups;
         groups -= panels * g.groups;
     }
@@ -157,7 +138,7 @@ static void scores(const call *c, int64_t i, int rows, range r) {
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
                        bool begins) {
     pith_gemm_tile g = { .a_row = c->strip_row,
-                         .b_panel = 16 * c->rows,
+                         .b_panel = 16 * c->keys,
                          .t = t,
                          .t_row = 16 * panels,
                          .groups = 1,
@@ -170,9 +151,9 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
             for (end = j; end < r.to && c->mask[end]; end++) continue;
         }
         g.a = strip + j;
-        g.b = c->v + column * c->rows + 16 * j;
+        g.b = c->v + column * c->keys + 16 * j;
         g.k = end - j;
-        if (g.k) c->multiply(rows, panels, &g);
+        if (g.k) PITH_K(gemm_tile_f32)(rows, panels, &g);
         g.accumulate = 1;
         if (!g.k) return;
     }
@@ -231,21 +212,9 @@ static void largest(const call *c, vf *lanes, int row, int left) {
     }
 }
 
-/* Probabilities j to j + 15 of a strip's row s, as its products want them. */
-PITH_INLINE void put_probabilities(const bool pairs, float *s, int64_t j, vf e) {
-#if defined(PITH_LEVEL_avx512)
-    if (pairs) {
-        vf_store_bf16((char *)s + 2 * j, e);
-        return;
-    }
-#endif
-    (void)pairs;
-    vf_store(s + j, e);
-}
-
 /* Queries of which each sees every key. Step by step for all rows, here and below, so that their chains of dependent
  * operations overlap. */
-PITH_INLINE void open_tile(const bool pairs, const call *c, int64_t i, int rows) {
+static void open_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
     const vm tail = vm_first((size_t)(keys - whole));
@@ -261,19 +230,19 @@ PITH_INLINE void open_tile(const bool pairs, const call *c, int64_t i, int rows)
         for (int64_t j = 0; j < whole; j += 16) {
             vf e = exponential(vf_load(s + j), log2e, floor);
             sum = vf_add(sum, e);
-            put_probabilities(pairs, s, j, e);
+            vf_store(s + j, e);
         }
         if (whole < keys) {
             vf e = vf_keep(tail, exponential(vf_load(s + whole), log2e, floor));
             sum = vf_add(sum, e);
-            put_probabilities(pairs, s, whole, e);
+            vf_store(s + whole, e);
         }
         lanes[r] = sum;
     }
     for (int r = 0; r < rows; r++) shares[r] = 1.0f / vf_sum(lanes[r]);
     for (int64_t column = 0; column < a->dv; column += 16 * PITH_TILE_PANELS) {
         int panels = a->dv - column > 16 ? PITH_TILE_PANELS : 1;
-        add_values(c, rows, panels, c->strip, column, (range){ 0, c->rows }, t, true);
+        add_values(c, rows, panels, c->strip, column, (range){ 0, c->keys }, t, true);
         put_rows(a, i, rows, column, panels, t, shares);
     }
 }
@@ -320,8 +289,7 @@ static void query_tile(const call *c, int64_t i, int rows) {
     }
 }
 
-/* What both forms need to know of a call, and its strip. */
-static call begin(const pith_attention *a, float *scratch) {
+void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     const pith_attention_keys kept = pith_attention_look(a);
     call c = { .a = a, .first = kept.first, .keys = kept.count, .open = kept.open, .raw = !a->bias && a->scale > 0 };
     if (kept.holes) c.mask = a->key_mask + c.first;
@@ -330,72 +298,20 @@ static call begin(const pith_attention *a, float *scratch) {
     /* 16 more than needed: rows of a power of two would all fall into one set of the cache. */
     c.strip_row = c.padded + 16;
     c.strip = scratch;
-    return c;
-}
-
-/* All queries, by tiles. */
-PITH_INLINE void run(const bool pairs, const call *c) {
-    const pith_attention *a = c->a;
-    for (int64_t i = 0; i < a->queries;) {
-        int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
-        int64_t rows = (left + tiles - 1) / tiles;
-        for (int64_t r = i; r < i + rows; r++) /* else stores hold up the next tile, as gemm_tile.h says */
-            for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
-        if (c->open)
-            open_tile(pairs, c, i, (int)rows);
-        else
-            query_tile(c, i, (int)rows);
-        i += rows;
-    }
-}
-
-static void run_singles(call c, float *scratch) {
-    const pith_attention *a = c.a;
     float *kt = scratch + PITH_TILE_ROWS * c.strip_row, *v = kt + c.padded * a->d;
     PITH_K(gemm_pack_f32)(kt, a->k + c.first * a->k_stride, 1, a->k_stride, a->d, c.keys, 0, c.keys);
     PITH_K(gemm_pack_f32)(v, a->v + c.first * a->v_stride, a->v_stride, 1, c.keys, a->dv, 0, a->dv);
     c.kt = kt;
     c.v = v;
-    c.depth = a->d;
-    c.rows = c.keys;
-    c.multiply = PITH_K(gemm_tile_f32);
-    run(false, &c);
-}
-
-void PITH_K(attention_f32)(const pith_attention *a, float *scratch) { run_singles(begin(a, scratch), scratch); }
-
-#if defined(PITH_LEVEL_avx512)
-/* Values in panels of 16 columns, two rows of them in the place of one. */
-static void pack_value_pairs(float *packed, const call *c) {
-    const pith_attention *a = c->a;
-    for (int64_t column = 0; column < a->dv; column += 16) {
-        const float *v = a->v + c->first * a->v_stride + column;
-        for (int64_t j = 0; j < c->keys; j += 2, v += 2 * a->v_stride, packed += 16) {
-            vf_store(packed, vf_pairs(vf_load(v), j + 1 < c->keys ? vf_load(v + a->v_stride) : vf_zero()));
-        }
+    for (int64_t i = 0; i < a->queries;) {
+        int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
+        int64_t rows = (left + tiles - 1) / tiles;
+        for (int64_t r = i; r < i + rows; r++) /* else stores hold up the next tile, as gemm_tile.h says */
+            for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
+        if (c.open)
+            open_tile(&c, i, (int)rows);
+        else
+            query_tile(&c, i, (int)rows);
+        i += rows;
     }
 }
-
-/* Keys become rows of pairs, and these are transposed as floats are. In the scratch they lie behind the packed keys,
- * both together where f32 has its keys; queries lie behind the values. */
-void PITH_K(attention_bf16)(const pith_attention *a, float *scratch) {
-    call c = begin(a, scratch);
-    if (!c.open || a->d % 16 || a->dv % 16) {
-        run_singles(c, scratch);
-        return;
-    }
-    c.depth = a->d / 2;
-    c.rows = (c.keys + 1) / 2;
-    c.multiply = PITH_K(gemm_tile_bf16);
-    float *kt = scratch + PITH_TILE_ROWS * c.strip_row, *k = kt + c.padded * c.depth, *v = kt + c.padded * a->d;
-    to_pairs(k, a->k + c.first * a->k_stride, a->k_stride, c.keys, c.depth);
-    PITH_K(gemm_pack_f32)(kt, k, 1, c.depth, c.depth, c.keys, 0, c.keys);
-    pack_value_pairs(v, &c);
-    c.kt = kt;
-    c.v = v;
-    c.q = v + c.padded * a->dv;
-    run(true, &c);
-}
-#else
-void PITH_K(attention_bf16)(const pith_attention *a, float *scratch) { PITH_K(attention_f32)(a, scratch); }
-#endif

@@ -1,4 +1,4 @@
-/* k_attention_i16.c - attention of open calls in fixed point, for 8-bit models; attention.h has the definition.
+/* k_attention_i16.c - attention of open calls in fixed point; attention.h has the definition.
  *
  * Numbers of 16 bits lie in pairs where floats would: two of d in queries and keys, two keys in probabilities and
  * values. A pair times a pair is one step, exact in 32 bits: with VNNI twice the work of a multiply-add of floats in
@@ -19,8 +19,8 @@ enum { ROWS = 4, PANELS = 1 };
 #endif
 _Static_assert((int)ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
 
-/* Keys whose products with values are added in integers: 512 * 32767 * 127 < 2^31. */
-enum { BLOCK = 512, VALUE_MOST = 127 };
+/* Keys whose products with values are added in integers: 256 * 32763 * 255 < 2^31. */
+enum { BLOCK = 256, VALUE_MOST = 255 };
 
 /* Ranges below this have reciprocals beyond f32: they count as nothing. */
 #define RANGE_MIN 0x1p-100f

@@ -74,7 +74,7 @@ PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) {
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
-/* c + the two products of bf16 in each place, as the processor rounds them. These four need AVX512_BF16. */
+/* c + the two products of bf16 in each place, as the processor rounds them. These need AVX512_BF16. */
 PITH_INLINE vf vf_pairs_at(const float *a, vf b, vf c) {
     __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
     return c;
@@ -82,19 +82,6 @@ PITH_INLINE vf vf_pairs_at(const float *a, vf b, vf c) {
 PITH_INLINE vf vf_pairs_onto(vf a, vf b, vf c) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
-}
-/* The bf16 nearest to even and odd, in the lower and the upper half of each place; and those of a, side by side. */
-PITH_INLINE vf vf_pairs(vf even, vf odd) {
-    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    __m512i halves;
-    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(even), "v"(odd));
-    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, halves));
-}
-PITH_INLINE void vf_store_bf16(void *p, vf a) {
-    __m256i halves;
-    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(a));
-    _mm256_storeu_si256(p, halves);
 }
 PITH_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 PITH_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }

@@ -11,9 +11,8 @@
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
  *               none_left: what a query that has no key left gives, a pith_none_left
- *               precision: a pith_precision; bf16 where the processor multiplies it faster, int8 (fixed point of 16
- * bits), else f32 The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both
- * forms. */
+ *               precision: a pith_precision; int8 and bf16: fixed point of 16 bits The numeric definition is that of
+ * kernels/attention.h, so a text's rows are the same bits in both forms. */
 #include "base/checked.h"
 #include "kernels/attention.h"
 #include "ops/op.h"
@@ -103,9 +102,8 @@ static pith_status prepare(pith_prepare *c) {
     attention *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_AUTO);
-    if (precision == PITH_PRECISION_BF16) s->fn = pith_attention_bf16_find(c->isa);
-    if (precision == PITH_PRECISION_INT8) s->fn = pith_attention_i16_find(c->isa);
-    s->kernel = !s->fn ? "attention f32" : precision == PITH_PRECISION_BF16 ? "attention bf16" : "attention i16";
+    if (precision > PITH_PRECISION_F32) s->fn = pith_attention_i16_find(c->isa);
+    s->kernel = s->fn ? "attention i16" : "attention f32";
     if (!s->fn) s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
     if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith_node_int(c->node, "heads", 0);

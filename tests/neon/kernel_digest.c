@@ -321,8 +321,6 @@ static int run(const call *c) {
     return 1;
 }
 
-static const char *const pairs_families[] = { "attention", "gemm_dp" };
-
 /* Is the level's kernel for this processor, and has it the bits of scalar? AMX and AVX512_BF16 have their own for bf16;
  * below them these families are the f32 kernels. */
 static int comparable(const pith_kernel_row *row, int level) {
@@ -332,7 +330,7 @@ static int comparable(const pith_kernel_row *row, int level) {
     if (strstr(row->family, "_vnni") && (avx512 || level == PITH_ISA_avx2))
         return (cpu->features & (avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI)) != 0;
     if (avx512 && amx && row->dtype == PITH_I8) return (cpu->features & PITH_CPU_AMX_INT8) != 0;
-    const int pairs = row->dtype == PITH_BF16 && LISTED(pairs_families, row->family);
+    const int pairs = row->dtype == PITH_BF16 && strcmp(row->family, "gemm_dp") == 0;
     return !(avx512 && (amx || pairs));
 }
 
