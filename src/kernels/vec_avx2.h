@@ -19,11 +19,6 @@ PITH_INLINE void vi_store(int32_t *p, vi a) {
     _mm256_storeu_si256((__m256i *)p, a.lo);
     _mm256_storeu_si256((__m256i *)p + 1, a.hi);
 }
-PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
-    int32_t t[16] = { 0 };
-    memcpy(t, p, n * sizeof *t);
-    return vi_load(t);
-}
 PITH_INLINE vi vi_load_i16(const int16_t *p) {
     return (vi){ _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)),
                  _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) };
@@ -79,6 +74,11 @@ PITH_INLINE vm vm_first(size_t n) {
     static const int32_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
     vi m = vi_load(ones + 16 - n);
     return (vm){ _mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi) };
+}
+PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
+    vm m = vm_first(n);
+    return (vi){ _mm256_maskload_epi32(p, _mm256_castps_si256(m.lo)),
+                 n > 8 ? _mm256_maskload_epi32(p + 8, _mm256_castps_si256(m.hi)) : _mm256_setzero_si256() };
 }
 PITH_VEC_2(vm, vm_and, vm, _mm256_and_ps)
 PITH_VEC_2(vm, vm_or, vm, _mm256_or_ps)
