@@ -150,12 +150,13 @@ enum {
 };
 
 /* The arithmetic of products by constant matrices (dense layers), which are nearly all of a text encoder's work; wants
- * optimization 2 or 3. Everything else stays f32, but for attention with bf16 where the CPU multiplies it faster. */
+ * optimization 2 or 3. With int8 and bf16 attention is in fixed point of 16 bits where all tokens of a text see each
+ * other, without a bias; everything else stays f32. */
 typedef enum pith_precision {
     PITH_PRECISION_AUTO = 0, /* as the file was compiled for; else f32 */
     PITH_PRECISION_F32 = 1,
-    PITH_PRECISION_INT8 = 2, /* weights and activations in 8 bits, tables of looked-up rows in 16; exact sums: the same
-                                bits on every CPU */
+    PITH_PRECISION_INT8 = 2, /* weights, activations and tables of looked-up rows in 8 bits; exact sums: the same bits
+                                on every CPU */
     PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32 as the CPU makes them: the same bits for every
                                 batch, order and number of threads, but not from CPU to CPU */
 } pith_precision;
