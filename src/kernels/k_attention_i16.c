@@ -217,9 +217,10 @@ static void scores(const call *c, int64_t i, int rows, int tile_rows, float *uni
         to_pairs(c->q + r * c->depth, a->q + (i + from) * a->q_stride, a->d, m.inverse);
         units[from] = c->log2e_unit * m.unit;
     }
-    for (int wide = PANELS; wide > 0; wide--, panels -= g.groups * (wide + 1)) {
+    for (int wide = PANELS; wide > 0; wide--) {
         g.groups = panels / wide;
         if (g.groups) c->tiles[wide - 1][tile_rows / 2 - 1](&g);
+        panels -= g.groups * wide;
         g.b += g.groups * wide * g.b_panel;
         g.t += g.groups * wide * 16;
     }
@@ -250,54 +251,35 @@ static void largest(const call *c, vi *lanes, int row, int left) {
     }
 }
 
-/* PROBABILITY_MOST e^(score - the row's largest), rounded, above the bits of PITH_ROUND_MAGIC, for each of the chains.
- * 2^f by a polynomial of which p would not see the error, 3e-6. */
-PITH_VMATH void probabilities_of(vi *p, const int32_t *s, vi top, vf unit, const int chains) {
-    const vf most = vf_set1(0x1.dfffa4p3f) /* log2 PROBABILITY_MOST */, magic = vf_set1(PITH_ROUND_MAGIC);
-    vf x[PITH_CHAINS_MAX], n[PITH_CHAINS_MAX], y[PITH_CHAINS_MAX];
-    PITH_UNROLL
-    for (int i = 0; i < chains; i++) x[i] = vf_fma(vf_of_vi(vi_sub(vi_load(s + 16 * i), top)), unit, most);
-    PITH_UNROLL
-    for (int i = 0; i < chains; i++) x[i] = vf_max(x[i], vf_set1(-60.0f));
-    PITH_UNROLL
-    for (int i = 0; i < chains; i++) n[i] = vf_add(x[i], magic);
-    PITH_UNROLL
-    for (int i = 0; i < chains; i++) x[i] = vf_sub(x[i], vf_sub(n[i], magic));
-    PITH_POLY_EACH(y, x, chains, 0x1.3997d8p-7f, 0x1.ca1440p-5f, 0x1.ec06dap-3f, 0x1.62e0dcp-1f, 0x1.ffffe8p-1f);
-    PITH_UNROLL
-    for (int i = 0; i < chains; i++)
-        p[i] = vi_bits(vf_add(vf_bits(vi_add(vi_bits(y[i]), vi_shl(vi_bits(n[i]), 23))), magic));
-}
-
-/* What a row's scores are taken from, and what turns the difference u, 2^11 of its units to one of the exponent of 2:
- * u = (min(difference >> shift, 65535) * factor) >> 16. */
-typedef struct row {
+/* How a row's scores become the exponents of 2 of its probabilities, negated and 11 bits behind the point:
+ * u = (min((top - score) >> shift, 65535) * factor) >> 16. */
+typedef struct exponent {
     int32_t top, shift, factor;
-} row;
+} exponent;
 
 /* unit * 2^27 = factor * 2^-15 * 2^(15 - shift), rounded down; a unit that would want no shift but one to the left is
  * taken as the largest that does not, and one that is 0 makes all of them 0. */
-static row row_of(int32_t top, float unit) {
+static exponent exponent_of(int32_t top, float unit) {
     uint32_t bits;
     memcpy(&bits, &unit, sizeof bits);
     const int32_t shift = 115 - (int32_t)(bits >> 23);
-    if (shift < 0) return (row){ top, 0, 65535 };
-    return (row){ top, shift < 31 ? shift : 31, (int32_t)(0x8000 | (bits >> 8 & 0x7FFF)) };
+    if (shift < 0) return (exponent){ top, 0, 65535 };
+    return (exponent){ top, shift < 31 ? shift : 31, (int32_t)(0x8000 | (bits >> 8 & 0x7FFF)) };
 }
 
-/* 2^15 * 2^-f, f = 0 to 1 in 2^-16, by y = C0 - f (C1 - f (C2 - f C3)), each product rounded down to 2^-15: error
- * 1.3e-4. Probabilities of GROUP keys. */
+/* Probabilities of GROUP keys: 2^15 * 2^-f >> n, where n is the whole part of u and f, in 2^-16, the rest. By C0 -
+ * f (C1 - f (C2 - f C3)), each product rounded down, with an error of 1.3e-4. */
 enum { C0 = 32763, C1 = 22624, C2 = 7494, C3 = 1251 };
 #if defined(PITH_LEVEL_avx512)
 enum { GROUP = 32 };
 typedef __m512i weights;
 
-PITH_INLINE weights weigh(const int32_t *s, const row *r) {
-    const __m512i top = _mm512_set1_epi32(r->top), order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
-    const __m128i shift = _mm_cvtsi32_si128(r->shift);
+PITH_INLINE weights weigh(const int32_t *s, const exponent *e) {
+    const __m512i top = _mm512_set1_epi32(e->top), order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+    const __m128i shift = _mm_cvtsi32_si128(e->shift);
     __m512i low = _mm512_srl_epi32(_mm512_sub_epi32(top, _mm512_loadu_si512(s)), shift);
     __m512i high = _mm512_srl_epi32(_mm512_sub_epi32(top, _mm512_loadu_si512(s + 16)), shift);
-    __m512i u = _mm512_mulhi_epu16(_mm512_packus_epi32(low, high), _mm512_set1_epi16((int16_t)r->factor));
+    __m512i u = _mm512_mulhi_epu16(_mm512_packus_epi32(low, high), _mm512_set1_epi16((int16_t)e->factor));
     __m512i f = _mm512_slli_epi16(u, 5), y = _mm512_mulhi_epu16(f, _mm512_set1_epi16(C3));
     y = _mm512_mulhi_epu16(f, _mm512_sub_epi16(_mm512_set1_epi16(C2), y));
     y = _mm512_mulhi_epu16(f, _mm512_sub_epi16(_mm512_set1_epi16(C1), y));
@@ -314,15 +296,15 @@ PITH_INLINE void put_weights(void *p, weights w) { _mm512_storeu_si512(p, w); }
 enum { GROUP = 16 };
 typedef __m256i weights;
 
-PITH_INLINE weights weigh(const int32_t *s, const row *r) {
+PITH_INLINE weights weigh(const int32_t *s, const exponent *e) {
     /* 2^(15 - n) for n up to 15: its upper byte where n < 8, the lower elsewhere, for bytes n - 8 and n + 0x78 */
     const __m256i powers =
         _mm256_broadcastsi128_si256(_mm_set_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128));
-    const __m256i top = _mm256_set1_epi32(r->top);
-    const __m128i shift = _mm_cvtsi32_si128(r->shift);
+    const __m256i top = _mm256_set1_epi32(e->top);
+    const __m128i shift = _mm_cvtsi32_si128(e->shift);
     __m256i low = _mm256_srl_epi32(_mm256_sub_epi32(top, _mm256_loadu_si256((const __m256i *)s)), shift);
     __m256i high = _mm256_srl_epi32(_mm256_sub_epi32(top, _mm256_loadu_si256((const __m256i *)s + 1)), shift);
-    __m256i u = _mm256_mulhi_epu16(_mm256_packus_epi32(low, high), _mm256_set1_epi16((int16_t)r->factor));
+    __m256i u = _mm256_mulhi_epu16(_mm256_packus_epi32(low, high), _mm256_set1_epi16((int16_t)e->factor));
     __m256i f = _mm256_slli_epi16(u, 5), y = _mm256_mulhi_epu16(f, _mm256_set1_epi16(C3));
     y = _mm256_mulhi_epu16(f, _mm256_sub_epi16(_mm256_set1_epi16(C2), y));
     y = _mm256_mulhi_epu16(f, _mm256_sub_epi16(_mm256_set1_epi16(C1), y));
@@ -347,11 +329,11 @@ enum { GROUP = 16 };
 typedef vi weights; /* one in each place */
 
 static inline vi less(int32_t y, vi part) { return vi_sub(vi_set1(y), vi_shr(part, 16)); }
-static inline weights weigh(const int32_t *s, const row *r) {
+static inline weights weigh(const int32_t *s, const exponent *e) {
     const vi most = vi_set1(65535);
-    vi difference = vi_sub(vi_set1(r->top), vi_load(s));
-    difference = vi_shr(difference, r->shift);
-    vi u = vi_shr(vi_mul(vi_select(vi_gt(difference, most), most, difference), vi_set1(r->factor)), 16);
+    vi difference = vi_sub(vi_set1(e->top), vi_load(s));
+    difference = vi_shr(difference, e->shift);
+    vi u = vi_shr(vi_mul(vi_select(vi_gt(difference, most), most, difference), vi_set1(e->factor)), 16);
     vi f = vi_and(vi_shl(u, 5), most), n = vi_shr(u, 11);
     vi y = less(C0, vi_mul(f, less(C1, vi_mul(f, less(C2, vi_mul(f, vi_set1(C3)))))));
     /* 2^(15 - n) by the bits of a float */
@@ -364,16 +346,16 @@ PITH_INLINE void put_weights(void *p, weights w) { vi_store_16(p, w); }
 #endif
 
 /* A row of scores to its probabilities, in place. Returns the reciprocal of their sum. */
-static float probabilities(const call *c, int32_t *s, const row *r) {
+static float probabilities(const call *c, int32_t *s, const exponent *e) {
     vi sum = vi_set1(0);
     int64_t j = 0;
     for (; c->keys - j >= GROUP; j += GROUP) {
-        weights w = weigh(s + j, r);
+        weights w = weigh(s + j, e);
         sum = add_weights(sum, w);
         put_weights(s + j / 2, w);
     }
     if (j < c->keys) { /* a row of the strip is long enough to read whole groups */
-        weights w = first_weights(weigh(s + j, r), (size_t)(c->keys - j));
+        weights w = first_weights(weigh(s + j, e), (size_t)(c->keys - j));
         sum = add_weights(sum, w);
         put_weights(s + j / 2, w);
     }
@@ -418,12 +400,12 @@ static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_
 static void query_tile(const call *c, int64_t i, int rows) {
     const int tile_rows = rows + rows % 2;
     float units[ROWS], shares[ROWS];
-    row of[ROWS];
+    exponent exponents[ROWS];
     vi lanes[ROWS];
     scores(c, i, rows, tile_rows, units);
     for (int r = 0; r < rows; r += CHAINS) largest(c, lanes + r, r, rows - r);
-    for (int r = 0; r < rows; r++) of[r] = row_of(vi_hmax(lanes[r]), units[r]);
-    for (int r = 0; r < rows; r++) shares[r] = probabilities(c, c->strip + r * c->strip_row, &of[r]);
+    for (int r = 0; r < rows; r++) exponents[r] = exponent_of(vi_hmax(lanes[r]), units[r]);
+    for (int r = 0; r < rows; r++) shares[r] = probabilities(c, c->strip + r * c->strip_row, &exponents[r]);
     for (int64_t column = 0; column < c->a->dv; column += 16 * PANELS)
         put_values(c, i, rows, tile_rows, column, c->a->dv - column > 16 ? PANELS : 1, shares);
 }

@@ -11,8 +11,8 @@
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
  *               none_left: what a query that has no key left gives, a pith_none_left
- *               precision: a pith_precision; int8 and bf16: fixed point of 16 bits The numeric definition is that of
- * kernels/attention.h, so a text's rows are the same bits in both forms. */
+ *               precision: a pith_precision; int8 and bf16 are fixed point of 16 bits
+ * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
 #include "base/checked.h"
 #include "kernels/attention.h"
 #include "ops/op.h"
