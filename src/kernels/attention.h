@@ -10,10 +10,10 @@
  * are multiples of 16 and keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. Numbers must be finite. With S the
  * largest integer of which d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes
  * round(q * (S / Q[i])), k round(k * (S / K)), and s[i,j] their exact sum. p[i,j] is 2^-x in units of 2^-15, x = (max
- * of the row - s[i,j]) * log2e * scale * (K / S) * (Q[i] / S), to 12 bits in integers that k_attention_i16.c spells
- * out. A column of v has a middle and half its range, h: w = round((v - middle) * (255 / h)), and o[i,:] =
- * fma(sum, 1 / sum of p * (h / 255), middle), where sum is that of p * w, exact for 256 keys at a time, these added in
- * ascending order as floats. A range below 2^-100 counts as none. */
+ * of the row - s[i,j]) * log2e * scale * (K / S) * (Q[i] / S), to 11 bits behind the point in integers that
+ * k_attention_i16.c spells out. A column of v has a middle and half its range, h: w = round((v - middle) * (255 / h)),
+ * and o[i,:] = fma(sum, 1 / sum of p * (h / 255), middle), where sum is that of p * w, exact for 256 keys at a time,
+ * these added in ascending order as floats. A range below 2^-100 counts as none. */
 #ifndef PITH_KERNELS_ATTENTION_H
 #define PITH_KERNELS_ATTENTION_H
 
@@ -50,6 +50,16 @@ typedef struct pith_attention_keys {
     bool open;            /* there are keys, every query sees every one of them, the scale is positive, no bias */
 } pith_attention_keys;
 pith_attention_keys pith_attention_look(const pith_attention *a);
+
+/* Queries of the tile that begins with query i: at most `most`, about as many in each tile left. Fetches where their
+ * results go, else the stores would hold up the next tile (gemm_tile.h). */
+static inline int64_t pith_attention_tile(const pith_attention *a, int64_t i, int64_t most) {
+    const int64_t left = a->queries - i, tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
+    for (int64_t r = i; r < i + rows; r++) {
+        for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
+    }
+    return rows;
+}
 
 enum { PITH_ATTENTION_I16_KEYS = 1 << 16 }; /* the sum of their probabilities fits 32 bits */
 

@@ -303,15 +303,11 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     PITH_K(gemm_pack_f32)(v, a->v + c.first * a->v_stride, a->v_stride, 1, c.keys, a->dv, 0, a->dv);
     c.kt = kt;
     c.v = v;
-    for (int64_t i = 0; i < a->queries;) {
-        int64_t left = a->queries - i, tiles = (left + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
-        int64_t rows = (left + tiles - 1) / tiles;
-        for (int64_t r = i; r < i + rows; r++) /* else stores hold up the next tile, as gemm_tile.h says */
-            for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
+    for (int64_t i = 0, rows; i < a->queries; i += rows) {
+        rows = pith_attention_tile(a, i, PITH_TILE_ROWS);
         if (c.open)
             open_tile(&c, i, (int)rows);
         else
             query_tile(&c, i, (int)rows);
-        i += rows;
     }
 }

@@ -7,23 +7,17 @@
 
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_tile.h"
 #include "kernels/vmath.h"
 
-/* Sums of a tile: rows by panels of 16 columns. There are tiles for every even number of rows. */
-#if defined(PITH_LEVEL_avx512)
-enum { ROWS = 14, PANELS = 2 };
-#elif defined(PITH_LEVEL_avx2)
-enum { ROWS = 6, PANELS = 1 };
-#else
-enum { ROWS = 4, PANELS = 1 };
-#endif
+/* Sums of a tile: rows by panels of 16 columns, as many as of floats fit the registers. There are tiles for every even
+ * number of rows. They are tiles of their own: with those of k_gemm_tile.c, for every number of rows and with all that
+ * they fetch meanwhile, each way would take 58 kB on AVX-512 instead of 8 and 13. */
+enum { ROWS = PITH_TILE_ROWS / 2 * 2, PANELS = PITH_TILE_PANELS };
 _Static_assert((int)ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
 
 /* Keys whose products with values are added in integers: 256 * 32763 * 255 < 2^31. */
 enum { BLOCK = 256, VALUE_MOST = 255 };
-
-/* Ranges below this have reciprocals beyond f32: they count as nothing. */
-#define RANGE_MIN 0x1p-100f
 
 typedef enum way { PLAIN, VNNI } way;
 
@@ -101,7 +95,7 @@ PITH_INLINE void tile(const way w, const int rows, const int panels, const int t
 }
 
 typedef void tile_fn(const product *g);
-typedef tile_fn *const tile_table[PANELS][ROWS / 2];
+typedef tile_fn *const tile_row[ROWS / 2]; /* by number of rows */
 #define TILE(rows, panels)                                                                                             \
     static void plain_##rows##x##panels(const product *g) { tile(PLAIN, rows, panels, 1, g); }
 #define TILE_VNNI(rows, panels)                                                                                        \
@@ -117,17 +111,17 @@ typedef tile_fn *const tile_table[PANELS][ROWS / 2];
 #define TILES(X) X(2, 1) X(4, 1)
 #endif
 TILES(TILE)
-static tile_table plain_tiles = { TILES(ENTRY) };
+static tile_row plain_tiles[PANELS] = { TILES(ENTRY) };
 #if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
 TILES(TILE_VNNI)
-static tile_table vnni_tiles = { TILES(ENTRY_VNNI) };
+static tile_row vnni_tiles[PANELS] = { TILES(ENTRY_VNNI) };
 #else
 #define vnni_tiles plain_tiles
 #endif
 
 typedef struct call {
     const pith_attention *a;
-    tile_fn *const (*tiles)[ROWS / 2];
+    tile_row *tiles;           /* by number of panels */
     int64_t keys, depth, rows; /* pairs: of d, and of keys, rounded up */
     const int32_t *kt, *v;     /* packed: [padded keys / 16][depth][16], [dv / 16][rows][16] */
     int32_t *q;                /* of a tile's queries, [ROWS][depth] */
@@ -148,7 +142,7 @@ typedef struct measure {
     float unit, inverse;
 } measure;
 PITH_INLINE measure measure_of(float most, float steps) {
-    if (!(most >= RANGE_MIN)) return (measure){ 0.0f, 0.0f };
+    if (!(most >= PITH_RANGE_MIN)) return (measure){ 0.0f, 0.0f };
     return (measure){ most / steps, steps / most };
 }
 
@@ -185,7 +179,7 @@ static void pack_values(int32_t *packed, const call *c, const float *v) {
             high = vf_max(x, high);
         }
         const vf middle = vf_mul(vf_add(high, low), vf_set1(0.5f)), half = vf_mul(vf_sub(high, low), vf_set1(0.5f));
-        const vm wide = vf_ge(half, vf_set1(RANGE_MIN));
+        const vm wide = vf_ge(half, vf_set1(PITH_RANGE_MIN));
         const vf most = vf_set1((float)VALUE_MOST), inverse = vf_keep(wide, vf_div(most, half));
         vf_store(c->value_unit + column, vf_keep(wide, vf_div(half, most)));
         vf_store(c->value_middle + column, middle);
@@ -410,7 +404,7 @@ static void query_tile(const call *c, int64_t i, int rows) {
         put_values(c, i, rows, tile_rows, column, c->a->dv - column > 16 ? PANELS : 1, shares);
 }
 
-static void run(const pith_attention *a, float *scratch, tile_fn *const (*tiles)[ROWS / 2]) {
+static void run(const pith_attention *a, float *scratch, tile_row *tiles) {
     const pith_attention_keys kept = pith_attention_look(a);
     if (!kept.open || a->d % 16 || a->dv % 16 || kept.count > PITH_ATTENTION_I16_KEYS) {
         PITH_K(attention_f32)(a, scratch);
@@ -431,12 +425,9 @@ static void run(const pith_attention *a, float *scratch, tile_fn *const (*tiles)
     const float key_unit = pack_keys(kt, (int32_t *)pairs, &c, a->k + kept.first * a->k_stride);
     c.log2e_unit = 0x1.715476p0f * a->scale * key_unit;
     pack_values((int32_t *)v, &c, a->v + kept.first * a->v_stride);
-    for (int64_t i = 0; i < a->queries;) {
-        int64_t left = a->queries - i, count = (left + ROWS - 1) / ROWS, rows = (left + count - 1) / count;
-        for (int64_t r = i; r < i + rows; r++) /* else stores hold up the next tile, as gemm_tile.h says */
-            for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
+    for (int64_t i = 0, rows; i < a->queries; i += rows) {
+        rows = pith_attention_tile(a, i, ROWS);
         query_tile(&c, i, (int)rows);
-        i += rows;
     }
 }
 

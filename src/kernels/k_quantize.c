@@ -7,9 +7,6 @@
 #include "kernels/gemm_int8.h"
 #include "kernels/vmath.h"
 
-/* Ranges below this have reciprocals beyond f32: they count as nothing. */
-#define RANGE_MIN 0x1p-100f
-
 PITH_INLINE vf take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
 
 /* round(x * inverse + zero) within [low, high]; zero, low and high are integers plus PITH_ROUND_MAGIC, NaN gives low.
@@ -85,7 +82,7 @@ static void quantize_row(const pith_quantize_rows *a, int64_t row, const extreme
     const float high = vf_hmax(above ? vf_select(lane, e->next_high, e->high) : e->high);
     float width = high - low;
     if (!(width >= largest * 0.01f)) width = largest * 0.01f;
-    const bool flat = !(width >= RANGE_MIN);
+    const bool flat = !(width >= PITH_RANGE_MIN);
     const vf inverse = vf_set1(flat ? 0.0f : steps / width);
     const vi zero = rounded(vf_set1(-low), inverse, bottom, bottom, top);
     for (int64_t i = 0; i < whole; i += 16)
@@ -135,7 +132,7 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
         }
         step = vf_max(vf_div(sum, four_most), step);
     }
-    vm flat = vm_not(vf_ge(step, vf_set1(RANGE_MIN)));
+    vm flat = vm_not(vf_ge(step, vf_set1(PITH_RANGE_MIN)));
     vf inverse = vf_select(flat, vf_zero(), vf_div(vf_set1(1.0f), step));
     vf_store(scale, vf_select(flat, vf_zero(), step));
     for (int64_t i = 0; i < k; i += 4, group += 16) {
@@ -169,7 +166,7 @@ void PITH_K(quantize_table_i8)(const float *x, int8_t *q, float *scale, int64_t 
         vf low = vf_zero(), high = vf_zero();
         lanes_of(&low, &high, x + i, next - i);
         float top = vf_hmax(vf_max(high, vf_sub(vf_zero(), low)));
-        bool flat = !(top >= RANGE_MIN);
+        bool flat = !(top >= PITH_RANGE_MIN);
         vf inverse = vf_set1(flat ? 0.0f : 127.0f / top);
         *scale++ = flat ? 0.0f : top / 127.0f;
         for (; i < next; i += 16) {

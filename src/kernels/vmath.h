@@ -44,6 +44,9 @@ PITH_VMATH vf vf_poly_one(vf x, const float *c, const int count) {
 /* Adding 1.5 * 2^23 rounds to an integer, found in the low bits of the sum; good for |x| < 2^22. */
 #define PITH_ROUND_MAGIC 0x1.8p23f
 
+/* Ranges below this have reciprocals beyond f32: where numbers become integers they count as nothing. */
+#define PITH_RANGE_MIN 0x1p-100f
+
 /* e^x where x is within [-104, 89] or NaN. x = n ln 2 + r, |r| <= ln 2 / 2. */
 PITH_VMATH vf vf_exp_core(vf x) {
     const vf magic = vf_set1(PITH_ROUND_MAGIC);
