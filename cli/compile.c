@@ -25,7 +25,8 @@ static const char help[] =
     "\n"
     "  pith compile -o minilm.pith                    the default model\n"
     "  pith compile model.onnx -o model.pith          any ONNX model\n"
-    "  pith compile --precision int8 -o small.pith    8-bit products\n"
+    "  pith compile --precision int8 -o small.pith    8-bit products, weights rounded with care\n"
+    "  pith compile --precision int8 --calibrate corpus.txt -o small.pith    for texts like these\n"
     "  echo \"a cat\" | pith embed -m minilm.pith\n"
     "  pith verify minilm.pith                        are all bytes as they were written?\n"
     "\n"
@@ -34,6 +35,9 @@ static const char help[] =
     "  --level N              optimisation level 0 to 3 (3)\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of dense layers (auto: f32); int8 makes a file of two\n"
     "                         fifths the size\n"
+    "  --calibrate WHAT       with int8: the texts whose vectors shall stay nearest to those of f32, FILE with one a\n"
+    "                         line (1024 of them are drawn) or vocabulary: made-up ones in every script the tokenizer\n"
+    "                         knows (vocabulary, where there is one); none: weights go to the nearest step\n"
     "  --json                 the sizes as one JSON object on standard output\n"
     "  -q, --quiet            no sizes, no progress\n";
 
@@ -59,6 +63,71 @@ pith_status reopen_compiled(pith_model **model, void **file, const pith_open_opt
     *model = NULL;
     *file = s.data;
     return status ? status : pith_model_open_memory(model, s.data, s.size, options, err);
+}
+
+/* ---- calibration ---- */
+
+/* A line of the calibration file is cut at so many bytes. */
+enum { DRAWN_MAX = 1024, LINE_MAX_BYTES = 1 << 14 };
+
+/* Texts drawn evenly from a file of any length. */
+typedef struct drawing {
+    bytes lines[DRAWN_MAX];
+    size_t count, seen;
+} drawing;
+
+/* Each line that was read is kept with the same probability (Vitter's algorithm R), the same ones every time. */
+static int draw_lines(drawing *d, const char *path) {
+    const command *c = &command_compile;
+    text_input in;
+    string_list paths = { &path, 1 };
+    bytes line = { NULL, 0, 0 };
+    uint64_t random = 1;
+    int state;
+    text_input_open(&in, &paths);
+    in.limit = LINE_MAX_BYTES;
+    for (; (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
+        size_t place = d->count;
+        if (!line.size) continue;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        if (d->seen++ >= DRAWN_MAX) place = (size_t)((random >> 32) * d->seen >> 32);
+        if (place >= DRAWN_MAX) continue;
+        if (place == d->count) d->count++;
+        d->lines[place].size = 0;
+        bytes_add(&d->lines[place], line.data, line.size);
+    }
+    free(line.data);
+    text_input_close(&in);
+    if (state < 0) return fail(c, "%s", in.message);
+    return d->count ? EXIT_DONE : fail(c, "%s: no text in it", path);
+}
+
+static void show_texts(void *user, size_t done, size_t total) {
+    (void)user;
+    fprintf(stderr, "\rcalibrating: %zu of %zu texts%s", done, total, done == total ? "\n" : "");
+}
+
+/* what: NULL for vocabulary where there is one. */
+static int calibrate(pith_model *model, const char *what, bool progress) {
+    const command *c = &command_compile;
+    pith_calibrate_options options = PITH_CALIBRATE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    drawing drawn = { .count = 0 };
+    pith_str texts[DRAWN_MAX];
+    int code = EXIT_DONE;
+    if (what && !strcmp(what, "none")) return EXIT_DONE;
+    if (!what && !pith_embed_dim(model, NULL)) return EXIT_DONE;
+    if (what && strcmp(what, "vocabulary") != 0) {
+        code = draw_lines(&drawn, what);
+        for (size_t i = 0; i < drawn.count; i++) texts[i] = (pith_str){ drawn.lines[i].data, drawn.lines[i].size };
+        options.texts = texts;
+        options.text_count = drawn.count;
+    }
+    if (progress) options.progress = show_texts;
+    if (!code && pith_model_calibrate(model, &options, &err) && (what || err.code != PITH_ERR_UNSUPPORTED))
+        code = fail(c, "%s", err.message);
+    for (size_t i = 0; i < drawn.count; i++) free(drawn.lines[i].data);
+    return code;
 }
 
 /* ---- the command ---- */
@@ -132,7 +201,7 @@ static int check(const char *path, bool as_json, bool quiet) {
 
 static int run(int argc, char **argv) {
     const command *c = &command_compile;
-    const char *model_path = DEFAULT_MODEL, *path = NULL;
+    const char *model_path = DEFAULT_MODEL, *path = NULL, *texts = NULL;
     bool json = false, quiet = false;
     string_list rest = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
@@ -141,6 +210,7 @@ static int run(int argc, char **argv) {
         { "output", 'o', OPTION_STRING, &path, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "calibrate", 0, OPTION_STRING, &texts, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "quiet", 'q', OPTION_FLAG, &quiet, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
@@ -150,6 +220,8 @@ static int run(int argc, char **argv) {
     if (rest.count > 1) return usage(c, "one model is wanted, not %zu", rest.count);
     if (rest.count) model_path = rest.items[0];
     if (!path || !strcmp(path, "-")) return usage(c, "-o FILE is wanted");
+    const bool in_8_bits = open_options.precision == PITH_PRECISION_INT8;
+    if (texts && !in_8_bits) return usage(c, "--calibrate goes with --precision int8");
 
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
@@ -157,7 +229,8 @@ static int run(int argc, char **argv) {
     open_options.log = &warnings;
     if (pith_model_open(&model, model_path, &open_options, &err)) return fail_model(c, &err, model_path);
     job j = { .progress = !quiet && isatty(STDERR_FILENO) };
-    code = save(&j, model, path);
+    code = in_8_bits ? calibrate(model, texts, j.progress) : EXIT_DONE;
+    if (!code) code = save(&j, model, path);
     pith_model_close(model);
     return code ? code : check(path, json, quiet);
 }

@@ -50,6 +50,8 @@ struct pith_embedder {
     int64_t width; /* of its rows */
     int64_t chunk_tokens;
     pith_row_f32_fn *normalize;
+    pith_trace_fn *trace;
+    void *trace_context;
     pthread_mutex_t lock; /* of what follows */
     pith_executor **idle;
     size_t idle_count, idle_limit;
@@ -147,6 +149,11 @@ void pith_embedder_trim(pith_embedder *e) {
     pthread_mutex_lock(&e->lock);
     while (e->idle_count) pith_executor_destroy(e->idle[--e->idle_count]);
     pthread_mutex_unlock(&e->lock);
+}
+
+void pith_embedder_trace(pith_embedder *e, pith_trace_fn *trace, void *context) {
+    e->trace = trace;
+    e->trace_context = context;
 }
 
 void pith_embedder_destroy(pith_embedder *e) {
@@ -376,7 +383,10 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     const pith_graph *graph = e->parts.plan->graph;
     pith_lane *lane = pith_profile_lane(c->options->profile);
     PITH_TRY(borrow_executor(c, w, err));
-    pith_lane_listen(lane, w->executor);
+    if (e->trace)
+        pith_executor_trace(w->executor, e->trace, e->trace_context);
+    else
+        pith_lane_listen(lane, w->executor);
     const pith_row *const *rows = c->ordered + k->first;
     int64_t tokens = 0;
     for (size_t i = 0; i < k->count; i++) tokens += rows[i]->count;

@@ -30,6 +30,9 @@ int pith_embedder_output(const pith_graph *graph);
 /* Fails, saying why, if the graph is no text encoder: inputs that are none of a text's, no usable output. */
 pith_status pith_embedder_create(pith_embedder **embedder, const pith_embedder_parts *parts, pith_error *err);
 void pith_embedder_destroy(pith_embedder *embedder);
+/* Who hears of the steps of calls from now on (see exec/session.h), on the threads that run them, instead of a call's
+ * profile; NULL: nobody. No call may be under way. */
+void pith_embedder_trace(pith_embedder *embedder, pith_trace_fn *trace, void *context);
 /* Destroys the idle executors. */
 void pith_embedder_trim(pith_embedder *embedder);
 

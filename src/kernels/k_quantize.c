@@ -2,6 +2,7 @@
  * fused step rounds it and leaves the integer in the low bits. */
 #include "kernels/quantize.h"
 
+#include <float.h>
 #include <stdbool.h>
 
 #include "kernels/gemm_int8.h"
@@ -114,40 +115,105 @@ void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
     }
 }
 
-void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k) {
-    const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f);
-    const vf low = vf_sub(zero, most), high = vf_add(zero, most);
+/* The least step of each column of a panel that keeps the bounds. */
+static vf panel_step(const float *panel, int64_t k) {
     const vf four_most =
         vf_set1((float)PITH_NARROW_FOUR - 2.0f); /* each of the four is rounded by half a step at most */
-    const vi byte = vi_set1(255);
     vf step = vf_zero();
-    vi sums = vi_set1(0);
-    int32_t *group = packed;
     for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
         vf sum = vf_zero();
         for (int64_t row = i; row < i + 6 && row < k; row += row % 2 ? 3 : 1) {
             vf size = vf_abs(vf_load(panel + 16 * row));
             sum = vf_add(sum, size);
-            step = vf_max(vf_div(size, most), step);
+            step = vf_max(vf_div(size, vf_set1(127.0f)), step);
         }
         step = vf_max(vf_div(sum, four_most), step);
     }
-    vm flat = vm_not(vf_ge(step, vf_set1(PITH_RANGE_MIN)));
-    vf inverse = vf_select(flat, vf_zero(), vf_div(vf_set1(1.0f), step));
-    vf_store(scale, vf_select(flat, vf_zero(), step));
-    for (int64_t i = 0; i < k; i += 4, group += 16) {
-        vi bytes = vi_set1(0);
-        for (int64_t part = 3; part >= 0; part--) {
-            vi v = vi_set1(0);
-            if (i + part < k) {
-                v = vi_sub(rounded(vf_load(panel + 16 * (i + part)), inverse, zero, low, high), vi_bits(zero));
-            }
-            sums = vi_add(sums, v);
-            bytes = vi_or(vi_shl(bytes, 8), vi_and(v, byte));
-        }
-        vi_store(group, bytes);
+    return step;
+}
+
+/* What errors [k][16] of weights after the t-th in order change in it; u is its row. */
+PITH_INLINE vf made_good(const float *errors, const float *u, int64_t t, int64_t k) {
+    vf sum[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
+    for (; k - t > 4; t += 4) {
+        PITH_UNROLL
+        for (int s = 0; s < 4; s++) sum[s] = vf_fma(vf_set1(u[t + 1 + s]), vf_load(errors + 16 * (t + 1 + s)), sum[s]);
     }
-    vi_store(group, sums);
+    for (t++; t < k; t++) sum[0] = vf_fma(vf_set1(u[t]), vf_load(errors + 16 * t), sum[0]);
+    return vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3]));
+}
+
+/* What the bound of row i's four leaves to it; those that are not packed yet are 0. */
+PITH_INLINE vf left_of_four(const int32_t *groups, int64_t i) {
+    vi sum = vi_set1(0);
+    for (int group = 0; group < 2; group++) {
+        const vi bytes = vi_load(groups + (i / 8 * 2 + group) * 16), pair = i & 2 ? vi_shr(bytes, 16) : bytes;
+        const vi first = vi_sar(vi_shl(pair, 24), 24), second = vi_sar(vi_shl(pair, 16), 24);
+        sum = vi_add(sum, vi_max(first, vi_sub(vi_set1(0), first)));
+        sum = vi_add(sum, vi_max(second, vi_sub(vi_set1(0), second)));
+    }
+    return vf_sub(vf_set1((float)PITH_NARROW_FOUR), vf_of_vi(sum));
+}
+
+void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k, const pith_factor *factor,
+                               float *work) {
+    const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f), step = panel_step(panel, k);
+    const vm flat = vm_not(vf_ge(step, vf_set1(PITH_RANGE_MIN)));
+    const vf kept = vf_select(flat, vf_zero(), step);
+    const vf inverse = vf_select(flat, vf_zero(), vf_div(vf_set1(1.0f), step));
+    int32_t *const groups = packed, *const sums_at = groups + (k + 3) / 4 * 16;
+    vi sums = vi_set1(0);
+    for (int32_t *at = groups; at <= sums_at; at += 16) vi_store(at, sums);
+    vf_store(scale, kept);
+    for (int64_t t = k - 1; t >= 0; t--) {
+        const int64_t i = factor ? factor->order[t] : t;
+        const vf weight = vf_load(panel + 16 * i);
+        vf aim = weight, top = most;
+        if (factor) {
+            aim = vf_add(aim, made_good(work, factor->u + t * pith_factor_stride(k), t, k));
+            top = vf_min(left_of_four(groups, i), most);
+        }
+        const vi v = vi_sub(rounded(aim, inverse, zero, vf_sub(zero, top), vf_add(zero, top)), vi_bits(zero));
+        if (factor) vf_store(work + 16 * t, vf_fma(vf_neg(kept), vf_of_vi(v), weight));
+        int32_t *const group = groups + i / 4 * 16;
+        const vi byte = vi_mul(vi_and(v, vi_set1(255)), vi_set1((int32_t)(1u << 8 * (i % 4))));
+        vi_store(group, vi_or(vi_load(group), byte));
+        sums = vi_add(sums, v);
+    }
+    vi_store(sums_at, sums);
+}
+
+/* `vectors` of row i from column j on, less what the rows above it have there. */
+PITH_INLINE void reduce(float *a, int64_t stride, int64_t i, int64_t j, const float *column, const int vectors) {
+    vf sum[4];
+    PITH_UNROLL
+    for (int p = 0; p < vectors; p++) sum[p] = vf_load(a + i * stride + j + 16 * p);
+    for (int64_t l = 0; l < i; l++) {
+        const vf factor = vf_set1(column[l]);
+        PITH_UNROLL
+        for (int p = 0; p < vectors; p++) sum[p] = vf_fma(factor, vf_load(a + l * stride + j + 16 * p), sum[p]);
+    }
+    PITH_UNROLL
+    for (int p = 0; p < vectors; p++) vf_store(a + i * stride + j + 16 * p, sum[p]);
+}
+
+bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
+    enum { TOO_LITTLE = 1 << 22 }; /* where what is left of a diagonal element is no more than its rounding */
+    const int64_t stride = pith_factor_stride(n);
+    for (int64_t i = 0; i < n; i++) {
+        float *row = a + i * stride;
+        const float before = row[i];
+        int64_t j = i / 16 * 16;
+        for (int64_t l = 0; l < i; l++) column[l] = -a[l * stride + i] * a[l * stride + l];
+        for (; stride - j >= 64; j += 64) reduce(a, stride, i, j, column, 4);
+        for (; j < stride; j += 16) reduce(a, stride, i, j, column, 1);
+        const float left = row[i];
+        if (!(left > before / (float)TOO_LITTLE) || !(left <= FLT_MAX)) return false;
+        const vf inverse = vf_set1(1.0f / left);
+        for (j = i / 16 * 16; j < stride; j += 16) vf_store(row + j, vf_mul(vf_load(row + j), inverse));
+        row[i] = left;
+    }
+    return true;
 }
 
 /* Least and largest of x and what was found before, by lane. */

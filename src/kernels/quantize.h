@@ -3,6 +3,7 @@
 #ifndef PITH_KERNELS_QUANTIZE_H
 #define PITH_KERNELS_QUANTIZE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/kernel.h"
@@ -22,10 +23,28 @@ typedef struct pith_quantize_rows {
 typedef void pith_quantize_rows_fn(const pith_quantize_rows *a);
 PITH_KERNEL_DECLARE(quantize_rows_u8, pith_quantize_rows_fn) /* family "quantize_rows" */
 
+/* What rows x [m, k] a product will meet, as their gram matrix x^T x tells it: with its rows and columns in this order
+ * it is U^T D U, D being diagonal and U 1 on the diagonal. */
+typedef struct pith_factor {
+    const float *u;       /* the upper triangle of pith_unit_factor_fn, rows pith_factor_stride(k) apart */
+    const int32_t *order; /* [k] */
+} pith_factor;
+
 /* A panel [k][16] of f32 (pith_gemm_pack_f32_fn) to one of pith_gemm_pack_i8_fn that is narrow: scale[j] is the least
- * that keeps |b| within 127 and the fours that narrow speaks of, each rounded, within their bound. */
-typedef void pith_quantize_panel_fn(void *packed, float *scale, const float *panel, int64_t k);
+ * that keeps |b| within 127 and the fours that narrow speaks of, each rounded, within their bound.
+ * factor NULL: every weight goes to the nearest step. Else from the last of the order to the first, each after U has
+ * made good in it what rounding those before it changed: the least error of x b, one weight after the other (GPTQ,
+ * Frantar et al. 2023, in the form of Babai's nearest plane). work: 16 * k floats; used with factor. */
+typedef void pith_quantize_panel_fn(void *packed, float *scale, const float *panel, int64_t k,
+                                    const pith_factor *factor, float *work);
 PITH_KERNEL_DECLARE(quantize_panel_i8, pith_quantize_panel_fn) /* family "quantize_panel" */
+
+/* a = U^T D U, in place: a is symmetric, [n, n] with rows pith_factor_stride(n) apart, zeros between them; of it the
+ * upper triangle is read and U written, with D in the diagonal's place. The lower triangle is scratch. False: a is not
+ * positive definite by far enough, or not finite. column: n floats. */
+typedef bool pith_unit_factor_fn(float *a, int64_t n, float *column);
+PITH_KERNEL_DECLARE(unit_factor_f32, pith_unit_factor_fn) /* family "unit_factor" */
+static inline int64_t pith_factor_stride(int64_t n) { return (n + 15) / 16 * 16; }
 
 /* Rows [rows, n], dense, to i8 within +-127 with a scale for every PITH_TABLE_GROUP elements of a row (the last group
  * may be short), and one row back: y = q * scale. */

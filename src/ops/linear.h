@@ -6,8 +6,10 @@
 #define PITH_OPS_LINEAR_H
 
 #include "kernels/gemm.h"
+#include "kernels/quantize.h"
 #include "ops/pack.h"
 
+/* The state of a pith.Linear. */
 typedef struct pith_linear {
     const struct pith_linear_way *way;
     const void *packed;
@@ -16,6 +18,7 @@ typedef struct pith_linear {
     int64_t k, n;
     pith_activation activation;
     pith_kernel_fn *gemm, *convert;
+    void *form;     /* the way's own */
     int64_t grain;  /* multiply-adds of about five microseconds; a part with less to do is not worth a thread */
     size_t element; /* bytes, of converted rows; the ways whose rows have several forms set it */
 } pith_linear;
@@ -41,6 +44,9 @@ typedef struct pith_linear_way {
     size_t (*row_bytes)(const pith_linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
     void (*convert)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1);
     void (*multiply)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+    /* Weights that are packed from now on are rounded for rows of x with this factor, which is read then; NULL: for any
+     * rows. A way without fit rounds nothing. */
+    void (*fit)(const pith_linear *s, const pith_factor *factor);
 } pith_linear_way;
 
 /* The attribute's values: PITH_PRECISION_F32, … of pith.h. */

@@ -13,7 +13,8 @@ typedef struct form {
     size_t panel;
 } form;
 
-static void pack_panel(void *packed, const void *context, int64_t index, const float *panel) {
+static void pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
+    (void)work;
     const form *f = context;
     f->pack((char *)packed + (size_t)index * f->panel, panel, f->k);
 }

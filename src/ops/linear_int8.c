@@ -5,7 +5,6 @@
  * many as k filled up to 64, and behind all rows of the run their scales and zero points. */
 #include "base/checked.h"
 #include "kernels/gemm_int8.h"
-#include "kernels/quantize.h"
 #include "ops/linear.h"
 
 /* Sums of more could leave 32 bits. */
@@ -14,13 +13,15 @@ enum { K_MAX = 65000 };
 typedef struct form {
     pith_quantize_panel_fn *quantize;
     int64_t k;
-    size_t panel, scales; /* bytes of a panel; before the scales */
+    size_t panel, scales;      /* bytes of a panel; before the scales */
+    const pith_factor *factor; /* of fit */
 } form;
 
-static void pack_panel(void *packed, const void *context, int64_t index, const float *panel) {
+static void pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
     const form *f = context;
     float *scales = (float *)((char *)packed + f->scales);
-    f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel, f->k);
+    f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel, f->k, f->factor,
+                work);
 }
 
 static int64_t scales_at(const pith_linear *s) { return pith_gemm_int8_packed_size(s->k, s->n); }
@@ -39,6 +40,7 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     s->convert = pith_kernel_find("quantize_rows", PITH_U8, c->isa);
     if (!f->quantize || !s->gemm || !s->convert)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit products");
+    s->form = f;
     f->k = s->k;
     f->panel = (size_t)panel;
     f->scales = (size_t)scales;
@@ -46,6 +48,8 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     pith_pack_form as = { .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
     return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
+
+static void fit(const pith_linear *s, const pith_factor *factor) { ((form *)s->form)->factor = factor; }
 
 static int64_t stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
 
@@ -98,4 +102,5 @@ const pith_linear_way pith_linear_int8 = {
     .row_bytes = row_bytes,
     .convert = convert,
     .multiply = multiply,
+    .fit = fit,
 };

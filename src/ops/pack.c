@@ -205,7 +205,7 @@ static void fill_matrices(void *packed, const void *context, size_t part, void *
             continue;
         }
         pack_panel(w, m, scratch, n0, columns, (float *)scratch + panel);
-        w->form.panel(packed, w->form.context, at / panel, scratch);
+        w->form.panel(packed, w->form.context, at / panel, scratch, (float *)scratch + panel);
     }
 }
 

@@ -47,11 +47,11 @@ pith_status pith_prepare_pack_f32(pith_prepare *c, const void **packed, const pi
                                   int64_t k, size_t floats);
 
 /* A form made of that f32 form panel by panel: `panel` gets the [k][16] floats of columns [16 * index, 16 * index + 16)
- * and writes what belongs to them. */
+ * and writes what belongs to them; work: as many floats again. */
 typedef struct pith_pack_form {
     const char *layout;
     size_t bytes;
-    void (*panel)(void *packed, const void *context, int64_t index, const float *panel);
+    void (*panel)(void *packed, const void *context, int64_t index, const float *panel, float *work);
     const void *context; /* as pith_pack's */
 } pith_pack_form;
 

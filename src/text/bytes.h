@@ -8,8 +8,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-#include "pith/pith.h"
+#include "base/utf8.h"
 
 static inline bool pith_byte_is_printable(unsigned byte) {
     return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
@@ -27,6 +28,20 @@ static inline int pith_byte_of_char(uint32_t c) {
     if (c <= 0x120) return (int)(c - 0x100);
     if (c <= 0x142) return (int)(c - 0x121 + 0x7F);
     return c == 0x143 ? 0xAD : -1;
+}
+
+/* The bytes that a token of a byte-level vocabulary spells, or its own text if a character spells none; how many. */
+static inline size_t pith_bytes_of_token(char *out, pith_str token) {
+    size_t size = 0;
+    for (const char *p = token.data, *end = p + token.size; p < end;) {
+        int byte = pith_byte_of_char(pith_utf8_next(&p));
+        if (byte < 0) {
+            memcpy(out, token.data, token.size);
+            return token.size;
+        }
+        out[size++] = (char)byte;
+    }
+    return size;
 }
 
 typedef struct pith_byte_token {

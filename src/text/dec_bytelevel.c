@@ -16,27 +16,13 @@ static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
     return n;
 }
 
-/* The token's bytes, or its own text if a character spells none. */
-static size_t token_bytes(char *out, pith_str token) {
-    size_t size = 0;
-    for (const char *p = token.data, *end = p + token.size; p < end;) {
-        int byte = pith_byte_of_char(pith_utf8_next(&p));
-        if (byte < 0) {
-            memcpy(out, token.data, token.size);
-            return token.size;
-        }
-        out[size++] = (char)byte;
-    }
-    return size;
-}
-
 static pith_status run(const void *self, pith_decoding *d) {
     (void)self;
     size_t most = 0, size = 0, out_size = 0;
     for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
     char *bytes = pith_arena_alloc(d->arena, most), *out = pith_arena_alloc(d->arena, 3 * most);
     if (!bytes || !out) return pith_fail_memory(d->err, 4 * most);
-    for (size_t i = 0; i < d->count; i++) size += token_bytes(bytes + size, d->tokens[i]);
+    for (size_t i = 0; i < d->count; i++) size += pith_bytes_of_token(bytes + size, d->tokens[i]);
     for (size_t i = 0; i < size;) {
         bool valid;
         size_t n = character_size((const unsigned char *)bytes + i, size - i, &valid);

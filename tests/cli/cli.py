@@ -535,7 +535,7 @@ class Models(Command):
         self.assertEqual(file.read_bytes(), before)
         self.bad(2, "compile", says="-o")
         small = self.dir / "small.pith"
-        self.good("compile", "--precision", "int8", "-o", small, "--quiet")
+        self.good("compile", "--precision", "int8", "--calibrate", "none", "-o", small, "--quiet")
         self.assertLess(small.stat().st_size, 0.45 * file.stat().st_size)
         wanted = self.good("embed", "--precision", "int8", stdin=texts)
         self.assertEqual(self.good("embed", "-m", small, stdin=texts), wanted)
@@ -544,6 +544,29 @@ class Models(Command):
         self.bad(1, "compile", "-o", "/dev/full")
         model = MODELS / "bert-base-script17-sdpa"
         self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())
+
+    def test_calibrate(self):
+        """Made-up texts by default, others from a file; what is asked for and cannot be had is an error."""
+        plain, made, own = (self.dir / f"{name}.pith" for name in ("plain", "made", "own"))
+        texts = self.dir / "texts.txt"
+        texts.write_text("".join(f"the cat number {i} sat on mat {i * i}\n\n" for i in range(1500)), encoding="utf-8")
+        self.good("compile", "--precision", "int8", "--calibrate", "none", "-q", "-o", plain)
+        self.good("compile", "--precision", "int8", "-q", "-o", made)
+        self.good("compile", "--precision", "int8", "--calibrate", texts, "-q", "-o", own)
+        self.assertEqual(len({f.read_bytes() for f in (plain, made, own)}), 3)
+        self.assertEqual(len({f.stat().st_size for f in (plain, made, own)}), 1)
+        sentence = b"the cat number 7 sat on mat 49\n"
+        wanted, *others = (np.array(json.loads(self.good("embed", *m, stdin=sentence)))
+                           for m in ((), ("-m", plain), ("-m", own)))
+        near = [float(v @ wanted) for v in others]
+        self.assertGreater(near[1], near[0])
+        self.bad(2, "compile", "--calibrate", texts, "-o", own, says="--precision int8")
+        self.bad(1, "compile", "--precision", "int8", "--calibrate", self.dir / "nothing", "-o", own, says="nothing")
+        (self.dir / "empty.txt").write_text("\n\n")
+        self.bad(1, "compile", "--precision", "int8", "--calibrate", self.dir / "empty.txt", "-o", own, says="no text")
+        graph = next((DATA / "yunet").rglob("*.onnx"))
+        self.good("compile", "--precision", "int8", "-q", "-o", own, graph)
+        self.bad(1, "compile", "--precision", "int8", "--calibrate", "vocabulary", "-o", own, graph, says="embed")
 
     def test_narrow_weights(self):
         """Weights and tables of 16 bits give the bits that their widened copies give."""

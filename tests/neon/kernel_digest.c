@@ -95,7 +95,7 @@ static void run_int8_product(const call *c) {
     if (narrow) {
         for (int64_t j = 0; j < M; j += 16) {
             PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c->isa)
-            (b_packed + j / 16 * panel_bytes, b_scale + j, panel_of(c, z, j, K), K);
+            (b_packed + j / 16 * panel_bytes, b_scale + j, panel_of(c, z, j, K), K, NULL, NULL);
         }
     } else {
         PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c->isa)(b_packed, b, M, 1, K, M, 0, M);
@@ -135,8 +135,26 @@ static int run_int8(const call *c) {
         put_bytes(put_bytes(0, q, sizeof q), &made, sizeof made);
     } else if (is(c, "quantize_panel")) {
         static int32_t panel[16 * (K + 7) / 4];
-        ((pith_quantize_panel_fn *)c->fn)(panel, out, panel_of(c, y, c->round % M / 16 * 16, K), K);
+        static float u[K * (K + 15)], work[16 * K], column[K];
+        int32_t order[K];
+        for (int64_t i = 0; i < K; i++) {
+            order[i] = (int32_t)(i * 7 % K); /* K is a prime */
+            for (int64_t j = i; j < K; j++) u[i * pith_factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + z[i] * z[j];
+        }
+        const bool fit =
+            c->round % 2 && PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, c->isa)(u, K, column);
+        ((pith_quantize_panel_fn *)c->fn)(panel, out, panel_of(c, y, c->round % M / 16 * 16, K), K,
+                                          fit ? &(pith_factor){ u, order } : NULL, work);
         put_bytes(16, panel, sizeof panel);
+    } else if (is(c, "unit_factor")) {
+        static float column[K];
+        for (int64_t i = 0; i < K; i++) {
+            for (int64_t j = i; j < K; j++)
+                out[i * pith_factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + y[i] * y[j] + z[i] * z[j];
+        }
+        const bool done = ((pith_unit_factor_fn *)c->fn)(out, K, column);
+        for (int64_t i = 0; i < K; i++) memset(out + i * pith_factor_stride(K), 0, (size_t)i * sizeof *out);
+        put_bytes(N, &done, sizeof done);
     } else if (is(c, "quantize_table")) {
         enum { ROWS = 3, LONGEST = 10 * ROUNDS };
         static int8_t q[ROWS * LONGEST];

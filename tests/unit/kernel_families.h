@@ -25,7 +25,7 @@ static const char *const elsewhere_families[] = { "attention",     "attention_vn
                                                   "gemm",          "gemm_amx",       "gemm_dp",    "gemm_pack",
                                                   "gemm_vnni",     "narrow",         "quantize",   "quantize_panel",
                                                   "quantize_rows", "quantize_table", "range",      "taps_max",
-                                                  "taps_sum",      "to_bf16",        "widen" };
+                                                  "taps_sum",      "to_bf16",        "unit_factor", "widen" };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)
 static inline int listed(const char *const *list, size_t count, const char *family) {

@@ -188,7 +188,29 @@ static void test_quantize_odd_rows(void **state) {
     }
 }
 
-/* Columns come back within half a step, fours stay within 128, the packed form is that of the packing kernel. */
+/* The weights of a packed panel, [k][16]. */
+static void unpack_panel(int8_t *plain, const void *packed, int64_t k) {
+    for (int64_t i = 0; i < 16 * k; i++) plain[i] = ((const int8_t *)packed)[i / 64 * 64 + i % 16 * 4 + i / 16 % 4];
+}
+
+/* Fours stay within their bound, the packed form is that of the packing kernel. */
+static void check_panel(const int8_t *plain, const void *packed, int64_t k) {
+    size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+    uint8_t *again = malloc(bytes);
+    for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
+        for (int64_t j = 0; j < 16; j++) {
+            int sum = 0;
+            for (int64_t row = i; row < i + 6 && row < k; row++)
+                sum += row - i < 2 || row - i > 3 ? abs(plain[16 * row + j]) : 0;
+            assert_in_range(sum, 0, PITH_NARROW_FOUR);
+        }
+    }
+    PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)(again, plain, 16, 1, k, 16, 0, 16);
+    assert_memory_equal(again, packed, bytes);
+    free(again);
+}
+
+/* Columns come back within half a step. */
 static void test_quantize_panel(void **state) {
     (void)state;
     for (int64_t k = 0; k < 40; k++) {
@@ -201,7 +223,7 @@ static void test_quantize_panel(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, (pith_isa)level)
-            (packed.data, scale.data, panel.data, k);
+            (packed.data, scale.data, panel.data, k, NULL, NULL);
             if (level == 0) {
                 memcpy(first, packed.data, bytes);
                 memcpy(first_scale, scale.data, sizeof first_scale);
@@ -209,25 +231,163 @@ static void test_quantize_panel(void **state) {
             assert_memory_equal(first, packed.data, bytes);
             assert_same_floats(first_scale, (float *)scale.data, 16, "scales of %s", pith_isa_name((pith_isa)level));
         }
+        unpack_panel(plain, first, k);
         for (int64_t i = 0; i < 16 * k; i++) {
-            plain[i] = ((int8_t *)first)[i / 64 * 64 + i % 16 * 4 + i / 16 % 4];
             float error = fabsf((float)plain[i] * first_scale[i % 16] - ((float *)panel.data)[i]);
             assert_true(error <= 0.501f * first_scale[i % 16]);
         }
-        for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
-            for (int64_t j = 0; j < 16; j++) {
-                int sum = 0;
-                for (int64_t row = i; row < i + 6 && row < k; row++)
-                    sum += row - i < 2 || row - i > 3 ? abs(plain[16 * row + j]) : 0;
-                assert_in_range(sum, 0, PITH_NARROW_FOUR);
-            }
-        }
-        PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)
-        (packed.data, plain, 16, 1, k, 16, 0, 16);
-        assert_memory_equal(first, packed.data, bytes);
+        check_panel(plain, first, k);
         free(first), free(plain);
         guarded_free(panel), guarded_free(packed), guarded_free(scale);
     }
+}
+
+/* The gram matrix of rows that lie near few directions, in order and on the diagonal as calibration makes it. */
+static void make_gram(float *gram, int64_t k, const int32_t *order) {
+    enum { ROWS = 12 };
+    float *x = floats(ROWS * k);
+    memset(gram, 0, (size_t)(k * pith_factor_stride(k)) * sizeof *gram);
+    for (int64_t s = 0; s < k; s++) {
+        for (int64_t t = s; t < k; t++)
+            for (int r = 0; r < ROWS; r++)
+                gram[s * pith_factor_stride(k) + t] += x[r * k + order[s]] * x[r * k + order[t]];
+        gram[s * pith_factor_stride(k) + s] += 0.1f;
+    }
+    free(x);
+}
+
+static int32_t *random_order(int64_t k) {
+    int32_t *order = calloc((size_t)(k + 1), sizeof *order);
+    for (int64_t i = 0; i < k; i++) {
+        int64_t j = random_below(i + 1);
+        order[i] = order[j];
+        order[j] = (int32_t)i;
+    }
+    return order;
+}
+
+/* U^T D U is what was factored, at every level with the same bits; what is not positive definite is refused. */
+static void test_unit_factor(void **state) {
+    (void)state;
+    for (int64_t k = 0; k < 150; k += k < 40 ? 1 : 37) {
+        const int64_t stride = pith_factor_stride(k);
+        const size_t bytes = (size_t)(k * stride) * sizeof(float);
+        float *gram = floats(k * stride), *first = floats(k * stride);
+        int32_t *order = random_order(k);
+        guarded u = guarded_floats(k * stride), column = guarded_floats(k);
+        make_gram(gram, k, order);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            pith_unit_factor_fn *fn = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, (pith_isa)level);
+            if (!level_usable(level)) continue;
+            memcpy(u.data, gram, bytes);
+            assert_true(fn(u.data, k, column.data));
+            if (level == 0) memcpy(first, u.data, bytes);
+            for (int64_t s = 0; s < k; s++)
+                assert_same_floats(first + s * stride + s, (float *)u.data + s * stride + s, k - s, "row %d of %s",
+                                   (int)s, pith_isa_name((pith_isa)level));
+            for (int64_t bad = 0; bad < 2 && k; bad++) {
+                int64_t s = random_below(k);
+                memcpy(u.data, gram, bytes);
+                ((float *)u.data)[s * stride + s] = bad ? NAN : -1.0f;
+                assert_false(fn(u.data, k, column.data));
+            }
+        }
+        for (int64_t s = 0; s < k; s++) {
+            for (int64_t t = s; t < k; t++) {
+                double sum = s == t ? first[s * stride + s] : (double)first[s * stride + s] * first[s * stride + t];
+                for (int64_t l = 0; l < s; l++)
+                    sum += (double)first[l * stride + l] * first[l * stride + s] * first[l * stride + t];
+                assert_true(fabs(sum - gram[s * stride + t]) <= 1e-5 * (1 + k));
+            }
+        }
+        free(gram), free(first), free(order);
+        guarded_free(u), guarded_free(column);
+    }
+}
+
+/* What quantize.h says of a panel that is rounded with a factor, one weight after the other. */
+static void round_with_factor(int8_t *rounded, const float *scale, const float *panel, int64_t k,
+                              const pith_factor *factor) {
+    double *error = calloc((size_t)(k + 1), sizeof *error);
+    for (int64_t j = 0; j < 16; j++) {
+        for (int64_t t = k - 1; t >= 0; t--) {
+            const int64_t i = factor->order[t];
+            double aim = panel[16 * i + j];
+            int four = 0;
+            for (int64_t s = t + 1; s < k; s++) aim += factor->u[t * pith_factor_stride(k) + s] * error[s];
+            for (int64_t s = t + 1; s < k; s++) {
+                const int64_t other = factor->order[s];
+                if (other / 8 == i / 8 && other / 2 % 2 == i / 2 % 2) four += abs(rounded[16 * other + j]);
+            }
+            double q = scale[j] > 0 ? rint(aim / scale[j]) : 0, most = fmin(127, PITH_NARROW_FOUR - four);
+            rounded[16 * i + j] = (int8_t)fmax(-most, fmin(most, q));
+            error[t] = panel[16 * i + j] - rounded[16 * i + j] * (double)scale[j];
+        }
+    }
+    free(error);
+}
+
+/* What rounding costs on the rows of the gram: the sum over columns of e^T gram e. */
+static double cost_of(const int8_t *rounded, const float *scale, const float *panel, int64_t k, const float *gram,
+                      const int32_t *order) {
+    double sum = 0;
+    for (int64_t j = 0; j < 16; j++) {
+        for (int64_t s = 0; s < k; s++) {
+            for (int64_t t = s; t < k; t++) {
+                double a = panel[16 * order[s] + j] - (double)scale[j] * rounded[16 * order[s] + j];
+                double b = panel[16 * order[t] + j] - (double)scale[j] * rounded[16 * order[t] + j];
+                sum += a * b * gram[s * pith_factor_stride(k) + t] * (s == t ? 1 : 2);
+            }
+        }
+    }
+    return sum;
+}
+
+/* The definition, but for ties that floats and doubles break in different ways; the same bits at every level; and it is
+ * worth it. */
+static void test_quantize_fit(void **state) {
+    (void)state;
+    double plain_cost = 0, fit_cost = 0;
+    int64_t weights = 0, other = 0;
+    for (int64_t k = 0; k < 120; k += k < 20 ? 1 : 25) {
+        const int64_t stride = pith_factor_stride(k);
+        const size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+        guarded panel = guarded_floats(16 * k), packed = guarded_alloc(bytes, 1), scale = guarded_floats(16);
+        guarded work = guarded_floats(16 * k), column = guarded_floats(k);
+        float *gram = floats(k * stride), *u = floats(k * stride);
+        int8_t *plain = calloc(1, (size_t)(16 * k + 1)), *fit = calloc(1, (size_t)(16 * k + 1));
+        int8_t *expected = calloc(1, (size_t)(16 * k + 1));
+        uint8_t *first = malloc(bytes);
+        int32_t *order = random_order(k);
+        for (int64_t i = 0; i < k; i++) ((float *)panel.data)[16 * i + 5] = 0.0f;
+        make_gram(gram, k, order);
+        memcpy(u, gram, (size_t)(k * stride) * sizeof *u);
+        assert_true(PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, k, column.data));
+        const pith_factor factor = { u, order };
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, (pith_isa)level)
+            (packed.data, scale.data, panel.data, k, &factor, work.data);
+            if (level == 0) memcpy(first, packed.data, bytes);
+            assert_memory_equal(first, packed.data, bytes);
+        }
+        unpack_panel(fit, first, k);
+        check_panel(fit, first, k);
+        round_with_factor(expected, scale.data, panel.data, k, &factor);
+        for (int64_t i = 0; i < 16 * k; i++) other += fit[i] != expected[i];
+        weights += 16 * k;
+        fit_cost += cost_of(fit, scale.data, panel.data, k, gram, order);
+        PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, PITH_ISA_scalar)
+        (packed.data, scale.data, panel.data, k, NULL, NULL);
+        unpack_panel(plain, packed.data, k);
+        plain_cost += cost_of(plain, scale.data, panel.data, k, gram, order);
+        free(gram), free(u), free(plain), free(fit), free(expected), free(first), free(order);
+        guarded_free(panel), guarded_free(packed), guarded_free(scale), guarded_free(work), guarded_free(column);
+    }
+    print_message("%lld of %lld weights differ; the rounding costs %.3f of what the nearest steps do\n",
+                  (long long)other, (long long)weights, fit_cost / plain_cost);
+    assert_true(other <= weights / 200);
+    assert_true(fit_cost < 0.5 * plain_cost);
 }
 
 static void test_quantize_table(void **state) {
@@ -279,6 +439,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),          cmocka_unit_test(test_quantize_rows),
         cmocka_unit_test(test_quantize_odd_rows), cmocka_unit_test(test_quantize_panel),
+        cmocka_unit_test(test_unit_factor),       cmocka_unit_test(test_quantize_fit),
         cmocka_unit_test(test_quantize_table),    cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,342 @@
+/* calibrate.c - 8-bit weights rounded for the rows they will meet: pith_model_calibrate.
+ *
+ * Texts are run and the rows x that come to each product are summed as x^T x, its gram matrix. Its factor says which
+ * changes of weights cost most and how one makes good another (kernels/quantize.h); the weights are read again from
+ * their source and packed with it. Grams of many products would take much memory: as many as fit are made at a time,
+ * and texts are run again for the next ones, through what has been rounded by then. Texts run on one thread in the same
+ * chunks everywhere and sums keep their order, so that the result depends on nothing else; threads share the products
+ * inside. */
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/pool.h"
+#include "kernels/quantize.h"
+#include "model.h"
+#include "ops/linear.h"
+#include "opt/match.h"
+#include "text/made_texts.h"
+
+/* Bytes of grams at a time. */
+#define GRAM_BYTES ((size_t)512 << 20)
+/* Columns of a gram that a part sums. */
+enum { COLUMNS = 64 };
+/* Texts of a caller's that are run; texts run between two reports of progress; tokens of a chunk. */
+enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 16, CHUNK_TOKENS = 256 };
+/* What is added to the diagonal of a gram, of its mean: directions that texts did not show are not free. */
+#define DAMPING 0.01f
+
+/* Weights that are multiplied somewhere, and what comes to them. */
+typedef struct product {
+    const void *source; /* the contents of the first weight: equal ones are the same product */
+    const pith_linear *linear;
+    float *gram; /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
+} product;
+
+typedef struct calibration {
+    pith_model *model;
+    const pith_plan *plans[2]; /* the one texts go through first; the other may be NULL */
+    product *products;
+    size_t count, first, end; /* of the group: [first, end) */
+    pith_gemm_f32_fn *gemm;
+    pith_gemm_pack_f32_fn *pack;
+    pith_unit_factor_fn *factor;
+    const pith_calibrate_options *options;
+    pith_arena arena, scratch; /* of the call; of the rows of one product */
+    size_t done, total;        /* texts */
+    pith_error *err;
+    pith_status status; /* of what is met while texts run */
+} calibration;
+
+static pith_status out_of_memory(const calibration *c, size_t bytes) { return pith_fail_memory(c->err, bytes); }
+
+/* The weights of a node if it is a product that can be fitted. */
+static const void *source_of(const pith_node *node, const pith_linear *linear) {
+    return linear->way->fit ? node->inputs[1]->type.data->data : NULL;
+}
+
+static product *find(const calibration *c, const void *source) {
+    for (size_t i = 0; source && i < c->count; i++)
+        if (c->products[i].source == source) return &c->products[i];
+    return NULL;
+}
+
+/* The state of a step if it is a pith.Linear. */
+static const pith_linear *linear_of(const pith_step *step) {
+    return pith_match_is_own(step->node, "Linear") ? step->state : NULL;
+}
+
+static pith_status find_products(calibration *c) {
+    const pith_plan *plan = c->plans[0];
+    c->products = pith_arena_array(&c->arena, plan->step_count, sizeof *c->products);
+    if (!c->products) return out_of_memory(c, plan->step_count * sizeof *c->products);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const pith_linear *linear = linear_of(&plan->steps[i]);
+        const void *source = linear ? source_of(plan->steps[i].node, linear) : NULL;
+        if (source && !find(c, source)) c->products[c->count++] = (product){ source, linear, NULL };
+    }
+    return c->count ? PITH_OK : pith_fail(c->err, PITH_ERR_ARGUMENT, "the model has no 8-bit products to calibrate");
+}
+
+/* ---- the grams ---- */
+
+/* Rows x [m, k] on their way into a gram. */
+typedef struct rows {
+    const calibration *c;
+    const float *x;
+    int64_t m, k;
+    float *transposed, *packed, *sum; /* [k, m], x packed, [k, stride] */
+    float *gram;
+} rows;
+
+static void transpose(void *context, size_t part, int worker) {
+    const rows *r = context;
+    const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
+    (void)worker;
+    for (int64_t i = 0; i < r->m; i++)
+        for (int64_t j = n0; j < n1; j++) r->transposed[j * r->m + i] = r->x[i * r->k + j];
+    r->c->pack(r->packed, r->x, r->k, 1, r->m, r->k, n0, n1);
+}
+
+/* The rows of the upper triangle that columns [n0, n1) have. */
+static void add_columns(void *context, size_t part, int worker) {
+    const rows *r = context;
+    const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
+    const int64_t stride = pith_factor_stride(r->k);
+    (void)worker;
+    pith_gemm g = { .a = r->transposed,
+                    .b = r->packed,
+                    .c = r->sum,
+                    .m = r->k,
+                    .n = r->k,
+                    .k = r->m,
+                    .lda = r->m,
+                    .ldc = stride };
+    r->c->gemm(&g, 0, n1, n0, n1);
+    for (int64_t i = 0; i < n1; i++)
+        for (int64_t j = n0; j < n1; j++) r->gram[i * stride + j] += r->sum[i * stride + j];
+}
+
+static pith_status add_rows(calibration *c, const product *p, const pith_tensor *x) {
+    const int64_t k = p->linear->k;
+    rows r = { .c = c, .x = x->data, .m = pith_tensor_count(x) / k, .k = k, .gram = p->gram };
+    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), floats = (size_t)(r.m * k);
+    pith_arena_reset(&c->scratch);
+    r.transposed = pith_arena_alloc64(&c->scratch, floats * sizeof(float));
+    r.packed = pith_arena_alloc64(&c->scratch, (size_t)pith_gemm_f32_packed_size(r.m, k) * sizeof(float));
+    r.sum = pith_arena_alloc64(&c->scratch, (size_t)(k * pith_factor_stride(k)) * sizeof(float));
+    if (!r.transposed || !r.packed || !r.sum) return out_of_memory(c, floats * sizeof(float));
+    const int threads = pith_cpu_get()->threads;
+    pith_pool_run(transpose, &r, parts, threads);
+    pith_pool_run(add_columns, &r, parts, threads);
+    return PITH_OK;
+}
+
+static void listen(void *context, const pith_trace_event *event) {
+    calibration *c = context;
+    const pith_linear *linear = event->step ? linear_of(event->step) : NULL;
+    const product *p = linear ? find(c, source_of(event->step->node, linear)) : NULL;
+    if (!p || !p->gram || c->status || !pith_tensor_count(event->run->in[0])) return;
+    c->status = add_rows(c, p, event->run->in[0]);
+}
+
+static pith_status run_texts(calibration *c) {
+    pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+    o.threads = 1;
+    o.batch_tokens = CHUNK_TOKENS;
+    o.cancel = c->options->cancel;
+    const size_t dim = pith_embedder_dim(c->model->embedder, &o), count = c->options->text_count;
+    const size_t runs = count < TEXTS_MAX ? count : TEXTS_MAX;
+    float *vectors = pith_arena_array(&c->arena, TEXTS_AT_ONCE, dim * sizeof *vectors);
+    if (!vectors) return out_of_memory(c, TEXTS_AT_ONCE * dim * sizeof *vectors);
+    for (size_t i = 0; i < runs;) {
+        pith_str texts[TEXTS_AT_ONCE];
+        size_t some = 0;
+        for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = c->options->texts[i * count / runs];
+        PITH_TRY(pith_embedder_run(vectors, c->model->embedder, texts, some, &o, c->err));
+        PITH_TRY(c->status);
+        c->done += some;
+        if (c->options->progress) c->options->progress(c->options->user, c->done, c->total);
+    }
+    return PITH_OK;
+}
+
+/* ---- rounding ---- */
+
+typedef struct diagonal {
+    float value;
+    int32_t at;
+} diagonal;
+
+static int by_value(const void *x, const void *y) {
+    const diagonal *a = x, *b = y;
+    if (a->value != b->value) return a->value < b->value ? -1 : 1;
+    return a->at < b->at ? -1 : 1;
+}
+
+/* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
+ * and all others make that good. u NULL: no row came to the product. */
+static pith_status make_factor(pith_factor *factor, calibration *c, const product *p) {
+    const int64_t k = p->linear->k, stride = pith_factor_stride(k);
+    const size_t floats = (size_t)(k * stride);
+    float mean = 0.0f, *u = pith_arena_alloc64(&c->scratch, floats * sizeof *u);
+    float *column = pith_arena_array(&c->scratch, (size_t)k, sizeof *column);
+    int32_t *order = pith_arena_array(&c->scratch, (size_t)k, sizeof *order);
+    diagonal *sorted = pith_arena_array(&c->scratch, (size_t)k, sizeof *sorted);
+    if (!u || !column || !order || !sorted) return out_of_memory(c, floats * sizeof *u);
+    for (int64_t i = 0; i < k; i++) {
+        sorted[i] = (diagonal){ p->gram[i * stride + i], (int32_t)i };
+        mean += sorted[i].value / (float)k;
+    }
+    *factor = (pith_factor){ mean == 0.0f ? NULL : u, order };
+    if (!(mean <= FLT_MAX))
+        return pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are not finite");
+    qsort(sorted, (size_t)k, sizeof *sorted, by_value);
+    memset(u, 0, floats * sizeof *u);
+    for (int64_t s = 0; s < k; s++) {
+        order[s] = sorted[s].at;
+        for (int64_t t = s; t < k; t++) {
+            const int64_t i = sorted[s].at, j = sorted[t].at;
+            u[s * stride + t] = i < j ? p->gram[i * stride + j] : p->gram[j * stride + i];
+        }
+        u[s * stride + s] += DAMPING * mean;
+    }
+    return mean == 0.0f || c->factor(u, k, column)
+               ? PITH_OK
+               : pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are too far apart");
+}
+
+typedef struct packing {
+    const pith_packed_step *step;
+    char *scratch;
+    size_t scratch_bytes; /* a worker's */
+} packing;
+
+static void pack_part(void *context, size_t part, int worker) {
+    const packing *p = context;
+    const pith_pack *pack = &p->step->pack;
+    void *packed = (void *)(uintptr_t)*p->step->packed;
+    pack->fill(packed, pack->context, part, p->scratch + (size_t)worker * p->scratch_bytes);
+}
+
+static pith_status pack_again(calibration *c, const pith_packed_step *step, const pith_linear *linear,
+                              const pith_factor *factor) {
+    const int threads = pith_cpu_get()->threads;
+    packing w = { .step = step, .scratch_bytes = pith_round64(step->pack.scratch) };
+    w.scratch = pith_arena_alloc64(&c->scratch, (size_t)threads * w.scratch_bytes);
+    if (!w.scratch) return out_of_memory(c, (size_t)threads * w.scratch_bytes);
+    linear->way->fit(linear, factor);
+    pith_pool_run(pack_part, &w, step->pack.parts, threads);
+    linear->way->fit(linear, NULL);
+    return PITH_OK;
+}
+
+/* Packs a product's weights wherever they are, in both plans. */
+static pith_status round_weights(calibration *c, const product *p) {
+    pith_factor factor;
+    pith_arena_reset(&c->scratch);
+    PITH_TRY(make_factor(&factor, c, p));
+    for (size_t n = 0; factor.u && n < 2 && c->plans[n]; n++) {
+        const pith_plan *plan = c->plans[n];
+        const pith_step *step = plan->steps;
+        for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
+            while (step->node != plan->packed[i].node) step++;
+            const pith_linear *linear = linear_of(step);
+            if (linear && source_of(step->node, linear) == p->source)
+                PITH_TRY(pack_again(c, &plan->packed[i], linear, &factor));
+        }
+    }
+    return PITH_OK;
+}
+
+/* ---- all of it ---- */
+
+static size_t gram_bytes(const product *p) {
+    return (size_t)(p->linear->k * pith_factor_stride(p->linear->k)) * sizeof(float);
+}
+
+/* The next products whose grams fit, one at least. */
+static pith_status begin_group(calibration *c) {
+    size_t bytes = 0;
+    for (c->end = c->first; c->end < c->count; c->end++) {
+        product *p = &c->products[c->end];
+        if (bytes && bytes + gram_bytes(p) > GRAM_BYTES) break;
+        bytes += gram_bytes(p);
+        p->gram = pith_arena_array(&c->arena, gram_bytes(p) / sizeof(float), sizeof(float));
+        if (!p->gram) return out_of_memory(c, gram_bytes(p));
+    }
+    return PITH_OK;
+}
+
+static size_t count_groups(const calibration *c) {
+    size_t groups = 0, bytes = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        if (bytes && bytes + gram_bytes(&c->products[i]) > GRAM_BYTES) bytes = 0;
+        groups += bytes == 0;
+        bytes += gram_bytes(&c->products[i]);
+    }
+    return groups;
+}
+
+static pith_status calibrate(calibration *c) {
+    PITH_TRY(find_products(c));
+    const size_t texts = c->options->text_count < TEXTS_MAX ? c->options->text_count : TEXTS_MAX;
+    c->total = texts * count_groups(c);
+    for (; c->first < c->count; c->first = c->end) {
+        pith_arena_mark mark = pith_arena_get_mark(&c->arena);
+        PITH_TRY(begin_group(c));
+        PITH_TRY(run_texts(c));
+        for (size_t i = c->first; i < c->end; i++) {
+            PITH_TRY(round_weights(c, &c->products[i]));
+            c->products[i].gram = NULL;
+        }
+        pith_arena_rewind(&c->arena, mark);
+    }
+    return PITH_OK;
+}
+
+static pith_status begin(calibration *c, pith_calibrate_options *o) {
+    pith_model *m = c->model;
+    if (m->compiled.writer)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "a compiled model's weights are rounded: calibrate before saving");
+    if (m->options.precision != PITH_PRECISION_INT8)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "only 8-bit products are calibrated: open with precision int8");
+    if (!m->embedder)
+        return pith_fail(c->err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    const pith_plan *whole;
+    PITH_TRY(pith_model_plan(&whole, m, c->err));
+    c->plans[0] = m->text_plan ? m->text_plan : whole;
+    c->plans[1] = m->text_plan ? whole : NULL;
+    c->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, whole->isa);
+    c->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, whole->isa);
+    c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, whole->isa);
+    if (!c->gemm || !c->pack || !c->factor)
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build lacks the kernels of calibration");
+    if (o->texts) return PITH_OK;
+    pith_str *made;
+    PITH_TRY(pith_made_texts(&made, &o->text_count, m->tokenizer, &c->arena, c->err));
+    o->texts = made;
+    return PITH_OK;
+}
+
+pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+    pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    calibration c = { .model = model, .options = &o, .err = err };
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_arena_init(&c.arena, model->options.allocator);
+    pith_arena_init(&c.scratch, model->options.allocator);
+    pith_status status = begin(&c, &o);
+    if (!status) {
+        pith_embedder_trim(model->embedder);
+        pith_embedder_trace(model->embedder, listen, &c);
+        status = calibrate(&c);
+        pith_embedder_trace(model->embedder, NULL, NULL);
+        pith_embedder_trim(model->embedder); /* executors that would still tell */
+    }
+    pith_arena_free(&c.scratch);
+    pith_arena_free(&c.arena);
+    pith_fpmode_leave(mode);
+    return pith_account_explain(&model->account, status, err);
+}
