@@ -3,47 +3,57 @@
  * Texts are run and the rows x that come to each product are summed as x^T x, its gram matrix. Its factor says which
  * changes of weights cost most and how one makes good another (kernels/quantize.h); the weights are read again from
  * their source and packed with it. Grams of many products would take much memory: as many as fit are made at a time,
- * and texts are run again for the next ones, through what has been rounded by then. Texts run on one thread in the same
- * chunks everywhere and sums keep their order, so that the result depends on nothing else; threads share the products
- * inside. */
+ * and texts are run again for the next ones, through what has been rounded by then. A few texts at a time run on one
+ * thread, in the same chunks everywhere, and their rows are kept; then all threads share the sums, which keep the order
+ * of the rows. So the result depends on the texts alone. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "kernels/binary.h"
 #include "kernels/quantize.h"
 #include "model.h"
 #include "ops/linear.h"
 #include "opt/match.h"
 #include "text/made_texts.h"
 
-/* Bytes of grams at a time. */
+/* Bytes of grams at a time: of a group. */
 #define GRAM_BYTES ((size_t)512 << 20)
 /* Columns of a gram that a part sums. */
 enum { COLUMNS = 64 };
-/* Texts of a caller's that are run; texts run between two reports of progress; tokens of a chunk. */
-enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 16, CHUNK_TOKENS = 256 };
+/* Texts of a caller's that are run; texts whose rows are kept at a time; tokens of a chunk. */
+enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
 /* What is added to the diagonal of a gram, of its mean: directions that texts did not show are not free. */
 #define DAMPING 0.01f
+
+/* Rows that came to a product in one run. */
+typedef struct block {
+    struct block *next;
+    float *x; /* [m, k] */
+    int64_t m;
+} block;
 
 /* Weights that are multiplied somewhere, and what comes to them. */
 typedef struct product {
     const void *source; /* the contents of the first weight: equal ones are the same product */
     const pith_linear *linear;
     float *gram; /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
+    block *first, **last; /* not in the gram yet */
 } product;
 
 typedef struct calibration {
     pith_model *model;
     const pith_plan *plans[2]; /* the one texts go through first; the other may be NULL */
     product *products;
-    size_t count, first, end; /* of the group: [first, end) */
+    size_t count;
     pith_gemm_f32_fn *gemm;
     pith_gemm_pack_f32_fn *pack;
     pith_unit_factor_fn *factor;
+    pith_binary_fn *add;
     const pith_calibrate_options *options;
-    pith_arena arena, scratch; /* of the call; of the rows of one product */
+    pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one product */
     size_t done, total;        /* texts */
     pith_error *err;
     pith_status status; /* of what is met while texts run */
@@ -51,20 +61,19 @@ typedef struct calibration {
 
 static pith_status out_of_memory(const calibration *c, size_t bytes) { return pith_fail_memory(c->err, bytes); }
 
-/* The weights of a node if it is a product that can be fitted. */
-static const void *source_of(const pith_node *node, const pith_linear *linear) {
-    return linear->way->fit ? node->inputs[1]->type.data->data : NULL;
-}
-
-static product *find(const calibration *c, const void *source) {
-    for (size_t i = 0; source && i < c->count; i++)
-        if (c->products[i].source == source) return &c->products[i];
-    return NULL;
-}
-
-/* The state of a step if it is a pith.Linear. */
+/* The state of a step if it is a product whose weights can be fitted. */
 static const pith_linear *linear_of(const pith_step *step) {
-    return pith_match_is_own(step->node, "Linear") ? step->state : NULL;
+    const pith_linear *linear = pith_match_is_own(step->node, "Linear") ? step->state : NULL;
+    return linear && linear->way->fit ? linear : NULL;
+}
+
+static const void *source_of(const pith_step *step) { return step->node->inputs[1]->type.data->data; }
+
+static product *find(const calibration *c, const pith_step *step) {
+    const pith_linear *linear = linear_of(step);
+    for (size_t i = 0; linear && i < c->count; i++)
+        if (c->products[i].source == source_of(step) && c->products[i].linear->k == linear->k) return &c->products[i];
+    return NULL;
 }
 
 static pith_status find_products(calibration *c) {
@@ -72,26 +81,26 @@ static pith_status find_products(calibration *c) {
     c->products = pith_arena_array(&c->arena, plan->step_count, sizeof *c->products);
     if (!c->products) return out_of_memory(c, plan->step_count * sizeof *c->products);
     for (size_t i = 0; i < plan->step_count; i++) {
-        const pith_linear *linear = linear_of(&plan->steps[i]);
-        const void *source = linear ? source_of(plan->steps[i].node, linear) : NULL;
-        if (source && !find(c, source)) c->products[c->count++] = (product){ source, linear, NULL };
+        const pith_step *step = &plan->steps[i];
+        if (linear_of(step) && !find(c, step))
+            c->products[c->count++] = (product){ .source = source_of(step), .linear = linear_of(step) };
     }
     return c->count ? PITH_OK : pith_fail(c->err, PITH_ERR_ARGUMENT, "the model has no 8-bit products to calibrate");
 }
 
 /* ---- the grams ---- */
 
-/* Rows x [m, k] on their way into a gram. */
-typedef struct rows {
+/* A block on its way into a gram. */
+typedef struct adding {
     const calibration *c;
     const float *x;
     int64_t m, k;
     float *transposed, *packed, *sum; /* [k, m], x packed, [k, stride] */
     float *gram;
-} rows;
+} adding;
 
 static void transpose(void *context, size_t part, int worker) {
-    const rows *r = context;
+    const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     (void)worker;
     for (int64_t i = 0; i < r->m; i++)
@@ -101,7 +110,7 @@ static void transpose(void *context, size_t part, int worker) {
 
 /* The rows of the upper triangle that columns [n0, n1) have. */
 static void add_columns(void *context, size_t part, int worker) {
-    const rows *r = context;
+    const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     const int64_t stride = pith_factor_stride(r->k);
     (void)worker;
@@ -114,31 +123,54 @@ static void add_columns(void *context, size_t part, int worker) {
                     .lda = r->m,
                     .ldc = stride };
     r->c->gemm(&g, 0, n1, n0, n1);
-    for (int64_t i = 0; i < n1; i++)
-        for (int64_t j = n0; j < n1; j++) r->gram[i * stride + j] += r->sum[i * stride + j];
+    for (int64_t at = n0; at < n1 * stride; at += stride)
+        r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
 }
 
-static pith_status add_rows(calibration *c, const product *p, const pith_tensor *x) {
+static pith_status add_block(calibration *c, const product *p, const block *b) {
     const int64_t k = p->linear->k;
-    rows r = { .c = c, .x = x->data, .m = pith_tensor_count(x) / k, .k = k, .gram = p->gram };
-    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), floats = (size_t)(r.m * k);
+    adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
+    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith_round64((size_t)(r.m * k));
+    const size_t packed = pith_round64((size_t)pith_gemm_f32_packed_size(r.m, k));
+    const size_t bytes = (rows + packed + (size_t)(k * pith_factor_stride(k))) * sizeof(float);
     pith_arena_reset(&c->scratch);
-    r.transposed = pith_arena_alloc64(&c->scratch, floats * sizeof(float));
-    r.packed = pith_arena_alloc64(&c->scratch, (size_t)pith_gemm_f32_packed_size(r.m, k) * sizeof(float));
-    r.sum = pith_arena_alloc64(&c->scratch, (size_t)(k * pith_factor_stride(k)) * sizeof(float));
-    if (!r.transposed || !r.packed || !r.sum) return out_of_memory(c, floats * sizeof(float));
+    r.transposed = pith_arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
+    if (!r.transposed) return out_of_memory(c, bytes);
+    r.packed = r.transposed + rows;
+    r.sum = r.packed + packed;
     const int threads = pith_cpu_get()->threads;
     pith_pool_run(transpose, &r, parts, threads);
     pith_pool_run(add_columns, &r, parts, threads);
     return PITH_OK;
 }
 
+static pith_status add_blocks(calibration *c) {
+    for (size_t i = 0; i < c->count; i++) {
+        product *p = &c->products[i];
+        for (const block *b = p->first; b; b = b->next) PITH_TRY(add_block(c, p, b));
+        p->first = NULL;
+    }
+    pith_arena_reset(&c->blocks);
+    return PITH_OK;
+}
+
+/* Keeps the rows that came to a product of the group. */
 static void listen(void *context, const pith_trace_event *event) {
     calibration *c = context;
-    const pith_linear *linear = event->step ? linear_of(event->step) : NULL;
-    const product *p = linear ? find(c, source_of(event->step->node, linear)) : NULL;
-    if (!p || !p->gram || c->status || !pith_tensor_count(event->run->in[0])) return;
-    c->status = add_rows(c, p, event->run->in[0]);
+    product *p = event->step ? find(c, event->step) : NULL;
+    if (!p || !p->gram || c->status) return;
+    const pith_tensor *x = event->run->in[0];
+    block *b = pith_arena_array(&c->blocks, 1, sizeof *b);
+    float *copy = pith_arena_alloc64(&c->blocks, x->bytes);
+    if (!b || !copy) {
+        c->status = out_of_memory(c, x->bytes);
+        return;
+    }
+    memcpy(copy, x->data, x->bytes);
+    *b = (block){ NULL, copy, pith_tensor_count(x) / p->linear->k };
+    if (!p->first) p->last = &p->first;
+    *p->last = b;
+    p->last = &b->next;
 }
 
 static pith_status run_texts(calibration *c) {
@@ -156,6 +188,7 @@ static pith_status run_texts(calibration *c) {
         for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = c->options->texts[i * count / runs];
         PITH_TRY(pith_embedder_run(vectors, c->model->embedder, texts, some, &o, c->err));
         PITH_TRY(c->status);
+        PITH_TRY(add_blocks(c));
         c->done += some;
         if (c->options->progress) c->options->progress(c->options->user, c->done, c->total);
     }
@@ -242,9 +275,7 @@ static pith_status round_weights(calibration *c, const product *p) {
         const pith_step *step = plan->steps;
         for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
             while (step->node != plan->packed[i].node) step++;
-            const pith_linear *linear = linear_of(step);
-            if (linear && source_of(step->node, linear) == p->source)
-                PITH_TRY(pack_again(c, &plan->packed[i], linear, &factor));
+            if (find(c, step) == p) PITH_TRY(pack_again(c, &plan->packed[i], linear_of(step), &factor));
         }
     }
     return PITH_OK;
@@ -256,41 +287,37 @@ static size_t gram_bytes(const product *p) {
     return (size_t)(p->linear->k * pith_factor_stride(p->linear->k)) * sizeof(float);
 }
 
-/* The next products whose grams fit, one at least. */
-static pith_status begin_group(calibration *c) {
-    size_t bytes = 0;
-    for (c->end = c->first; c->end < c->count; c->end++) {
-        product *p = &c->products[c->end];
-        if (bytes && bytes + gram_bytes(p) > GRAM_BYTES) break;
-        bytes += gram_bytes(p);
+/* Where the group ends that begins with product `first`: behind as many as fit, one at least. */
+static size_t end_of_group(const calibration *c, size_t first) {
+    size_t end = first, bytes = 0;
+    do {
+        bytes += gram_bytes(&c->products[end++]);
+    } while (end < c->count && bytes + gram_bytes(&c->products[end]) <= GRAM_BYTES);
+    return end;
+}
+
+static pith_status calibrate_group(calibration *c, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) {
+        product *p = &c->products[i];
         p->gram = pith_arena_array(&c->arena, gram_bytes(p) / sizeof(float), sizeof(float));
         if (!p->gram) return out_of_memory(c, gram_bytes(p));
     }
-    return PITH_OK;
-}
-
-static size_t count_groups(const calibration *c) {
-    size_t groups = 0, bytes = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        if (bytes && bytes + gram_bytes(&c->products[i]) > GRAM_BYTES) bytes = 0;
-        groups += bytes == 0;
-        bytes += gram_bytes(&c->products[i]);
+    PITH_TRY(run_texts(c));
+    for (size_t i = first; i < end; i++) {
+        PITH_TRY(round_weights(c, &c->products[i]));
+        c->products[i].gram = NULL;
     }
-    return groups;
+    return PITH_OK;
 }
 
 static pith_status calibrate(calibration *c) {
     PITH_TRY(find_products(c));
     const size_t texts = c->options->text_count < TEXTS_MAX ? c->options->text_count : TEXTS_MAX;
-    c->total = texts * count_groups(c);
-    for (; c->first < c->count; c->first = c->end) {
+    for (size_t i = 0; i < c->count; i = end_of_group(c, i)) c->total += texts;
+    for (size_t i = 0, end; i < c->count; i = end) {
         pith_arena_mark mark = pith_arena_get_mark(&c->arena);
-        PITH_TRY(begin_group(c));
-        PITH_TRY(run_texts(c));
-        for (size_t i = c->first; i < c->end; i++) {
-            PITH_TRY(round_weights(c, &c->products[i]));
-            c->products[i].gram = NULL;
-        }
+        end = end_of_group(c, i);
+        PITH_TRY(calibrate_group(c, i, end));
         pith_arena_rewind(&c->arena, mark);
     }
     return PITH_OK;
@@ -311,7 +338,8 @@ static pith_status begin(calibration *c, pith_calibrate_options *o) {
     c->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, whole->isa);
     c->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, whole->isa);
     c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, whole->isa);
-    if (!c->gemm || !c->pack || !c->factor)
+    c->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, whole->isa);
+    if (!c->gemm || !c->pack || !c->factor || !c->add)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build lacks the kernels of calibration");
     if (o->texts) return PITH_OK;
     pith_str *made;
@@ -326,6 +354,7 @@ pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options
     calibration c = { .model = model, .options = &o, .err = err };
     pith_fpmode mode = pith_fpmode_enter();
     pith_arena_init(&c.arena, model->options.allocator);
+    pith_arena_init(&c.blocks, model->options.allocator);
     pith_arena_init(&c.scratch, model->options.allocator);
     pith_status status = begin(&c, &o);
     if (!status) {
@@ -336,6 +365,7 @@ pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options
         pith_embedder_trim(model->embedder); /* executors that would still tell */
     }
     pith_arena_free(&c.scratch);
+    pith_arena_free(&c.blocks);
     pith_arena_free(&c.arena);
     pith_fpmode_leave(mode);
     return pith_account_explain(&model->account, status, err);
