@@ -225,11 +225,11 @@ typedef struct pith_calibrate_options {
 #define PITH_CALIBRATE_OPTIONS_INIT { sizeof(pith_calibrate_options), NULL, 0, NULL, NULL, NULL }
 
 /* Rounds the weights of a text encoder opened with precision int8 anew, so that what rounding changes meets least of
- * what texts bring (GPTQ): the distance of vectors to those of f32 about halves, at no cost later. Takes ten seconds for
- * a model of 22 million parameters, and up to 512 MB beside larger ones. The same texts give the same weights on every
- * processor. Keep them by pith_model_save. No other call on the model may be under way. Errors leave the model usable,
- * with some weights rounded anew and others not. PITH_ERR_ARGUMENT: it was compiled, or has no 8-bit products. options:
- * NULL for the defaults. */
+ * what texts bring (GPTQ): the distance of vectors to those of f32 about halves, at no cost later. Takes ten seconds
+ * for a model of 22 million parameters, and up to 512 MB beside larger ones. The same texts give the same weights on
+ * every processor. Keep them by pith_model_save. No other call on the model may be under way. Errors leave the model
+ * usable, with some weights rounded anew and others not. PITH_ERR_ARGUMENT: it was compiled, or has no 8-bit products.
+ * options: NULL for the defaults. */
 PITH_API pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err);
 
 /* Compares all contents of such a file with the hashes in it; opening only checks its header. */
