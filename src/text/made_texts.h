@@ -1,9 +1,9 @@
 /* made_texts.h - texts made of a vocabulary: what a model may meet when nobody has said what it will.
  *
  * Every script of which the vocabulary has letters or words gets some texts of 8 to 96 pieces, four times as many the
- * one with most of them. Words are pieces that begin one and pieces that go on; one text in three of the largest script
- * takes them as often as their place in the vocabulary, which is sorted by use as a rule, lets expect. The same
- * vocabulary gives the same texts. */
+ * one with most of them. Words are pieces that begin one and pieces that go on; in one text of three they are taken as
+ * often as their place in the vocabulary, which is sorted by use as a rule, lets expect. The same vocabulary gives the
+ * same texts. */
 #ifndef PITH_TEXT_MADE_TEXTS_H
 #define PITH_TEXT_MADE_TEXTS_H
 
