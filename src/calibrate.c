@@ -240,29 +240,13 @@ static pith_status make_factor(pith_factor *factor, calibration *c, const produc
                : pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are too far apart");
 }
 
-typedef struct packing {
-    const pith_packed_step *step;
-    char *scratch;
-    size_t scratch_bytes; /* a worker's */
-} packing;
-
-static void pack_part(void *context, size_t part, int worker) {
-    const packing *p = context;
-    const pith_pack *pack = &p->step->pack;
-    void *packed = (void *)(uintptr_t)*p->step->packed;
-    pack->fill(packed, pack->context, part, p->scratch + (size_t)worker * p->scratch_bytes);
-}
-
-static pith_status pack_again(calibration *c, const pith_packed_step *step, const pith_linear *linear,
+static pith_status pack_again(calibration *c, pith_packed_step step, const pith_linear *linear,
                               const pith_factor *factor) {
-    const int threads = pith_cpu_get()->threads;
-    packing w = { .step = step, .scratch_bytes = pith_round64(step->pack.scratch) };
-    w.scratch = pith_arena_alloc64(&c->scratch, (size_t)threads * w.scratch_bytes);
-    if (!w.scratch) return out_of_memory(c, (size_t)threads * w.scratch_bytes);
+    pith_packer packer = { .arena = &c->scratch, .steps = &step, .count = 1 };
     linear->way->fit(linear, factor);
-    pith_pool_run(pack_part, &w, step->pack.parts, threads);
+    pith_status status = pith_packer_fill(&packer, NULL, NULL, c->err);
     linear->way->fit(linear, NULL);
-    return PITH_OK;
+    return status;
 }
 
 /* Packs a product's weights wherever they are, in both plans. */
@@ -275,7 +259,7 @@ static pith_status round_weights(calibration *c, const product *p) {
         const pith_step *step = plan->steps;
         for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
             while (step->node != plan->packed[i].node) step++;
-            if (find(c, step) == p) PITH_TRY(pack_again(c, &plan->packed[i], linear_of(step), &factor));
+            if (find(c, step) == p) PITH_TRY(pack_again(c, plan->packed[i], linear_of(step), &factor));
         }
     }
     return PITH_OK;

@@ -3,6 +3,7 @@
 #ifndef EMBED_TEST_H
 #define EMBED_TEST_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -108,6 +109,22 @@ static inline void embed(float *vectors, const pith_model *model, const pith_str
     if (pith_embed(vectors, model, texts, count, options, &err)) fail_msg("%s", err.message);
 }
 
+/* The default model. */
+static inline pith_model *open_at(int precision) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_model *model = NULL;
+    options.precision = precision;
+    if (pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err)) fail_msg("%s", err.message);
+    return model;
+}
+
+static inline double cosine(const float *a, const float *b) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int i = 0; i < DIM; i++) ab += (double)a[i] * b[i], aa += (double)a[i] * a[i], bb += (double)b[i] * b[i];
+    return ab / sqrt(aa * bb);
+}
+
 /* For a process started by a test: what it computed goes to a file. Returns the exit status. */
 static inline int save_vectors(const char *path, const float (*vectors)[DIM], size_t count) {
     FILE *f = fopen(path, "wb");
@@ -132,6 +149,17 @@ static inline void run_under_isa(const char *isa, const char *path, const char *
     assert_non_null(f);
     assert_int_equal(fread(vectors, sizeof *vectors, count, f), count);
     fclose(f);
+}
+
+/* Under PITH_ISA this test program, given a path, saves these vectors there; again is where they are read to. */
+static inline void check_under_isa(const char *isa, const float (*vectors)[DIM], float (*again)[DIM], size_t count) {
+    char path[] = "/tmp/pith_isa_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    run_under_isa(isa, path, NULL, again, count);
+    remove(path);
+    assert_memory_equal(again, vectors, count * sizeof *again);
 }
 
 #endif
