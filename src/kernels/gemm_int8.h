@@ -3,7 +3,8 @@
  * The sum of every element is exact modulo 2^32 (k up to 66,000 cannot overflow), so levels and blockings agree by
  * themselves. With c the sums are the result. With out they become
  *   out[i, j] = activation(fma((float)(sum - a_zero[i] * column_sum[j]) * a_scale[i], b_scale[j], bias[j])).
- * An element of each row of a may lie outside 8 bits by a_extra[i]: the sum then has a_extra[i] * b[a_at[i], j] more.
+ * Some elements of each row of a may lie outside 8 bits: with a_extra the sum has what they lack times their rows of b
+ * more.
  *
  * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64
  * belongs to column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is
@@ -18,6 +19,22 @@
 /* Bounds of a narrow product, whose four products fit 16 bits: PITH_NARROW_A * PITH_NARROW_FOUR < 2^15. */
 enum { PITH_NARROW_A = 150, PITH_NARROW_FOUR = 218 };
 
+/* Elements of a row of a that may lie outside 8 bits. */
+enum { PITH_I8_EXTRAS = 3 };
+
+/* One of them, as the product wants it: its row of b is a byte of every four in a group of the panels. */
+typedef struct pith_i8_extra {
+    int32_t group; /* bytes of a panel before the group */
+    int32_t one;   /* 1 where the byte is, 0 in the other three */
+    int32_t pair;  /* what 8 bits lack of the element, 16 bits, in both halves */
+} pith_i8_extra;
+
+/* Of element k of a row. lacks: within 16 bits. */
+static inline pith_i8_extra pith_i8_extra_of(int64_t k, int32_t lacks) {
+    const uint32_t low = (uint32_t)lacks & 0xFFFF;
+    return (pith_i8_extra){ (int32_t)(k / 4 * 64), (int32_t)(1u << 8 * (k % 4)), (int32_t)(low << 16 | low) };
+}
+
 typedef struct pith_gemm_int8 {
     const void *a;  /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
     const void *b;  /* packed, 4-byte aligned */
@@ -25,7 +42,7 @@ typedef struct pith_gemm_int8 {
     float *out;     /* [m, n], row stride ldc; used if c is NULL */
     const float *a_scale;  /* [m] */
     const int32_t *a_zero; /* [m], within +-2^14, or NULL: 0 */
-    const int32_t *a_at, *a_extra; /* [m], extra within 16 bits, used with out; or NULL */
+    const pith_i8_extra *a_extra; /* [m, PITH_I8_EXTRAS], used with out; or NULL */
     const float *b_scale;  /* [n] */
     const float *bias;     /* [n] or NULL */
     int64_t m, n, k, lda, ldc;

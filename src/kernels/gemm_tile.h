@@ -79,10 +79,10 @@ typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_
 PITH_KERNEL_DECLARE(gemm_activate, pith_gemm_activate_fn)
 
 /* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of
- * 16, rows * stride at most PITH_I8_SUMS. shift: what a was too large by. */
+ * 16, rows * stride at most PITH_I8_SUMS. shift: what a was too large by. vnni: the processor has it. */
 enum { PITH_I8_SUMS = 32 * 32 };
 typedef void pith_gemm_i8_finish_fn(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
-                                    int64_t rows, int64_t j, int64_t width);
+                                    int64_t rows, int64_t j, int64_t width, bool vnni);
 PITH_KERNEL_DECLARE(gemm_i8_finish, pith_gemm_i8_finish_fn)
 
 /* The same for sums of bf16 products, which are floats. */

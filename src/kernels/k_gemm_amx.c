@@ -172,7 +172,7 @@ AMX static void run(const product *p, tile_fn *tile, int64_t m0, int64_t m1, int
 }
 
 static void finish_i8(const void *g, const char *t, int64_t i, int64_t rows, int64_t j, int64_t width) {
-    PITH_K(gemm_i8_finish)(g, (const int32_t *)(const void *)t, COLUMNS, 0, i, rows, j, width);
+    PITH_K(gemm_i8_finish)(g, (const int32_t *)(const void *)t, COLUMNS, 0, i, rows, j, width, true);
 }
 
 static void finish_bf16(const void *g, const char *t, int64_t i, int64_t rows, int64_t j, int64_t width) {

@@ -133,8 +133,10 @@ enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 enum { GROUP = 3 };
 
 /* What a tile fetches meanwhile; nothing need be there. Rows of b, which will be read next, from `ahead` on, which
- * moves ahead_step bytes with each 8 k. And with each 8 k a row of the result, row_step bytes apart, as gemm_tile.h
- * says. */
+ * moves ahead_step bytes with each 8 k. And rows of the result, row_step bytes apart, one with each 8 k, as gemm_tile.h
+ * says: the last of them LEAD such turns before the end, for what comes earlier is gone again, as b goes through the
+ * first level cache. */
+enum { LEAD = 8 };
 typedef struct fetches {
     uintptr_t ahead, row;
     int64_t ahead_step, row_step;
@@ -157,7 +159,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
     for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(ahead + (uintptr_t)(p * b_panel)), 0, 2);       \
     ahead += (uintptr_t)f->ahead_step;
 #define FETCH_ROW(panels)                                                                                              \
-    if (--rows_left >= 0) {                                                                                            \
+    if ((uint64_t)--turn < (uint64_t)rows) {                                                                           \
         PITH_UNROLL                                                                                                    \
         for (int p = 0; p < panels; p++) __builtin_prefetch((const void *)(row + 64 * (uintptr_t)p), 1);               \
         row += (uintptr_t)f->row_step;                                                                                 \
@@ -190,7 +192,7 @@ PITH_INLINE uint32_t four(const uint8_t *a) {
         const uint32_t flip, int32_t *t, const fetches *f) {                                                           \
         acc_t s[ROWS][panels];                                                                                         \
         uintptr_t ahead = f->ahead, row = f->row;                                                                      \
-        int rows_left = rows;                                                                                          \
+        int64_t turn = k / 8 - LEAD > rows ? k / 8 - LEAD : rows;                                                      \
         const uint8_t *group[(ROWS + 2) / 3];                                                                          \
         uint8_t rest[4 * ROWS];                                                                                        \
         PITH_UNROLL                                                                                                    \
@@ -276,9 +278,6 @@ static tile_fn *const vnni4_tiles[ROWS_4] = { EACH_VNNI_4(ENTRY_VNNI_4) };
 #define vnni_tiles wide_tiles
 #endif
 
-/* Byte 0 of every four at p in the upper 16 bits, `lower` in the others. */
-PITH_INLINE vi bytes_above(vi lower, const int8_t *p) { return vi_or(vi_sar(vi_shl(load_any(p), 24), 8), lower); }
-
 PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
 
 PITH_INLINE vi columns_of(const int8_t *panel, int64_t b_panel) {
@@ -300,74 +299,125 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
     }
 }
 
-/* What each row of a tile lacks: zero points by column sums, extra by the row of b at a byte of the panel. */
-typedef struct missing {
-    int32_t zero[PITH_I8_SUMS / 16], both[PITH_I8_SUMS / 16]; /* both: extra above -zero, 16 bits each */
-    int32_t at[PITH_I8_SUMS / 16];
-} missing;
+PITH_INLINE vi add_pairs_of(vi sum, vi a, vi b, const bool vnni) {
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
+    if (vnni) return vi_vnni_pairs(a, b, sum);
+#endif
+    (void)vnni;
+    return vi_add(sum, vi_dot_pairs(a, b));
+}
 
-static void find_missing(missing *m, const pith_gemm_int8 *g, int32_t shift, int64_t i, int64_t rows) {
-    const vi none = vi_set1(0);
-    for (int64_t r = 0; r < rows; r += 16) {
-        const size_t n = rows - r < 16 ? (size_t)(rows - r) : 16;
-        const vi extra = g->a_extra ? vi_load_n(g->a_extra + i + r, n) : none;
-        const vi at = g->a_extra ? vi_load_n(g->a_at + i + r, n) : none;
-        const vi zero = vi_add(g->a_zero ? vi_load_n(g->a_zero + i + r, n) : none, vi_set1(shift));
-        vi_store(m->zero + r, zero);
-        vi_store(m->both + r, vi_or(vi_shl(extra, 16), vi_and(vi_sub(none, zero), vi_set1(0xFFFF))));
-        /* byte at / 4 * 64 + at % 4: what is read from there on beyond the row is still the panel's */
-        vi_store(m->at + r, vi_or(vi_shl(vi_shr(at, 2), 6), vi_and(at, vi_set1(3))));
+/* Rows of sums, where they go and what is theirs. */
+typedef struct block {
+    const int32_t *t, *zeros;
+    float *out;
+    int64_t stride, out_row, rows;
+    const float *scale;
+    const pith_i8_extra *extra; /* or NULL */
+} block;
+
+/* The columns of `panels` panels of a block, j being the first. To the sums come zero points by column sums and extras
+ * by their rows of b: the product of bytes leaves the one wanted in its half of a pair, and 0 in the other.
+ * n: columns of the last panel. small: column sums fit 16 bits. */
+PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const int panels, const size_t n,
+                             const bool extras, const bool small, const bool vnni) {
+    enum { MOST = 4 };
+    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    const int8_t *b[MOST];
+    vi columns[MOST];
+    vf scale[MOST], bias[MOST];
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) {
+        b[p] = (const int8_t *)g->b + (j / 16 + p) * b_panel;
+        columns[p] = vi_sub(vi_set1(0), columns_of(b[p], b_panel));
+        if (small) columns[p] = vi_and(columns[p], vi_set1(0xFFFF));
+        scale[p] = vf_load_n(g->b_scale + j + 16 * p, n);
+        bias[p] = g->bias ? vf_load_n(g->bias + j + 16 * p, n) : vf_set1(-0.0f); /* x + -0.0 is x */
+    }
+    for (int64_t r = 0; r < s.rows; r++, s.t += s.stride, s.out += s.out_row) {
+        const vi zero = vi_set1(s.zeros[r]);
+        vi sum[MOST];
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++) {
+            sum[p] = vi_load(s.t + 16 * p);
+            sum[p] = small ? add_pairs_of(sum[p], columns[p], zero, vnni) : vi_add(sum[p], vi_mul(columns[p], zero));
+        }
+        PITH_UNROLL
+        for (int e = 0; extras && e < PITH_I8_EXTRAS; e++, s.extra++) {
+            const vi one = vi_set1(s.extra->one), pair = vi_set1(s.extra->pair);
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++)
+                sum[p] = add_pairs_of(sum[p], vi_dot_bytes(one, load_any(b[p] + s.extra->group)), pair, vnni);
+        }
+        const vf a_scale = vf_set1(s.scale[r]);
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++)
+            vf_store_n(s.out + 16 * p, vf_fma(vf_mul(vf_of_vi(sum[p]), a_scale), scale[p], bias[p]), n);
     }
 }
 
-/* One panel's columns of a tile. */
-PITH_INLINE void finish_panel(const pith_gemm_int8 *g, const missing *m, const int32_t *t, int64_t stride, int64_t i,
-                              int64_t rows, int64_t j, const size_t n, float *out, int64_t out_row) {
+/* Panels that share what belongs to a row: of a strip of four, of a strip as all ways have them; 0: there is one way
+ * for all. */
+#if defined(PITH_LEVEL_avx512)
+enum { FOUR = 4, TOGETHER = 2 };
+#elif defined(PITH_LEVEL_avx2)
+enum { FOUR = 1, TOGETHER = 1 };
+#else
+enum { FOUR = 0, TOGETHER = 0 };
+#endif
+
+static bool all_small(const pith_gemm_int8 *g, int64_t j, int64_t width) {
     const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
-    const int8_t *panel = (const int8_t *)g->b + j / 16 * b_panel;
-    const float *a_scale = g->a_scale + i;
-    const vi columns = columns_of(panel, b_panel);
-    const bool small = fit_16_bits(columns);
-    const vi lower = small ? vi_and(columns, vi_set1(0xFFFF)) : vi_set1(0);
-    const vf scale = vf_load_n(g->b_scale + j, n);
-    const vf bias = g->bias ? vf_load_n(g->bias + j, n) : vf_set1(-0.0f); /* x + -0.0 is x */
-    for (int64_t r = 0; r < rows; r++, t += stride, out += out_row) {
-        vi sum = vi_load(t);
-        if (!small) sum = vi_sub(sum, vi_mul(columns, vi_set1(m->zero[r])));
-        sum = vi_add(sum, vi_dot_pairs(bytes_above(lower, panel + m->at[r]), vi_set1(m->both[r])));
-        vf v = vf_fma(vf_mul(vf_of_vi(sum), vf_set1(a_scale[r])), scale, bias);
-        if (n == 16)
-            vf_store(out, v);
-        else
-            vf_store_n(out, v, n);
+    bool small = true;
+    for (int64_t p = j / 16; p < (j + width + 15) / 16; p++)
+        small = small && fit_16_bits(columns_of((const int8_t *)g->b + p * b_panel, b_panel));
+    return small;
+}
+
+PITH_INLINE void finish(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+                        int64_t rows, int64_t j, int64_t width, const bool vnni) {
+    const bool direct = g->activation == PITH_ACT_NONE, small = all_small(g, j, width);
+    float f[PITH_I8_SUMS], *const out = g->out + i * g->ldc + j;
+    int32_t zeros[PITH_I8_SUMS / 16];
+    block s = { .t = t,
+                .zeros = zeros,
+                .out = direct ? out : f,
+                .stride = stride,
+                .out_row = direct ? g->ldc : stride,
+                .rows = rows,
+                .scale = g->a_scale + i,
+                .extra = g->a_extra ? g->a_extra + i * PITH_I8_EXTRAS : NULL };
+    for (int64_t r = 0; r < rows; r++) zeros[r] = (g->a_zero ? g->a_zero[i + r] : 0) + shift;
+    const bool usual = TOGETHER && small && s.extra;
+    for (int64_t left = width, step; left > 0; left -= step, s.t += step, s.out += step, j += step) {
+        if (usual && vnni && left >= 16 * FOUR) {
+            step = 16 * FOUR;
+            finish_rows(g, s, j, FOUR, 16, true, true, vnni);
+        } else if (usual && left >= 16 * TOGETHER) {
+            step = 16 * TOGETHER;
+            finish_rows(g, s, j, TOGETHER, 16, true, true, vnni);
+        } else {
+            step = 16;
+            finish_rows(g, s, j, 1, left < 16 ? (size_t)left : 16, s.extra != NULL, small, false);
+        }
     }
+    if (!direct) PITH_K(gemm_activate)(g->activation, out, g->ldc, f, stride, rows, width);
 }
 
 void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
-                            int64_t rows, int64_t j, int64_t width) {
-    if (g->c) {
+                            int64_t rows, int64_t j, int64_t width, bool vnni) {
+    if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
-        return;
-    }
-    const bool direct = g->activation == PITH_ACT_NONE;
-    float f[PITH_I8_SUMS], *out = direct ? g->out + i * g->ldc + j : f;
-    const int64_t out_row = direct ? g->ldc : stride;
-    missing m;
-    find_missing(&m, g, shift, i, rows);
-    for (int64_t p = 0; p < width; p += 16) {
-        if (width - p >= 16)
-            finish_panel(g, &m, t + p, stride, i, rows, j + p, 16, out + p, out_row);
-        else
-            finish_panel(g, &m, t + p, stride, i, rows, j + p, (size_t)(width - p), out + p, out_row);
-    }
-    if (direct) return;
-    PITH_K(gemm_activate)(g->activation, g->out + i * g->ldc + j, g->ldc, f, stride, rows, width);
+    else if (TOGETHER && vnni)
+        finish(g, t, stride, shift, i, rows, j, width, true);
+    else
+        finish(g, t, stride, shift, i, rows, j, width, false);
 }
 
 /* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of
  * b; meanwhile the next strip is fetched, a share by each tile. With more than two panels all strips must be whole. */
-static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, int64_t m0, int64_t m1,
-                int64_t n0, int64_t n1) {
+static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, bool vnni, int64_t m0,
+                int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) int32_t t[PITH_I8_SUMS];
     const int64_t strip = 16 * panels;
     const int64_t b_panel = (g->k + 3) / 4 * 64 + 64, count = (m1 - m0 + most - 1) / most, steps = (g->k + 3) / 4;
@@ -389,7 +439,7 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
                                 width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, &f);
-                PITH_K(gemm_i8_finish)(g, t, strip, g->a_signed ? 128 : 0, i, rows, j, width);
+                PITH_K(gemm_i8_finish)(g, t, strip, g->a_signed ? 128 : 0, i, rows, j, width, vnni);
             }
         }
     }
@@ -397,18 +447,18 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
 
 void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (g->narrow)
-        run(g, narrow_tiles, NARROW_ROWS, PANELS, m0, m1, n0, n1);
+        run(g, narrow_tiles, NARROW_ROWS, PANELS, false, m0, m1, n0, n1);
     else
-        run(g, wide_tiles, WIDE_ROWS, PANELS, m0, m1, n0, n1);
+        run(g, wide_tiles, WIDE_ROWS, PANELS, false, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
 #if defined(EACH_VNNI_4)
     const int64_t columns = g->a_signed ? 0 : (n1 - n0) / (16 * PANELS_4) * (16 * PANELS_4);
-    run(g, vnni4_tiles, ROWS_4, PANELS_4, m0, m1, n0, n0 + columns);
+    run(g, vnni4_tiles, ROWS_4, PANELS_4, true, m0, m1, n0, n0 + columns);
     n0 += columns;
 #endif
-    run(g, vnni_tiles, ROWS, PANELS, m0, m1, n0, n1);
+    run(g, vnni_tiles, ROWS, PANELS, true, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,

@@ -16,31 +16,23 @@ PITH_INLINE vi rounded(vf x, vf inverse, vf zero, vf low, vf high) {
     return vi_bits(vf_min(vf_max(vf_fma(x, inverse, zero), low), high));
 }
 
-/* The first element of magnitude top; 0 if there is none. */
-PITH_INLINE int64_t find(const float *x, int64_t n, float top) {
-    for (int64_t i = 0; i < n; i += 16) {
-        if (!vm_any(vf_eq(vf_abs(take(x + i, n - i)), vf_set1(top)))) continue;
-        for (int64_t j = i; j < n; j++) {
-            if (fabsf(x[j]) == top) return j;
-        }
-    }
-    return 0;
-}
-
 PITH_INLINE int32_t first_lane(vi v) {
     int32_t lanes[16];
     vi_store(lanes, v);
     return lanes[0];
 }
 
-/* Rows whose extremes are looked for side by side: a row's own are chains of operations that wait for each other. */
+/* Rows whose ranges are made side by side: a row's own are chains of operations that wait for each other. And of which
+ * the extremes are, as registers allow. */
 #if defined(PITH_LEVEL_avx512)
-enum { ROWS = 4 };
+enum { ROWS = 4, SEARCHED = 4 };
+#elif defined(PITH_LEVEL_avx2)
+enum { ROWS = 4, SEARCHED = 1 };
 #else
-enum { ROWS = 1 };
+enum { ROWS = 1, SEARCHED = 1 };
 #endif
 
-/* The two largest and the two least of a row's elements and 0, by lane: lane l has those of elements l, l + 16, … */
+/* The two largest and the two least of a row's elements and 0, by lane. */
 typedef struct extremes {
     vf high, next_high, low, next_low;
 } extremes;
@@ -55,7 +47,7 @@ PITH_VMATH void widen(extremes *e, vf v) {
 /* Those of rows of n numbers that lie ldx apart. */
 PITH_INLINE void find_extremes(extremes *found, const int rows, const float *x, int64_t ldx, int64_t n) {
     const int64_t whole = n / 16 * 16;
-    extremes e[ROWS];
+    extremes e[SEARCHED];
     PITH_UNROLL
     for (int r = 0; r < rows; r++) e[r].high = e[r].next_high = e[r].low = e[r].next_low = vf_zero();
     for (int64_t i = 0; i < whole; i += 16) {
@@ -69,50 +61,111 @@ PITH_INLINE void find_extremes(extremes *found, const int rows, const float *x, 
     }
 }
 
-static void quantize_row(const pith_quantize_rows *a, int64_t row, const extremes *e) {
-    const float steps = (float)PITH_NARROW_A, *x = a->x + row * a->ldx;
-    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + steps);
-    const int64_t n = a->n, whole = n / 16 * 16;
+/* How a row becomes steps. */
+typedef struct steps_of {
+    float inverse, scale; /* 0: a row without range */
+    int32_t zero;
+} steps_of;
+
+/* Least and largest: of the range of a row; farthest: its element farthest from 0. Half a step less than there is, so
+ * that nothing within the range is rounded out of it. */
+PITH_INLINE steps_of find_steps(float least, float largest, float farthest) {
+    const float most = (float)PITH_NARROW_A - 0.5f;
+    float width = largest - least;
+    if (!(width >= farthest * 0.01f)) width = farthest * 0.01f;
+    if (!(width >= PITH_RANGE_MIN)) return (steps_of){ 0 };
+    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + most);
+    const float inverse = most / width;
+    const vi zero = rounded(vf_set1(-least), vf_set1(inverse), bottom, bottom, top);
+    return (steps_of){ inverse, width / most, first_lane(vi_sub(zero, vi_bits(bottom))) };
+}
+
+/* Those of rows, side by side as well, without the elements farthest from 0; of each, the neighbour in rank in its lane
+ * stays. */
+PITH_INLINE void leave_out(steps_of *steps, extremes *e, const int rows) {
+    vf depth[ROWS], next[ROWS]; /* of what is below 0 */
+    float farthest[ROWS] = { 0 };
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        depth[r] = vf_sub(vf_zero(), e[r].low);
+        next[r] = vf_sub(vf_zero(), e[r].next_low);
+    }
+    for (int i = 0; i < PITH_I8_EXTRAS; i++) {
+        PITH_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const vf size = vf_max(e[r].high, depth[r]);
+            const float largest = vf_hmax(size);
+            const vm lane = vm_lowest(vf_eq(size, vf_set1(largest))), above = vf_ge(e[r].high, depth[r]);
+            e[r].high = vf_select(vm_and(lane, above), e[r].next_high, e[r].high);
+            depth[r] = vf_select(vm_and(lane, vm_not(above)), next[r], depth[r]);
+            if (!i) farthest[r] = largest;
+        }
+    }
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) steps[r] = find_steps(-vf_hmax(depth[r]), vf_hmax(e[r].high), farthest[r]);
+}
+
+/* Elements looked at together. */
+enum { BLOCK = 64 };
+
+/* Steps of n elements of a row, at most BLOCK; bit i: 8 bits do not hold element i. */
+PITH_INLINE uint64_t round_block(uint8_t *q, const float *x, vf inverse, vf zero, const int64_t n) {
+    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + (float)PITH_NARROW_A);
+    uint64_t cut = 0;
+    PITH_UNROLL
+    for (int64_t i = 0; i < n; i += 16) {
+        const vf v = vf_fma(take(x + i, n - i), inverse, zero), within = vf_min(vf_max(v, bottom), top);
+        if (n - i >= 16)
+            vi_store_8(q + i, vi_bits(within));
+        else
+            vi_store_8_n(q + i, vi_bits(within), (size_t)(n - i));
+        cut |= (uint64_t)vm_lanes(vm_not(vf_eq(v, within))) << i;
+    }
+    return cut;
+}
+
+static void quantize_row(const pith_quantize_rows *a, int64_t row, steps_of steps) {
+    const float *x = a->x + row * a->ldx;
+    const vf inverse = vf_set1(steps.inverse), zero = vf_set1(PITH_ROUND_MAGIC + (float)steps.zero);
     uint8_t *q = a->q + row * a->ldq;
-    const float largest = vf_hmax(vf_max(e->high, vf_sub(vf_zero(), e->low)));
-    const int64_t at = find(x, n, largest);
-    /* In the lane of the farthest element, its neighbour in rank stands in for it. */
-    const vm lane = vf_eq(vf_iota(), vf_set1((float)(at % 16)));
-    const bool above = n > 0 && x[at] > 0.0f;
-    const float low = vf_hmin(above ? e->low : vf_select(lane, e->next_low, e->low));
-    const float high = vf_hmax(above ? vf_select(lane, e->next_high, e->high) : e->high);
-    float width = high - low;
-    if (!(width >= largest * 0.01f)) width = largest * 0.01f;
-    const bool flat = !(width >= PITH_RANGE_MIN);
-    const vf inverse = vf_set1(flat ? 0.0f : steps / width);
-    const vi zero = rounded(vf_set1(-low), inverse, bottom, bottom, top);
-    for (int64_t i = 0; i < whole; i += 16)
-        vi_store_8(q + i, rounded(vf_load(x + i), inverse, vf_bits(zero), bottom, top));
-    if (whole < n) {
-        vf rest = vf_load_n(x + whole, (size_t)(n - whole));
-        vi_store_8_n(q + whole, rounded(rest, inverse, vf_bits(zero), bottom, top), (size_t)(n - whole));
+    pith_i8_extra *extras = a->extra + row * PITH_I8_EXTRAS;
+    struct {
+        int64_t first;
+        uint64_t elements;
+    } cut[PITH_I8_EXTRAS + 1];
+    int blocks = 0, count = 0;
+    for (int64_t i = 0; i < a->n; i += BLOCK) {
+        cut[blocks].first = i;
+        cut[blocks].elements = a->n - i >= BLOCK ? round_block(q + i, x + i, inverse, zero, BLOCK)
+                                                 : round_block(q + i, x + i, inverse, zero, a->n - i);
+        blocks += cut[blocks].elements != 0 && blocks < PITH_I8_EXTRAS; /* no branch: it could not be foreseen */
     }
-    a->scale[row] = flat ? 0.0f : width / steps;
-    a->zero[row] = first_lane(vi_sub(zero, vi_bits(bottom)));
-    a->at[row] = (int32_t)at;
-    a->extra[row] = 0;
-    if (!flat && n > 0) {
-        vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, vf_bits(zero)));
-        a->extra[row] = first_lane(vi_sub(exact, vi_bits(bottom))) - q[at];
+    for (int b = 0; b < blocks; b++) {
+        for (uint64_t left = cut[b].elements; left && count < PITH_I8_EXTRAS; left &= left - 1, count++) {
+            const int64_t at = cut[b].first + __builtin_ctzll(left);
+            const vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, zero));
+            const int32_t lacks = first_lane(vi_sub(exact, vi_bits(vf_set1(PITH_ROUND_MAGIC)))) - q[at];
+            extras[count] = pith_i8_extra_of(at, lacks);
+        }
     }
+    for (; count < PITH_I8_EXTRAS; count++) extras[count] = pith_i8_extra_of(0, 0);
+    a->scale[row] = steps.scale;
+    a->zero[row] = steps.zero;
+}
+
+PITH_INLINE void quantize_rows(const pith_quantize_rows *a, int64_t row, const int rows) {
+    extremes e[ROWS];
+    steps_of steps[ROWS];
+    for (int r = 0; r < rows; r += SEARCHED)
+        find_extremes(e + r, rows < SEARCHED ? rows : SEARCHED, a->x + (row + r) * a->ldx, a->ldx, a->n);
+    leave_out(steps, e, rows);
+    for (int r = 0; r < rows; r++) quantize_row(a, row + r, steps[r]);
 }
 
 void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
-    extremes e[ROWS];
     int64_t row = 0;
-    for (; a->rows - row >= ROWS; row += ROWS) {
-        find_extremes(e, ROWS, a->x + row * a->ldx, a->ldx, a->n);
-        for (int r = 0; r < ROWS; r++) quantize_row(a, row + r, &e[r]);
-    }
-    for (; ROWS > 1 && row < a->rows; row++) {
-        find_extremes(e, 1, a->x + row * a->ldx, a->ldx, a->n);
-        quantize_row(a, row, e);
-    }
+    for (; a->rows - row >= ROWS; row += ROWS) quantize_rows(a, row, ROWS);
+    for (; ROWS > 1 && row < a->rows; row++) quantize_rows(a, row, 1);
 }
 
 /* The least step of each column of a panel that keeps the bounds. */

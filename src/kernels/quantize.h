@@ -6,18 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/kernel.h"
+#include "kernels/gemm_int8.h"
 
-/* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(row, 0) - min(row, 0)) / A,
- * q = clamp(round(x * (1 / scale)) + zero, 0, A) with A = PITH_NARROW_A. The element farthest from 0 (the first of
- * them), row[at], stays out of the range, which is stretched to a hundredth of it at least; extra is what its q lacks.
- * Transformers have one channel far beyond all others: leaving it out halves the step. A row without range gets scale 0
- * and zeros. */
+/* Rows to u8 with a scale and a zero point each, 0 being exact: scale = (max(range, 0) - min(range, 0)) / (A - 1/2),
+ * q = clamp(round(x * (1 / scale)) + zero, 0, A) with A = PITH_NARROW_A. Transformers have channels far beyond all
+ * others, so the range is that of the row without the PITH_I8_EXTRAS elements farthest from 0, stretched to a hundredth
+ * of the farthest at least; extra is what q of those outside lacks. They are looked for among the two largest and the
+ * two least of elements l, l + 16, … for each l < 16 only; what is beyond them stays in the range. A row without range
+ * gets scale 0 and zeros. */
 typedef struct pith_quantize_rows {
     const float *x; /* [rows, n], row stride ldx */
     uint8_t *q;     /* [rows, n], row stride ldq */
     float *scale;   /* [rows] */
-    int32_t *zero, *at, *extra; /* [rows] */
+    int32_t *zero;  /* [rows] */
+    pith_i8_extra *extra; /* [rows, PITH_I8_EXTRAS] */
     int64_t rows, n, ldx, ldq;
 } pith_quantize_rows;
 typedef void pith_quantize_rows_fn(const pith_quantize_rows *a);

@@ -28,10 +28,12 @@
  *   vi_set1 vi_load vi_store vi_add vi_sub vi_mul vi_and vi_or vi_xor vi_eq vi_gt vi_select, wrapping
  *   vi_max vi_hmax vi_hsum             the larger; the largest and the sum over lanes
  *   vi_dot_pairs(a, b)                 the products of the lower and of the upper 16 bits, signed, added
+ *   vi_dot_bytes(a, b)                 the same of bytes, a's unsigned, for each half of a lane; sums must fit 16 bits
  *   vi_load_i16                        16 int16, sign extended
  *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane
  *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
- *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n
+ *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n; vm_lanes(m): bit i is lane i;
+ *   vm_lowest(m)                       the first true lane alone
  *   vf_gather(base, i)                 base[i] of every lane
  *   vf_load_f16 vf_load_bf16 (and _n)  16 small floats, widened exactly
  *   vf_store_f16                       16 halves, rounded to nearest, ties to even
@@ -71,6 +73,9 @@
 
 #if !defined(PITH_LEVEL_avx512)
 PITH_INLINE vf vf_clear(void) { return vf_zero(); }
+PITH_INLINE vm vm_lowest(vm a) {
+    return vf_eq(vf_iota(), vf_set1((float)__builtin_ctz(vm_lanes(a) | 1u << 16)));
+}
 #if !defined(PITH_LEVEL_avx2)
 PITH_INLINE vi vi_dot_pairs(vi a, vi b) {
     return vi_add(vi_mul(vi_sar(vi_shl(a, 16), 16), vi_sar(vi_shl(b, 16), 16)), vi_mul(vi_sar(a, 16), vi_sar(b, 16)));

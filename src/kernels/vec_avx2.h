@@ -48,6 +48,7 @@ PITH_VEC_2(vi, vi_max, vi, _mm256_max_epi32)
 PITH_VEC_INT_TREE(vi_hmax, max)
 PITH_VEC_INT_TREE(vi_hsum, add)
 PITH_VEC_2(vi, vi_dot_pairs, vi, _mm256_madd_epi16)
+PITH_VEC_2(vi, vi_dot_bytes, vi, _mm256_maddubs_epi16)
 /* The same added to c; needs AVX_VNNI. */
 PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
     __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
@@ -85,6 +86,9 @@ PITH_VEC_2(vm, vm_or, vm, _mm256_or_ps)
 #define PITH_VEC_NOT(a) _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))
 PITH_VEC_1(vm, vm_not, vm, PITH_VEC_NOT)
 PITH_INLINE int vm_any(vm a) { return _mm256_movemask_ps(_mm256_or_ps(a.lo, a.hi)) != 0; }
+PITH_INLINE uint32_t vm_lanes(vm a) {
+    return (uint32_t)_mm256_movemask_ps(a.lo) | (uint32_t)_mm256_movemask_ps(a.hi) << 8;
+}
 
 PITH_INLINE vf vf_set1(float x) { return (vf){ _mm256_set1_ps(x), _mm256_set1_ps(x) }; }
 PITH_INLINE vf vf_zero(void) { return (vf){ _mm256_setzero_ps(), _mm256_setzero_ps() }; }

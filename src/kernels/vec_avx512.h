@@ -13,6 +13,8 @@ PITH_INLINE vm vm_and(vm a, vm b) { return a & b; }
 PITH_INLINE vm vm_or(vm a, vm b) { return a | b; }
 PITH_INLINE vm vm_not(vm a) { return (vm)~a; }
 PITH_INLINE int vm_any(vm a) { return a != 0; }
+PITH_INLINE uint32_t vm_lanes(vm a) { return a; }
+PITH_INLINE vm vm_lowest(vm a) { return (vm)(a & -a); }
 
 PITH_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 PITH_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
@@ -40,6 +42,7 @@ PITH_INLINE vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 PITH_INLINE int32_t vi_hmax(vi a) { return _mm512_reduce_max_epi32(a); }
 PITH_INLINE int32_t vi_hsum(vi a) { return _mm512_reduce_add_epi32(a); }
 PITH_INLINE vi vi_dot_pairs(vi a, vi b) { return _mm512_madd_epi16(a, b); }
+PITH_INLINE vi vi_dot_bytes(vi a, vi b) { return _mm512_maddubs_epi16(a, b); }
 /* The same added to c; needs AVX512_VNNI. */
 PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));

@@ -42,6 +42,14 @@ PITH_VEC_2(vi, vi_add, vi, vaddq_s32)
 PITH_VEC_2(vi, vi_sub, vi, vsubq_s32)
 PITH_VEC_2(vi, vi_mul, vi, vmulq_s32)
 PITH_VEC_2(vi, vi_max, vi, vmaxq_s32)
+PITH_INLINE int32x4_t pith_vec_bytes(int32x4_t a, int32x4_t b) {
+    const uint8x16_t x = vreinterpretq_u8_s32(a);
+    const int8x16_t y = vreinterpretq_s8_s32(b);
+    const int16x8_t low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vmovl_s8(vget_low_s8(y)));
+    const int16x8_t high = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x))), vmovl_s8(vget_high_s8(y)));
+    return vreinterpretq_s32_s16(vpaddq_s16(low, high));
+}
+PITH_VEC_2(vi, vi_dot_bytes, vi, pith_vec_bytes)
 PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
 PITH_INLINE int32_t vi_hsum(vi x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
 PITH_VEC_2(vi, vi_and, vi, vandq_s32)
@@ -76,6 +84,11 @@ PITH_VEC_2(vm, vm_and, vm, vandq_u32)
 PITH_VEC_2(vm, vm_or, vm, vorrq_u32)
 PITH_VEC_1(vm, vm_not, vm, vmvnq_u32)
 PITH_INLINE int vm_any(vm x) { return vmaxvq_u32(vorrq_u32(vorrq_u32(x.a, x.b), vorrq_u32(x.c, x.d))) != 0; }
+PITH_INLINE uint32_t vm_lanes(vm x) {
+    static const int32_t bits[16] = { 1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                                      1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15 };
+    return (uint32_t)vi_hsum(vi_select(x, vi_load(bits), vi_set1(0)));
+}
 
 PITH_INLINE vf vf_set1(float x) { return PITH_VEC_0(vf, vdupq_n_f32(x)); }
 PITH_INLINE vf vf_zero(void) { return vf_set1(0.0f); }

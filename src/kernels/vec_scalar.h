@@ -51,6 +51,16 @@ PITH_INLINE int vm_any(vm a) {
     for (int i = 0; i < 16; i++) any |= a.v[i];
     return any;
 }
+/* Two bytes of each by each other, from bit `at` on. */
+PITH_INLINE int32_t pith_vec_bytes(int32_t a, int32_t b, int at) {
+    const uint32_t x = (uint32_t)a >> at, y = (uint32_t)b >> at;
+    return (int32_t)(x & 255) * (int8_t)y + (int32_t)(x >> 8 & 255) * (int8_t)(y >> 8);
+}
+PITH_INLINE uint32_t vm_lanes(vm a) {
+    uint32_t lanes = 0;
+    for (int i = 0; i < 16; i++) lanes |= (uint32_t)a.v[i] << i;
+    return lanes;
+}
 
 PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
@@ -83,6 +93,8 @@ PITH_INLINE int32_t vi_hsum(vi a) {
 PITH_VEC(vi, vi_and, (vi a, vi b), a.v[i] & b.v[i])
 PITH_VEC(vi, vi_or, (vi a, vi b), a.v[i] | b.v[i])
 PITH_VEC(vi, vi_xor, (vi a, vi b), a.v[i] ^ b.v[i])
+PITH_VEC(vi, vi_dot_bytes, (vi a, vi b),
+         PITH_VEC_INT((uint32_t)pith_vec_bytes(a.v[i], b.v[i], 16) << 16 | (uint16_t)pith_vec_bytes(a.v[i], b.v[i], 0)))
 PITH_VEC(vm, vi_eq, (vi a, vi b), a.v[i] == b.v[i])
 PITH_VEC(vm, vi_gt, (vi a, vi b), a.v[i] > b.v[i])
 PITH_VEC(vi, vi_select, (vm m, vi a, vi b), m.v[i] ? a.v[i] : b.v[i])

@@ -1,8 +1,8 @@
 /* linear_int8.c - pith.Linear with weights of 8 bits: a scale per column, rows of x to u8 with a scale and a zero point
- * each and one element beyond 8 bits, exact sums.
+ * each and some elements beyond 8 bits, exact sums.
  *
  * The packed form is that of kernels/gemm_int8.h, behind it the scales of the columns. A converted row is its bytes, as
- * many as k filled up to 64, and behind all rows of the run their scales and zero points. */
+ * many as k filled up to 64, and behind all rows of the run their scales, zero points and what is beyond 8 bits. */
 #include "base/checked.h"
 #include "kernels/gemm_int8.h"
 #include "ops/linear.h"
@@ -55,10 +55,11 @@ static int64_t stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
 
 static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) + 64; }
 
-/* What stands behind the rows: four numbers each. */
-enum { SCALE, ZERO, AT, EXTRA };
+/* What stands behind the rows, of each: numbers of 4 bytes, and room for 16. */
+enum { SCALE, ZERO, EXTRA };
+_Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith_i8_extra) <= 64, "room behind the rows");
 static void *row_numbers(const pith_linear *s, const pith_linear_rows *r, int which) {
-    return (char *)r->converted + r->m * (stride_of(s) + 16 * which);
+    return (char *)r->converted + r->m * (stride_of(s) + 4 * which);
 }
 
 static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
@@ -66,8 +67,7 @@ static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0,
                              .q = (uint8_t *)r->converted + m0 * stride_of(s),
                              .scale = (float *)row_numbers(s, r, SCALE) + m0,
                              .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
-                             .at = (int32_t *)row_numbers(s, r, AT) + m0,
-                             .extra = (int32_t *)row_numbers(s, r, EXTRA) + m0,
+                             .extra = (pith_i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
                              .rows = m1 - m0,
                              .n = s->k,
                              .ldx = s->k,
@@ -81,7 +81,6 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
                          .out = r->y,
                          .a_scale = row_numbers(s, r, SCALE),
                          .a_zero = row_numbers(s, r, ZERO),
-                         .a_at = row_numbers(s, r, AT),
                          .a_extra = row_numbers(s, r, EXTRA),
                          .b_scale = (const float *)((const char *)s->packed + scales_at(s)),
                          .bias = s->bias,

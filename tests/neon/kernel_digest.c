@@ -82,12 +82,13 @@ static void run_int8_product(const call *c) {
     static uint8_t q[M * K];
     static int8_t b[K * M];
     static float scale[M], b_scale[2 * 16];
-    static int32_t zero[M], at[M], extra[M], sums[M * M];
+    static int32_t zero[M], sums[M * M];
+    static pith_i8_extra extra[M * PITH_I8_EXTRAS];
     _Alignas(64) static int8_t b_packed[2 * 16 * (K + 7)];
     const int narrow = c->round % 3 == 2;
     const int64_t panel_bytes = pith_gemm_int8_packed_size(K, 16);
     pith_quantize_rows rows = {
-        .x = y, .q = q, .scale = scale, .zero = zero, .at = at, .extra = extra, .rows = M, .n = K, .ldx = K, .ldq = K
+        .x = y, .q = q, .scale = scale, .zero = zero, .extra = extra, .rows = M, .n = K, .ldx = K, .ldq = K
     };
     PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, c->isa)(&rows);
     for (int i = 0; i < K * M; i++) b[i] = (int8_t)(z[i] * 127.0f);
@@ -106,7 +107,6 @@ static void run_int8_product(const call *c) {
                          .out = out,
                          .a_scale = scale,
                          .a_zero = zero,
-                         .a_at = at,
                          .a_extra = extra,
                          .b_scale = b_scale,
                          .bias = c->round % 5 ? z : NULL,
@@ -128,9 +128,10 @@ static int run_int8(const call *c) {
         static uint8_t q[M * K];
         static struct {
             float scale[M];
-            int32_t zero[M], at[M], extra[M];
+            int32_t zero[M];
+            pith_i8_extra extra[M * PITH_I8_EXTRAS];
         } made;
-        pith_quantize_rows a = { y, q, made.scale, made.zero, made.at, made.extra, M, K, K, K };
+        pith_quantize_rows a = { y, q, made.scale, made.zero, made.extra, M, K, K, K };
         ((pith_quantize_rows_fn *)c->fn)(&a);
         put_bytes(put_bytes(0, q, sizeof q), &made, sizeof made);
     } else if (is(c, "quantize_panel")) {

@@ -23,7 +23,12 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     guarded packed = guarded_alloc((size_t)pith_gemm_int8_packed_size(k, n), 1);
     guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m),
             scale_b = guarded_floats(n);
-    guarded zero = guarded_floats(m), bias = guarded_floats(n), at = guarded_floats(m), extra = guarded_floats(m);
+    guarded zero = guarded_floats(m), bias = guarded_floats(n);
+    guarded extra = guarded_alloc((size_t)m * PITH_I8_EXTRAS * sizeof(pith_i8_extra), 4);
+    struct {
+        int64_t at;
+        int32_t lacks;
+    } *beyond = calloc((size_t)(m * PITH_I8_EXTRAS + 1), sizeof *beyond);
     int32_t *expected = calloc((size_t)(c_size + 1), sizeof *expected), *sums = calloc((size_t)(n + 1), sizeof *sums);
     float *first = floats(c_size);
     for (int64_t i = 0; i < a_size; i++) {
@@ -36,8 +41,11 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     }
     for (int64_t i = 0; i < m; i++) {
         ((int32_t *)zero.data)[i] = (int32_t)random_below(256);
-        ((int32_t *)at.data)[i] = k > 0 ? (int32_t)random_below(random_below(2) ? k : 1) : 0;
-        ((int32_t *)extra.data)[i] = k > 0 && random_below(4) ? (int32_t)random_below(50000) - 25000 : 0;
+    }
+    for (int64_t i = 0; i < m * PITH_I8_EXTRAS; i++) {
+        beyond[i].at = k > 0 ? random_below(random_below(2) ? k : 1) : 0;
+        beyond[i].lacks = k > 0 && random_below(4) ? (int32_t)random_below(50000) - 25000 : 0;
+        ((pith_i8_extra *)extra.data)[i] = pith_i8_extra_of(beyond[i].at, beyond[i].lacks);
     }
     for (int64_t j = 0; j < n; j++) {
         for (int64_t l = 0; l < k; l++) sums[j] += ((int8_t *)b.data)[l * n + j];
@@ -61,7 +69,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                          .a_signed = is_signed,
                          .narrow = narrow };
     if (random_below(2)) g.bias = bias.data;
-    if (random_below(2)) g.a_at = at.data, g.a_extra = extra.data;
+    if (random_below(2)) g.a_extra = extra.data;
     if (random_below(2)) g.activation = PITH_ACT_GELU_ERF;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
@@ -92,9 +100,10 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                                  pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i,
                                  (int)j);
                     }
-                    int32_t beyond = 0;
-                    if (g.a_extra && g.a_extra[i]) beyond = g.a_extra[i] * ((int8_t *)b.data)[g.a_at[i] * n + j];
-                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j] + beyond) * g.a_scale[i];
+                    int32_t more = 0;
+                    for (int64_t e = i * PITH_I8_EXTRAS; g.a_extra && k > 0 && e < (i + 1) * PITH_I8_EXTRAS; e++)
+                        more += beyond[e].lacks * ((int8_t *)b.data)[beyond[e].at * n + j];
+                    float v = (float)(exact - ((int32_t *)zero.data)[i] * sums[j] + more) * g.a_scale[i];
                     v = fmaf(v, g.b_scale[j], g.bias ? g.bias[j] : -0.0f);
                     float y = ((float *)out.data)[i * ldc + j];
                     if (g.activation == PITH_ACT_NONE) assert_true(same_float(y, v));
@@ -104,9 +113,9 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
             }
         }
     }
-    free(expected), free(sums), free(first);
+    free(expected), free(sums), free(first), free(beyond);
     guarded_free(a), guarded_free(b), guarded_free(packed), guarded_free(c), guarded_free(out), guarded_free(scale_a);
-    guarded_free(scale_b), guarded_free(zero), guarded_free(bias), guarded_free(at), guarded_free(extra);
+    guarded_free(scale_b), guarded_free(zero), guarded_free(bias), guarded_free(extra);
 }
 
 static void test_products(void **state) {
@@ -122,23 +131,48 @@ static void test_products(void **state) {
     }
 }
 
+/* The scale of a row as quantize.h defines it. */
+static float expected_scale(const float *x, int64_t n) {
+    enum { HIGH, NEXT_HIGH, LOW, NEXT_LOW };
+    float e[4][16] = { 0 }, farthest = 0, high = 0, low = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t l = i % 16;
+        e[NEXT_HIGH][l] = fmaxf(e[NEXT_HIGH][l], fminf(e[HIGH][l], x[i]));
+        e[HIGH][l] = fmaxf(e[HIGH][l], x[i]);
+        e[NEXT_LOW][l] = fminf(e[NEXT_LOW][l], fmaxf(e[LOW][l], x[i]));
+        e[LOW][l] = fminf(e[LOW][l], x[i]);
+    }
+    for (int turn = 0; turn < PITH_I8_EXTRAS; turn++) {
+        int side = HIGH, lane = 0;
+        for (int l = 0; l < 16; l++) {
+            if (e[HIGH][l] > fabsf(e[side][lane])) side = HIGH, lane = l;
+            if (-e[LOW][l] > fabsf(e[side][lane])) side = LOW, lane = l;
+        }
+        farthest = fmaxf(farthest, fabsf(e[side][lane]));
+        e[side][lane] = e[side + 1][lane];
+    }
+    for (int l = 0; l < 16; l++) high = fmaxf(high, e[HIGH][l]), low = fminf(low, e[LOW][l]);
+    return fmaxf(high - low, farthest * 0.01f) / ((float)PITH_NARROW_A - 0.5f);
+}
+
 static void test_quantize_rows(void **state) {
     (void)state;
-    for (int64_t n = 1; n < 70; n++) {
-        enum { ROWS = 3 };
+    for (int64_t n = 1; n < 300; n += n < 150 ? 1 : 37) {
+        enum { ROWS = 7, EXTRAS = ROWS * PITH_I8_EXTRAS };
         int64_t ldx = n + random_below(3), ldq = n + random_below(3), x_size = (ROWS - 1) * ldx + n;
         int64_t q_size = (ROWS - 1) * ldq + n;
         guarded x = guarded_floats(x_size), q = guarded_alloc((size_t)q_size, 1);
         struct {
             float scale[ROWS];
-            int32_t zero[ROWS], at[ROWS], extra[ROWS];
+            int32_t zero[ROWS];
+            pith_i8_extra extra[EXTRAS];
         } first, now;
         for (int64_t i = 0; i < x_size; i++) ((float *)x.data)[i] = random_float() * (random_below(20) ? 1.0f : 30.0f);
         uint8_t *first_q = calloc(1, (size_t)q_size);
         memset(q.data, 0, (size_t)q_size);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            pith_quantize_rows a = { x.data, q.data, now.scale, now.zero, now.at, now.extra, ROWS, n, ldx, ldq };
+            pith_quantize_rows a = { x.data, q.data, now.scale, now.zero, now.extra, ROWS, n, ldx, ldq };
             PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
             if (level == 0) {
                 memcpy(first_q, q.data, (size_t)q_size);
@@ -147,14 +181,16 @@ static void test_quantize_rows(void **state) {
             assert_memory_equal(first_q, q.data, (size_t)q_size);
             assert_memory_equal(&first, &now, sizeof now);
             for (int64_t i = 0; i < ROWS; i++) {
+                const float *row = (const float *)x.data + i * ldx;
                 assert_in_range(now.zero[i], 0, PITH_NARROW_A);
-                assert_in_range(now.at[i], 0, n - 1);
+                assert_true(fabsf(now.scale[i] / expected_scale(row, n) - 1.0f) < 1e-6f);
                 for (int64_t j = 0; j < n; j++) {
-                    int32_t whole =
-                        ((uint8_t *)q.data)[i * ldq + j] - now.zero[i] + (j == now.at[i] ? now.extra[i] : 0);
-                    float value = ((float *)x.data)[i * ldx + j], error = fabsf((float)whole * now.scale[i] - value);
-                    assert_true(error <= 1.001f * now.scale[i]);
-                    assert_true(fabsf(value) <= fabsf(((float *)x.data)[i * ldx + now.at[i]]));
+                    int32_t whole = ((uint8_t *)q.data)[i * ldq + j] - now.zero[i];
+                    for (int64_t e = i * PITH_I8_EXTRAS; e < (i + 1) * PITH_I8_EXTRAS; e++) {
+                        pith_i8_extra here = pith_i8_extra_of(j, now.extra[e].pair >> 16);
+                        if (!memcmp(&here, &now.extra[e], sizeof here)) whole += now.extra[e].pair >> 16;
+                    }
+                    assert_true(fabsf((float)whole * now.scale[i] - row[j]) <= 0.501f * now.scale[i]);
                 }
             }
         }
@@ -172,19 +208,21 @@ static void test_quantize_odd_rows(void **state) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         uint8_t q[4][4];
         float scale[4];
-        int32_t zero[4], at[4], extra[4];
+        int32_t zero[4];
+        pith_i8_extra extra[4][PITH_I8_EXTRAS];
         if (!level_usable(level)) continue;
-        pith_quantize_rows a = { rows[0], q[0], scale, zero, at, extra, 4, 4, 4, 4 };
+        pith_quantize_rows a = { rows[0], q[0], scale, zero, extra[0], 4, 4, 4, 4 };
         PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
         for (int i = 0; i < 2; i++) {
-            assert_true(scale[i] == 0.0f && zero[i] == 0 && extra[i] == 0);
+            assert_true(scale[i] == 0.0f && zero[i] == 0 && extra[i][0].pair == 0);
             assert_int_equal(q[i][0], 0);
         }
         assert_int_equal(q[2][3], PITH_NARROW_A);
         assert_int_equal(zero[2], 0);
-        assert_int_equal(extra[2], 0);
-        assert_int_equal(at[3], 1);
-        assert_true(fabsf((float)(q[3][1] - zero[3] + extra[3]) * scale[3] + 3e5f) <= scale[3]);
+        assert_int_equal(extra[2][0].pair, 0);
+        assert_int_equal(extra[3][0].one, 1 << 8);
+        assert_int_equal(extra[3][1].pair, 0);
+        assert_true(fabsf((float)(q[3][1] - zero[3] + (extra[3][0].pair >> 16)) * scale[3] + 3e5f) <= scale[3]);
     }
 }
 
