@@ -33,7 +33,8 @@
 /* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
 /* By default the widest rows of all tokens of a chunk (between the products of the feed-forward part, as a rule) fill
- * L2, within these bounds: larger chunks send them through memory, smaller ones read the weights too often. */
+ * L2 one and a half times, within these bounds: larger chunks send them through memory, smaller ones read the weights
+ * too often. */
 #define CHUNK_TOKENS_MAX 512
 /* More than the thread pool has. */
 #define THREADS_MAX 512
@@ -110,7 +111,7 @@ static int64_t choose_chunk(const pith_graph *graph) {
         if (!known || !pith_dtype_bytes(type->dtype, pith_dims_count(type->dims + 1, type->rank - 1), &row)) continue;
         if (row > (size_t)widest) widest = row < INT32_MAX ? (int64_t)row : INT32_MAX;
     }
-    int64_t fitting = (int64_t)pith_cpu_get()->l2 / widest;
+    int64_t fitting = (int64_t)pith_cpu_get()->l2 * 3 / 2 / widest;
     return fitting < CHUNK_TOKENS_MIN ? CHUNK_TOKENS_MIN : fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
 }
 
