@@ -39,8 +39,8 @@ typedef struct block {
     vf sum[ROWS], mean[ROWS], inverse[ROWS];
 } block;
 
-/* x + bias + residual, kept in sum or, failing that, in y. */
-PITH_INLINE void gather(const int rows, const block *b, float *out, int64_t i, int64_t count) {
+/* x + bias + residual, kept in sum or, failing that, in y, and added up. */
+PITH_INLINE void gather(const int rows, block *b, float *out, int64_t i, int64_t count) {
     const pith_layer_norm *a = b->a;
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -49,6 +49,7 @@ PITH_INLINE void gather(const int rows, const block *b, float *out, int64_t i, i
         if (a->bias) v = vf_add(v, take(a->bias + i, count));
         if (a->residual) v = vf_add(v, take(a->residual + at, count));
         put(out + at, v, count);
+        b->sum[r] = vf_add(b->sum[r], v);
     }
 }
 PITH_INLINE void add(const int rows, block *b, int64_t i, int64_t count) {
@@ -92,20 +93,20 @@ PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_
     const float *beta = centred ? a->beta : NULL;
     float *out = a->sum ? a->sum : a->y;
     block b = { .a = a, .row = row };
-    if (gathered) EACH(a->n, gather, rows, &b, out);
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         b.x[r] = (gathered ? out : a->x) + (row + r) * a->n;
         b.sum[r] = b.mean[r] = vf_zero();
     }
-    if (centred) {
+    if (gathered)
+        EACH(a->n, gather, rows, &b, out);
+    else if (centred)
         EACH(a->n, add, rows, &b);
-        PITH_UNROLL
-        for (int r = 0; r < rows; r++) {
-            b.mean[r] = vf_set1(vf_sum(b.sum[r]) / (float)a->n);
-            b.sum[r] = vf_zero();
-            if (a->mean_out) vf_store_n(a->mean_out + row + r, b.mean[r], 1);
-        }
+    PITH_UNROLL
+    for (int r = 0; r < rows; r++) {
+        if (centred) b.mean[r] = vf_set1(vf_sum(b.sum[r]) / (float)a->n);
+        if (centred && a->mean_out) vf_store_n(a->mean_out + row + r, b.mean[r], 1);
+        b.sum[r] = vf_zero();
     }
     EACH(a->n, add_squares, rows, &b);
     PITH_UNROLL
