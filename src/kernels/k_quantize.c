@@ -74,7 +74,7 @@ PITH_INLINE steps_of find_steps(float least, float largest, float farthest) {
     float width = largest - least;
     if (!(width >= farthest * 0.01f)) width = farthest * 0.01f;
     if (!(width >= PITH_RANGE_MIN)) return (steps_of){ 0 };
-    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + most);
+    const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + (float)PITH_NARROW_A);
     const float inverse = most / width;
     const vi zero = rounded(vf_set1(-least), vf_set1(inverse), bottom, bottom, top);
     return (steps_of){ inverse, width / most, first_lane(vi_sub(zero, vi_bits(bottom))) };
