@@ -54,6 +54,9 @@ typedef struct pith_gemm_int8 {
     const void *next; /* as of pith_gemm */
 } pith_gemm_int8;
 
+/* Bytes of a panel, its sums included. */
+static inline int64_t pith_gemm_int8_panel_bytes(int64_t k) { return (k + 3) / 4 * 64 + 64; }
+
 /* Bytes a packed [k, n] matrix takes; -1 on overflow. */
 int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n);
 

@@ -21,16 +21,6 @@ enum { BLOCK = 256, VALUE_MOST = 255 };
 
 typedef enum way { PLAIN, VNNI } way;
 
-#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
-PITH_INLINE vi add_products(const way w, vi pairs, vi x, vi sum) {
-    return w == VNNI ? vi_vnni_pairs(pairs, x, sum) : vi_add(sum, vi_dot_pairs(pairs, x));
-}
-#else
-PITH_INLINE vi add_products(const way w, vi pairs, vi x, vi sum) {
-    return (void)w, vi_add(sum, vi_dot_pairs(pairs, x));
-}
-#endif
-
 /* t = a b for rows of a and `groups` times a tile's panels of b; depth and strides in pairs. */
 typedef struct product {
     const int32_t *a, *b;
@@ -58,7 +48,7 @@ PITH_INLINE void advance(const way w, const int rows, const int panels, const in
         for (int i = 0; i < rows; i++) {
             const vi pair = vi_set1(at->a[i / 3][(i % 3 == 2 ? two_rows : i % 3 * a_row) + s]);
             PITH_UNROLL
-            for (int p = 0; p < panels; p++) sum[i][p] = add_products(w, pair, column[p], sum[i][p]);
+            for (int p = 0; p < panels; p++) sum[i][p] = vi_add_pairs(sum[i][p], pair, column[p], w == VNNI);
         }
     }
     PITH_UNROLL

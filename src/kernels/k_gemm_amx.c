@@ -186,7 +186,7 @@ void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_
                         .b = g->b,
                         .next = g->next,
                         .a_row = g->lda,
-                        .b_panel = (g->k + 3) / 4 * 64 + 64,
+                        .b_panel = pith_gemm_int8_panel_bytes(g->k),
                         .depth = g->k };
     run(&p, g->a_signed ? tile_signed : tile_unsigned, m0, m1, n0, n1);
 }

@@ -286,7 +286,7 @@ PITH_INLINE vi columns_of(const int8_t *panel, int64_t b_panel) {
 
 static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                         int64_t rows, int64_t j, int64_t width) {
-    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
     for (int64_t p = 0; p < width; p += 16) {
         const vi columns = columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
         const vi less = vi_mul(columns, vi_set1(shift));
@@ -297,14 +297,6 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
             if (width - p < 16) memcpy(c, lanes, (size_t)(width - p) * sizeof *lanes);
         }
     }
-}
-
-PITH_INLINE vi add_pairs_of(vi sum, vi a, vi b, const bool vnni) {
-#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
-    if (vnni) return vi_vnni_pairs(a, b, sum);
-#endif
-    (void)vnni;
-    return vi_add(sum, vi_dot_pairs(a, b));
 }
 
 /* Rows of sums, where they go and what is theirs. */
@@ -322,7 +314,7 @@ typedef struct block {
 PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const int panels, const size_t n,
                              const bool extras, const bool small, const bool vnni) {
     enum { MOST = 4 };
-    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
     const int8_t *b[MOST];
     vi columns[MOST];
     vf scale[MOST], bias[MOST];
@@ -340,14 +332,14 @@ PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const 
         PITH_UNROLL
         for (int p = 0; p < panels; p++) {
             sum[p] = vi_load(s.t + 16 * p);
-            sum[p] = small ? add_pairs_of(sum[p], columns[p], zero, vnni) : vi_add(sum[p], vi_mul(columns[p], zero));
+            sum[p] = small ? vi_add_pairs(sum[p], columns[p], zero, vnni) : vi_add(sum[p], vi_mul(columns[p], zero));
         }
         PITH_UNROLL
         for (int e = 0; extras && e < PITH_I8_EXTRAS; e++, s.extra++) {
             const vi one = vi_set1(s.extra->one), pair = vi_set1(s.extra->pair);
             PITH_UNROLL
             for (int p = 0; p < panels; p++)
-                sum[p] = add_pairs_of(sum[p], vi_dot_bytes(one, load_any(b[p] + s.extra->group)), pair, vnni);
+                sum[p] = vi_add_pairs(sum[p], vi_dot_bytes(one, load_any(b[p] + s.extra->group)), pair, vnni);
         }
         const vf a_scale = vf_set1(s.scale[r]);
         PITH_UNROLL
@@ -367,7 +359,7 @@ enum { FOUR = 0, TOGETHER = 0 };
 #endif
 
 static bool all_small(const pith_gemm_int8 *g, int64_t j, int64_t width) {
-    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64;
+    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
     bool small = true;
     for (int64_t p = j / 16; p < (j + width + 15) / 16; p++)
         small = small && fit_16_bits(columns_of((const int8_t *)g->b + p * b_panel, b_panel));
@@ -420,7 +412,8 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
                 int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) int32_t t[PITH_I8_SUMS];
     const int64_t strip = 16 * panels;
-    const int64_t b_panel = (g->k + 3) / 4 * 64 + 64, count = (m1 - m0 + most - 1) / most, steps = (g->k + 3) / 4;
+    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
+    const int64_t count = (m1 - m0 + most - 1) / most;
     const float *c = g->c ? (const float *)(const void *)g->c : g->out;
     const int64_t columns =
         count > 4 && b_panel * panels > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
@@ -463,7 +456,7 @@ void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64
 
 void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,
                           int64_t n, int64_t n0, int64_t n1) {
-    const int64_t b_panel = (k + 3) / 4 * 64 + 64;
+    const int64_t b_panel = pith_gemm_int8_panel_bytes(k);
     for (int64_t j0 = n0; j0 < n1; j0 += 16) {
         int8_t *panel = (int8_t *)packed + j0 / 16 * b_panel;
         int32_t sums[16] = { 0 };

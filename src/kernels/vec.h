@@ -8,7 +8,7 @@
  *   vf_set1 vf_zero vf_iota            constants; iota is 0, 1, … 15
  *   vf_clear()                         vf_zero in a register of its own, where copies of one zero would be operations
  *   vf_load vf_store                   16 elements, any alignment
- *   vf_load_n vf_store_n vi_load_n     the first n (0 to 16) only; other lanes load as +0; no other byte is touched
+ *   vf_load_n vf_store_n               the first n (0 to 16) only; other lanes load as +0; no other byte is touched
  *   vf_add vf_sub vf_mul vf_div vf_sqrt, vf_fma(a, b, c) = a * b + c          IEEE, rounded once
  *   vf_fma_at(p, b, c)                 p[0] * b + c, p[0] taken from memory by the multiply-add where it can be
  *   vf_fma_onto(a, b, c)               vf_fma in the register of c, where compilers would move sums from one to another
@@ -92,6 +92,14 @@ PITH_INLINE vm vf_not_lt(vf a, vf b) { return vm_not(vf_lt(a, b)); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return vf_select(m, a, vf_zero()); }
 #endif
 #endif
+/* c and the products of pairs; vnni: the processor has it (AVX512_VNNI, AVX_VNNI). */
+PITH_INLINE vi vi_add_pairs(vi c, vi a, vi b, const int vnni) {
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
+    if (vnni) return vi_vnni_pairs(a, b, c);
+#endif
+    (void)vnni;
+    return vi_add(c, vi_dot_pairs(a, b));
+}
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
 
 #define PITH_VEC_STORE_N(name, T)                                                                                      \

@@ -76,11 +76,6 @@ PITH_INLINE vm vm_first(size_t n) {
     vi m = vi_load(ones + 16 - n);
     return (vm){ _mm256_castsi256_ps(m.lo), _mm256_castsi256_ps(m.hi) };
 }
-PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
-    vm m = vm_first(n);
-    return (vi){ _mm256_maskload_epi32(p, _mm256_castps_si256(m.lo)),
-                 n > 8 ? _mm256_maskload_epi32(p + 8, _mm256_castps_si256(m.hi)) : _mm256_setzero_si256() };
-}
 PITH_VEC_2(vm, vm_and, vm, _mm256_and_ps)
 PITH_VEC_2(vm, vm_or, vm, _mm256_or_ps)
 #define PITH_VEC_NOT(a) _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))

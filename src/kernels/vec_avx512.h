@@ -30,7 +30,6 @@ PITH_INLINE void vf_store_n(float *p, vf a, size_t n) { _mm512_mask_storeu_ps(p,
 
 PITH_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
 PITH_INLINE vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
-PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) { return _mm512_maskz_loadu_epi32(vm_first(n), p); }
 PITH_INLINE void vi_store(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 PITH_INLINE vi vi_load_i16(const int16_t *p) { return _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
 PITH_INLINE void vi_store_16(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a)); }

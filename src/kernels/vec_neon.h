@@ -17,11 +17,6 @@ PITH_INLINE vi vi_set1(int32_t x) { return PITH_VEC_0(vi, vdupq_n_s32(x)); }
 PITH_INLINE vi vi_load(const int32_t *p) {
     return (vi){ vld1q_s32(p), vld1q_s32(p + 4), vld1q_s32(p + 8), vld1q_s32(p + 12) };
 }
-PITH_INLINE vi vi_load_n(const int32_t *p, size_t n) {
-    int32_t t[16] = { 0 };
-    memcpy(t, p, n * sizeof *t);
-    return vi_load(t);
-}
 PITH_INLINE void vi_store(int32_t *p, vi x) {
     vst1q_s32(p, x.a), vst1q_s32(p + 4, x.b), vst1q_s32(p + 8, x.c), vst1q_s32(p + 12, x.d);
 }

@@ -64,7 +64,6 @@ PITH_INLINE uint32_t vm_lanes(vm a) {
 
 PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
-PITH_VEC(vi, vi_load_n, (const int32_t *p, size_t n), (size_t)i < n ? p[i] : 0)
 PITH_INLINE void vi_store(int32_t *p, vi a) { memcpy(p, a.v, sizeof a.v); }
 PITH_VEC(vi, vi_load_i16, (const int16_t *p), p[i])
 PITH_INLINE void vi_store_16(void *p, vi a) {

@@ -22,15 +22,13 @@ typedef struct weights {
     int64_t k, n;
 } weights;
 
-static int64_t panel_bytes(int64_t k) { return (k + 3) / 4 * 64 + 64; }
-
 static void fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
     int8_t *bytes = scratch;
     const char *from = (const char *)w->from->data + n0;
     for (int64_t i = 0; i < w->k; i++) shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
-    w->pack((char *)packed + (int64_t)part * panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
+    w->pack((char *)packed + (int64_t)part * pith_gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
 }
 
 pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b) {
@@ -74,7 +72,7 @@ typedef struct job {
 
 /* The packed form holds the sums of its 16 columns behind each panel. */
 static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
-    int64_t panel = panel_bytes(k);
+    int64_t panel = pith_gemm_int8_panel_bytes(k);
     for (int64_t j = 0; j < n; j += 16) {
         memcpy(sums + j, (const char *)packed + j / 16 * panel + panel - 64,
                (size_t)(n - j < 16 ? n - j : 16) * sizeof *sums);

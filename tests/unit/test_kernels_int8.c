@@ -24,7 +24,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m),
             scale_b = guarded_floats(n);
     guarded zero = guarded_floats(m), bias = guarded_floats(n);
-    guarded extra = guarded_alloc((size_t)m * PITH_I8_EXTRAS * sizeof(pith_i8_extra), 4);
+    guarded extra = guarded_alloc((size_t)m * PITH_I8_EXTRAS * sizeof(pith_i8_extra), 1);
     struct {
         int64_t at;
         int32_t lacks;
