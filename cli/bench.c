@@ -43,7 +43,7 @@ static const char help[] =
     "  --rounds N             (5)\n"
     "  -t, --threads N        may be given many times (1, and all the process may use)\n"
     "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
-    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by the size of L2)\n"
+    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by its L2)\n"
     "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"

@@ -64,7 +64,7 @@ static const char help[] =
     "work\n"
     "  -t, --threads N        (all the process may use)\n"
     "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
-    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by the size of L2); changes memory and speed,\n"
+    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by its L2); changes memory and speed,\n"
     "                         never a vector\n"
     "  --memory-limit SIZE    bytes the model and its work may hold, as in 200M; mapped files are not counted.\n"
     "                         Less is run at once where that helps, otherwise it is an error\n";

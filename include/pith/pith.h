@@ -314,7 +314,7 @@ typedef struct pith_embed_options {
     size_t size;
     int32_t threads;      /* 0: as many as the machine or the container gives */
     int32_t max_length;   /* tokens per text with specials; 0: the model's; never more than its positions */
-    int32_t batch_tokens; /* token budget of one chunk; 0: 128 to 512, what L2 holds of the widest rows */
+    int32_t batch_tokens; /* token budget of one chunk; 0: 128 to 512, by L2 and the widest rows */
     int32_t pooling;      /* pith_pooling */
     int32_t normalize;    /* -1: as the modules say; 0 no; 1 L2 */
     int32_t dim;          /* keep the first dim components (before normalisation); 0: all */
