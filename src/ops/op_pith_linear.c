@@ -3,10 +3,12 @@
  *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be absent), all constants
  *   output      [..., n_0 + n_1 + …]: several weights stand side by side, as query, key and value do
  *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]; precision
- *               (pith_precision) of the products, f32 if it is not there
+ *               (pith_precision) of the products, f32 if it is not there; repeats: 1 if rows of x may well be equal,
+ *               which are multiplied once then
  * Weights are f32, f16 or bf16, packed once by prepare; all but the last have a multiple of PITH_GEMM_PANEL columns. */
 #include "base/checked.h"
 #include "base/half.h"
+#include "ops/distinct_rows.h"
 #include "ops/linear.h"
 
 #define WEIGHTS_MAX 8
@@ -96,6 +98,7 @@ static pith_status prepare(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[is_transposed(c->node, 0)];
+    s->repeats = pith_node_int(c->node, "repeats", 0) != 0 && s->k > 0;
     PITH_TRY(find_way(s, c));
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
@@ -127,13 +130,18 @@ static pith_status prepare(pith_prepare *c) {
     return s->way->prepare(s, c, weights, count);
 }
 
+/* Of scratch, before converted rows: what finds equal ones. */
+static size_t distinct_bytes(const pith_linear *s, int64_t m) {
+    return s->repeats ? pith_distinct_rows_bytes(m, s->k) : 0;
+}
+
 static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const pith_linear *s = state;
     (void)threads;
-    int64_t count = pith_type_count(c->in[0]);
+    int64_t m = s->k > 0 ? pith_type_count(c->in[0]) / s->k : 0;
     *bytes = 0;
-    if (!s->way->row_bytes || count < s->k) return PITH_OK;
-    if (pith_mul_overflows((size_t)(count / s->k), s->way->row_bytes(s), bytes))
+    if ((s->way->row_bytes && pith_mul_overflows((size_t)m, s->way->row_bytes(s), bytes)) ||
+        pith_add_overflows(*bytes, distinct_bytes(s, m), bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
@@ -199,9 +207,17 @@ static pith_status run(pith_run *r) {
     work w = { .s = s,
                .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
                .upcoming = r->upcoming };
+    const size_t before = distinct_bytes(s, m);
+    const pith_distinct_rows *distinct = before ? pith_distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
+    if (distinct) {
+        w.rows.x = distinct->rows;
+        w.rows.m = distinct->count;
+        w.rows.converted = (char *)r->scratch + before;
+    }
     split(&w, r->exec->threads);
-    if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, m);
+    if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, w.rows.m);
     pith_run_parallel(r, part, &w, (size_t)(w.row_parts * w.column_parts));
+    if (distinct) pith_distinct_rows_spread(distinct, w.rows.y, m, s->n);
     return PITH_OK;
 }
 
@@ -240,7 +256,9 @@ const pith_linear_way pith_linear_f32 = {
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_linear *s = r->state;
+    const int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
     pith_cost_product(r, cost, s->k, s->way->kernel);
+    if (distinct_bytes(s, m)) cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
 }
 
 const pith_op pith_op_Linear_pith = {

@@ -187,6 +187,34 @@ static void test_activations_after_a_product(void **state) {
     }
 }
 
+/* ---- rows that come again ---- */
+
+/* Does the linear know that rows of its input may come again? Rows are looked up, or are given. */
+static bool linear_repeats(bench *b, bool looked_up) {
+    static float table[6 * 4];
+    const pith_tensor rows = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 6, 4 } };
+    const pith_tensor weight = { .data = table, .bytes = 4 * 4 * 4, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
+    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("tokens")), 4 };
+    pith_value *x = looked_up ? op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &rows),
+                                   input(b, "ids", PITH_I64, 1, dims), NULL)
+                              : input(b, "x", PITH_F32, 2, dims);
+    graph_output(b->graph, op(b, "MatMul", x, pith_graph_add_const(b->graph, PITH_STR("weight"), &weight), NULL));
+    optimise(b);
+    for (const pith_node *node = b->graph->first; node; node = node->next)
+        if (pith_str_is(node->op_type, "Linear")) return pith_node_int(node, "repeats", 0);
+    fail_msg("there is no linear");
+    return false;
+}
+
+static void test_rows_that_come_again(void **state) {
+    (void)state;
+    for (int looked_up = 0; looked_up < 2; looked_up++) {
+        bench *b = make_bench();
+        assert_int_equal(linear_repeats(b, looked_up), looked_up);
+        drop_bench(b);
+    }
+}
+
 /* ---- quantised and dequantised again ---- */
 
 static pith_value *byte(bench *b, int8_t x) {
@@ -428,6 +456,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_not_a_mask),
         cmocka_unit_test(test_causal_and_windows),
         cmocka_unit_test(test_activations_after_a_product),
+        cmocka_unit_test(test_rows_that_come_again),
         cmocka_unit_test(test_requantized_moves),
         cmocka_unit_test(test_ragged_text_by_text),
         cmocka_unit_test(test_ragged_names_the_node),

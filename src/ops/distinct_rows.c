@@ -1,0 +1,70 @@
+/* distinct_rows.c - see distinct_rows.h. Rows are found by a hash of where they begin, in a table of open addressing.
+ */
+#include "ops/distinct_rows.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* A text or two repeat little; many tokens are one long text, whose positions make every row another. */
+enum { ROWS_MIN = 16, ROWS_MAX = 4096 };
+/* Bytes of a row that are hashed, and rows it is compared with at most. */
+enum { HASHED = 64, PROBES = 4 };
+/* One row of so many at least must come again: else moving the rows costs more than it saves. */
+enum { WORTH = 16 };
+
+/* Where everything lies in memory: numbers of 64-byte lines. */
+typedef struct layout {
+    size_t place, first, slots, rows, end;
+    uint32_t slot_count; /* a power of two */
+} layout;
+
+static size_t lines(size_t count, size_t size) { return (count * size + 63) / 64; }
+
+static layout layout_of(int64_t m, int64_t k) {
+    layout l = { .place = lines(1, sizeof(pith_distinct_rows)), .slot_count = ROWS_MIN };
+    while (l.slot_count < 2 * m) l.slot_count *= 2;
+    l.first = l.place + lines((size_t)m, sizeof(int32_t));
+    l.slots = l.first + lines((size_t)m, sizeof(int32_t));
+    l.rows = l.slots + lines(l.slot_count, sizeof(int32_t));
+    l.end = l.rows + lines((size_t)(m * k), sizeof(float));
+    return l;
+}
+
+size_t pith_distinct_rows_bytes(int64_t m, int64_t k) {
+    return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : layout_of(m, k).end * 64;
+}
+
+static void *line(void *memory, size_t number) { return (char *)memory + number * 64; }
+
+const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
+    const layout l = layout_of(m, k);
+    const size_t bytes = (size_t)k * sizeof(float), hashed = bytes < HASHED ? bytes : HASHED;
+    pith_distinct_rows *d = memory;
+    int32_t *place = line(memory, l.place), *first = line(memory, l.first), *slots = line(memory, l.slots);
+    float *rows = line(memory, l.rows);
+    int32_t count = 0;
+    memset(slots, -1, l.slot_count * sizeof *slots);
+    for (int32_t i = 0; i < m; i++) {
+        const float *row = x + i * k;
+        uint32_t at = (uint32_t)pith_hash_of(row, hashed) % l.slot_count;
+        int32_t same = -1;
+        for (int probe = 0; probe < PROBES && slots[at] >= 0 && same < 0; probe++, at = (at + 1) % l.slot_count)
+            if (!memcmp(x + first[slots[at]] * k, row, bytes)) same = slots[at];
+        place[i] = same < 0 ? count : same;
+        if (same >= 0) continue;
+        if (slots[at] < 0) slots[at] = count;
+        first[count++] = i;
+    }
+    const bool worth = m - count >= m / WORTH;
+    for (int32_t j = 0; worth && j < count; j++) memcpy(rows + j * k, x + first[j] * k, bytes);
+    *d = worth ? (pith_distinct_rows){ count, rows, place } : (pith_distinct_rows){ m, x, NULL };
+    return d;
+}
+
+void pith_distinct_rows_spread(const pith_distinct_rows *d, float *y, int64_t m, int64_t n) {
+    /* From the last on: none takes the place of one that is still read, for places are not behind their rows. */
+    for (int64_t i = m - 1; d->place && d->place[i] < i; i--)
+        memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);
+}

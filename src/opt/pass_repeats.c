@@ -1,0 +1,31 @@
+/* pass_repeats.c - a linear whose rows are looked up is told that they may come again: a token at the same place in two
+ * texts of a batch, or at any place where positions come in later. */
+#include "opt/match.h"
+#include "opt/pass.h"
+
+/* Is each row a function of a few integers? */
+static bool is_looked_up(const pith_value *v) {
+    for (const pith_node *n = v->producer; n; n = n->inputs[0]->producer) {
+        if (pith_match_is_own(n, "EmbedNorm")) return true;
+        if (pith_match_is(n, "Gather"))
+            return pith_match_const(n->inputs[0]) && n->inputs[0]->type.rank == 2 && !pith_node_int(n, "axis", 0);
+        if (!pith_match_is(n, "RMSNormalization") && !pith_match_is(n, "LayerNormalization") &&
+            !pith_match_is_own(n, "Linear"))
+            return false;
+    }
+    return false;
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (!pith_match_is_own(node, "Linear") || pith_node_int(node, "repeats", 0) || !is_looked_up(node->inputs[0]))
+            continue;
+        if (pith_node_set_int(node, "repeats", 1)) return pith_fail_memory(o->err, 0);
+        pith_report_add(o->report, true, "repeats", "equal rows of '" PITH_STR_FMT "' are multiplied once",
+                        PITH_STR_ARG(node->name));
+        ++*changes;
+    }
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_repeats = { "repeats", 2, false, run };
