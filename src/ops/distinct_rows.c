@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/hash.h"
 
 /* A text or two repeat little; many tokens are one long text, whose positions make every row another. */
@@ -14,36 +15,35 @@ enum { HASHED = 64, PROBES = 4 };
 /* One row of so many at least must come again: else moving the rows costs more than it saves. */
 enum { WORTH = 16 };
 
-/* Where everything lies in memory: numbers of 64-byte lines. */
+/* Where everything lies behind the result: bytes from the beginning of memory. */
 typedef struct layout {
     size_t place, first, slots, rows, end;
     uint32_t slot_count; /* a power of two */
 } layout;
 
-static size_t lines(size_t count, size_t size) { return (count * size + 63) / 64; }
-
 static layout layout_of(int64_t m, int64_t k) {
-    layout l = { .place = lines(1, sizeof(pith_distinct_rows)), .slot_count = ROWS_MIN };
+    const size_t numbers = pith_round64((size_t)m * sizeof(int32_t));
+    layout l = { .place = pith_round64(sizeof(pith_distinct_rows)), .slot_count = ROWS_MIN };
     while (l.slot_count < 2 * m) l.slot_count *= 2;
-    l.first = l.place + lines((size_t)m, sizeof(int32_t));
-    l.slots = l.first + lines((size_t)m, sizeof(int32_t));
-    l.rows = l.slots + lines(l.slot_count, sizeof(int32_t));
-    l.end = l.rows + lines((size_t)(m * k), sizeof(float));
+    l.first = l.place + numbers;
+    l.slots = l.first + numbers;
+    l.rows = l.slots + pith_round64(l.slot_count * sizeof(int32_t));
+    l.end = l.rows + pith_round64((size_t)(m * k) * sizeof(float));
     return l;
 }
 
 size_t pith_distinct_rows_bytes(int64_t m, int64_t k) {
-    return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : layout_of(m, k).end * 64;
+    return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : layout_of(m, k).end;
 }
-
-static void *line(void *memory, size_t number) { return (char *)memory + number * 64; }
 
 const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
     const layout l = layout_of(m, k);
     const size_t bytes = (size_t)k * sizeof(float), hashed = bytes < HASHED ? bytes : HASHED;
     pith_distinct_rows *d = memory;
-    int32_t *place = line(memory, l.place), *first = line(memory, l.first), *slots = line(memory, l.slots);
-    float *rows = line(memory, l.rows);
+    char *const base = memory;
+    int32_t *place = (void *)(base + l.place), *first = (void *)(base + l.first);
+    int32_t *slots = (void *)(base + l.slots);
+    float *rows = (void *)(base + l.rows);
     int32_t count = 0;
     memset(slots, -1, l.slot_count * sizeof *slots);
     for (int32_t i = 0; i < m; i++) {

@@ -15,8 +15,8 @@ typedef struct pith_distinct_rows {
 /* Bytes of memory for a matrix; 0: it has so few or so many rows that none are looked for. */
 size_t pith_distinct_rows_bytes(int64_t m, int64_t k);
 
-/* The result lies at the beginning of memory, 64-byte aligned. Rows that come again are taken for other ones if they
- * are few, and some may be, so that the time is that of m * k. */
+/* The result lies at the beginning of memory, which is 64-byte aligned. Where few rows come again, all count as
+ * different. So may one that begins like many others: it is compared with a few of them only. */
 const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k);
 
 /* y [m, n], whose first count rows were made of rows: every row gets that of its place. */

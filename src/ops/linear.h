@@ -17,7 +17,7 @@ typedef struct pith_linear {
     float *bias; /* [n] or NULL */
     int64_t k, n;
     pith_activation activation;
-    bool repeats;
+    bool repeats; /* rows of x may well be equal */
     pith_kernel_fn *gemm, *convert;
     void *form;     /* the way's own */
     int64_t grain;  /* multiply-adds of about five microseconds; a part with less to do is not worth a thread */

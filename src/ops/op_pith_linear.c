@@ -200,9 +200,13 @@ static void split(work *w, int threads) {
     if (w->streak < 1) w->streak = 1;
 }
 
+static int64_t rows_of(const pith_linear *s, const pith_run *r) {
+    return s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
+}
+
 static pith_status run(pith_run *r) {
     const pith_linear *s = r->state;
-    int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
+    const int64_t m = rows_of(s, r);
     if (m == 0) return PITH_OK;
     work w = { .s = s,
                .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
@@ -256,7 +260,7 @@ const pith_linear_way pith_linear_f32 = {
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_linear *s = r->state;
-    const int64_t m = s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
+    const int64_t m = rows_of(s, r);
     pith_cost_product(r, cost, s->k, s->way->kernel);
     if (distinct_bytes(s, m)) cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
 }
