@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm_tile.h"
+#include "kernels/unary.h"
 #include "kernels/vec.h"
 
 #if defined(PITH_LEVEL_avx512)
@@ -393,7 +394,11 @@ PITH_INLINE void finish(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
             finish_rows(g, s, j, 1, left < 16 ? (size_t)left : 16, s.extra != NULL, small, false);
         }
     }
-    if (!direct) PITH_K(gemm_activate)(g->activation, out, g->ldc, f, stride, rows, width);
+    if (g->activation == PITH_ACT_GELU_ERF) {
+        for (int64_t r = 0; r < rows; r++) PITH_K(gelu_coarse_f32)(f + r * stride, out + r * g->ldc, (size_t)width);
+    } else if (!direct) {
+        PITH_K(gemm_activate)(g->activation, out, g->ldc, f, stride, rows, width);
+    }
 }
 
 void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,

@@ -11,7 +11,7 @@
 
 /* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
  * pith_layer_norm_f32_fn, pith_rotary_f32_fn; the last have tests of their own. */
-static const char *const unary_families[] = { "abs",       "cos",  "erf", "exp",        "gelu",
+static const char *const unary_families[] = { "abs",       "cos",  "erf", "exp",        "gelu",       "gelu_coarse",
                                               "gelu_tanh", "log",  "neg", "quick_gelu", "reciprocal", "relu",
                                               "sigmoid",   "silu", "sin", "sqrt",       "tanh" };
 static const char *const binary_families[] = { "add", "div", "max", "min", "mul", "sub" };

@@ -33,6 +33,7 @@ static const struct {
     { "cos", cos, 1.6, 0, INFINITY },
     { "silu", silu, 3.5, 1e-43, 3e38f },
     { "gelu", gelu, 2.0, 1.5e-7, 3e38f },
+    { "gelu_coarse", gelu, 2.0, 1.3e-4, 3e38f },
     { "gelu_tanh", gelu_tanh, 2.0, 1.5e-7, 1e12f },
     { "quick_gelu", quick_gelu, 4.0, 1.5e-7, 1e38f },
 };
