@@ -132,23 +132,25 @@ static void quantize_row(const pith_quantize_rows *a, int64_t row, steps_of step
     struct {
         int64_t first;
         uint64_t elements;
-    } cut[PITH_I8_EXTRAS + 1];
-    int blocks = 0, count = 0;
+    } cut[PITH_I8_EXTRAS + 1] = { 0 };
+    int blocks = 0;
     for (int64_t i = 0; i < a->n; i += BLOCK) {
         cut[blocks].first = i;
         cut[blocks].elements = a->n - i >= BLOCK ? round_block(q + i, x + i, inverse, zero, BLOCK)
                                                  : round_block(q + i, x + i, inverse, zero, a->n - i);
         blocks += cut[blocks].elements != 0 && blocks < PITH_I8_EXTRAS; /* no branch: it could not be foreseen */
     }
-    for (int b = 0; b < blocks; b++) {
-        for (uint64_t left = cut[b].elements; left && count < PITH_I8_EXTRAS; left &= left - 1, count++) {
-            const int64_t at = cut[b].first + __builtin_ctzll(left);
-            const vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, zero));
-            const int32_t lacks = first_lane(vi_sub(exact, vi_bits(vf_set1(PITH_ROUND_MAGIC)))) - q[at];
-            extras[count] = pith_i8_extra_of(at, lacks);
-        }
+    /* As many turns for every row and no branch in them. */
+    uint64_t left = cut[0].elements;
+    for (int e = 0, b = 0; e < PITH_I8_EXTRAS; e++) {
+        const int64_t at = left ? cut[b].first + __builtin_ctzll(left) : 0;
+        const vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, zero));
+        const int32_t lacks = first_lane(vi_sub(exact, vi_bits(vf_set1(PITH_ROUND_MAGIC)))) - q[at];
+        extras[e] = pith_i8_extra_of(at, left ? lacks : 0);
+        left &= left - 1;
+        b += !left;
+        left = left ? left : cut[b].elements;
     }
-    for (; count < PITH_I8_EXTRAS; count++) extras[count] = pith_i8_extra_of(0, 0);
     a->scale[row] = steps.scale;
     a->zero[row] = steps.zero;
 }
