@@ -19,6 +19,19 @@ enum { PITH_TILE_ROWS = 5, PITH_TILE_PANELS = 1 };
 /* What surrounds a small tile weighs more. And the k between two lines that it fetches steadily, see below. */
 enum { PITH_TILE_SMALL = PITH_TILE_PANELS == 1, PITH_TILE_STEADY = 8 };
 
+/* GELU on its own is a chain of operations that leaves the multiply-add ports idle half of the time; amid the steps of
+ * a product it costs little more than its own multiply-adds. So the sums of a tile, bias added, wait in `busy`, and
+ * each turn of four k of the next tile takes GELU of one vector of them to its place. That tile's sums go to `spare`
+ * and wait in turn; what waits after the last tile is the caller's to finish. */
+typedef struct pith_gemm_gelu {
+    float *spare, *busy; /* [PITH_TILE_ROWS][16 * PITH_TILE_PANELS] each; rows of a tile lie side by side */
+    const float *from;   /* the next vector in busy */
+    float *to;           /* where its GELU goes */
+    int64_t left;        /* vectors that wait */
+} pith_gemm_gelu;
+/* Rows of the smallest tile that is made for this; none of the small kind is. */
+enum { PITH_TILE_GELU_ROWS = PITH_TILE_SMALL ? PITH_TILE_ROWS + 1 : 8 };
+
 /* t[i][j] = start + the chain over ascending k of fma(a[i][k], b[k][j]), + bias[j], for i < rows and j < 16 * panels;
  * then the same for the columns that follow, `groups` times, and all of it for the rows below, `tiles` times. Start is
  * t itself if accumulate, else +0.
@@ -31,7 +44,9 @@ enum { PITH_TILE_SMALL = PITH_TILE_PANELS == 1, PITH_TILE_STEADY = 8 };
  * line at `ahead`, which moves by ahead_step bytes with each PITH_TILE_STEADY k. Without ahead nothing is fetched.
  * Where tiles are not small, a row of the target, from which stores take its lines if they are in the first
  * level cache and otherwise hold up the loads of what follows, is fetched in each of the first turns: all at once they
- * would wait for each other. */
+ * would wait for each other.
+ * With gelu, sums go there instead of t, for tiles of PITH_TILE_GELU_ROWS rows and more and PITH_TILE_PANELS panels
+ * that do not accumulate; target and target_row say where their GELU goes, target_row the same in all calls. */
 typedef struct pith_gemm_tile {
     const float *a, *b, *bias; /* bias may be NULL */
     float *t;
@@ -42,6 +57,7 @@ typedef struct pith_gemm_tile {
     int64_t ahead_stream, ahead_panel, ahead_every, ahead_step;
     const float *target; /* where t of the first group will end up, the others beside it; or NULL */
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
+    pith_gemm_gelu *gelu;             /* or NULL */
 } pith_gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS; panels is 1 to PITH_TILE_PANELS. bf16: two of k lie in the place of each float of a and

@@ -80,15 +80,17 @@ typedef struct strip {
 } strip;
 
 /* Tiles of `rows` rows each from row i on, times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole
- * panels without an activation go from the registers to c, the rest by way of t. */
+ * panels without an activation go from the registers to c, those that gelu is given for wait there, the rest goes by
+ * way of t. */
 static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t tiles,
-                      int64_t j, int64_t width, int64_t k0, int64_t k1, const strip *next) {
+                      int64_t j, int64_t width, int64_t k0, int64_t k1, const strip *next, pith_gemm_gelu *gelu) {
     _Alignas(64) float t[TILES_AT_ONCE * PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
     const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
     const bool last = k1 == g->k;
     const pith_activation activation = last ? g->activation : PITH_ACT_NONE;
     const bool direct = width == stride && activation == PITH_ACT_NONE;
+    const bool meanwhile = gelu && panels == 0 && rows >= PITH_TILE_GELU_ROWS;
     const bool steady = PITH_TILE_SMALL && next->shares >= STEADY_SHARES;
     const int64_t step = (PITH_TILE_STEADY * 64 + next->shares - 1) / next->shares;
     const int64_t taken = /* bytes: what the tiles above have fetched */
@@ -110,7 +112,8 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
                             .ahead_step = step,
                             .target = g->c + i * g->ldc + j,
                             .target_row = g->ldc,
-                            .target_width = whole ? TILE_COLUMNS : width };
+                            .target_width = whole ? TILE_COLUMNS : width,
+                            .gelu = meanwhile ? gelu : NULL };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, tiles * rows, j, width);
     if (whole) multiply((int)rows, PITH_TILE_PANELS, &tile);
@@ -124,14 +127,14 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
         tile.groups = 1;
         multiply((int)rows, (int)panels, &tile);
     }
-    if (direct) return;
+    if (direct || meanwhile) return;
     if (last && g->bias && width < stride) add_bias(t, g->bias + j, tiles * rows, stride, width);
     PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, tiles * rows, width);
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
 static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-                      int64_t k0, int64_t k1, const float *next) {
+                      int64_t k0, int64_t k1, const float *next, pith_gemm_gelu *gelu) {
     const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 4 * 3;
@@ -146,7 +149,8 @@ static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m
             const int64_t rows = tile < tiles - lower ? high : high - 1;
             count = (tile < tiles - lower ? tiles - lower : tiles) - tile;
             if (count > TILES_AT_ONCE) count = TILES_AT_ONCE;
-            run_tiles(g, multiply, i, rows, count, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles });
+            run_tiles(g, multiply, i, rows, count, j0, j1 - j0, k0, k1, &(strip){ (uintptr_t)ahead, tile, tiles },
+                      gelu);
             i += count * rows;
         }
     }
@@ -164,16 +168,23 @@ void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t 
     int64_t blocks = rows > high ? (rows * depth + floats - 1) / floats : 1, height = rows;
     if (blocks > (rows + ROWS_MIN - 1) / ROWS_MIN) blocks = (rows + ROWS_MIN - 1) / ROWS_MIN;
     if (blocks > 1) height = ((rows + blocks - 1) / blocks + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS * PITH_TILE_ROWS;
+    enum { TILE = PITH_TILE_SMALL ? 1 : PITH_TILE_ROWS * TILE_COLUMNS }; /* small tiles take no GELU meanwhile */
+    _Alignas(64) float sums[2][TILE];
+    pith_gemm_gelu gelu = { .spare = sums[0], .busy = sums[1] };
+    const bool meanwhile = g->activation == PITH_ACT_GELU_ERF && depth == g->k;
     for (int64_t i = m0; i < m1; i += height) {
         int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
         do { /* once for k = 0 too */
             k1 = g->k - k0 < depth ? g->k : k0 + depth;
             const float *next = k1 < g->k ? g->b + n0 * g->k + 16 * k1 : g->b + (end < m1 ? n0 : n1) * g->k;
             if (g->next && end == m1 && k1 == g->k) next = g->next;
-            run_block(g, tile, i, end, n0, n1, k0, k1, next);
+            run_block(g, tile, i, end, n0, n1, k0, k1, next, meanwhile ? &gelu : NULL);
             k0 = k1;
         } while (k1 < g->k);
     }
+    if (gelu.left)
+        PITH_K(gemm_activate)
+        (PITH_ACT_GELU_ERF, gelu.to, g->ldc, gelu.busy, TILE_COLUMNS, gelu.left / PITH_TILE_PANELS, TILE_COLUMNS);
 }
 
 void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {

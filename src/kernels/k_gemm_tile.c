@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/vec.h"
+#include "kernels/vmath.h"
 
 enum { STEPS = 4 }; /* of k in one turn of the loop that fetches now and then */
 /* Small tiles have few lines to write, and stores of these hold nothing up. */
@@ -103,26 +103,38 @@ PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_ro
     }
 }
 
-PITH_INLINE void tile(const kind of, const int rows, const int panels, const pith_gemm_tile *g) {
+/* GELU of the next vector that waits; two of them are a row. The line that one will go to eight turns later is fetched.
+ */
+PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
+    __builtin_prefetch(w->to + 4 * target_row, 1);
+    vf_store(w->to, vf_gelu(vf_load(w->from)));
+    w->from += 16;
+    w->to += w->left % 2 ? target_row - 16 : 16;
+    w->left--;
+}
+
+PITH_INLINE void tile(const kind of, const bool gelu, const int rows, const int panels, const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
     const uint64_t k = (uint64_t)g->k;
     const float *a = g->a;
     float *t = g->t;
     uintptr_t ahead = g->ahead ? g->ahead : (uintptr_t)a, target = (uintptr_t)g->target;
     int64_t wait = g->ahead_every > 0;
+    pith_gemm_gelu w = { 0 };
+    if (gelu) w = *g->gelu;
     for (int64_t tiles = g->tiles; tiles > 0; tiles--) {
         const float *b = g->b;
         uintptr_t fetched = ahead;
         int64_t waited = wait;
         for (int64_t group = 0; group < g->groups; group++) {
-            int64_t targets = FETCH_TARGET && g->target ? rows : 0;
+            int64_t targets = FETCH_TARGET && !gelu && g->target ? rows : 0;
             uintptr_t row = target + (uintptr_t)(group * width) * sizeof(float);
-            float *to = t + group * width;
+            float *to = gelu ? w.spare : t + group * width;
             place at;
             vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
             fetched = ahead + (uintptr_t)(group * g->ahead_panel * panels);
             waited = wait;
-            begin(rows, panels, to, g->t_row, g->accumulate, sum);
+            begin(rows, panels, to, g->t_row, !gelu && g->accumulate, sum);
             PITH_UNROLL
             for (int i = 0; i < rows; i += 3) at.a[i / 3] = a + i * a_row;
             PITH_UNROLL
@@ -143,7 +155,8 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
                     fetched += 64;
                     waited = g->ahead_every;
                 }
-                if (FETCH_TARGET && --targets >= 0) {
+                if (gelu && w.left > 0) take_gelu(&w, g->target_row);
+                if (FETCH_TARGET && !gelu && --targets >= 0) {
                     __builtin_prefetch((const void *)row, 1);
                     __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
                     row += (uintptr_t)g->target_row * sizeof(float);
@@ -151,7 +164,11 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
                 advance(of, rows, panels, STEPS, a_row, &at, sum);
             }
             for (; left > 0; left--) advance(of, rows, panels, 1, a_row, &at, sum);
-            finish(rows, panels, to, g->t_row, g->bias ? g->bias + group * width : NULL, sum);
+            finish(rows, panels, to, gelu ? width : g->t_row, g->bias ? g->bias + group * width : NULL, sum);
+            if (gelu) {
+                while (w.left > 0) take_gelu(&w, g->target_row);
+                w = (pith_gemm_gelu){ w.busy, to, to, (float *)target + group * width, rows * panels };
+            }
         }
         ahead = fetched - (uintptr_t)((g->groups - 1) * g->ahead_panel * panels);
         wait = waited;
@@ -159,21 +176,29 @@ PITH_INLINE void tile(const kind of, const int rows, const int panels, const pit
         t += rows * g->t_row;
         target += (uintptr_t)(rows * g->target_row) * sizeof(float);
     }
+    if (gelu) *g->gelu = w;
 }
 
 typedef void tile_fn(const pith_gemm_tile *tile);
 
 #define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, rows, panels, g); }
+    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, false, rows, panels, g); }
 #define TILE_PAIRS(rows, panels)                                                                                       \
-    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, rows, panels, g); }
+    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, false, rows, panels, g); }
+#define TILE_GELU(rows, panels)                                                                                        \
+    static void gelu_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, true, rows, panels, g); }
+#define TILE_PAIRS_GELU(rows, panels)                                                                                  \
+    static void pairs_gelu_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, true, rows, panels, g); }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
 #define TILES_14(X, panels)                                                                                            \
     TILES_5(X, panels)                                                                                                 \
     X(6, panels)                                                                                                       \
-    X(7, panels) X(8, panels) X(9, panels) X(10, panels) X(11, panels) X(12, panels) X(13, panels) X(14, panels)
+    X(7, panels) TILES_8_14(X, panels)
+#define TILES_8_14(X, panels)                                                                                          \
+    X(8, panels) X(9, panels) X(10, panels) X(11, panels) X(12, panels) X(13, panels) X(14, panels)
 #if defined(PITH_LEVEL_avx512)
 #define TILES(X) TILES_14(X, 1) TILES_14(X, 2)
+#define TILES_GELU(X) TILES_8_14(X, 2)
 #elif defined(PITH_LEVEL_avx2)
 #define TILES(X) TILES_5(X, 1) X(6, 1)
 #else
@@ -181,19 +206,37 @@ typedef void tile_fn(const pith_gemm_tile *tile);
 #endif
 #define ENTRY(rows, panels) [panels - 1][rows - 1] = tile_##rows##x##panels,
 #define ENTRY_PAIRS(rows, panels) [panels - 1][rows - 1] = pairs_##rows##x##panels,
+#define ENTRY_GELU(rows, panels) [rows - PITH_TILE_GELU_ROWS] = gelu_##rows##x##panels,
+#define ENTRY_PAIRS_GELU(rows, panels) [rows - PITH_TILE_GELU_ROWS] = pairs_gelu_##rows##x##panels,
 
 TILES(TILE)
+#if defined(TILES_GELU)
+TILES_GELU(TILE_GELU)
+#endif
 
 void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
     static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY) };
+#if defined(TILES_GELU)
+    static tile_fn *const with_gelu[] = { TILES_GELU(ENTRY_GELU) };
+    if (g->gelu) {
+        with_gelu[rows - PITH_TILE_GELU_ROWS](g);
+        return;
+    }
+#endif
     tiles[panels - 1][rows - 1](g);
 }
 
 #if defined(PITH_LEVEL_avx512)
 TILES(TILE_PAIRS)
+TILES_GELU(TILE_PAIRS_GELU)
 
 void PITH_K(gemm_tile_bf16)(int rows, int panels, const pith_gemm_tile *g) {
     static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY_PAIRS) };
+    static tile_fn *const with_gelu[] = { TILES_GELU(ENTRY_PAIRS_GELU) };
+    if (g->gelu) {
+        with_gelu[rows - PITH_TILE_GELU_ROWS](g);
+        return;
+    }
     tiles[panels - 1][rows - 1](g);
 }
 #endif

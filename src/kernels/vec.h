@@ -20,8 +20,6 @@
  *   vf_select(m, a, b)                 m ? a : b
  *   vf_keep(m, a)                      m ? a : 0
  *   vf_ldexp(a, n)                     a * 2^n, n integral, |n| <= 252, rounded once if 2^-125 <= |a| < 2^125
- *   vf_fraction(a)                     a - round(a), a finite
- *   vf_whole(a, f)                     round(a), f being a's fraction
  *   vf_scale(a, n)                     a * 2^n, n integral, 2^-126 <= |a| * 2^n < 2^127
  *   vf_bits vi_bits                    reinterpretation
  *   vf_of_vi, vi_of_vf                 conversion; to int: toward zero, unspecified outside int32
@@ -83,15 +81,14 @@ PITH_INLINE vi vi_dot_pairs(vi a, vi b) {
 PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) { return vf_fma(a, b, c); }
 #endif
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma_onto(vf_set1(*a), b, c); }
-PITH_INLINE vf vf_fraction(vf a) { return vf_sub(a, vf_round(a)); }
-PITH_INLINE vf vf_whole(vf a, vf fraction) { return (void)fraction, vf_round(a); }
-/* The bits from 23 on count the exponent. */
-PITH_INLINE vf vf_scale(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
 #if !defined(PITH_LEVEL_avx2)
 PITH_INLINE vm vf_not_lt(vf a, vf b) { return vm_not(vf_lt(a, b)); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return vf_select(m, a, vf_zero()); }
 #endif
 #endif
+/* The bits from 23 on count the exponent. Three plain operations, which AMD does beside multiply-adds; of VSCALEFPS it
+ * does one in the time of two of these. */
+PITH_INLINE vf vf_scale(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
 /* c and the products of pairs; vnni: the processor has it (AVX512_VNNI, AVX_VNNI). */
 PITH_INLINE vi vi_add_pairs(vi c, vi a, vi b, const int vnni) {
 #if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)

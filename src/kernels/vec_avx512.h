@@ -107,9 +107,6 @@ PITH_INLINE vm vf_ge(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); 
 PITH_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return _mm512_maskz_mov_ps(m, a); }
 PITH_INLINE vf vf_ldexp(vf a, vf n) { return _mm512_scalef_ps(a, n); }
-PITH_INLINE vf vf_fraction(vf a) { return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-PITH_INLINE vf vf_whole(vf a, vf fraction) { return vf_sub(a, fraction); }
-PITH_INLINE vf vf_scale(vf a, vf n) { return vf_ldexp(a, n); }
 PITH_INLINE vf vf_gather(const float *base, vi i) { return _mm512_i32gather_ps(i, base, 4); }
 PITH_INLINE vf vf_iota(void) {
     return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

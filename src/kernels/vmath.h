@@ -67,9 +67,9 @@ PITH_VMATH vf vf_exp(vf x) {
 PITH_VMATH void vf_exp2_core(vf *y, vf *n, const vf *x, const int chains) {
     vf f[PITH_CHAINS_MAX];
     PITH_UNROLL
-    for (int i = 0; i < chains; i++) f[i] = vf_fraction(x[i]);
+    for (int i = 0; i < chains; i++) n[i] = vf_round(x[i]);
     PITH_UNROLL
-    for (int i = 0; i < chains; i++) n[i] = vf_whole(x[i], f[i]);
+    for (int i = 0; i < chains; i++) f[i] = vf_sub(x[i], n[i]);
     PITH_POLY_EACH(y, f, chains, 0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f);
 }
 

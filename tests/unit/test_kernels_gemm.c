@@ -21,7 +21,7 @@ static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
     return sum;
 }
 
-static void check(int64_t m, int64_t n, int64_t k) {
+static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t k) {
     int64_t lda = k + random_below(3), ldc = n + random_below(3);
     float *b = floats(k * n), *expected = floats(m * ldc);
     guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0), packed = guarded_floats(pith_gemm_f32_packed_size(k, n));
@@ -32,7 +32,7 @@ static void check(int64_t m, int64_t n, int64_t k) {
 
     pith_gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc };
     if (random_below(2)) g.bias = bias.data;
-    g.activation = (pith_activation)random_below(7);
+    g.activation = activation;
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) expected[i * ldc + j] = element(&g, b, i, j);
     }
@@ -57,6 +57,8 @@ static void check(int64_t m, int64_t n, int64_t k) {
     guarded_free(a), guarded_free(packed), guarded_free(bias), guarded_free(c_guarded);
 }
 
+static void check(int64_t m, int64_t n, int64_t k) { check_with((pith_activation)random_below(7), m, n, k); }
+
 static void test_small(void **state) {
     (void)state;
     for (int64_t m = 0; m <= 31; m++) {
@@ -69,6 +71,18 @@ static void test_random(void **state) {
     for (int i = 0; i < 60; i++) check(random_below(90), random_below(130), random_below(200));
     check(200, 40, 700); /* more than one block of rows */
     check(3, 33, 3000);
+}
+
+/* GELU of a tile is taken while the next one is computed: with fewer turns of k than vectors wait, and more, behind
+ * tiles of other heights and widths, and across blocks of rows. */
+static void test_gelu(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        check_with(PITH_ACT_GELU_ERF, 8 + random_below(60), 32 + random_below(3) * 16 + random_below(100),
+                   random_below(240));
+    }
+    check_with(PITH_ACT_GELU_ERF, 75, 288, 384);
+    check_with(PITH_ACT_GELU_ERF, 400, 96, 1100);
 }
 
 /* Any strides of the source give the same packed bytes: panels of 16 columns, k-major, zeros at the end. */
@@ -110,6 +124,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_gelu),
         cmocka_unit_test(test_pack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
