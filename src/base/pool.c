@@ -4,7 +4,8 @@
  * that wants more of them and then draw parts, as the caller does: each from a range of its own, the same from run to
  * run where the parts are as many, so that it finds in its cache what it wrote; then from the ends of the others', so
  * that nobody waits for a thread that is slow or never came. The caller closes the job when all parts are drawn (nobody
- * can join any more) and waits until those who joined have left: only then may the job go.
+ * can join any more) and waits until those who joined have left: only then may the job go. A part may have a run of its
+ * own: who has nothing left to draw, waiting callers of the runs above included, takes part in it.
  * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
  * under one lock only; what spinners look at is atomic. After fork a child has no threads, so it starts over. */
 #include "base/pool.h"
@@ -28,7 +29,7 @@
 #define RANGES_MAX 16
 
 typedef struct job {
-    struct job *next;
+    struct job *next, *above; /* above: the job of whose parts one made this run, or NULL */
     pith_task *task;
     void *context;
     int ranges;
@@ -47,8 +48,10 @@ static struct {
     cpu_set_t processors; /* to be pinned to */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
 
-/* Set while this thread runs a task; outside of runs it is always false. */
+/* Set while this thread runs a task; outside of runs it is always false. And the job of that task; NULL where the run
+ * is this thread's alone. */
 static _Thread_local bool inside;
+static _Thread_local job *current;
 /* Which of the pool's threads this is; 0: a caller. */
 static _Thread_local int number;
 
@@ -82,26 +85,49 @@ static bool draw(_Atomic uint64_t *range, bool last, size_t *part) {
 }
 
 static void draw_parts(job *j, int worker) {
+    job *const above = current;
+    const bool before = inside;
+    current = j;
     inside = true;
     size_t part;
     for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
         while (draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
-    inside = false;
+    inside = before;
+    current = above;
 }
 
-static bool all_drawn(const job *j) {
+/* How many parts are not drawn. */
+static size_t left_of(const job *j) {
+    size_t left = 0;
     for (int i = 0; i < j->ranges; i++) {
         uint64_t parts = atomic_load_explicit(&j->parts[i], memory_order_relaxed);
-        if ((uint32_t)parts != parts >> 32) return false;
+        left += (uint32_t)(parts >> 32) - (uint32_t)parts;
     }
-    return true;
+    return left;
 }
 
-/* The first open job that wants help, or NULL. */
-static job *find_job(void) {
+static bool is_below(const job *j, const job *above) {
+    while (j && j != above) j = j->above;
+    return j != NULL;
+}
+
+/* The first open job that wants help, or NULL; of any run, or of those that parts of `above` made. */
+static job *find_job(const job *above) {
     job *j = pool.jobs;
-    while (j && (j->joined == j->wanted || all_drawn(j))) j = j->next;
+    while (j && (j->joined == j->wanted || (above && !is_below(j, above)) || !left_of(j))) j = j->next;
     return j;
+}
+
+/* Called with the lock held, which it gives back and takes again. */
+static void help(job *j) {
+    int worker = ++j->joined;
+    atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&pool.lock);
+    draw_parts(j, worker);
+    /* The last access to the job. */
+    bool last = atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1;
+    pthread_mutex_lock(&pool.lock);
+    if (last && pool.waiters) pthread_cond_broadcast(&pool.done);
 }
 
 static void *thread_main(void *own_number) {
@@ -109,16 +135,9 @@ static void *thread_main(void *own_number) {
     pith_fpmode_enter();
     pthread_mutex_lock(&pool.lock);
     for (;;) {
-        job *j = find_job();
+        job *j = find_job(NULL);
         if (j) {
-            int worker = ++j->joined;
-            atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
-            pthread_mutex_unlock(&pool.lock);
-            draw_parts(j, worker);
-            /* The last access to the job. */
-            bool last = atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1;
-            pthread_mutex_lock(&pool.lock);
-            if (last && pool.waiters) pthread_cond_broadcast(&pool.done);
+            help(j);
             continue;
         }
         unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
@@ -188,36 +207,52 @@ static void make_threads(int wanted) {
     pthread_attr_destroy(&attr);
 }
 
-/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of those asleep too. */
-static void rouse(int wanted) {
-    atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed);
-    int sleepers = pool.sleepers;
+/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of those asleep too, and
+ * callers that wait. Returns the new epoch. */
+static unsigned rouse(int wanted) {
+    const unsigned epoch = atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed) + 1;
+    const int sleepers = pool.sleepers, waiters = pool.waiters;
     pthread_mutex_unlock(&pool.lock);
     if (sleepers > wanted)
         for (int i = 0; i < wanted; i++) pthread_cond_signal(&pool.work);
     else if (sleepers)
         pthread_cond_broadcast(&pool.work);
+    if (waiters) pthread_cond_broadcast(&pool.done);
+    return epoch;
 }
 
-/* Returns when no helper is inside the job, which nobody can join any more. */
-static void wait_for_helpers(job *j) {
-    if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
-    int64_t limit = may_spin(j->wanted + 1) ? now_ns() + SPIN_NS : 0;
-    for (int i = 1; i % 16 || now_ns() < limit; i++) {
-        if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
-        relax();
+/* Returns when no helper is inside the job, which nobody can join any more; helps with runs of its parts meanwhile.
+ * seen: the epoch it began in. */
+static void wait_for_helpers(job *j, unsigned seen) {
+    const bool spins = may_spin(j->wanted + 1);
+    int64_t limit = spins ? now_ns() + SPIN_NS : 0;
+    for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
+        const unsigned epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
+        if (epoch == seen && (i % 16 || now_ns() < limit)) {
+            relax();
+            continue;
+        }
+        pthread_mutex_lock(&pool.lock);
+        job *below = find_job(j);
+        if (below) {
+            help(below);
+        } else if (epoch == seen) {
+            pool.waiters++;
+            while (atomic_load_explicit(&j->active, memory_order_acquire) &&
+                   atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen)
+                pthread_cond_wait(&pool.done, &pool.lock);
+            pool.waiters--;
+        }
+        pthread_mutex_unlock(&pool.lock);
+        seen = epoch;
+        if (below && spins) limit = now_ns() + SPIN_NS;
     }
-    pthread_mutex_lock(&pool.lock);
-    pool.waiters++;
-    while (atomic_load_explicit(&j->active, memory_order_acquire)) pthread_cond_wait(&pool.done, &pool.lock);
-    pool.waiters--;
-    pthread_mutex_unlock(&pool.lock);
 }
 
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
-    if (threads <= 1 || inside || parts > UINT32_MAX) {
+    if (threads <= 1 || (inside && !current) || parts > UINT32_MAX) {
         bool before = inside;
         inside = true;
         for (size_t part = 0; part < parts; part++) task(context, part, 0);
@@ -226,17 +261,17 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    job j = { .task = task, .context = context, .wanted = threads - 1 };
+    job j = { .above = current, .task = task, .context = context, .wanted = threads - 1 };
     j.ranges = threads < RANGES_MAX ? threads : RANGES_MAX;
     for (size_t i = 0, ranges = (size_t)j.ranges; i < ranges; i++)
         atomic_init(&j.parts[i], (uint64_t)(parts * (i + 1) / ranges) << 32 | parts * i / ranges);
 
     pthread_mutex_lock(&pool.lock);
-    make_threads(j.wanted);
+    if (!current) make_threads(j.wanted);
     job **last = &pool.jobs;
     while (*last) last = &(*last)->next;
     *last = &j;
-    rouse(j.wanted);
+    const unsigned epoch = rouse(j.wanted);
 
     draw_parts(&j, 0);
 
@@ -245,8 +280,10 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     while (*link != &j) link = &(*link)->next;
     *link = j.next;
     pthread_mutex_unlock(&pool.lock);
-    wait_for_helpers(&j);
+    wait_for_helpers(&j, epoch);
 }
+
+size_t pith_pool_left(void) { return current ? left_of(current) : 0; }
 
 void pith_pool_wake(int threads) {
     if (threads <= 1 || inside) return;

@@ -28,14 +28,18 @@
  * chunks and threads better, up to a point. */
 #define WINDOW_TEXTS ((size_t)1024)
 #define WINDOW_BYTES ((size_t)2 << 20)
-/* Texts a thread tokenises at once. */
+/* Texts a thread tokenises at once: at most so many, and at least so many parts a thread where there are few. */
 #define TEXTS_PER_PART ((size_t)8)
+#define PARTS_PER_THREAD ((size_t)4)
 /* Fewer tokens a thread are better run by all threads together: each chunk reads all the weights. */
 #define CHUNK_TOKENS_MIN 128
 /* By default the widest rows of all tokens of a chunk (between the products of the feed-forward part, as a rule) fill
  * L2 one and a half times, within these bounds: larger chunks send them through memory, smaller ones read the weights
  * too often. */
 #define CHUNK_TOKENS_MAX 512
+/* Threads that run one of a call's last chunks: those who find none left help with what others still run. More than two
+ * would cut its steps too finely for the one who may stay alone with it. */
+#define LAST_CHUNK_THREADS 2
 /* More than the thread pool has. */
 #define THREADS_MAX 512
 /* What it costs to have a byte of a buffer again: pages are mapped and cleared at about 4 GB/s. A call gives its
@@ -265,7 +269,7 @@ typedef struct call {
     worker *workers;
     /* the window */
     const pith_str *texts;
-    size_t first_text, count;
+    size_t first_text, count, texts_per_part;
     float *vectors;
     pith_row *rows;
     uint8_t *truncated;
@@ -319,14 +323,15 @@ static pith_status encode_text(call *c, worker *w, size_t i, pith_error *err) {
 static void encode_part(void *context, size_t part, int index) {
     call *c = context;
     worker *w = &c->workers[index];
-    size_t end = (part + 1) * TEXTS_PER_PART < c->count ? (part + 1) * TEXTS_PER_PART : c->count;
+    const size_t first = part * c->texts_per_part, left = c->count - first;
+    const size_t count = left < c->texts_per_part ? left : c->texts_per_part;
     pith_lane *lane = pith_profile_lane(c->options->profile);
     uint64_t begin = pith_lane_now(lane);
-    for (size_t i = part * TEXTS_PER_PART; i < end && !stopped(c); i++) {
+    for (size_t i = first; i < first + count && !stopped(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (encode_text(c, w, i, &fault)) fail_text(c, w, &fault, i);
     }
-    pith_lane_phase(lane, "tokenise", begin, (int64_t)(end - part * TEXTS_PER_PART));
+    pith_lane_phase(lane, "tokenise", begin, (int64_t)count);
 }
 
 static pith_status borrow_executor(call *c, worker *w, pith_error *err) {
@@ -379,6 +384,12 @@ static pith_status output_rows(const float **x, const pith_embedder *e, const pi
     return PITH_OK;
 }
 
+/* How many threads share the steps of the chunk that is begun now. */
+static int threads_within(const call *c) {
+    const bool last = c->inner_threads < c->threads && pith_pool_left() < (size_t)c->threads;
+    return last && !c->e->parts.executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
+}
+
 static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err) {
     pith_embedder *e = c->e;
     const pith_graph *graph = e->parts.plan->graph;
@@ -400,7 +411,7 @@ static pith_status run_chunk(call *c, worker *w, const chunk *k, pith_error *err
     if (!inputs || !outputs || !vector) return pith_fail_memory(err, (size_t)full * sizeof *vector);
     PITH_TRY(pith_feed_fill(inputs, &e->feed, rows, k->count, &w->chunk, err));
     uint64_t begin = pith_lane_now(lane);
-    PITH_TRY(pith_executor_run(w->executor, outputs, inputs, c->inner_threads, c->options->cancel, err));
+    PITH_TRY(pith_executor_run(w->executor, outputs, inputs, threads_within(c), c->options->cancel, err));
     pith_lane_phase(lane, "run", begin, tokens);
     size_t bytes = pith_executor_bytes(w->executor);
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
@@ -482,7 +493,9 @@ static void cut_chunks(call *c) {
 
 static pith_status run_window(call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith_arena_reset(&c->workers[i].rows);
-    pith_pool_run(encode_part, c, (c->count + TEXTS_PER_PART - 1) / TEXTS_PER_PART, c->threads);
+    c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
+    if (c->texts_per_part > TEXTS_PER_PART) c->texts_per_part = TEXTS_PER_PART;
+    pith_pool_run(encode_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
     PITH_TRY(first_fault(c, err));
 
     c->ordered_count = 0;

@@ -3,7 +3,8 @@
  * A strip of b, as wide as the register tile, is met by all rows of a block of a, which stays in the second level
  * cache; meanwhile the next strip is fetched into it, a share by each tile, so that b streams by at the speed of memory
  * whatever the number of rows. Where even few rows of a do not fit, k is cut too, and sums of unfinished k wait in c.
- * The epilogue works on the finished tile while it is in the first level cache. */
+ * The epilogue works on the finished tile while it is in the first level cache; GELU of large tiles is taken amid the
+ * steps of the next one. */
 #include "kernels/gemm.h"
 
 #include <stdbool.h>
@@ -182,9 +183,9 @@ void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t 
             k0 = k1;
         } while (k1 < g->k);
     }
-    if (gelu.left)
-        PITH_K(gemm_activate)
-        (PITH_ACT_GELU_ERF, gelu.to, g->ldc, gelu.busy, TILE_COLUMNS, gelu.left / PITH_TILE_PANELS, TILE_COLUMNS);
+    const int64_t waiting = gelu.left / PITH_TILE_PANELS; /* rows of the last tile */
+    if (waiting)
+        PITH_K(gemm_activate)(PITH_ACT_GELU_ERF, gelu.to, g->ldc, gelu.busy, TILE_COLUMNS, waiting, TILE_COLUMNS);
 }
 
 void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {

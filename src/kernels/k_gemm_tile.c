@@ -103,8 +103,7 @@ PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_ro
     }
 }
 
-/* GELU of the next vector that waits; two of them are a row. The line that one will go to eight turns later is fetched.
- */
+/* GELU of the next vector that waits; two of them are a row. The line that is written eight turns later is fetched. */
 PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
     __builtin_prefetch(w->to + 4 * target_row, 1);
     vf_store(w->to, vf_gelu(vf_load(w->from)));

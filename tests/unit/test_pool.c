@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -128,23 +129,64 @@ static void several_callers(void **state) {
     }
 }
 
-static void inner(void *context, size_t part, int worker) {
-    (void)part;
-    if (worker) atomic_fetch_add((atomic_int *)context, 1000000);
-    atomic_fetch_add((atomic_int *)context, 1);
+static void deeper(void *context, size_t part, int worker) {
+    (void)worker;
+    atomic_fetch_add((atomic_int *)context, run_once(3, 7 + part));
 }
 
 static void outer(void *context, size_t part, int worker) {
-    (void)part;
     (void)worker;
-    pith_pool_run(inner, context, 10, 4);
+    atomic_fetch_add((atomic_int *)context, run_once(4, 10 + part));
+    pith_pool_run(deeper, context, 3, 1 + (int)part % 3);
 }
 
-static void nested_runs_stay_on_their_thread(void **state) {
+/* Runs inside tasks of others do each part once, under numbers of their own. */
+static void nested_runs(void **state) {
     (void)state;
-    atomic_int count = 0;
-    pith_pool_run(outer, &count, 20, 4);
-    assert_int_equal(atomic_load(&count), 200);
+    atomic_int faults = 0;
+    for (int i = 0; i < 50; i++) pith_pool_run(outer, &faults, 20, 4);
+    assert_int_equal(atomic_load(&faults), 0);
+}
+
+typedef struct pair {
+    size_t nesting;  /* the part of two that makes a run of its own; the other one ends at once */
+    atomic_int came; /* how many of the two have begun */
+    atomic_int done; /* parts of that run */
+    size_t left;     /* what was left of the outer run then */
+} pair;
+
+static void wait_until(atomic_int *value, int least) {
+    for (int i = 0; i < 10000 && atomic_load(value) < least; i++) usleep(1000);
+}
+
+static void wait_for_the_other(void *context, size_t part, int worker) {
+    pair *p = context;
+    (void)worker;
+    if (part == 0) wait_until(&p->done, 1);
+    if (part == 1 || atomic_load(&p->done)) atomic_fetch_add(&p->done, 1);
+}
+
+static void one_of_two(void *context, size_t part, int worker) {
+    pair *p = context;
+    (void)worker;
+    atomic_fetch_add(&p->came, 1);
+    wait_until(&p->came, 2); /* so that a thread takes one part */
+    if (part != p->nesting) return;
+    p->left = pith_pool_left();
+    usleep(part ? 0 : 5000); /* the other may have fallen asleep */
+    pith_pool_run(wait_for_the_other, p, 2, 2);
+}
+
+/* A thread of the pool, or a caller, who has nothing left to do takes part in the run that another's part makes. */
+static void nested_runs_are_helped(void **state) {
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        pair p = { .nesting = (size_t)i % 2, .left = 1 };
+        pith_pool_run(one_of_two, &p, 2, 2);
+        assert_int_equal(atomic_load(&p.done), 2);
+        assert_int_equal(p.left, 0);
+    }
+    assert_int_equal(pith_pool_left(), 0);
 }
 
 typedef struct masks {
@@ -177,6 +219,34 @@ static void signals_are_blocked(void **state) {
 }
 
 #ifndef __SANITIZE_THREAD__ /* which refuses threads after a fork of a process that has some */
+static void ask_for_many(void *context, size_t part, int worker) {
+    (void)part;
+    (void)worker;
+    atomic_fetch_add((atomic_int *)context, run_once(WORKERS, PARTS));
+}
+
+static int thread_count(void) {
+    int count = -2; /* . and .. */
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks)) count++;
+    if (tasks) closedir(tasks);
+    return count;
+}
+
+/* However many threads it asks for. In a child, which has none of the pool's threads yet. */
+static void nested_runs_make_no_threads(void **state) {
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        atomic_int faults = 0;
+        pith_pool_run(ask_for_many, &faults, 4, 2);
+        _exit(atomic_load(&faults) ? 1 : thread_count() == 2 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static atomic_int stop_calling;
 
 static void *call_all_the_time(void *unused) {
@@ -398,9 +468,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(slow_threads_are_helped),
         cmocka_unit_test(results_are_visible),
         cmocka_unit_test(several_callers),
-        cmocka_unit_test(nested_runs_stay_on_their_thread),
+        cmocka_unit_test(nested_runs),
+        cmocka_unit_test(nested_runs_are_helped),
         cmocka_unit_test(signals_are_blocked),
 #ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(nested_runs_make_no_threads),
         cmocka_unit_test(works_after_fork),
         cmocka_unit_test(pinned_on_request),
 #endif
