@@ -278,21 +278,24 @@ typedef struct call {
     size_t ordered_count;
     chunk *chunks;
     size_t chunk_count;
-    atomic_bool stop;
-    int64_t budget;  /* tokens of a chunk */
-    size_t window;   /* texts of a window */
-    bool one_by_one; /* chunks are not run side by side */
+    atomic_size_t failed; /* the first text of the window that has failed so far; SIZE_MAX: none */
+    int64_t budget;       /* tokens of a chunk */
+    size_t window;        /* texts of a window */
+    bool one_by_one;      /* chunks are not run side by side */
 } call;
 
 /* Notes the fault in w->fault for a text of the window. */
 static void fail_text(call *c, worker *w, const pith_error *fault, size_t text) {
-    atomic_store_explicit(&c->stop, true, memory_order_relaxed);
+    size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
+    while (text < first &&
+           !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed, memory_order_relaxed))
+        continue;
     if (text >= w->failed_text) return;
     w->failed_text = text;
     w->fault = *fault;
 }
 
-static bool stopped(const call *c) { return atomic_load_explicit(&c->stop, memory_order_relaxed); }
+static size_t first_failed(const call *c) { return atomic_load_explicit(&c->failed, memory_order_relaxed); }
 
 static pith_status encode_text(call *c, worker *w, size_t i, pith_error *err) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
@@ -327,7 +330,8 @@ static void encode_part(void *context, size_t part, int index) {
     const size_t count = left < c->texts_per_part ? left : c->texts_per_part;
     pith_lane *lane = pith_profile_lane(c->options->profile);
     uint64_t begin = pith_lane_now(lane);
-    for (size_t i = first; i < first + count && !stopped(c); i++) {
+    /* Texts before one that has failed are still tried, so that the first of those that fail is named. */
+    for (size_t i = first; i < first + count && i < first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (encode_text(c, w, i, &fault)) fail_text(c, w, &fault, i);
     }
@@ -439,7 +443,7 @@ static void run_part(void *context, size_t part, int index) {
     call *c = context;
     pith_error fault = PITH_ERROR_INIT;
     const chunk *k = &c->chunks[part];
-    if (stopped(c)) return;
+    if (first_failed(c) != SIZE_MAX) return;
     if (c->options->cancel && *c->options->cancel)
         pith_fail(&fault, PITH_ERR_CANCELLED, "cancelled");
     else if (!run_chunk(c, &c->workers[index], k, &fault))
@@ -539,7 +543,7 @@ static bool ask_for_less(call *c) {
         pith_arena_free(&w->chunk);
         w->failed_text = SIZE_MAX;
     }
-    atomic_store_explicit(&c->stop, false, memory_order_relaxed);
+    atomic_store_explicit(&c->failed, SIZE_MAX, memory_order_relaxed);
     return true;
 }
 
@@ -591,6 +595,7 @@ pith_status pith_embedder_run(float *vectors, pith_embedder *e, const pith_str *
                               const pith_embed_options *options, pith_error *err) {
     PITH_TRY(check_options(e, options, err));
     call c = { .e = e, .options = options, .began = seconds(), .dim = (int64_t)pith_embedder_dim(e, options) };
+    atomic_init(&c.failed, SIZE_MAX);
     c.max_length = pith_embedder_max_length(e, options);
     c.threads = options->threads ? options->threads : pith_cpu_get()->threads;
     if (c.threads > THREADS_MAX) c.threads = THREADS_MAX;
