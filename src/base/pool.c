@@ -48,10 +48,9 @@ static struct {
     cpu_set_t processors; /* to be pinned to */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
 
-/* Set while this thread runs a task; outside of runs it is always false. And the job of that task; NULL where the run
- * is this thread's alone. */
-static _Thread_local bool inside;
+/* The job whose task this thread runs; `alone` in a run that is this thread's alone; NULL outside of runs. */
 static _Thread_local job *current;
+static job alone;
 /* Which of the pool's threads this is; 0: a caller. */
 static _Thread_local int number;
 
@@ -86,13 +85,10 @@ static bool draw(_Atomic uint64_t *range, bool last, size_t *part) {
 
 static void draw_parts(job *j, int worker) {
     job *const above = current;
-    const bool before = inside;
     current = j;
-    inside = true;
     size_t part;
     for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
         while (draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
-    inside = before;
     current = above;
 }
 
@@ -224,6 +220,7 @@ static unsigned rouse(int wanted) {
 /* Returns when no helper is inside the job, which nobody can join any more; helps with runs of its parts meanwhile.
  * seen: the epoch it began in. */
 static void wait_for_helpers(job *j, unsigned seen) {
+    if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
     const bool spins = may_spin(j->wanted + 1);
     int64_t limit = spins ? now_ns() + SPIN_NS : 0;
     for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
@@ -252,11 +249,11 @@ static void wait_for_helpers(job *j, unsigned seen) {
 void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
-    if (threads <= 1 || (inside && !current) || parts > UINT32_MAX) {
-        bool before = inside;
-        inside = true;
+    if (threads <= 1 || current == &alone || parts > UINT32_MAX) {
+        job *const above = current;
+        if (!above) current = &alone;
         for (size_t part = 0; part < parts; part++) task(context, part, 0);
-        inside = before;
+        current = above;
         return;
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -286,7 +283,7 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
 size_t pith_pool_left(void) { return current ? left_of(current) : 0; }
 
 void pith_pool_wake(int threads) {
-    if (threads <= 1 || inside) return;
+    if (threads <= 1 || current) return;
     pthread_mutex_lock(&pool.lock);
     rouse(threads - 1);
 }

@@ -200,29 +200,24 @@ typedef void tile_fn(const pith_gemm_tile *tile);
 #define TILES_GELU(X) TILES_8_14(X, 2)
 #elif defined(PITH_LEVEL_avx2)
 #define TILES(X) TILES_5(X, 1) X(6, 1)
+#define TILES_GELU(X)
 #else
 #define TILES(X) TILES_5(X, 1)
+#define TILES_GELU(X)
 #endif
+/* By panels and rows; those that take GELU lie behind the others. */
+typedef tile_fn *const tile_table[PITH_TILE_PANELS + 1][PITH_TILE_ROWS];
 #define ENTRY(rows, panels) [panels - 1][rows - 1] = tile_##rows##x##panels,
 #define ENTRY_PAIRS(rows, panels) [panels - 1][rows - 1] = pairs_##rows##x##panels,
-#define ENTRY_GELU(rows, panels) [rows - PITH_TILE_GELU_ROWS] = gelu_##rows##x##panels,
-#define ENTRY_PAIRS_GELU(rows, panels) [rows - PITH_TILE_GELU_ROWS] = pairs_gelu_##rows##x##panels,
+#define ENTRY_GELU(rows, panels) [PITH_TILE_PANELS][rows - 1] = gelu_##rows##x##panels,
+#define ENTRY_PAIRS_GELU(rows, panels) [PITH_TILE_PANELS][rows - 1] = pairs_gelu_##rows##x##panels,
 
 TILES(TILE)
-#if defined(TILES_GELU)
 TILES_GELU(TILE_GELU)
-#endif
 
 void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
-    static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY) };
-#if defined(TILES_GELU)
-    static tile_fn *const with_gelu[] = { TILES_GELU(ENTRY_GELU) };
-    if (g->gelu) {
-        with_gelu[rows - PITH_TILE_GELU_ROWS](g);
-        return;
-    }
-#endif
-    tiles[panels - 1][rows - 1](g);
+    static tile_table tiles = { TILES(ENTRY) TILES_GELU(ENTRY_GELU) };
+    tiles[g->gelu ? PITH_TILE_PANELS : panels - 1][rows - 1](g);
 }
 
 #if defined(PITH_LEVEL_avx512)
@@ -230,12 +225,7 @@ TILES(TILE_PAIRS)
 TILES_GELU(TILE_PAIRS_GELU)
 
 void PITH_K(gemm_tile_bf16)(int rows, int panels, const pith_gemm_tile *g) {
-    static tile_fn *const tiles[PITH_TILE_PANELS][PITH_TILE_ROWS] = { TILES(ENTRY_PAIRS) };
-    static tile_fn *const with_gelu[] = { TILES_GELU(ENTRY_PAIRS_GELU) };
-    if (g->gelu) {
-        with_gelu[rows - PITH_TILE_GELU_ROWS](g);
-        return;
-    }
-    tiles[panels - 1][rows - 1](g);
+    static tile_table tiles = { TILES(ENTRY_PAIRS) TILES_GELU(ENTRY_PAIRS_GELU) };
+    tiles[g->gelu ? PITH_TILE_PANELS : panels - 1][rows - 1](g);
 }
 #endif

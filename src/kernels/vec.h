@@ -86,8 +86,8 @@ PITH_INLINE vm vf_not_lt(vf a, vf b) { return vm_not(vf_lt(a, b)); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return vf_select(m, a, vf_zero()); }
 #endif
 #endif
-/* The bits from 23 on count the exponent. Three plain operations, which AMD does beside multiply-adds; of VSCALEFPS it
- * does one in the time of two of these. */
+/* The bits from 23 on count the exponent. Three plain operations, which AMD does beside multiply-adds; VSCALEFPS keeps
+ * one of its two pipes of these. */
 PITH_INLINE vf vf_scale(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
 /* c and the products of pairs; vnni: the processor has it (AVX512_VNNI, AVX_VNNI). */
 PITH_INLINE vi vi_add_pairs(vi c, vi a, vi b, const int vnni) {
