@@ -62,10 +62,12 @@ static void move(pith_run *r, const int64_t in[6], const int order[6]) {
     }
 }
 
+/* Whether channels are ordered column, row, depth; else depth, column, row. */
+static bool depth_crd(const pith_node *node) { return pith_str_is(pith_node_str(node, "mode", "DCR"), "CRD"); }
+
 static pith_status run_space(pith_run *r) {
     const int64_t *d = r->in[0]->dims, b = pith_node_int(r->node, "blocksize", 1);
-    bool crd = pith_str_is(pith_node_str(r->node, "mode", "DCR"), "CRD");
-    if (crd)
+    if (depth_crd(r->node))
         move(r, (int64_t[]){ d[0], d[1] / (b * b), b, b, d[2], d[3] }, (int[]){ 0, 1, 4, 2, 5, 3 });
     else
         move(r, (int64_t[]){ d[0], b, b, d[1] / (b * b), d[2], d[3] }, (int[]){ 0, 3, 4, 1, 5, 2 });
@@ -74,7 +76,8 @@ static pith_status run_space(pith_run *r) {
 
 static pith_status run_depth(pith_run *r) {
     const int64_t *d = r->in[0]->dims, b = pith_node_int(r->node, "blocksize", 1);
-    move(r, (int64_t[]){ d[0], d[1], d[2] / b, b, d[3] / b, b }, (int[]){ 0, 3, 5, 1, 2, 4 });
+    move(r, (int64_t[]){ d[0], d[1], d[2] / b, b, d[3] / b, b },
+         depth_crd(r->node) ? (int[]){ 0, 1, 3, 5, 2, 4 } : (int[]){ 0, 3, 5, 1, 2, 4 });
     return PITH_OK;
 }
 

@@ -2,6 +2,7 @@
 """Every dtype that the standard lists for an operator, tried with the ONNX project's own test models.
 
 usage: audit_types.py [--library PATH] [OPERATOR...]
+The node tests are unpacked beside the library.
 A one-node model of the node suite is taken as it is, one type parameter of the operator's schema after the other is set to
 each dtype the schema allows, the stored inputs are converted, and Pith has to run the model. Where both dtypes are
 floats, the results are compared, as far as the narrower one's digits go. Prints what is refused or differs; exit status 1
@@ -10,13 +11,14 @@ if anything is. Stored inputs that do not fit a type (negative ones, numbers bey
 import argparse
 import collections
 import ctypes
+import os
 import pathlib
+import subprocess
 import sys
 
 import ml_dtypes
 import numpy as np
 import onnx
-import onnx.backend.test
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
@@ -100,9 +102,14 @@ def proto(name, x, dtype):
     return t
 
 
-def templates(wanted):
+def node_tests(build):
+    script = pathlib.Path(__file__).resolve().parents[1] / "conformance" / "node_tests.sh"
+    return pathlib.Path(subprocess.run([script, build], env=os.environ | {"PITH_PYTHON": sys.executable}, check=True,
+                                       capture_output=True, text=True).stdout.strip())
+
+
+def templates(root, wanted):
     """(op, model, inputs) of suitable one-node models, each operator's smallest first."""
-    root = pathlib.Path(onnx.backend.test.__file__).parent / "data" / "node"
     found = collections.defaultdict(list)
     for folder in sorted(root.iterdir()):
         try:
@@ -188,7 +195,7 @@ def main():
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args()
     tried = failed = 0
-    for (domain, name), models in templates(set(options.operators)):
+    for (domain, name), models in templates(node_tests(pathlib.Path(options.library).resolve().parent), set(options.operators)):
         best = {}
         for _, _, model, inputs in models[:6]:
             opset = next((o.version for o in model.opset_import if o.domain == domain), 1)
