@@ -338,6 +338,7 @@ pith_status pith_graph_read(pith_graph **graph, pith_bytes_in *in, const pith_we
     read->log = log;
     read->producer = producer;
     read->ir_version = ir_version;
+    read->compiled = true;
     read->opsets = opsets;
     read->opset_count = opset_count;
     pith_status status = pith_graph_check(read, in->err);

@@ -153,6 +153,7 @@ struct pith_graph {
     size_t opset_count;
     const pith_function *functions; /* main graph only */
     size_t function_count;
+    bool compiled; /* main graph only: from a compiled file, so that nodes may have attributes that upgrades set */
     int64_t ir_version;
     pith_str producer; /* "pytorch 2.1.0" */
 };

@@ -52,15 +52,16 @@ pith_status pith_compose_become(pith_node *node, pith_value *v, pith_error *err)
 pith_status pith_compose_infer(pith_infer *c);
 
 /* No opset is new enough: upgrade is always called. */
-#define PITH_OP_COMPOSED(symbol, domain_, name_, min, max, outputs, upgrade_, note_)                                   \
+#define PITH_OP_COMPOSED(symbol, domain_, name_, min, max, outputs, upgrade_, ...)                                     \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = INT32_MAX,                                                             \
+                                       .newest = 1,                                                                    \
                                        .min_inputs = min,                                                              \
                                        .max_inputs = max,                                                              \
                                        .max_outputs = outputs,                                                         \
                                        .upgrade = upgrade_,                                                            \
                                        .infer = pith_compose_infer,                                                    \
-                                       .note = note_ };
+                                       .note = __VA_ARGS__ };
 
 #endif

@@ -34,11 +34,11 @@ enum {
 /* Inputs of infer, upgrade and scratch. */
 typedef struct pith_infer {
     const pith_node *node;
-    pith_dims *dims;                /* NULL at bind */
-    const pith_type *const *in;     /* [in_count], NULL for an absent optional; captures included at the end */
-    pith_type *out;                 /* [out_count], begins as "nothing known" */
+    pith_dims *dims;            /* NULL at bind */
+    const pith_type *const *in; /* [in_count], NULL for an absent optional; captures included at the end */
+    pith_type *out;             /* [out_count], begins as "nothing known" */
     int in_count, out_count;
-    pith_arena *arena;              /* for elems */
+    pith_arena *arena; /* for elems */
     pith_error *err;
     bool strict;                    /* declared shapes that contradict are errors */
     struct pith_refusals *refusals; /* collects dtypes that are not taken; NULL: the first one is an error */
@@ -46,15 +46,15 @@ typedef struct pith_infer {
 
 typedef struct pith_prepare {
     const pith_node *node;
-    const pith_type *const *in;     /* as inferred at load; constants have data */
+    const pith_type *const *in; /* as inferred at load; constants have data */
     const pith_type *out;
     int in_count, out_count;
     pith_isa isa;
-    pith_arena *arena;              /* the plan's */
-    void *state;                    /* result; handed to scratch and run */
-    struct pith_packer *packer;     /* the plan's, for pith_prepare_pack (ops/pack.h); NULL: there is no plan */
-    uint32_t packed_inputs;         /* result of pith_prepare_pack: bit i set if run does not read input i */
-    size_t pack_count;              /* … and how often it was called */
+    pith_arena *arena;          /* the plan's */
+    void *state;                /* result; handed to scratch and run */
+    struct pith_packer *packer; /* the plan's, for pith_prepare_pack (ops/pack.h); NULL: there is no plan */
+    uint32_t packed_inputs;     /* result of pith_prepare_pack: bit i set if run does not read input i */
+    size_t pack_count;          /* … and how often it was called */
     pith_error *err;
 } pith_prepare;
 
@@ -87,10 +87,10 @@ typedef struct pith_run {
     const pith_tensor *const *in; /* NULL for an absent optional */
     pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants it; out[0] never is */
     int in_count, out_count;
-    void *scratch;                /* 64-byte aligned, scratch() bytes */
-    pith_packed_bytes upcoming;   /* what the next step that has any will read, to be fetched meanwhile; or 0 bytes */
+    void *scratch;              /* 64-byte aligned, scratch() bytes */
+    pith_packed_bytes upcoming; /* what the next step that has any will read, to be fetched meanwhile; or 0 bytes */
     pith_exec *exec;
-    const void *plan;             /* the executor's own */
+    const void *plan; /* the executor's own */
     pith_error *err;
 } pith_run;
 
@@ -103,23 +103,27 @@ typedef struct pith_cost {
 
 typedef struct pith_op {
     const char *domain, *name;
-    int32_t since;      /* first opset of the form that infer, prepare and run know */
+    int32_t since;  /* first opset of the form that infer, prepare and run know */
+    int32_t newest; /* newest version of the operator in its standard that this follows; 1 where there are none */
     int32_t min_inputs, max_inputs; /* -1: any number, none of them absent (but see GAPS) */
     int32_t max_outputs;
     uint32_t flags;
     /* Dtypes of inputs: a letter of op_types.c each, the last one for all that follow, * for any; NULL: any. infer,
      * prepare and run never see another one. */
     const char *types;
+    /* The attributes it has, in all opsets: "axis int = -1; mode string linear|cubic = linear" (ops/attrs.h). Nodes are
+     * checked by it before upgrade, so that no value outside reaches the operator. "": none. */
+    const char *attrs;
     uint32_t unaligned; /* bit i: run takes input i at any address */
     /* NULL if every opset so far spells it alike. May replace the node by others. opset < since when called. */
     pith_status (*upgrade)(pith_node *node, pith_error *err);
     pith_status (*infer)(pith_infer *c);
-    pith_status (*prepare)(pith_prepare *c);                                        /* NULL: no state */
+    pith_status (*prepare)(pith_prepare *c);                                                    /* NULL: no state */
     pith_status (*scratch)(const pith_infer *c, const void *state, int threads, size_t *bytes); /* NULL: none */
     pith_status (*run)(pith_run *r);
     /* NULL if one operation per element of output 0, all inputs and all outputs is the cost, which *cost begins as. */
     void (*cost)(const pith_run *r, pith_cost *cost);
-    const char *note;   /* a restriction for docs/operators.md; NULL */
+    const char *note; /* a restriction for docs/operators.md; NULL */
 } pith_op;
 
 /* In the order of select/ops.def (sorted by symbol); defined by select/tables.c. */
@@ -136,7 +140,7 @@ const pith_op *pith_op_find(pith_str domain, pith_str name); /* NULL if this bui
 /* Gives every node, subgraphs included, its op, inlining model-local functions first, and upgrades it. Lists every
  * unsupported op at once in the message, each with node, domain and opset. */
 pith_status pith_ops_bind(pith_graph *graph, pith_error *err);
-/* For nodes a pass made. */
+/* For nodes a pass made; their attributes are not checked. */
 pith_status pith_op_bind_node(pith_node *node, pith_error *err);
 
 /* Infers types through the whole graph (subgraphs through their owners). Sets value->type. Contradictions with hints

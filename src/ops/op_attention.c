@@ -204,10 +204,15 @@ static void cost(const pith_run *r, pith_cost *cost) {
 const pith_op pith_op_Attention = { .domain = "",
                                     .name = "Attention",
                                     .since = 23,
+                                    .newest = 25,
                                     .min_inputs = 3,
                                     .max_inputs = 7,
                                     .max_outputs = 4,
                                     .types = "fffv",
+                                    .attrs = "is_causal bool = 0; kv_num_heads int 1..; "
+                                             "left_window_size int -1.. = -1 @25; q_num_heads int 1..; "
+                                             "qk_matmul_output_mode int 0..3 = 0; right_window_size int -1.. = -1 @25; "
+                                             "scale float; softcap float = 0; softmax_precision dtype",
                                     .infer = infer,
                                     .prepare = prepare,
                                     .scratch = scratch,

@@ -252,7 +252,7 @@ static pith_status run_many(pith_run *r) {
     return PITH_OK;
 }
 
-#define BINARY(symbol, types_, since_, flags_, infer_, prepare_, run_)                                                 \
+#define BINARY(symbol, types_, since_, newest_, attrs_, flags_, infer_, prepare_, run_)                                \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
@@ -260,32 +260,39 @@ static pith_status run_many(pith_run *r) {
                                        .max_inputs = 2,                                                                \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
                                        .run = run_ };
 #define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
-BINARY(Add, "n", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(And, "b", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(BitShift, "u", 11, MAP_FLAGS, infer, prepare_shift, run)
-BINARY(BitwiseAnd, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseOr, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseXor, "z", 18, MAP_FLAGS, infer, prepare_bits, run)
-BINARY(Div, "n", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Equal, "c", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Greater, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
-BINARY(GreaterOrEqual, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
-BINARY(Less, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(LessOrEqual, "n", 1, PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Mod, "n", 10, MAP_FLAGS, infer, prepare_mod, run)
-BINARY(Mul, "n", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Or, "b", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Pow, "jn", 1, MAP_FLAGS, infer_pow, prepare_pow, run)
-BINARY(PRelu, "r", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Sub, "n", 1, MAP_FLAGS, infer, prepare, run)
-BINARY(Xor, "b", 1, MAP_FLAGS, infer, prepare, run)
+BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
+       run)
+BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
+BINARY(BitShift, "u", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, infer, prepare_shift, run)
+BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
+BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
+BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
+       run)
+BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test,
+       run_swapped)
+BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
+BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
+BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer, prepare_mod, run)
+BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
+       run)
+BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
+BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow, run)
+BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, infer, prepare, run)
+BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
+       run)
+BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
 
-#define MANY(symbol, types_)                                                                                           \
+#define MANY(symbol, types_, newest_)                                                                                  \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = 1,                                                                     \
@@ -293,11 +300,13 @@ BINARY(Xor, "b", 1, MAP_FLAGS, infer, prepare, run)
                                        .max_inputs = -1,                                                               \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = "consumed_inputs ints @-5",                                            \
                                        .flags = PITH_OP_ELEMENTWISE,                                                   \
                                        .infer = infer_many,                                                            \
                                        .prepare = prepare,                                                             \
                                        .run = run_many };
-MANY(Max, "n")
-MANY(Mean, "f")
-MANY(Min, "n")
-MANY(Sum, "f")
+MANY(Max, "n", 13)
+MANY(Mean, "f", 13)
+MANY(Min, "n", 13)
+MANY(Sum, "f", 13)

@@ -87,10 +87,12 @@ const pith_op pith_op_NonMaxSuppression = {
     .domain = "",
     .name = "NonMaxSuppression",
     .since = 10,
+    .newest = 11,
     .min_inputs = 2,
     .max_inputs = 5,
     .max_outputs = 1,
     .types = "eele",
+    .attrs = "center_point_box bool = 0",
     .flags = PITH_OP_LATE,
     .infer = infer_nms,
     .scratch = pith_wide_scratch,
@@ -178,10 +180,15 @@ const pith_op pith_op_RoiAlign = {
     .domain = "",
     .name = "RoiAlign",
     .since = 16,
+    .newest = 22,
     .min_inputs = 3,
     .max_inputs = 3,
     .max_outputs = 1,
     .types = "ffl",
+    .attrs = "coordinate_transformation_mode string half_pixel|output_half_pixel = half_pixel @16; "
+             "mode string avg|max = avg; output_height int 1.. = 1; "
+             "output_width int 1.. = 1; sampling_ratio int 0.. = 0; "
+             "spatial_scale float = 1",
     .upgrade = upgrade_roi,
     .infer = infer_roi,
     .scratch = pith_wide_scratch,

@@ -65,9 +65,13 @@ static pith_status run_constant(pith_run *r) {
 const pith_op pith_op_Constant = { .domain = "",
                                    .name = "Constant",
                                    .since = 1,
+                                   .newest = 25,
                                    .min_inputs = 0,
                                    .max_inputs = 0,
                                    .max_outputs = 1,
+                                   .attrs = "value tensor! @-10; value tensor @11; value_float float @12; "
+                                            "value_floats floats @12; value_int int any @12; value_ints ints any @12; "
+                                            "value_string string @12; value_strings strings @12",
                                    .infer = infer_constant,
                                    .run = run_constant };
 
@@ -116,10 +120,12 @@ static pith_status run_of_shape(pith_run *r) {
 const pith_op pith_op_ConstantOfShape = { .domain = "",
                                           .name = "ConstantOfShape",
                                           .since = 9,
+                                          .newest = 25,
                                           .min_inputs = 1,
                                           .max_inputs = 1,
                                           .max_outputs = 1,
                                           .types = "l",
+                                          .attrs = "value tensor",
                                           .infer = infer_of_shape,
                                           .run = run_of_shape };
 
@@ -150,9 +156,11 @@ static pith_status run_eye(pith_run *r) {
 const pith_op pith_op_EyeLike = { .domain = "",
                                   .name = "EyeLike",
                                   .since = 9,
+                                  .newest = 22,
                                   .min_inputs = 1,
                                   .max_inputs = 1,
                                   .max_outputs = 1,
+                                  .attrs = "dtype dtype; k int = 0",
                                   .flags = PITH_OP_SHAPE_ONLY,
                                   .infer = infer_eye,
                                   .run = run_eye };
@@ -217,10 +225,12 @@ static pith_status prepare_range(pith_prepare *c) {
 const pith_op pith_op_Range = { .domain = "",
                                 .name = "Range",
                                 .since = 11,
+                                .newest = 27,
                                 .min_inputs = 3,
                                 .max_inputs = 3,
                                 .max_outputs = 1,
                                 .types = "n",
+                                .attrs = "stash_type dtype = 1 @27",
                                 .infer = infer_range,
                                 .prepare = prepare_range,
                                 .run = run_range };

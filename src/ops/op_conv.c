@@ -452,7 +452,7 @@ static void cost(const pith_run *r, pith_cost *cost) {
     cost->kernel = s->gemm ? "gemm f32" : NULL;
 }
 
-#define CONV(symbol, types_, since_, min, max)                                                                         \
+#define CONV(symbol, types_, since_, newest_, attrs_, min, max)                                                        \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
@@ -460,12 +460,30 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                        .max_inputs = max,                                                              \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run,                                                                     \
                                        .cost = cost };
-CONV(Conv, "f", 1, 2, 3)
-CONV(ConvInteger, "q", 10, 2, 4)
-CONV(ConvTranspose, "f", 1, 2, 3)
-CONV(QLinearConv, "qeqqeqeqw", 10, 8, 9)
+CONV(Conv, "f", 1, 22,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+     "strides ints 1..",
+     2, 3)
+CONV(ConvInteger, "q", 10, 10,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+     "strides ints 1..",
+     2, 4)
+CONV(ConvTranspose, "f", 1, 22,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; "
+     "output_padding ints 0..; output_shape ints 0..; pads ints; strides ints 1..",
+     2, 3)
+CONV(QLinearConv, "qeqqeqeqw", 10, 10,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+     "strides ints 1..",
+     8, 9)

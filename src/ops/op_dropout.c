@@ -52,10 +52,13 @@ static pith_status run(pith_run *r) {
 const pith_op pith_op_Dropout = { .domain = "",
                                   .name = "Dropout",
                                   .since = 12,
+                                  .newest = 22,
                                   .min_inputs = 1,
                                   .max_inputs = 3,
                                   .max_outputs = 2,
                                   .types = "xxb",
+                                  .attrs = "consumed_inputs ints @-5; is_test bool = 0 @-6; ratio float = 0.5 @-11; "
+                                           "seed int any @12",
                                   .upgrade = upgrade,
                                   .infer = infer,
                                   .prepare = prepare,

@@ -135,10 +135,13 @@ static void cost(const pith_run *r, pith_cost *cost) {
 const pith_op pith_op_Gemm = { .domain = "",
                                .name = "Gemm",
                                .since = 1,
+                               .newest = 13,
                                .min_inputs = 2,
                                .max_inputs = 3,
                                .max_outputs = 1,
                                .types = "r",
+                               .attrs = "alpha float = 1; beta float = 1; broadcast bool = 0 @-6; transA bool = 0; "
+                                        "transB bool = 0",
                                .infer = infer,
                                .prepare = prepare,
                                .scratch = scratch,

@@ -162,10 +162,15 @@ const pith_op pith_op_GridSample = {
     .domain = "",
     .name = "GridSample",
     .since = 16,
+    .newest = 22,
     .min_inputs = 2,
     .max_inputs = 2,
     .max_outputs = 1,
     .types = "Zf",
+    .attrs = "align_corners bool = 0; "
+             "mode string bilinear|nearest|bicubic = bilinear @-19; "
+             "mode string linear|nearest|cubic = linear @20; "
+             "padding_mode string zeros|border|reflection = zeros",
     .infer = infer,
     .prepare = prepare,
     .scratch = pith_wide_scratch,

@@ -39,10 +39,12 @@ static pith_status run(pith_run *r) {
 const pith_op pith_op_If = { .domain = "",
                              .name = "If",
                              .since = 1,
+                             .newest = 25,
                              .min_inputs = 1,
                              .max_inputs = 1,
                              .max_outputs = -1,
                              .types = "b",
+                             .attrs = "else_branch graph!; then_branch graph!",
                              .flags = PITH_OP_LATE,
                              .infer = infer,
                              .run = run };

@@ -124,9 +124,11 @@ static pith_status run(pith_run *r) {
 const pith_op pith_op_Loop = { .domain = "",
                                .name = "Loop",
                                .since = 1,
+                               .newest = 25,
                                .min_inputs = 0,
                                .max_inputs = -1,
                                .max_outputs = -1,
+                               .attrs = "body graph!",
                                .flags = PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
                                .infer = infer,
                                .run = run };

@@ -254,7 +254,7 @@ static void cost(const pith_run *r, pith_cost *cost) {
     pith_cost_product(r, cost, a->dims[a->rank - 1], "gemm i8");
 }
 
-#define PRODUCT(symbol, types_, domain_, name_, since_, min, max)                                                      \
+#define PRODUCT(symbol, types_, domain_, name_, since_, newest_, min, max)                                             \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
@@ -262,12 +262,14 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                        .max_inputs = max,                                                              \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = "",                                                                    \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run,                                                                     \
                                        .cost = cost };
-PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 2, 4)
-PRODUCT(QLinearMatMul, "WfWWfWfW", "", "QLinearMatMul", 10, 8, 8)
-PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 3, 5)
-PRODUCT(MatMulIntegerToFloat_ms, "qqeeqqe", "com.microsoft", "MatMulIntegerToFloat", 1, 4, 7)
+PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 10, 2, 4)
+PRODUCT(QLinearMatMul, "WfWWfWfW", "", "QLinearMatMul", 10, 21, 8, 8)
+PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 1, 3, 5)
+PRODUCT(MatMulIntegerToFloat_ms, "qqeeqqe", "com.microsoft", "MatMulIntegerToFloat", 1, 1, 4, 7)

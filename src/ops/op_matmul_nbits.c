@@ -270,7 +270,7 @@ static void cost(const pith_run *r, pith_cost *cost) {
     pith_cost_product(r, cost, ((const state *)r->state)->k, "gemm");
 }
 
-#define BLOCK_PRODUCT(name_, types_, max)                                                                              \
+#define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
                                            .name = #name_,                                                             \
                                            .since = 1,                                                                 \
@@ -278,10 +278,18 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                            .max_inputs = max,                                                          \
                                            .max_outputs = 1,                                                           \
                                            .types = types_,                                                            \
+                                           .newest = 1,                                                                \
+                                           .attrs = attrs_,                                                            \
                                            .infer = infer,                                                             \
                                            .prepare = prepare,                                                         \
                                            .scratch = scratch,                                                         \
                                            .run = run,                                                                 \
                                            .cost = cost };
-BLOCK_PRODUCT(MatMulBnb4, "hBh", 3)
-BLOCK_PRODUCT(MatMulNBits, "hBhywh", 6)
+BLOCK_PRODUCT(MatMulBnb4, "hBh",
+              "K int! 1..; N int! 1..; block_size int! 0..; quant_type int! 0|1; "
+              "training_mode bool = 0; transB bool = 1",
+              3)
+BLOCK_PRODUCT(MatMulNBits, "hBhywh",
+              "K int! 1..; N int! 1..; accuracy_level int 0..4 = 0; bits int 2..8 = 4; "
+              "block_size int! 0..; weight_prepacked int 0 = 0",
+              6)

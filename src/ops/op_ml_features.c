@@ -208,7 +208,7 @@ static pith_status run_scaler(pith_run *r) {
 
 /* ---- the operators ---- */
 
-#define FEATURES(name_, types_, min, max, flags_, infer_, scratch_, run_)                                              \
+#define FEATURES(name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)                                      \
     const pith_op pith_op_ml_##name_ = { .domain = "ai.onnx.ml",                                                       \
                                          .name = #name_,                                                               \
                                          .since = 1,                                                                   \
@@ -216,14 +216,20 @@ static pith_status run_scaler(pith_run *r) {
                                          .max_inputs = max,                                                            \
                                          .max_outputs = 1,                                                             \
                                          .types = types_,                                                              \
+                                         .newest = 1,                                                                  \
+                                         .attrs = attrs_,                                                              \
                                          .flags = flags_,                                                              \
                                          .infer = infer_,                                                              \
                                          .scratch = scratch_,                                                          \
                                          .run = run_ };
-FEATURES(ArrayFeatureExtractor, "kl", 2, 2, 0, infer_extractor, NULL, run_extractor)
-FEATURES(Binarizer, "g", 1, 1, PITH_OP_ELEMENTWISE, infer_same, pith_wide_scratch, run_binarizer)
-FEATURES(FeatureVectorizer, "g", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
-FEATURES(Imputer, "g", 1, 1, 0, infer_same, pith_wide_scratch, run_imputer)
-FEATURES(Normalizer, "g", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_normalizer)
-FEATURES(OneHotEncoder, "k", 1, 1, 0, infer_one_hot, NULL, run_one_hot)
-FEATURES(Scaler, "g", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_scaler)
+FEATURES(ArrayFeatureExtractor, "kl", "", 2, 2, 0, infer_extractor, NULL, run_extractor)
+FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, infer_same, pith_wide_scratch, run_binarizer)
+FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
+FEATURES(Imputer, "g",
+         "imputed_value_floats floats; imputed_value_int64s ints any; "
+         "replaced_value_float float = 0; replaced_value_int64 int any = 0",
+         1, 1, 0, infer_same, pith_wide_scratch, run_imputer)
+FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_normalizer)
+FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
+         run_one_hot)
+FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_scaler)

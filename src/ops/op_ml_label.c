@@ -175,10 +175,13 @@ const pith_op pith_op_ml_CategoryMapper = {
     .domain = "ai.onnx.ml",
     .name = "CategoryMapper",
     .since = 1,
+    .newest = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "t",
+    .attrs = "cats_int64s ints any; cats_strings strings; default_int64 int any = -1; "
+             "default_string string = _Unused",
     .infer = infer_mapper,
     .prepare = prepare_mapper,
     .run = run,
@@ -188,10 +191,17 @@ const pith_op pith_op_ml_LabelEncoder = {
     .domain = "ai.onnx.ml",
     .name = "LabelEncoder",
     .since = 1,
+    .newest = 4,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "k",
+    .attrs = "classes_strings strings @-1; default_float float = -0 @2; "
+             "default_int64 int any = -1; default_string string = _Unused; "
+             "default_tensor tensor @4; keys_floats floats @2; keys_int64s ints any @2; "
+             "keys_strings strings @2; keys_tensor tensor @4; values_floats floats @2; "
+             "values_int64s ints any @2; values_strings strings @2; "
+             "values_tensor tensor @4",
     .infer = infer_encoder,
     .prepare = prepare_encoder,
     .run = run,

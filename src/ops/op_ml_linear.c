@@ -314,7 +314,7 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define MACHINE(name_, types_, outputs)                                                                                \
+#define MACHINE(name_, types_, outputs, attrs_)                                                                        \
     const pith_op pith_op_ml_##name_ = { .domain = ML,                                                                 \
                                          .name = #name_,                                                               \
                                          .since = 1,                                                                   \
@@ -322,11 +322,30 @@ static pith_status run(pith_run *r) {
                                          .max_inputs = 1,                                                              \
                                          .max_outputs = outputs,                                                       \
                                          .types = types_,                                                              \
+                                         .newest = 1,                                                                  \
+                                         .attrs = attrs_,                                                              \
                                          .infer = infer,                                                               \
                                          .prepare = prepare,                                                           \
                                          .scratch = scratch,                                                           \
                                          .run = run };
-MACHINE(LinearClassifier, "g", 2)
-MACHINE(LinearRegressor, "g", 1)
-MACHINE(SVMClassifier, "g", 2)
-MACHINE(SVMRegressor, "g", 1)
+MACHINE(LinearClassifier, "g", 2,
+        "classlabels_ints ints any; classlabels_strings strings; "
+        "coefficients floats!; intercepts floats; multi_class bool = 0; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE")
+MACHINE(LinearRegressor, "g", 1,
+        "coefficients floats; intercepts floats; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
+        "targets int 1.. = 1")
+MACHINE(SVMClassifier, "g", 2,
+        "classlabels_ints ints any; classlabels_strings strings; "
+        "coefficients floats; kernel_params floats; "
+        "kernel_type string LINEAR|POLY|RBF|SIGMOID = LINEAR; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
+        "prob_a floats; prob_b floats; rho floats; support_vectors floats; "
+        "vectors_per_class ints 0..")
+MACHINE(SVMRegressor, "g", 1,
+        "coefficients floats; kernel_params floats; "
+        "kernel_type string LINEAR|POLY|RBF|SIGMOID = LINEAR; "
+        "n_supports int 0.. = 0; one_class bool = 0; "
+        "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
+        "rho floats; support_vectors floats")

@@ -369,10 +369,18 @@ const pith_op pith_op_ml_TreeEnsemble = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsemble",
     .since = 5,
+    .newest = 5,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "f",
+    .attrs = "aggregate_function int 0..3 = 1; leaf_targetids ints!; "
+             "leaf_weights tensor!; membership_values tensor; n_targets int 1..; "
+             "nodes_falseleafs ints! 0|1; nodes_falsenodeids ints!; "
+             "nodes_featureids ints!; nodes_hitrates tensor; "
+             "nodes_missing_value_tracks_true ints 0|1; nodes_modes tensor!; "
+             "nodes_splits tensor!; nodes_trueleafs ints! 0|1; nodes_truenodeids ints!; "
+             "post_transform int 0..4 = 0; tree_roots ints! 0..",
     .infer = infer_trees,
     .prepare = prepare_trees,
     .run = run,
@@ -382,10 +390,22 @@ const pith_op pith_op_ml_TreeEnsembleClassifier = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsembleClassifier",
     .since = 1,
+    .newest = 5,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 2,
     .types = "g",
+    .attrs = "base_values floats; base_values_as_tensor tensor @3; class_ids ints; "
+             "class_nodeids ints; class_treeids ints; class_weights floats; "
+             "class_weights_as_tensor tensor @3; classlabels_int64s ints any; "
+             "classlabels_strings strings; nodes_falsenodeids ints; "
+             "nodes_featureids ints; nodes_hitrates floats; "
+             "nodes_hitrates_as_tensor tensor @3; "
+             "nodes_missing_value_tracks_true ints 0|1; "
+             "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
+             "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
+             "nodes_values floats; nodes_values_as_tensor tensor @3; "
+             "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE",
     .infer = infer_classifier,
     .prepare = prepare_classifier,
     .run = run,
@@ -395,10 +415,22 @@ const pith_op pith_op_ml_TreeEnsembleRegressor = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsembleRegressor",
     .since = 1,
+    .newest = 5,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "g",
+    .attrs = "aggregate_function string AVERAGE|SUM|MIN|MAX = SUM; base_values floats; "
+             "base_values_as_tensor tensor @3; n_targets int 1..; "
+             "nodes_falsenodeids ints; nodes_featureids ints; nodes_hitrates floats; "
+             "nodes_hitrates_as_tensor tensor @3; "
+             "nodes_missing_value_tracks_true ints 0|1; "
+             "nodes_modes strings BRANCH_LEQ|BRANCH_LT|BRANCH_GTE|BRANCH_GT|BRANCH_EQ|BRANCH_NEQ|LEAF; "
+             "nodes_nodeids ints; nodes_treeids ints; nodes_truenodeids ints; "
+             "nodes_values floats; nodes_values_as_tensor tensor @3; "
+             "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE; "
+             "target_ids ints; target_nodeids ints; target_treeids ints; "
+             "target_weights floats; target_weights_as_tensor tensor @3",
     .infer = infer_regressor,
     .prepare = prepare_regressor,
     .run = run,

@@ -293,10 +293,18 @@ static pith_status upgrade_rotary(pith_node *node, pith_error *err) {
 }
 
 PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2, upgrade_attention,
-                 "no do_rotary, no buffer shared by past and present")
+                 "no do_rotary, no buffer shared by past and present",
+                 .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
+                          "past_present_share_buffer int 0; qkv_hidden_sizes ints 0..; "
+                          "rotary_embedding_dim int 0..; scale float; unidirectional bool = 0")
 PITH_OP_COMPOSED(MultiHeadAttention_ms, "com.microsoft", "MultiHeadAttention", 1, 10, 4, upgrade_heads,
-                 "no buffer shared by past and present")
-PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed, NULL)
+                 "no buffer shared by past and present",
+                 .attrs = "mask_filter_value float; num_heads int! 1..; scale float; "
+                          "unidirectional bool = 0")
+PITH_OP_COMPOSED(PackedAttention_ms, "com.microsoft", "PackedAttention", 5, 6, 1, upgrade_packed, NULL,
+                 .attrs = "num_heads int! 1..; qkv_hidden_sizes ints 0..; scale float")
 PITH_OP_COMPOSED(PackedMultiHeadAttention_ms, "com.microsoft", "PackedMultiHeadAttention", 6, 7, 1,
-                 upgrade_packed_heads, NULL)
-PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary, "no scale")
+                 upgrade_packed_heads, NULL, .attrs = "mask_filter_value float; num_heads int! 1..; scale float")
+PITH_OP_COMPOSED(RotaryEmbedding_ms, "com.microsoft", "RotaryEmbedding", 4, 4, 1, upgrade_rotary, "no scale",
+                 .attrs = "interleaved bool; is_packed_batching bool; num_heads int 0..; "
+                          "rotary_embedding_dim int 0..; scale float")

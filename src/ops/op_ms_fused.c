@@ -85,7 +85,7 @@ static int64_t filters_above(const pith_value *v) {
 
 /* Size of the graph's channel blocks; found once and noted on its nodes. */
 static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
-    *block = pith_node_int(node, "pith_block", 0);
+    *block = pith_node_int(node, "__block", 0);
     if (*block == 8 || *block == 16) return PITH_OK;
     uint32_t wide = 1u << PITH_ISA_avx512 | 1u << PITH_ISA_neon;
     *block = pith_cpu_get()->supported & wide ? 16 : 8;
@@ -98,7 +98,7 @@ static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
         if (channels > 0 && filters > channels && filters - channels >= 8) *block = 16;
     }
     for (pith_node *n = node->graph->first; n; n = n->next) {
-        if (is_blocked(n) && pith_node_set_int(n, "pith_block", *block)) return pith_fail_memory(err, 0);
+        if (is_blocked(n) && pith_node_set_int(n, "__block", *block)) return pith_fail_memory(err, 0);
     }
     return PITH_OK;
 }
@@ -205,16 +205,36 @@ static pith_status upgrade_out_of(pith_node *node, pith_error *err) {
     return pith_compose_become(node, y, err);
 }
 
-#define BLOCKED(name, max, upgrade)                                                                                    \
-    PITH_OP_COMPOSED(nchwc_##name, "com.microsoft.nchwc", #name, 1, max, 1, upgrade, NULL)
-BLOCKED(AveragePool, 1, upgrade_plain)
-BLOCKED(GlobalAveragePool, 1, upgrade_plain)
-BLOCKED(GlobalMaxPool, 1, upgrade_plain)
-BLOCKED(MaxPool, 1, upgrade_plain)
-BLOCKED(ReorderInput, 1, upgrade_into)
-BLOCKED(ReorderOutput, 1, upgrade_out_of)
-BLOCKED(Upsample, 1, upgrade_upsample)
+#define BLOCKED(name, max, upgrade, attrs_)                                                                            \
+    PITH_OP_COMPOSED(nchwc_##name, "com.microsoft.nchwc", #name, 1, max, 1, upgrade, NULL, .attrs = attrs_)
+BLOCKED(AveragePool, 1, upgrade_plain,
+        "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+        "ceil_mode bool = 0; count_include_pad bool = 0; dilations ints 1..; "
+        "kernel_shape ints! 1..; pads ints; strides ints 1..")
+BLOCKED(GlobalAveragePool, 1, upgrade_plain, "")
+BLOCKED(GlobalMaxPool, 1, upgrade_plain, "")
+BLOCKED(MaxPool, 1, upgrade_plain,
+        "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+        "ceil_mode bool = 0; dilations ints 1..; kernel_shape ints! 1..; pads ints; "
+        "storage_order bool = 0; strides ints 1..")
+BLOCKED(ReorderInput, 1, upgrade_into, "channels_last bool = 0")
+BLOCKED(ReorderOutput, 1, upgrade_out_of, "channels int 0.. = 0; channels_last bool = 0")
+BLOCKED(Upsample, 1, upgrade_upsample,
+        "coordinate_transformation_mode string "
+        "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize = asymmetric; "
+        "mode string nearest|linear = nearest; scales ints 1..")
 PITH_OP_COMPOSED(nchwc_Conv, "com.microsoft.nchwc", "Conv", 2, 4, 1, upgrade_conv,
-                 "blocks of 8 or 16 channels: what the weights show, else what ONNX Runtime uses on this machine")
-PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL)
-PITH_OP_COMPOSED(FusedGemm_ms, "com.microsoft", "FusedGemm", 2, 3, 1, upgrade_fused_gemm, NULL)
+                 "blocks of 8 or 16 channels: what the weights show, else what ONNX Runtime uses on this machine",
+                 .attrs = "activation string; activation_params floats; "
+                          "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+                          "strides ints 1..")
+PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL,
+                 .attrs = "activation string; activation_params floats; "
+                          "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+                          "strides ints 1..")
+PITH_OP_COMPOSED(FusedGemm_ms, "com.microsoft", "FusedGemm", 2, 3, 1, upgrade_fused_gemm, NULL,
+                 .attrs = "activation string; activation_alpha float; activation_beta float; "
+                          "activation_gamma float; alpha float = 1; beta float = 1; transA bool = 0; "
+                          "transB bool = 0")

@@ -385,14 +385,25 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-const pith_op pith_op_GroupQueryAttention_ms = { .domain = "com.microsoft",
-                                                 .name = "GroupQueryAttention",
-                                                 .since = 1,
-                                                 .min_inputs = 1,
-                                                 .max_inputs = 16,
-                                                 .max_outputs = 4,
-                                                 .types = "hhhyywwhhlhheehh",
-                                                 .infer = infer,
-                                                 .prepare = prepare,
-                                                 .scratch = scratch,
-                                                 .run = run };
+const pith_op pith_op_GroupQueryAttention_ms = {
+    .domain = "com.microsoft",
+    .name = "GroupQueryAttention",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 1,
+    .max_inputs = 16,
+    .max_outputs = 4,
+    .types = "hhhyywwhhlhheehh",
+    .attrs = "causal bool = 1; do_rotary bool; k_norm_epsilon float; "
+             "k_quant_type string NONE|PER_TENSOR|PER_CHANNEL = NONE; "
+             "kv_cache_bit_width int 0|4|8; kv_num_heads int! 1..; "
+             "local_window_size int -1.. = -1; num_heads int! 1..; q_norm_epsilon float; "
+             "qk_norm_epsilon float = 1e-06; qk_output int 0..2 = 0; "
+             "rotary_interleaved bool; scale float; sliding_window_cache bool = 0; "
+             "smooth_softmax int -1..1 = -1; softcap float; "
+             "v_quant_type string NONE|PER_TENSOR|PER_CHANNEL = NONE",
+    .infer = infer,
+    .prepare = prepare,
+    .scratch = scratch,
+    .run = run
+};

@@ -235,19 +235,32 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
 }
 
 PITH_OP_COMPOSED(GatherBlockQuantized_ms, "com.microsoft", "GatherBlockQuantized", 3, 4, 1, upgrade_gather,
-                 "data of 2, 4 or 8 bits in uint8 must be constant")
+                 "data of 2, 4 or 8 bits in uint8 must be constant",
+                 .attrs = "bits int 2..8 = 4; block_size int 0.. = 128; gather_axis int = 0; "
+                          "quantize_axis int = 1")
 PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, upgrade_attention,
-                 "computed on dequantised weights")
+                 "computed on dequantised weights",
+                 .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
+                          "past_present_share_buffer int 0; scale float; unidirectional bool = 0")
 PITH_OP_COMPOSED(QEmbedLayerNormalization_ms, "com.microsoft", "QEmbedLayerNormalization", 18, 18, 2,
-                 upgrade_embed_norm, NULL)
-PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, upgrade_gemm, NULL)
-PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, upgrade_two, NULL)
-PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, upgrade_concat, NULL)
-PITH_OP_COMPOSED(QLinearGlobalAveragePool_ms, "com.microsoft", "QLinearGlobalAveragePool", 5, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearMul_ms, "com.microsoft", "QLinearMul", 7, 8, 1, upgrade_two, NULL)
-PITH_OP_COMPOSED(QLinearReduceMean_ms, "com.microsoft", "QLinearReduceMean", 4, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearSigmoid_ms, "com.microsoft", "QLinearSigmoid", 4, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearSoftmax_ms, "com.microsoft", "QLinearSoftmax", 5, 5, 1, upgrade_one, NULL)
-PITH_OP_COMPOSED(QLinearWhere_ms, "com.microsoft", "QLinearWhere", 9, 9, 1, upgrade_where, NULL)
+                 upgrade_embed_norm, NULL, .attrs = "epsilon float = 1e-12")
+PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, upgrade_gemm, NULL,
+                 .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")
+PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, upgrade_two, NULL, .attrs = "")
+PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4, 5, 1, upgrade_one, NULL,
+                 .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "ceil_mode bool = 0; channels_last bool = 0; count_include_pad bool = 0; "
+                          "kernel_shape ints! 1..; pads ints; strides ints 1..")
+PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, upgrade_concat, NULL,
+                 .attrs = "axis int!")
+PITH_OP_COMPOSED(QLinearGlobalAveragePool_ms, "com.microsoft", "QLinearGlobalAveragePool", 5, 5, 1, upgrade_one, NULL,
+                 .attrs = "channels_last bool = 0")
+PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1, upgrade_one, NULL,
+                 .attrs = "alpha float = 0.01")
+PITH_OP_COMPOSED(QLinearMul_ms, "com.microsoft", "QLinearMul", 7, 8, 1, upgrade_two, NULL, .attrs = "")
+PITH_OP_COMPOSED(QLinearReduceMean_ms, "com.microsoft", "QLinearReduceMean", 4, 5, 1, upgrade_one, NULL,
+                 .attrs = "axes ints!; keepdims bool!")
+PITH_OP_COMPOSED(QLinearSigmoid_ms, "com.microsoft", "QLinearSigmoid", 4, 5, 1, upgrade_one, NULL, .attrs = "")
+PITH_OP_COMPOSED(QLinearSoftmax_ms, "com.microsoft", "QLinearSoftmax", 5, 5, 1, upgrade_one, NULL,
+                 .attrs = "axis int = -1; opset int! 1..")
+PITH_OP_COMPOSED(QLinearWhere_ms, "com.microsoft", "QLinearWhere", 9, 9, 1, upgrade_where, NULL, .attrs = "")

@@ -77,10 +77,10 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
     return pith_compose_become(node, y, err);
 }
 
-#define FUSED(name, min, max, outputs, how)                                                                            \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL)
-FUSED(BiasGelu, 2, 2, 1, upgrade_gelu)
-FUSED(EmbedLayerNormalization, 7, 9, 3, upgrade_embed_norm)
-FUSED(FastGelu, 1, 2, 1, upgrade_gelu)
-FUSED(SkipLayerNormalization, 3, 5, 4, upgrade_skip_norm)
-FUSED(SkipSimplifiedLayerNormalization, 3, 4, 4, upgrade_skip_norm)
+#define FUSED(name, min, max, outputs, how, attrs_)                                                                    \
+    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL, .attrs = attrs_)
+FUSED(BiasGelu, 2, 2, 1, upgrade_gelu, "")
+FUSED(EmbedLayerNormalization, 7, 9, 3, upgrade_embed_norm, "epsilon float = 1e-12; mask_index_type int 0|1")
+FUSED(FastGelu, 1, 2, 1, upgrade_gelu, "")
+FUSED(SkipLayerNormalization, 3, 5, 4, upgrade_skip_norm, "epsilon float = 1e-12")
+FUSED(SkipSimplifiedLayerNormalization, 3, 4, 4, upgrade_skip_norm, "epsilon float = 1e-12")

@@ -326,9 +326,13 @@ const pith_op pith_op_Attention_pith = {
     .domain = "pith",
     .name = "Attention",
     .since = 1,
+    .newest = 1,
     .min_inputs = 3,
     .max_inputs = INPUTS,
     .max_outputs = 1,
+    .attrs = "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; none_left int 0..2 = 1; "
+             "precision int 0..3 = 0; scale float = 1; size int! 1..; v_size int! 1..; window_left int -1.. = -1; "
+             "window_right int -1.. = -1",
     .infer = infer,
     .prepare = prepare,
     .scratch = scratch,

@@ -107,9 +107,11 @@ const pith_op pith_op_EachText_pith = {
     .domain = "pith",
     .name = "EachText",
     .since = 1,
+    .newest = 1,
     .min_inputs = 2,
     .max_inputs = -1,
     .max_outputs = 1,
+    .attrs = "body graph!; by_text ints! 0|1; rest ints! 0..",
     .infer = infer,
     .run = run,
 };

@@ -54,9 +54,11 @@ const pith_op pith_op_ScoreMask_pith = {
     .domain = "pith",
     .name = "ScoreMask",
     .since = 1,
+    .newest = 1,
     .min_inputs = 3,
     .max_inputs = 4,
     .max_outputs = 1,
+    .attrs = "filter float = -10000",
     .infer = infer,
     .run = run,
 };

@@ -142,7 +142,7 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
 
-#define POOL(symbol, types_, outputs)                                                                                  \
+#define POOL(symbol, types_, outputs, attrs_)                                                                          \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = 1,                                                                     \
@@ -150,13 +150,25 @@ static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = outputs,                                                         \
                                        .types = types_,                                                                \
+                                       .newest = 22,                                                                   \
+                                       .attrs = attrs_,                                                                \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run };
-POOL(AveragePool, "f", 1)
-POOL(GlobalAveragePool, "f", 1)
-POOL(GlobalLpPool, "f", 1)
-POOL(GlobalMaxPool, "f", 1)
-POOL(LpPool, "f", 1)
-POOL(MaxPool, "y", 2)
+POOL(AveragePool, "f", 1,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "ceil_mode bool = 0 @10; count_include_pad bool = 0 @7; "
+     "dilations ints 1.. @19; kernel_shape ints! 1..; pads ints; strides ints 1..")
+POOL(GlobalAveragePool, "f", 1, "")
+POOL(GlobalLpPool, "f", 1, "p float = 2 @-1; p int 1.. = 2 @2")
+POOL(GlobalMaxPool, "f", 1, "")
+POOL(LpPool, "f", 1,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "ceil_mode bool = 0 @18; dilations ints 1.. @18; kernel_shape ints 1.. @-1; "
+     "kernel_shape ints! 1.. @2; p float = 2 @-1; p int 1.. = 2 @2; pads ints; "
+     "strides ints 1..")
+POOL(MaxPool, "y", 2,
+     "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+     "ceil_mode bool = 0 @10; dilations ints 1.. @10; kernel_shape ints! 1..; "
+     "pads ints; storage_order bool = 0 @8; strides ints 1..")

@@ -230,7 +230,7 @@ static pith_status prepare_any(pith_prepare *c) {
 static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
 static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
 
-#define LINEAR(symbol, types_, domain_, name_, since_, infer_, run_)                                                   \
+#define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)                                  \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
@@ -238,13 +238,20 @@ static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
                                        .max_inputs = 3,                                                                \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_any,                                                         \
                                        .run = run_ };
-LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, infer_dequantize, run_dequantize)
-LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, infer_dequantize, run_dequantize)
-LINEAR(QuantizeLinear, "oEQ", "", "QuantizeLinear", 10, infer_quantize, run_quantize)
-LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, infer_quantize, run_quantize)
+LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, 28,
+       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23", infer_dequantize, run_dequantize)
+LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, 1, "axis int", infer_dequantize,
+       run_dequantize)
+LINEAR(QuantizeLinear, "oEQ", "", "QuantizeLinear", 10, 28,
+       "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @21; "
+       "precision dtype = 0 @23; saturate bool = 1 @19",
+       infer_quantize, run_quantize)
+LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, 1, "axis int", infer_quantize, run_quantize)
 
 /* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds 0 ---- */
 
@@ -301,10 +308,12 @@ static pith_status run_dynamic(pith_run *r) {
 const pith_op pith_op_DynamicQuantizeLinear = { .domain = "",
                                                 .name = "DynamicQuantizeLinear",
                                                 .since = 11,
+                                                .newest = 11,
                                                 .min_inputs = 1,
                                                 .max_inputs = 1,
                                                 .max_outputs = 3,
                                                 .types = "e",
+                                                .attrs = "",
                                                 .infer = infer_dynamic,
                                                 .prepare = prepare_dynamic,
                                                 .run = run_dynamic };
@@ -369,9 +378,11 @@ static pith_status run_segments(pith_run *r) {
 const pith_op pith_op_SegmentQuantize_pith = { .domain = "pith",
                                                .name = "SegmentQuantize",
                                                .since = 1,
+                                               .newest = 1,
                                                .min_inputs = 1,
                                                .max_inputs = 2,
                                                .max_outputs = 3,
+                                               .attrs = "",
                                                .infer = infer_segments,
                                                .prepare = prepare_dynamic,
                                                .run = run_segments };

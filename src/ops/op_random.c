@@ -102,7 +102,7 @@ static pith_status run_multinomial(pith_run *r) {
     return PITH_OK;
 }
 
-#define RANDOM_OP(op_name, types_, first, inputs, infer_fn, run_fn)                                                    \
+#define RANDOM_OP(op_name, types_, first, attrs_, inputs, infer_fn, run_fn)                                            \
     const pith_op pith_op_##op_name = {                                                                                \
         .domain = "",                                                                                                  \
         .name = #op_name,                                                                                              \
@@ -111,15 +111,24 @@ static pith_status run_multinomial(pith_run *r) {
         .max_inputs = inputs,                                                                                          \
         .max_outputs = 1,                                                                                              \
         .types = types_,                                                                                               \
+        .newest = 22,                                                                                                  \
+        .attrs = attrs_,                                                                                               \
         .flags = PITH_OP_RANDOM,                                                                                       \
         .infer = infer_fn,                                                                                             \
         .run = run_fn,                                                                                                 \
         .note = "own generator",                                                                                       \
     }
 
-RANDOM_OP(Bernoulli, "f", 15, 1, infer_like, run_bernoulli);
-RANDOM_OP(Multinomial, "f", 7, 1, infer_multinomial, run_multinomial);
-RANDOM_OP(RandomNormal, "*", 1, 0, infer_shape, run_normal);
-RANDOM_OP(RandomNormalLike, "*", 1, 1, infer_like, run_normal);
-RANDOM_OP(RandomUniform, "*", 1, 0, infer_shape, run_uniform);
-RANDOM_OP(RandomUniformLike, "*", 1, 1, infer_like, run_uniform);
+RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, infer_like, run_bernoulli);
+RANDOM_OP(Multinomial, "f", 7, "dtype dtype = 6; sample_size int 0.. = 1; seed float", 1, infer_multinomial,
+          run_multinomial);
+RANDOM_OP(RandomNormal, "*", 1,
+          "dtype dtype = 1; mean float = 0; scale float = 1; seed float; "
+          "shape ints! 0..",
+          0, infer_shape, run_normal);
+RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1, infer_like,
+          run_normal);
+RANDOM_OP(RandomUniform, "*", 1, "dtype dtype = 1; high float = 1; low float = 0; seed float; shape ints! 0..", 0,
+          infer_shape, run_uniform);
+RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1, infer_like,
+          run_uniform);

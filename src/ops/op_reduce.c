@@ -259,7 +259,8 @@ static pith_status run(pith_run *r) {
     return PITH_OK;
 }
 
-#define REDUCE(symbol, types_, since_)                                                                                 \
+#define ATTRS "axes ints @-17; keepdims bool = 1; noop_with_empty_axes bool = 0 @18"
+#define REDUCE(symbol, types_, since_, newest_, attrs_)                                                                \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
@@ -267,18 +268,20 @@ static pith_status run(pith_run *r) {
                                        .max_inputs = 2,                                                                \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .upgrade = upgrade,                                                             \
                                        .infer = infer,                                                                 \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run };
-REDUCE(ReduceL1, "rl", 18)
-REDUCE(ReduceL2, "rl", 18)
-REDUCE(ReduceLogSum, "rl", 18)
-REDUCE(ReduceLogSumExp, "rl", 18)
-REDUCE(ReduceMax, "vl", 18)
-REDUCE(ReduceMean, "rl", 18)
-REDUCE(ReduceMin, "vl", 18)
-REDUCE(ReduceProd, "rl", 18)
-REDUCE(ReduceSum, "rl", 13)
-REDUCE(ReduceSumSquare, "rl", 18)
+REDUCE(ReduceL1, "rl", 18, 18, ATTRS)
+REDUCE(ReduceL2, "rl", 18, 18, ATTRS)
+REDUCE(ReduceLogSum, "rl", 18, 28, ATTRS)
+REDUCE(ReduceLogSumExp, "rl", 18, 28, ATTRS)
+REDUCE(ReduceMax, "vl", 18, 20, ATTRS)
+REDUCE(ReduceMean, "rl", 18, 18, ATTRS)
+REDUCE(ReduceMin, "vl", 18, 20, ATTRS)
+REDUCE(ReduceProd, "rl", 18, 18, ATTRS)
+REDUCE(ReduceSum, "rl", 13, 13, "axes ints @-12; keepdims bool = 1; noop_with_empty_axes bool = 0 @13")
+REDUCE(ReduceSumSquare, "rl", 18, 18, ATTRS)

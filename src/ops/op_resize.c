@@ -376,10 +376,24 @@ const pith_op pith_op_Resize = {
     .domain = "",
     .name = "Resize",
     .since = 13,
+    .newest = 19,
     .min_inputs = 1,
     .max_inputs = 4,
     .max_outputs = 1,
     .types = "Zffl",
+    .attrs = "antialias bool = 0 @18; axes ints @18; "
+             "coordinate_transformation_mode string "
+             "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize = "
+             "half_pixel @11-18; "
+             "coordinate_transformation_mode string "
+             "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize = "
+             "half_pixel @19; "
+             "cubic_coeff_a float = -0.75 @11; exclude_outside bool = 0 @11; "
+             "extrapolation_value float = 0 @11; "
+             "keep_aspect_ratio_policy string stretch|not_larger|not_smaller = stretch @18; "
+             "mode string nearest|linear = nearest @-10; "
+             "mode string nearest|linear|cubic = nearest @11; "
+             "nearest_mode string round_prefer_floor|round_prefer_ceil|floor|ceil = round_prefer_floor @11",
     .upgrade = upgrade,
     .infer = infer,
     .prepare = prepare,
@@ -422,10 +436,14 @@ const pith_op pith_op_Upsample = {
     .domain = "",
     .name = "Upsample",
     .since = INT32_MAX,
+    .newest = 10,
     .min_inputs = 1,
     .max_inputs = 2,
     .max_outputs = 1,
     .types = "Zf",
+    .attrs = "height_scale float! @-6; mode string nearest|bilinear = nearest @-6; "
+             "mode string nearest|linear = nearest @7; scales floats! @7-8; "
+             "width_scale float! @-6",
     .upgrade = upgrade_upsample,
     .infer = pith_infer_same,
     .note = "becomes Resize",

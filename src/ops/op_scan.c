@@ -210,13 +210,19 @@ static pith_status run(pith_run *r) {
     return s.l.batched ? run_batched(&s) : run_plain(&s);
 }
 
-const pith_op pith_op_Scan = { .domain = "",
-                               .name = "Scan",
-                               .since = 9,
-                               .min_inputs = 1,
-                               .max_inputs = -1,
-                               .max_outputs = -1,
-                               .flags = PITH_OP_LATE,
-                               .upgrade = upgrade,
-                               .infer = infer,
-                               .run = run };
+const pith_op pith_op_Scan = {
+    .domain = "",
+    .name = "Scan",
+    .since = 9,
+    .newest = 25,
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .max_outputs = -1,
+    .attrs = "body graph!; batched bool = 0 @own; directions ints 0|1 @-8; num_scan_inputs int! 1..; "
+             "lengths bool = 0 @own; scan_input_axes ints @9; scan_input_directions ints 0|1 @9; "
+             "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
+    .flags = PITH_OP_LATE,
+    .upgrade = upgrade,
+    .infer = infer,
+    .run = run
+};

@@ -123,20 +123,24 @@ static pith_status run_elements(pith_run *r) {
     return s->reduce.fn ? pith_widen_run(r, 0, run_elements_plain) : run_elements_plain(r);
 }
 
-#define ELEMENTS(symbol, since_)                                                                                       \
+#define ELEMENTS(symbol, since_, newest_, attrs_)                                                                      \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
                                        .min_inputs = 3,                                                                \
                                        .max_inputs = 3,                                                                \
                                        .max_outputs = 1,                                                               \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .flags = PITH_OP_IN_PLACE,                                                      \
                                        .infer = infer_elements,                                                        \
                                        .prepare = prepare,                                                             \
                                        .scratch = scratch,                                                             \
                                        .run = run_elements };
-ELEMENTS(Scatter, 9)
-ELEMENTS(ScatterElements, 11)
+ELEMENTS(Scatter, 9, 11, "axis int = 0")
+ELEMENTS(ScatterElements, 11, 18,
+         "axis int = 0; reduction string none|add|mul = none @16-17; "
+         "reduction string none|add|mul|max|min = none @18")
 
 /* ---- ScatterND ---- */
 
@@ -191,10 +195,13 @@ static pith_status run_nd(pith_run *r) {
 const pith_op pith_op_ScatterND = { .domain = "",
                                     .name = "ScatterND",
                                     .since = 11,
+                                    .newest = 18,
                                     .min_inputs = 3,
                                     .max_inputs = 3,
                                     .max_outputs = 1,
                                     .types = "mlm",
+                                    .attrs = "reduction string none|add|mul = none @16-17; "
+                                             "reduction string none|add|mul|max|min = none @18",
                                     .flags = PITH_OP_IN_PLACE,
                                     .infer = infer_nd,
                                     .prepare = prepare,
@@ -266,10 +273,12 @@ static pith_status scratch_cache(const pith_infer *c, const void *state_, int th
 const pith_op pith_op_TensorScatter = { .domain = "",
                                         .name = "TensorScatter",
                                         .since = 24,
+                                        .newest = 24,
                                         .min_inputs = 2,
                                         .max_inputs = 3,
                                         .max_outputs = 1,
                                         .types = "aal",
+                                        .attrs = "axis int = -2; mode string linear|circular = linear",
                                         .flags = PITH_OP_IN_PLACE,
                                         .infer = infer_cache,
                                         .scratch = scratch_cache,

@@ -49,9 +49,11 @@ static pith_status run(pith_run *r) {
 const pith_op pith_op_SequenceMap = { .domain = "",
                                       .name = "SequenceMap",
                                       .since = 17,
+                                      .newest = 17,
                                       .min_inputs = 1,
                                       .max_inputs = -1,
                                       .max_outputs = -1,
+                                      .attrs = "body graph!",
                                       .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
                                       .infer = infer,
                                       .run = run };

@@ -116,6 +116,8 @@ static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = 13,                                                                   \
+                                       .attrs = "axis int = 1 @-12; axis int = -1 @13; flatten bool = 0 @own",         \
                                        .flags = PITH_OP_LAST_AXIS | PITH_OP_IN_PLACE,                                  \
                                        .upgrade = upgrade,                                                             \
                                        .infer = infer,                                                                 \

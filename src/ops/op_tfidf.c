@@ -119,10 +119,15 @@ const pith_op pith_op_TfIdfVectorizer = {
     .domain = "",
     .name = "TfIdfVectorizer",
     .since = 9,
+    .newest = 9,
     .min_inputs = 1,
     .max_inputs = 1,
     .max_outputs = 1,
     .types = "t",
+    .attrs = "max_gram_length int! 1..; max_skip_count int! 0..; "
+             "min_gram_length int! 1..; mode string! TF|IDF|TFIDF; "
+             "ngram_counts ints! 0..; ngram_indexes ints! 0..; pool_int64s ints any; "
+             "pool_strings strings; weights floats",
     .infer = infer,
     .prepare = prepare,
     .run = run,

@@ -151,7 +151,7 @@ static pith_status infer_not(pith_infer *c) {
 }
 
 /* Opsets that spelled an operator with attributes nobody needs ("consumed_inputs") differ in nothing else. */
-#define UNARY_AS(symbol, types_, domain_, name_, since_, flags_, infer_, prepare_)                                     \
+#define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_, prepare_)                    \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
                                        .since = since_,                                                                \
@@ -159,54 +159,65 @@ static pith_status infer_not(pith_infer *c) {
                                        .max_inputs = 1,                                                                \
                                        .max_outputs = 1,                                                               \
                                        .types = types_,                                                                \
+                                       .newest = newest_,                                                              \
+                                       .attrs = attrs_,                                                                \
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
                                        .run = pith_map1_run };
-#define UNARY(name, types_)                                                                                            \
-    UNARY_AS(name, types_, "", #name, 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
-UNARY_AS(Abs, "n", "", "Abs", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs, prepare)
-UNARY(Acos, "f")
-UNARY(Acosh, "f")
-UNARY(Asin, "f")
-UNARY(Asinh, "f")
-UNARY(Atan, "f")
-UNARY(Atanh, "f")
-UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_bits)
-UNARY(Ceil, "f")
-UNARY(Celu, "f")
-UNARY(Cos, "f")
-UNARY(Cosh, "f")
-UNARY(Elu, "f")
-UNARY(Erf, "n")
-UNARY(Exp, "f")
-UNARY(Floor, "f")
-UNARY_AS(Gelu, "f", "", "Gelu", 20, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
-UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare_gelu)
-UNARY(HardSigmoid, "f")
-UNARY(HardSwish, "f")
-UNARY_AS(IsInf, "x", "", "IsInf", 10, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
-UNARY_AS(IsNaN, "x", "", "IsNaN", 9, PITH_OP_ELEMENTWISE, infer_test, prepare_test)
-UNARY(LeakyRelu, "f")
-UNARY(Log, "f")
-UNARY(Mish, "f")
-UNARY_AS(Neg, "o", "", "Neg", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg, prepare)
-UNARY_AS(Not, "b", "", "Not", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
-UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
+#define UNARY(name, types_, newest_, attrs_)                                                                           \
+    UNARY_AS(name, types_, "", #name, 1, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs,
          prepare)
-UNARY(Reciprocal, "f")
-UNARY(Relu, "o")
-UNARY(Round, "f")
-UNARY(Selu, "f")
-UNARY(Shrink, "n")
-UNARY(Sigmoid, "f")
-UNARY(Sign, "n")
-UNARY(Sin, "f")
-UNARY(Sinh, "f")
-UNARY(Softplus, "f")
-UNARY(Softsign, "f")
-UNARY(Sqrt, "f")
-UNARY(Swish, "f")
-UNARY(Tan, "f")
-UNARY(Tanh, "f")
-UNARY(ThresholdedRelu, "f")
+UNARY(Acos, "f", 22, "")
+UNARY(Acosh, "f", 22, "")
+UNARY(Asin, "f", 22, "")
+UNARY(Asinh, "f", 22, "")
+UNARY(Atan, "f", 22, "")
+UNARY(Atanh, "f", 22, "")
+UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
+         prepare_bits)
+UNARY(Ceil, "f", 13, "consumed_inputs ints @-5")
+UNARY(Celu, "f", 28, "alpha float = 1")
+UNARY(Cos, "f", 22, "")
+UNARY(Cosh, "f", 22, "")
+UNARY(Elu, "f", 22, "alpha float = 1; consumed_inputs ints @-5")
+UNARY(Erf, "n", 13, "")
+UNARY(Exp, "f", 13, "consumed_inputs ints @-5")
+UNARY(Floor, "f", 13, "consumed_inputs ints @-5")
+UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
+         infer_plain, prepare_gelu)
+UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
+         prepare_gelu)
+UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
+UNARY(HardSwish, "f", 22, "")
+UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1", PITH_OP_ELEMENTWISE,
+         infer_test, prepare_test)
+UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
+UNARY(Log, "f", 13, "consumed_inputs ints @-5")
+UNARY(Mish, "f", 22, "")
+UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg,
+         prepare)
+UNARY_AS(Not, "b", "", "Not", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
+UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702",
+         PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+UNARY(Reciprocal, "f", 13, "consumed_inputs ints @-5")
+UNARY(Relu, "o", 14, "consumed_inputs ints @-5")
+UNARY(Round, "f", 22, "")
+UNARY(Selu, "f", 22,
+      "alpha float = 1.6732 @-5; alpha float = 1.6732632 @6; "
+      "consumed_inputs ints @-5; gamma float = 1.0507 @-5; "
+      "gamma float = 1.050701 @6")
+UNARY(Shrink, "n", 9, "bias float = 0; lambd float = 0.5")
+UNARY(Sigmoid, "f", 13, "consumed_inputs ints @-5")
+UNARY(Sign, "n", 13, "")
+UNARY(Sin, "f", 22, "")
+UNARY(Sinh, "f", 22, "")
+UNARY(Softplus, "f", 22, "")
+UNARY(Softsign, "f", 22, "")
+UNARY(Sqrt, "f", 13, "consumed_inputs ints @-5")
+UNARY(Swish, "f", 24, "alpha float = 1")
+UNARY(Tan, "f", 22, "")
+UNARY(Tanh, "f", 13, "consumed_inputs ints @-5")
+UNARY(ThresholdedRelu, "f", 22, "alpha float = 1")

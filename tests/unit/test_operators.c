@@ -219,14 +219,19 @@ static void hostile_attributes_are_named(void **state) {
         { "Transpose", "AB", "perm", { 0, 1, 2 }, 3, "3 axes" },
         { "Flatten", "AB", "axis", { 7 }, 0, "axis 7" },
         { "Softmax", "AB", "axis", { -3 }, 0, "axis -3" },
-        { "MaxPool", "1122", "kernel_shape", { 0, 2 }, 2, "kernel_shape[0] is 0" },
-        { "MaxPool", "1122", "kernel_shape", { -1, 2 }, 2, "kernel_shape[0] is -1" },
-        { "MaxPool", "1122", "kernel_shape", { 5, INT64_MAX }, 2, "kernel_shape[1]" },
+        { "MaxPool", "1122", "kernel_shape", { 0, 2 }, 2, "attribute 'kernel_shape' is 0 at index 0, expected 1 to" },
+        { "MaxPool", "1122", "kernel_shape", { -1, 2 }, 2, "attribute 'kernel_shape' is -1 at index 0" },
+        { "MaxPool",
+          "1122",
+          "kernel_shape",
+          { 5, INT64_MAX },
+          2,
+          "attribute 'kernel_shape' is 9223372036854775807 at index 1" },
         { "MaxPool", "1AB2", "kernel_shape", { 2, 2, 2 }, 3, "expected 2" },
-        { "DepthToSpace", "1922", "blocksize", { 0 }, 0, "blocksize is 0" },
-        { "DepthToSpace", "1922", "blocksize", { INT64_MIN }, 0, "blocksize" },
+        { "DepthToSpace", "1922", "blocksize", { 0 }, 0, "attribute 'blocksize' is 0, expected 1 to 32768" },
+        { "DepthToSpace", "1922", "blocksize", { INT64_MIN }, 0, "attribute 'blocksize' is -9223372036854775808" },
         { "ArgMax", "AB", "axis", { 2 }, 0, "axis 2" },
-        { "Cast", "A", "to", { 99 }, 0, "99" },
+        { "Cast", "A", "to", { 99 }, 0, "attribute 'to' is 99" },
         { "GatherBroken", "A", "axis", { 0 }, 0, "GatherBroken" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -456,22 +461,38 @@ static void every_operator_is_complete(void **state) {
 
 /* Of operators that take any number of inputs; found by a model with one byte wrong. */
 static void missing_inputs_are_named(void **state) {
-    static const char *const ops[] = { "Sum",        "Mean",   "Max",  "Min",
-                                       "Concat",     "Einsum", "Scan", "SequenceConstruct",
-                                       "SequenceMap" };
+    static const struct {
+        const char *op, *number, *text, *body; /* attributes that must be there */
+    } ops[] = { { .op = "Sum" },
+                { .op = "Mean" },
+                { .op = "Max" },
+                { .op = "Min" },
+                { .op = "Concat", .number = "axis" },
+                { .op = "Einsum", .text = "equation" },
+                { .op = "Scan", .number = "num_scan_inputs", .body = "body" },
+                { .op = "SequenceConstruct" },
+                { .op = "SequenceMap", .body = "body" } };
     static const float one = 1;
     fixture *f = *state;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         f->graph = graph_new(&f->arena, NULL, &f->err);
         pith_value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
-        node(f, ops[i], 21, 3, x, NULL, x);
+        pith_node *made = node(f, ops[i].op, 21, 3, x, NULL, x);
+        if (ops[i].number) assert_int_equal(pith_node_set_int(made, ops[i].number, 1), PITH_OK);
+        if (ops[i].text) assert_int_equal(pith_node_set_str(made, ops[i].text, PITH_STR("a,b,c")), PITH_OK);
+        if (ops[i].body)
+            assert_int_equal(pith_node_set_graph(made, ops[i].body, graph_new(&f->arena, f->graph, &f->err)), PITH_OK);
         assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
         assert_non_null(strstr(f->err.message, "input 1 is missing"));
     }
     f->graph = graph_new(&f->arena, NULL, &f->err);
     pith_value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
     pith_value *inputs[] = { x, constant(f, PITH_I64, &(int64_t){ 1 }, 0, NULL), x, NULL, x };
-    pith_graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum", inputs, 5, NULL, 2)->opset = 1;
+    pith_node *made = pith_graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum", inputs, 5, NULL, 2);
+    static const char *const floats[] = { "alpha", "beta", "norm_coefficient" };
+    made->opset = 1;
+    for (size_t i = 0; i < 3; i++) assert_int_equal(pith_node_set_float(made, floats[i], 0.5f), PITH_OK);
+    assert_int_equal(pith_node_set_str(made, "mode", PITH_STR("standard")), PITH_OK);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "input 3 is missing"));
 }
