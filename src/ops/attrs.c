@@ -138,7 +138,7 @@ static size_t read_rules(const pith_op *op, bool own, pith_attr_rule *rules) {
 
 /* ---- the check ---- */
 
-static const char *kind_name(pith_attr_kind kind) {
+const char *pith_attr_kind_name(pith_attr_kind kind) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].kind == kind) return kinds[i].name;
     return kind == PITH_ATTR_TENSORS ? "tensors" : "graphs";
@@ -223,7 +223,7 @@ static pith_status check_strings(const pith_attr *attr, const pith_attr_rule *ru
 
 static pith_status check_value(const pith_attr *attr, const pith_attr_rule *rule, pith_error *err) {
     if (attr->kind != rule->kind) {
-        const char *is = kind_name(attr->kind), *wanted = kind_name(rule->kind);
+        const char *is = pith_attr_kind_name(attr->kind), *wanted = pith_attr_kind_name(rule->kind);
         return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
                          PITH_STR_ARG(attr->name), is, wanted);
     }

@@ -39,6 +39,8 @@ typedef struct pith_attr_rule {
 /* Reads the next rule of *text, and moves *text behind it. False at the end, and where text is no rule (*text then
  * points at it; a test reads every list). */
 bool pith_attr_rule_next(const char **text, pith_attr_rule *rule);
+/* "int", "strings" */
+const char *pith_attr_kind_name(pith_attr_kind kind);
 
 /* Checks the node's attributes by op's list, for the opset that the node is written in: unknown, twice, missing, of the
  * wrong kind or with a value that is not allowed are errors that name node and attribute. An attribute that another

@@ -177,7 +177,13 @@ typedef struct job {
     const int64_t *first;              /* position of each sequence's first new row */
     const int64_t *at, *lengths;       /* … where that row lies among the keys, and how many keys there are */
     bool prompt, interleaved, window;  /* window: the cache is as long as it */
+    float epsilon;                     /* of the norm of each head's row */
 } job;
+
+/* The epsilon of the queries' or the keys' norm, which have attributes of their own beside the common one. */
+static float norm_epsilon(const pith_node *node, const char *own) {
+    return pith_node_float(node, own, pith_node_float(node, "qk_norm_epsilon", 1e-6f));
+}
 
 /* The rows of a cache of `room` rows that hold the last of `count` positions for a window: `step` rows go at once. */
 static int64_t resident(int64_t count, int64_t room, int64_t window) {
@@ -190,9 +196,9 @@ static pith_status place_row(const job *j, float *to, const float *from, const f
     int64_t size = j->f.size;
     memcpy(to, from, (size_t)size * sizeof *to);
     if (norm) {
-        float sum = 0, epsilon = pith_node_float(j->r->node, "qk_norm_epsilon", 1e-6f);
+        float sum = 0;
         for (int64_t i = 0; i < size; i++) sum += to[i] * to[i];
-        float scale = 1.0f / sqrtf(sum / (float)size + epsilon);
+        float scale = 1.0f / sqrtf(sum / (float)size + j->epsilon);
         for (int64_t i = 0; i < size; i++) to[i] = to[i] * scale * norm[i];
     }
     if (!j->half) return PITH_OK;
@@ -221,6 +227,7 @@ static pith_status fill(const job *j, float *all, int64_t keys, const pith_kv_ca
     int64_t size = j->f.size, heads = j->f.kv_heads, old = past ? past->dims[2] : 0;
     job plain = *j;
     plain.half = turned ? j->half : 0;
+    plain.epsilon = norm_epsilon(j->r->node, "k_norm_epsilon");
     memset(all, 0, (size_t)(j->batch * heads * keys * size) * sizeof *all);
     for (int64_t i = 0; i < j->batch * heads; i++) {
         int64_t b = i / heads, h = i % heads, kept = j->at[b] < old ? j->at[b] : old;
@@ -319,6 +326,7 @@ static pith_status run_plain(pith_run *r) {
     j.prompt = j.rows == total;
     j.window = pith_node_int(r->node, "sliding_window_cache", 0) != 0;
     if (j.window) room = old, keys = old + j.rows;
+    j.epsilon = norm_epsilon(r->node, "q_norm_epsilon");
     j.interleaved = pith_node_int(r->node, "rotary_interleaved", 0) != 0;
     if (pith_node_int(r->node, "do_rotary", 0)) {
         const pith_tensor *cosine = r->in[COS];

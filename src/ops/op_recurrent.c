@@ -82,6 +82,9 @@ static pith_status infer_kind(pith_infer *c, kind k) {
         w->dims[1] != gates_of(k) * hidden)
         return pith_op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1],
                             (long long)(gates_of(k) * hidden));
+    if (pith_dim_known(hidden) && pith_node_int(c->node, "hidden_size", hidden) != hidden)
+        return pith_op_fail(c, "attribute hidden_size is %lld, the weights are for %lld",
+                            (long long)pith_node_int(c->node, "hidden_size", hidden), (long long)hidden);
     pith_dim all[2][4] = { { seq, directions, batch, hidden }, { batch, seq, directions, hidden } };
     pith_dim last[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
     pith_type_set(&c->out[0], x->dtype, 4, all[batch_first]);
@@ -287,7 +290,7 @@ const pith_op pith_op_GRU = {
     .max_outputs = 2,
     .types = "ffffwf",
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; "
-             "clip float; direction string forward|reverse|bidirectional = forward @3; "
+             "clip float; direction string forward|reverse|bidirectional = forward; "
              "hidden_size int 1..; layout bool = 0 @14; linear_before_reset bool = 0 @3; "
              "output_sequence bool = 0 @-6",
     .infer = infer_gru,

@@ -105,12 +105,8 @@ static pith_status prepare_bits(pith_prepare *c) {
 }
 
 static pith_status prepare_gelu(pith_prepare *c) {
-    pith_str approximate = pith_node_str(c->node, "approximate", "none");
-    if (!pith_str_is(approximate, "none") && !pith_str_is(approximate, "tanh")) {
-        return pith_op_fail(c, "attribute approximate is '" PITH_STR_FMT "', expected none or tanh",
-                            PITH_STR_ARG(approximate));
-    }
-    return prepare_as(c, pith_str_is(approximate, "tanh") ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
+    bool tanh = pith_str_is(pith_node_str(c->node, "approximate", "none"), "tanh");
+    return prepare_as(c, tanh ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
 }
 
 static pith_status infer_test(pith_infer *c) {

@@ -239,9 +239,32 @@ def other_types():
     save("qlinear_matmul_f8", [helper.make_node("QLinearMatMul", names, ["y"])], inputs, {"y": y})
 
 
+def group_query_norms():
+    """Norms of each head's queries and keys, each with an epsilon of its own, which ONNX Runtime's CPU kernel refuses."""
+    heads, size, tokens = 2, 8, 3
+    norm = lambda x, weight, epsilon: x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True) + epsilon) * weight
+    x = {"q": floats(1, tokens, heads * size), "k": floats(1, tokens, size), "v": floats(1, tokens, size)}
+    weights = {"q_norm": floats(size), "k_norm": floats(size)}
+    q = norm(x["q"][0].reshape(tokens, heads, size), weights["q_norm"], 0.5)
+    k = norm(x["k"][0], weights["k_norm"], 0.25)
+    rows = []
+    for i in range(tokens):
+        scores = q[i] @ k[:i + 1].T / np.sqrt(size)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        rows.append((shares / shares.sum(-1, keepdims=True) @ x["v"][0, :i + 1]).reshape(-1))
+    lengths = {"last": np.array([tokens - 1], np.int32), "total": np.array(tokens, np.int32)}
+    names = ["q", "k", "v", "", "", "last", "total"] + [""] * 7 + ["q_norm", "k_norm"]
+    node = helper.make_node("GroupQueryAttention", names, ["y", "keys", "values"], domain="com.microsoft", num_heads=heads,
+                            kv_num_heads=1, q_norm_epsilon=0.5, k_norm_epsilon=0.25, qk_norm_epsilon=9.0)
+    save("group_query_norms", [node], {**x, **lengths},
+         {"y": np.array(rows, np.float32)[None], "keys": k[None, None].astype(np.float32), "values": x["v"][None]},
+         [("", 21), ("com.microsoft", 1)], weights)
+
+
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types):
+    for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types,
+                 group_query_norms):
         make()
 
 

@@ -5,6 +5,7 @@
  * watching what it asks of the kernel table: the linker gives pith_kernel_find to this file (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 #include "base/dtype.h"
 #include "kernels/kernel.h"
-#include "ops/op.h"
+#include "ops/attrs.h"
 
 #define PAGE PITH_SOURCE_DIR "/docs/operators.md"
 
@@ -87,7 +88,7 @@ typedef struct page {
 } page;
 
 static void put(page *p, const char *format, ...) {
-    char line[1024];
+    char line[2048];
     va_list arguments;
     va_start(arguments, format);
     int n = vsnprintf(line, sizeof line, format, arguments);
@@ -108,6 +109,40 @@ static void put_dtypes(page *p, uint32_t dtypes) {
     }
 }
 
+static void put_allowed(page *p, const pith_attr_rule *rule) {
+    const char *comma = " (", *end = rule->allowed.data + rule->allowed.size;
+    for (const char *at = rule->allowed.data, *bar; at && at <= end; at = bar + 1) {
+        bar = memchr(at, '|', (size_t)(end - at));
+        if (!bar) bar = end;
+        put(p, "%s%.*s", comma, bar > at ? (int)(bar - at) : 2, bar > at ? at : "''");
+        comma = ", ";
+    }
+    if (rule->allowed.size) put(p, ")");
+    if (rule->allowed.size || !rule->ranged) return;
+    if (rule->high == INT32_MAX)
+        put(p, " (%" PRId64 " or more)", rule->low);
+    else
+        put(p, " (%" PRId64 " to %" PRId64 ")", rule->low, rule->high);
+}
+
+static void put_attributes(page *p, const pith_op *op) {
+    const char *text = op->attrs, *between = "";
+    for (pith_attr_rule rule; pith_attr_rule_next(&text, &rule);) {
+        if (rule.own) continue;
+        put(p, "%s`" PITH_STR_FMT "` %s", between, PITH_STR_ARG(rule.name), pith_attr_kind_name(rule.kind));
+        put_allowed(p, &rule);
+        if (rule.required) put(p, ", required");
+        if (rule.fallback.size) put(p, " = " PITH_STR_FMT, PITH_STR_ARG(rule.fallback));
+        if (rule.since && rule.until < INT32_MAX)
+            put(p, ", opsets %" PRId32 " to %" PRId32, rule.since, rule.until);
+        else if (rule.since)
+            put(p, ", from opset %" PRId32, rule.since);
+        else if (rule.until < INT32_MAX)
+            put(p, ", up to opset %" PRId32, rule.until);
+        between = "; ";
+    }
+}
+
 static void put_operator(page *p, const pith_op *op) {
     bool composed = op->since == INT32_MAX;
     put(p, "| %s | ", op->name);
@@ -115,6 +150,7 @@ static void put_operator(page *p, const pith_op *op) {
         put(p, "written out | ");
     else
         put(p, "%d | ", op->since);
+    put(p, "%d | ", op->newest);
     if (op->max_inputs < 0)
         put(p, "%d or more | ", op->min_inputs);
     else if (op->max_inputs != op->min_inputs)
@@ -130,6 +166,8 @@ static void put_operator(page *p, const pith_op *op) {
     put(p, " | ");
     asked found = composed ? (asked){ 0, 0 } : watch(op);
     put_dtypes(p, found.tuned);
+    put(p, " | ");
+    put_attributes(p, op);
     put(p, " | %s |\n", op->note ? op->note : "");
 }
 
@@ -146,9 +184,11 @@ static void put_operators(page *p, const char *domain, const char *title) {
         if (!strcmp(pith_op_table[i]->domain, domain)) ops[count++] = pith_op_table[i];
     }
     qsort(ops, count, sizeof *ops, by_name);
-    put(p, "\n## %s\n\n| operator | form of opset | inputs | dtypes | tuned for each instruction set | notes |\n",
+    put(p,
+        "\n## %s\n\n| operator | form of opset | follows version | inputs | dtypes | tuned for each instruction set | "
+        "attributes | notes |\n",
         title);
-    put(p, "|---|---|---|---|---|---|\n");
+    put(p, "|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++) put_operator(p, ops[i]);
     free(ops);
 }
@@ -177,10 +217,17 @@ static page make_page(void) {
         "# Operators\n\n"
         "Made from the tables of the build by `make docs`. Older opsets are brought to the form named here at load, "
         "so\n"
-        "every opset from 1 on is accepted; one that is newer than the tables is refused by name, as is a dtype that "
-        "is not\n"
-        "listed. Dtypes are those of the inputs in their order, the last ones for all that follow; an operator that "
-        "is\n"
+        "every opset from 1 on is accepted. An operator follows the standard up to the version named here; an opset "
+        "in\n"
+        "which it may have a later one is refused by name, as is a dtype that is not listed.\n\n"
+        "Attributes are named with type, allowed values, default, and opsets if they are not in all of them. A node "
+        "with\n"
+        "an attribute that is not listed for its opset, or with a value of another type or range, is an error that "
+        "names\n"
+        "both. Where the attribute belongs to another opset and its value is the default there, a warning says that "
+        "it\n"
+        "is ignored. An integer without a range has 32 bits, unless it is a label or a position (of all 64 bits).\n\n"
+        "Dtypes are those of the inputs in their order, the last ones for all that follow; an operator that is\n"
         "written out becomes others at load and takes what they take. Loops that are tuned have a form for each\n"
         "instruction set (scalar, AVX2, AVX-512, NEON), all with the same bits; float16 and bfloat16 are computed in\n"
         "float32. The domain `pith` holds what fusion makes; it does not occur in files.\n\n"
