@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "base/map.h"
-#include "embed/feed.h"
+#include "encode/feed.h"
 
 /* ---- operators of a file ---- */
 
@@ -134,9 +134,9 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
                                                         "mean_sqrt_len", "weightedmean", "lasttoken" };
     pith_json_key(w, "embedding");
     pith_json_open(w, "{");
-    pith_json_key_bool(w, "possible", m->embedder != NULL);
-    if (!m->embedder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
-    if (m->embedder) {
+    pith_json_key_bool(w, "possible", m->encoder != NULL);
+    if (!m->encoder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
+    if (m->encoder) {
         pith_json_key_int(w, "dim", (int64_t)pith_embed_dim(m, NULL));
         pith_json_key_int(w, "max_length", (int64_t)pith_embed_max_length(m, NULL));
         pith_json_key(w, "pooling");
@@ -225,11 +225,11 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
     pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
     pith_json_key(out, "activations");
     pith_json_open(out, "[");
-    for (size_t i = 0; m->embedder && i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; m->encoder && i < sizeof lengths / sizeof *lengths; i++) {
         size_t most = pith_embed_max_length(m, NULL);
         if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
-    if (!m->embedder) {
+    if (!m->encoder) {
         const pith_plan *own; /* of the graph as it stands, whose inputs are the declared ones */
         PITH_TRY(pith_model_plan(&own, m, err));
         PITH_TRY(put_activations(out, m, own, 0, err));

@@ -8,7 +8,7 @@
 #include "base/account.h"
 #include "base/file.h"
 #include "compiled/compiled.h"
-#include "embed/embedder.h"
+#include "encode/encoder.h"
 #include "opt/pass.h"
 
 /* How often an operator stands in the file, subgraphs and functions' bodies not inlined. */
@@ -33,7 +33,7 @@ struct pith_model {
     pith_plan *text_plan;      /* of ragged; NULL if there is none */
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
-    pith_embedder *embedder; /* NULL: no_text says why */
+    pith_encoder *encoder; /* NULL: no_text says why */
     int text_output;         /* of graph, which embedding reads; -1: none */
     pith_error no_text;
     pith_port *inputs, *outputs;

@@ -14,9 +14,11 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "exec/profile.h"
+#include "heads/dense.h"
 #include "hf/hf.h"
 #include "hub/hub.h"
 #include "onnx/onnx.h"
+#include "quantize/calibrate.h"
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
@@ -41,7 +43,7 @@ bool pith_options_take(void *mine, size_t my_size, const void *theirs) {
 
 static void free_model(pith_model *m) {
     pith_allocator host = m->account.host;
-    pith_embedder_destroy(m->embedder);
+    pith_encoder_destroy(m->encoder);
     pith_tokenizer_unload(m->tokenizer);
     pith_arena_free(&m->text_arena);
     pith_arena_free(&m->plan_arena);
@@ -228,8 +230,8 @@ static pith_status open_text(pith_model *m, pith_error *err) {
     plan = m->text_plan;
     if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
     int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
-    pith_embedder_parts parts = { plan, m->ragged != NULL, output, m->tokenizer, &m->modules, executor_options(m) };
-    return pith_embedder_create(&m->embedder, &parts, err);
+    pith_encoder_parts parts = { plan, m->ragged != NULL, output, m->tokenizer, &m->modules, executor_options(m) };
+    return pith_encoder_create(&m->encoder, &parts, err);
 }
 
 static pith_status optimize(pith_model *m, pith_error *err) {
@@ -248,13 +250,13 @@ static pith_status make_graph(pith_model *m, pith_error *err) {
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
-    m->text_output = pith_embedder_output(m->graph);
+    m->text_output = pith_encoder_output(m->graph);
     return optimize(m, err);
 }
 
 /* The ragged form of a graph that does not embed, for looking at it. */
 static pith_status tell_ragged(pith_model *m, pith_error *err) {
-    bool told = m->embedder || m->compiled.writer || m->ragged || m->ragged_reason.data;
+    bool told = m->encoder || m->compiled.writer || m->ragged || m->ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(make_ragged(m, err));
     return m->ragged ? pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err) : PITH_OK;
@@ -268,7 +270,7 @@ static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith_plan *plan;
-    pith_status status = m->embedder ? PITH_OK : pith_model_plan(&plan, m, err);
+    pith_status status = m->encoder ? PITH_OK : pith_model_plan(&plan, m, err);
     if (!status) status = tell_ragged(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;
@@ -469,18 +471,37 @@ static pith_status complete(pith_embed_options *o, const pith_embed_options *giv
                             pith_error *err) {
     *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
-    return m->embedder ? PITH_OK
-                       : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    return m->encoder ? PITH_OK
+                      : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+}
+
+static pith_dense dense_request(const pith_embed_options *o, float *vectors) {
+    return (pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim, .vectors = vectors };
+}
+
+static pith_encode_job encode_job(const pith_embed_options *o, const pith_str *texts, size_t count) {
+    return (pith_encode_job){ .texts = texts,
+                              .count = count,
+                              .prompt_name = o->prompt_name,
+                              .threads = o->threads,
+                              .max_length = o->max_length,
+                              .batch_tokens = o->batch_tokens,
+                              .cancel = o->cancel,
+                              .profile = o->profile,
+                              .stats = o->stats };
 }
 
 size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
-    return complete(&o, options, model, NULL) ? 0 : pith_embedder_dim(model->embedder, &o);
+    pith_dense dense;
+    if (complete(&o, options, model, NULL)) return 0;
+    dense = dense_request(&o, NULL);
+    return pith_dense_dim(pith_encoder_model(model->encoder), &dense);
 }
 
 size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
-    return complete(&o, options, model, NULL) ? 0 : (size_t)pith_embedder_max_length(model->embedder, &o);
+    return complete(&o, options, model, NULL) ? 0 : (size_t)pith_encoder_max_length(model->encoder, o.max_length);
 }
 
 pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
@@ -488,13 +509,43 @@ pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *
     pith_embed_options o;
     PITH_TRY(complete(&o, options, model, err));
     pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = pith_embedder_run(vectors, model->embedder, texts, count, &o, err);
+    pith_dense dense = dense_request(&o, vectors);
+    pith_encode_job job = encode_job(&o, texts, count);
+    const pith_head *head;
+    pith_status status = pith_head_find(&head, "dense", err);
+    if (!status) status = pith_encoder_run(model->encoder, &job, head, &dense, err);
+    pith_fpmode_leave(mode);
+    return pith_account_explain(&model->account, status, err);
+}
+
+static pith_status check_calibrate(const pith_model *m, pith_error *err) {
+    if (m->compiled.writer)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the model is compiled: calibrate before saving it");
+    if (m->options.precision != PITH_PRECISION_INT8)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "only int8 weights are calibrated: open the model with precision int8");
+    if (!m->encoder) return pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    return PITH_OK;
+}
+
+pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+    pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    pith_fpmode mode = pith_fpmode_enter();
+    const pith_plan *whole;
+    pith_status status = check_calibrate(model, err);
+    if (!status) status = pith_model_plan(&whole, model, err);
+    if (!status) {
+        pith_calibrate_parts parts = { model->encoder, { whole, NULL }, model->tokenizer, model->options.allocator };
+        if (model->text_plan) parts.plans[0] = model->text_plan, parts.plans[1] = whole;
+        status = pith_calibrate(&parts, &o, err);
+    }
     pith_fpmode_leave(mode);
     return pith_account_explain(&model->account, status, err);
 }
 
 void pith_model_trim(const pith_model *model) {
-    if (model->embedder) pith_embedder_trim(model->embedder);
+    if (model->encoder) pith_encoder_trim(model->encoder);
     if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
 }
 

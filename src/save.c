@@ -62,8 +62,8 @@ static void write_model(pith_bytes_out *out, const pith_model *m) {
     pith_put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
     pith_put_u32(out, (uint32_t)(m->text_output + 1));
     pith_put_str(out, m->ragged_reason);
-    pith_put_u32(out, m->embedder ? PITH_OK : m->no_text.code);
-    pith_put_str(out, pith_str_of(m->embedder ? "" : m->no_text.message));
+    pith_put_u32(out, m->encoder ? PITH_OK : m->no_text.code);
+    pith_put_str(out, pith_str_of(m->encoder ? "" : m->no_text.message));
     write_ports(out, m->inputs, m->graph->input_count);
     write_ports(out, m->outputs, m->graph->output_count);
     write_report(out, m);
@@ -185,7 +185,7 @@ static pith_status make_sections(saver *s) {
     PITH_TRY(add_section(s, PITH_SECTION_MODEL, out.data, out.size));
     PITH_TRY(pith_weights_begin(&s->weights, &s->arena, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
-    if (m->ragged && m->embedder) PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, m->text_plan));
+    if (m->ragged && m->encoder) PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, m->text_plan));
     if (m->tokenizer) {
         pith_str image;
         PITH_TRY(pith_tokenizer_image(&image, m->tokenizer, &s->arena, s->err));

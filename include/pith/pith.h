@@ -6,8 +6,8 @@
  *
  * Rules that hold for every declaration here:
  *   - A function that can fail returns pith_status, 0 is success, and fills the caller's pith_error if one is given.
- *     Outputs come first, inputs follow, the error is last. After a failure outputs are untouched and every handle
- *     stays usable.
+ *     Outputs come first, inputs follow, the error is last. After a failure every handle stays usable, and outputs are
+ *     untouched unless the function says otherwise.
  *   - Option structs begin with their size and are made by their _INIT macro; NULL means the defaults.
  *   - A pith_model is immutable once open and may be used by any number of threads at once.
  *     Every other handle is for one thread at a time.
@@ -308,6 +308,7 @@ typedef struct pith_embed_stats {
     uint64_t padded_tokens; /* rows computed that belong to no token; 0 in ragged execution */
     uint64_t truncated;     /* texts cut at max_length */
     uint64_t peak_bytes;    /* most activation memory held at once by this call */
+    uint64_t texts_done;    /* set, not added to: how many texts from the first on this call has finished */
 } pith_embed_stats;
 
 typedef struct pith_embed_options {
@@ -333,7 +334,8 @@ PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options
 PITH_API size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options);
 
 /* Writes count rows of pith_embed_dim floats. A text's vector does not depend on the other texts, the number of
- * threads or the CPU. The empty text is a valid text. Invalid UTF-8: PITH_ERR_ARGUMENT naming the text's index. */
+ * threads or the CPU. The empty text is a valid text. Invalid UTF-8: PITH_ERR_ARGUMENT naming the text's index. After
+ * an error the first stats->texts_done rows are complete, and the contents of the others are unspecified. */
 PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
                                 const pith_embed_options *options, pith_error *err);
 

@@ -50,6 +50,9 @@ typedef struct pith_linear_way {
     void (*fit)(const pith_linear *s, const pith_factor *factor);
 } pith_linear_way;
 
+/* The state of a prepared node if its operator is pith.Linear; else NULL. */
+const pith_linear *pith_linear_state(const pith_node *node, const void *state);
+
 /* The attribute's values: PITH_PRECISION_F32, … of pith.h. */
 extern const pith_linear_way pith_linear_f32, pith_linear_int8, pith_linear_bf16;
 /* f32 arithmetic on weights that are stored in 16 bits: half the bytes, the same bits. */

@@ -281,3 +281,7 @@ const pith_op pith_op_Linear_pith = {
     .run = run,
     .cost = cost,
 };
+
+const pith_linear *pith_linear_state(const pith_node *node, const void *state) {
+    return node->op == &pith_op_Linear_pith ? state : NULL;
+}

@@ -2,6 +2,7 @@
  *
  * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it before
  * the library; what no list names is then never pulled from the archive or drops out at link time. */
+#include "heads/head.h"
 #include "kernels/kernel.h"
 #include "ops/op.h"
 #include "opt/pass.h"
@@ -81,3 +82,15 @@ const pith_tokenizer_source *const pith_tokenizer_sources[] = {
 #include "select/tokenizers.def"
     NULL
 };
+
+#define HEAD(name) extern const pith_head pith_head_##name;
+#include "select/heads.def"
+#undef HEAD
+
+const pith_head *const pith_head_table[] = {
+#define HEAD(name) &pith_head_##name,
+#include "select/heads.def"
+#undef HEAD
+    NULL
+};
+const size_t pith_head_table_count = sizeof pith_head_table / sizeof pith_head_table[0] - 1;

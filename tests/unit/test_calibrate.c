@@ -6,7 +6,7 @@
 #include "embed_test.h"
 #include "base/utf8.h"
 #include "hub/hub.h"
-#include "text/made_texts.h"
+#include "quantize/made_texts.h"
 #include "text/unicode.h"
 
 enum { FEW = 6 };

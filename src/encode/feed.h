@@ -1,14 +1,14 @@
 /* feed.h - the tensors a chunk of texts becomes: ids, mask, types, positions, offsets, whichever the graph asks for.
  *
- * A chunk is texts laid end to end, [tokens], for a ragged graph; and one text, [1, tokens], for any other. */
-#ifndef PITH_EMBED_FEED_H
-#define PITH_EMBED_FEED_H
+ * A chunk is packed texts, [tokens], for a ragged graph; and one text, [1, tokens], for any other. */
+#ifndef PITH_ENCODE_FEED_H
+#define PITH_ENCODE_FEED_H
 
 #include "graph/graph.h"
 
 /* The tokens of one text. */
 typedef struct pith_row {
-    const int32_t *ids, *type_ids;
+    const int32_t *ids, *type_ids; /* type_ids may be NULL if the graph has no use for them (pith_feed.typed) */
     int32_t count;
 } pith_row;
 
@@ -16,7 +16,8 @@ typedef struct pith_row {
 typedef struct pith_feed {
     const pith_graph *graph;
     uint8_t *roles;       /* by graph input */
-    bool ragged, masked;  /* masked: it has an attention mask */
+    bool ragged;          /* texts are packed: [tokens]; else one text: [1, tokens] */
+    bool typed;           /* the graph has token type ids */
     int64_t fixed_length; /* the sequence length the graph was exported for, texts are padded to it; 0: any */
     int32_t pad_token_id;
 } pith_feed;

@@ -1,4 +1,4 @@
-/* calibrate.c - 8-bit weights rounded for the rows they will meet: pith_model_calibrate.
+/* calibrate.c - re-quantising int8 weights for the inputs they will see.
  *
  * Texts are run and the rows x that come to each product are summed as x^T x, its gram matrix. Its factor says which
  * changes of weights cost most and how one makes good another (kernels/quantize.h); the weights are read again from
@@ -6,6 +6,8 @@
  * and texts are run again for the next ones, through what has been rounded by then. A few texts at a time run on one
  * thread, in the same chunks everywhere, and their rows are kept; then all threads share the sums, which keep the order
  * of the rows. So the result depends on the texts alone. */
+#include "quantize/calibrate.h"
+
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +16,8 @@
 #include "base/pool.h"
 #include "kernels/binary.h"
 #include "kernels/quantize.h"
-#include "model.h"
 #include "ops/linear.h"
-#include "opt/match.h"
-#include "text/made_texts.h"
+#include "quantize/made_texts.h"
 
 /* Bytes of grams at a time: of a group. */
 #define GRAM_BYTES ((size_t)512 << 20)
@@ -39,13 +39,12 @@ typedef struct block {
 typedef struct product {
     const void *source; /* the contents of the first weight: equal ones are the same product */
     const pith_linear *linear;
-    float *gram; /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
+    float *gram;          /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
     block *first, **last; /* not in the gram yet */
 } product;
 
 typedef struct calibration {
-    pith_model *model;
-    const pith_plan *plans[2]; /* the one texts go through first; the other may be NULL */
+    const pith_calibrate_parts *parts;
     product *products;
     size_t count;
     pith_gemm_f32_fn *gemm;
@@ -54,38 +53,42 @@ typedef struct calibration {
     pith_binary_fn *add;
     const pith_calibrate_options *options;
     pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one product */
-    size_t done, total;        /* texts */
+    size_t done, total;                /* texts */
     pith_error *err;
     pith_status status; /* of what is met while texts run */
 } calibration;
 
-static pith_status out_of_memory(const calibration *c, size_t bytes) { return pith_fail_memory(c->err, bytes); }
+static pith_status calibrate_out_of_memory(const calibration *c, size_t bytes) {
+    return pith_fail_memory(c->err, bytes);
+}
 
 /* The state of a step if it is a product whose weights can be fitted. */
-static const pith_linear *linear_of(const pith_step *step) {
-    const pith_linear *linear = pith_match_is_own(step->node, "Linear") ? step->state : NULL;
+static const pith_linear *calibrate_linear_of(const pith_step *step) {
+    const pith_linear *linear = pith_linear_state(step->node, step->state);
     return linear && linear->way->fit ? linear : NULL;
 }
 
-static const void *source_of(const pith_step *step) { return step->node->inputs[1]->type.data->data; }
+static const void *calibrate_source_of(const pith_step *step) { return step->node->inputs[1]->type.data->data; }
 
-static product *find(const calibration *c, const pith_step *step) {
-    const pith_linear *linear = linear_of(step);
+static product *calibrate_find(const calibration *c, const pith_step *step) {
+    const pith_linear *linear = calibrate_linear_of(step);
     for (size_t i = 0; linear && i < c->count; i++)
-        if (c->products[i].source == source_of(step) && c->products[i].linear->k == linear->k) return &c->products[i];
+        if (c->products[i].source == calibrate_source_of(step) && c->products[i].linear->k == linear->k)
+            return &c->products[i];
     return NULL;
 }
 
-static pith_status find_products(calibration *c) {
-    const pith_plan *plan = c->plans[0];
+static pith_status calibrate_find_products(calibration *c) {
+    const pith_plan *plan = c->parts->plans[0];
     c->products = pith_arena_array(&c->arena, plan->step_count, sizeof *c->products);
-    if (!c->products) return out_of_memory(c, plan->step_count * sizeof *c->products);
+    if (!c->products) return calibrate_out_of_memory(c, plan->step_count * sizeof *c->products);
     for (size_t i = 0; i < plan->step_count; i++) {
         const pith_step *step = &plan->steps[i];
-        if (linear_of(step) && !find(c, step))
-            c->products[c->count++] = (product){ .source = source_of(step), .linear = linear_of(step) };
+        if (calibrate_linear_of(step) && !calibrate_find(c, step))
+            c->products[c->count++] =
+                (product){ .source = calibrate_source_of(step), .linear = calibrate_linear_of(step) };
     }
-    return c->count ? PITH_OK : pith_fail(c->err, PITH_ERR_ARGUMENT, "the model has no 8-bit products to calibrate");
+    return c->count ? PITH_OK : pith_fail(c->err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
 }
 
 /* ---- the grams ---- */
@@ -99,7 +102,7 @@ typedef struct adding {
     float *gram;
 } adding;
 
-static void transpose(void *context, size_t part, int worker) {
+static void calibrate_transpose(void *context, size_t part, int worker) {
     const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     (void)worker;
@@ -109,25 +112,20 @@ static void transpose(void *context, size_t part, int worker) {
 }
 
 /* The rows of the upper triangle that columns [n0, n1) have. */
-static void add_columns(void *context, size_t part, int worker) {
+static void calibrate_add_columns(void *context, size_t part, int worker) {
     const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
     const int64_t stride = pith_factor_stride(r->k);
     (void)worker;
-    pith_gemm g = { .a = r->transposed,
-                    .b = r->packed,
-                    .c = r->sum,
-                    .m = r->k,
-                    .n = r->k,
-                    .k = r->m,
-                    .lda = r->m,
-                    .ldc = stride };
+    pith_gemm g = {
+        .a = r->transposed, .b = r->packed, .c = r->sum, .m = r->k, .n = r->k, .k = r->m, .lda = r->m, .ldc = stride
+    };
     r->c->gemm(&g, 0, n1, n0, n1);
     for (int64_t at = n0; at < n1 * stride; at += stride)
         r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
 }
 
-static pith_status add_block(calibration *c, const product *p, const block *b) {
+static pith_status calibrate_add_block(calibration *c, const product *p, const block *b) {
     const int64_t k = p->linear->k;
     adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
     const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith_round64((size_t)(r.m * k));
@@ -135,19 +133,19 @@ static pith_status add_block(calibration *c, const product *p, const block *b) {
     const size_t bytes = (rows + packed + (size_t)(k * pith_factor_stride(k))) * sizeof(float);
     pith_arena_reset(&c->scratch);
     r.transposed = pith_arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
-    if (!r.transposed) return out_of_memory(c, bytes);
+    if (!r.transposed) return calibrate_out_of_memory(c, bytes);
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
     const int threads = pith_cpu_get()->threads;
-    pith_pool_run(transpose, &r, parts, threads);
-    pith_pool_run(add_columns, &r, parts, threads);
+    pith_pool_run(calibrate_transpose, &r, parts, threads);
+    pith_pool_run(calibrate_add_columns, &r, parts, threads);
     return PITH_OK;
 }
 
-static pith_status add_blocks(calibration *c) {
+static pith_status calibrate_add_blocks(calibration *c) {
     for (size_t i = 0; i < c->count; i++) {
         product *p = &c->products[i];
-        for (const block *b = p->first; b; b = b->next) PITH_TRY(add_block(c, p, b));
+        for (const block *b = p->first; b; b = b->next) PITH_TRY(calibrate_add_block(c, p, b));
         p->first = NULL;
     }
     pith_arena_reset(&c->blocks);
@@ -155,15 +153,15 @@ static pith_status add_blocks(calibration *c) {
 }
 
 /* Keeps the rows that came to a product of the group. */
-static void listen(void *context, const pith_trace_event *event) {
+static void calibrate_listen(void *context, const pith_trace_event *event) {
     calibration *c = context;
-    product *p = event->step ? find(c, event->step) : NULL;
+    product *p = event->step ? calibrate_find(c, event->step) : NULL;
     if (!p || !p->gram || c->status) return;
     const pith_tensor *x = event->run->in[0];
     block *b = pith_arena_array(&c->blocks, 1, sizeof *b);
     float *copy = pith_arena_alloc64(&c->blocks, x->bytes);
     if (!b || !copy) {
-        c->status = out_of_memory(c, x->bytes);
+        c->status = calibrate_out_of_memory(c, x->bytes);
         return;
     }
     memcpy(copy, x->data, x->bytes);
@@ -173,22 +171,34 @@ static void listen(void *context, const pith_trace_event *event) {
     p->last = &b->next;
 }
 
-static pith_status run_texts(calibration *c) {
-    pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
-    o.threads = 1;
-    o.batch_tokens = CHUNK_TOKENS;
-    o.cancel = c->options->cancel;
-    const size_t dim = pith_embedder_dim(c->model->embedder, &o), count = c->options->text_count;
-    const size_t runs = count < TEXTS_MAX ? count : TEXTS_MAX;
-    float *vectors = pith_arena_array(&c->arena, TEXTS_AT_ONCE, dim * sizeof *vectors);
-    if (!vectors) return out_of_memory(c, TEXTS_AT_ONCE * dim * sizeof *vectors);
+/* The head of calibration: only the rows inside the model are of interest. */
+static pith_status ignore_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
+                               pith_error *err) {
+    (void)model, (void)request, (void)arena, (void)err;
+    *state = NULL;
+    return PITH_OK;
+}
+
+static pith_status ignore_emit(const void *state, const pith_head_rows *rows, pith_error *err) {
+    (void)state, (void)rows, (void)err;
+    return PITH_OK;
+}
+
+static pith_status calibrate_run_texts(calibration *c) {
+    static const pith_head ignore = {
+        .name = "calibrate", .phase = "calibrate", .open = ignore_open, .emit = ignore_emit
+    };
+    const size_t count = c->options->text_count, runs = count < TEXTS_MAX ? count : TEXTS_MAX;
     for (size_t i = 0; i < runs;) {
         pith_str texts[TEXTS_AT_ONCE];
         size_t some = 0;
         for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = c->options->texts[i * count / runs];
-        PITH_TRY(pith_embedder_run(vectors, c->model->embedder, texts, some, &o, c->err));
+        pith_encode_job job = {
+            .texts = texts, .count = some, .threads = 1, .batch_tokens = CHUNK_TOKENS, .cancel = c->options->cancel
+        };
+        PITH_TRY(pith_encoder_run(c->parts->encoder, &job, &ignore, NULL, c->err));
         PITH_TRY(c->status);
-        PITH_TRY(add_blocks(c));
+        PITH_TRY(calibrate_add_blocks(c));
         c->done += some;
         if (c->options->progress) c->options->progress(c->options->user, c->done, c->total);
     }
@@ -202,7 +212,7 @@ typedef struct diagonal {
     int32_t at;
 } diagonal;
 
-static int by_value(const void *x, const void *y) {
+static int calibrate_by_value(const void *x, const void *y) {
     const diagonal *a = x, *b = y;
     if (a->value != b->value) return a->value < b->value ? -1 : 1;
     return a->at < b->at ? -1 : 1;
@@ -210,14 +220,14 @@ static int by_value(const void *x, const void *y) {
 
 /* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
  * and all others make that good. u NULL: no row came to the product. */
-static pith_status make_factor(pith_factor *factor, calibration *c, const product *p) {
+static pith_status calibrate_make_factor(pith_factor *factor, calibration *c, const product *p) {
     const int64_t k = p->linear->k, stride = pith_factor_stride(k);
     const size_t floats = (size_t)(k * stride);
     float mean = 0.0f, *u = pith_arena_alloc64(&c->scratch, floats * sizeof *u);
     float *column = pith_arena_array(&c->scratch, (size_t)k, sizeof *column);
     int32_t *order = pith_arena_array(&c->scratch, (size_t)k, sizeof *order);
     diagonal *sorted = pith_arena_array(&c->scratch, (size_t)k, sizeof *sorted);
-    if (!u || !column || !order || !sorted) return out_of_memory(c, floats * sizeof *u);
+    if (!u || !column || !order || !sorted) return calibrate_out_of_memory(c, floats * sizeof *u);
     for (int64_t i = 0; i < k; i++) {
         sorted[i] = (diagonal){ p->gram[i * stride + i], (int32_t)i };
         mean += sorted[i].value / (float)k;
@@ -225,7 +235,7 @@ static pith_status make_factor(pith_factor *factor, calibration *c, const produc
     *factor = (pith_factor){ mean == 0.0f ? NULL : u, order };
     if (!(mean <= FLT_MAX))
         return pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are not finite");
-    qsort(sorted, (size_t)k, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)k, sizeof *sorted, calibrate_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
         order[s] = sorted[s].at;
@@ -240,8 +250,8 @@ static pith_status make_factor(pith_factor *factor, calibration *c, const produc
                : pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are too far apart");
 }
 
-static pith_status pack_again(calibration *c, pith_packed_step step, const pith_linear *linear,
-                              const pith_factor *factor) {
+static pith_status calibrate_pack_again(calibration *c, pith_packed_step step, const pith_linear *linear,
+                                        const pith_factor *factor) {
     pith_packer packer = { .arena = &c->scratch, .steps = &step, .count = 1 };
     linear->way->fit(linear, factor);
     pith_status status = pith_packer_fill(&packer, NULL, NULL, c->err);
@@ -250,16 +260,17 @@ static pith_status pack_again(calibration *c, pith_packed_step step, const pith_
 }
 
 /* Packs a product's weights wherever they are, in both plans. */
-static pith_status round_weights(calibration *c, const product *p) {
+static pith_status calibrate_round_weights(calibration *c, const product *p) {
     pith_factor factor;
     pith_arena_reset(&c->scratch);
-    PITH_TRY(make_factor(&factor, c, p));
-    for (size_t n = 0; factor.u && n < 2 && c->plans[n]; n++) {
-        const pith_plan *plan = c->plans[n];
+    PITH_TRY(calibrate_make_factor(&factor, c, p));
+    for (size_t n = 0; factor.u && n < 2 && c->parts->plans[n]; n++) {
+        const pith_plan *plan = c->parts->plans[n];
         const pith_step *step = plan->steps;
         for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
             while (step->node != plan->packed[i].node) step++;
-            if (find(c, step) == p) PITH_TRY(pack_again(c, plan->packed[i], linear_of(step), &factor));
+            if (calibrate_find(c, step) == p)
+                PITH_TRY(calibrate_pack_again(c, plan->packed[i], calibrate_linear_of(step), &factor));
         }
     }
     return PITH_OK;
@@ -267,90 +278,77 @@ static pith_status round_weights(calibration *c, const product *p) {
 
 /* ---- all of it ---- */
 
-static size_t gram_bytes(const product *p) {
+static size_t calibrate_gram_bytes(const product *p) {
     return (size_t)(p->linear->k * pith_factor_stride(p->linear->k)) * sizeof(float);
 }
 
 /* Where the group ends that begins with product `first`: behind as many as fit, one at least. */
-static size_t end_of_group(const calibration *c, size_t first) {
+static size_t calibrate_end_of_group(const calibration *c, size_t first) {
     size_t end = first, bytes = 0;
     do {
-        bytes += gram_bytes(&c->products[end++]);
-    } while (end < c->count && bytes + gram_bytes(&c->products[end]) <= GRAM_BYTES);
+        bytes += calibrate_gram_bytes(&c->products[end++]);
+    } while (end < c->count && bytes + calibrate_gram_bytes(&c->products[end]) <= GRAM_BYTES);
     return end;
 }
 
 static pith_status calibrate_group(calibration *c, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         product *p = &c->products[i];
-        p->gram = pith_arena_array(&c->arena, gram_bytes(p) / sizeof(float), sizeof(float));
-        if (!p->gram) return out_of_memory(c, gram_bytes(p));
+        p->gram = pith_arena_array(&c->arena, calibrate_gram_bytes(p) / sizeof(float), sizeof(float));
+        if (!p->gram) return calibrate_out_of_memory(c, calibrate_gram_bytes(p));
     }
-    PITH_TRY(run_texts(c));
+    PITH_TRY(calibrate_run_texts(c));
     for (size_t i = first; i < end; i++) {
-        PITH_TRY(round_weights(c, &c->products[i]));
+        PITH_TRY(calibrate_round_weights(c, &c->products[i]));
         c->products[i].gram = NULL;
     }
     return PITH_OK;
 }
 
-static pith_status calibrate(calibration *c) {
-    PITH_TRY(find_products(c));
+static pith_status calibrate_all(calibration *c) {
+    PITH_TRY(calibrate_find_products(c));
     const size_t texts = c->options->text_count < TEXTS_MAX ? c->options->text_count : TEXTS_MAX;
-    for (size_t i = 0; i < c->count; i = end_of_group(c, i)) c->total += texts;
+    for (size_t i = 0; i < c->count; i = calibrate_end_of_group(c, i)) c->total += texts;
     for (size_t i = 0, end; i < c->count; i = end) {
         pith_arena_mark mark = pith_arena_get_mark(&c->arena);
-        end = end_of_group(c, i);
+        end = calibrate_end_of_group(c, i);
         PITH_TRY(calibrate_group(c, i, end));
         pith_arena_rewind(&c->arena, mark);
     }
     return PITH_OK;
 }
 
-static pith_status begin(calibration *c, pith_calibrate_options *o) {
-    pith_model *m = c->model;
-    if (m->compiled.writer)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "a compiled model's weights are rounded: calibrate before saving");
-    if (m->options.precision != PITH_PRECISION_INT8)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "only 8-bit products are calibrated: open with precision int8");
-    if (!m->embedder)
-        return pith_fail(c->err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
-    const pith_plan *whole;
-    PITH_TRY(pith_model_plan(&whole, m, c->err));
-    c->plans[0] = m->text_plan ? m->text_plan : whole;
-    c->plans[1] = m->text_plan ? whole : NULL;
-    c->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, whole->isa);
-    c->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, whole->isa);
-    c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, whole->isa);
-    c->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, whole->isa);
+static pith_status calibrate_begin(calibration *c, pith_calibrate_options *o) {
+    const pith_isa isa = c->parts->plans[0]->isa;
+    c->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
+    c->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
+    c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, isa);
+    c->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, isa);
     if (!c->gemm || !c->pack || !c->factor || !c->add)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build lacks the kernels of calibration");
     if (o->texts) return PITH_OK;
     pith_str *made;
-    PITH_TRY(pith_made_texts(&made, &o->text_count, m->tokenizer, &c->arena, c->err));
+    PITH_TRY(pith_made_texts(&made, &o->text_count, c->parts->tokenizer, &c->arena, c->err));
     o->texts = made;
     return PITH_OK;
 }
 
-pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
-    pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
-    PITH_TAKE_OPTIONS(o, options, err);
-    calibration c = { .model = model, .options = &o, .err = err };
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_arena_init(&c.arena, model->options.allocator);
-    pith_arena_init(&c.blocks, model->options.allocator);
-    pith_arena_init(&c.scratch, model->options.allocator);
-    pith_status status = begin(&c, &o);
+pith_status pith_calibrate(const pith_calibrate_parts *parts, const pith_calibrate_options *options, pith_error *err) {
+    pith_calibrate_options o = *options;
+    calibration c = { .parts = parts, .options = &o, .err = err };
+    pith_arena_init(&c.arena, parts->allocator);
+    pith_arena_init(&c.blocks, parts->allocator);
+    pith_arena_init(&c.scratch, parts->allocator);
+    pith_status status = calibrate_begin(&c, &o);
     if (!status) {
-        pith_embedder_trim(model->embedder);
-        pith_embedder_trace(model->embedder, listen, &c);
-        status = calibrate(&c);
-        pith_embedder_trace(model->embedder, NULL, NULL);
-        pith_embedder_trim(model->embedder); /* executors that would still tell */
+        pith_encoder_trim(parts->encoder);
+        pith_encoder_trace(parts->encoder, calibrate_listen, &c);
+        status = calibrate_all(&c);
+        pith_encoder_trace(parts->encoder, NULL, NULL);
+        pith_encoder_trim(parts->encoder); /* its executors still have the trace */
     }
     pith_arena_free(&c.scratch);
     pith_arena_free(&c.blocks);
     pith_arena_free(&c.arena);
-    pith_fpmode_leave(mode);
-    return pith_account_explain(&model->account, status, err);
+    return status;
 }

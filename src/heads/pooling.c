@@ -2,7 +2,7 @@
  *
  * Plain loops with one accumulator a component and rows in ascending order: the compiler may do several components at
  * once, which changes no bit. Source of the modes: Sentence Transformers, models/Pooling. */
-#include "embed/pooling.h"
+#include "heads/pooling.h"
 
 #include <math.h>
 #include <string.h>

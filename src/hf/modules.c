@@ -4,7 +4,7 @@
  * Each file has a reader that fills its fields; a table says which file goes with which reader. The layout is that of
  * Sentence Transformers: modules.json lists Transformer, Pooling, Normalize in the order they are applied, each with
  * the folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. */
-#include "embed/modules.h"
+#include "hf/modules.h"
 
 #include "base/error.h"
 #include "base/file.h"

@@ -1,5 +1,5 @@
 /* made_texts.c - see made_texts.h. */
-#include "text/made_texts.h"
+#include "quantize/made_texts.h"
 
 #include <stdlib.h>
 

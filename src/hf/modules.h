@@ -1,6 +1,6 @@
 /* modules.h - what the small JSON files of a model directory say about embedding. */
-#ifndef PITH_EMBED_MODULES_H
-#define PITH_EMBED_MODULES_H
+#ifndef PITH_HF_MODULES_H
+#define PITH_HF_MODULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * one with most of them. Words are pieces that begin one and pieces that go on; in one text of three they are taken as
  * often as their place in the vocabulary, which is sorted by use as a rule, lets expect. The same vocabulary gives the
  * same texts. */
-#ifndef PITH_TEXT_MADE_TEXTS_H
-#define PITH_TEXT_MADE_TEXTS_H
+#ifndef PITH_QUANTIZE_MADE_TEXTS_H
+#define PITH_QUANTIZE_MADE_TEXTS_H
 
 #include "text/tokenizer.h"
 

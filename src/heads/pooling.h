@@ -1,8 +1,8 @@
 /* pooling.h - many token rows to one vector. */
-#ifndef PITH_EMBED_POOLING_H
-#define PITH_EMBED_POOLING_H
+#ifndef PITH_HEADS_POOLING_H
+#define PITH_HEADS_POOLING_H
 
-#include "embed/modules.h"
+#include "hf/modules.h"
 
 /* x: rows of width floats, contiguous, rows >= 1. vector receives width floats for each bit of pooling (PITH_POOL_*),
  * in the order of the bits. Sums run over ascending rows, one accumulator a component, in f32. */

@@ -1,0 +1,135 @@
+/* encoder.c - making an encoder: which output it reads, how its inputs are fed, how long a chunk is by default. */
+#include "encode/encoder.h"
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "encode/encoder_state.h"
+
+/* The default chunk is as long as L2 allows: the widest rows of all its tokens (those between the matmuls of the
+ * feed-forward part, as a rule) fill L2 one and a half times, and it has PITH_CHUNK_TOKENS_MIN to CHUNK_TOKENS_MAX
+ * tokens. Longer chunks send activations through memory; shorter ones read the weights too often. */
+#define CHUNK_TOKENS_MAX 512
+
+static bool encoder_can_use(const pith_value *v) {
+    return pith_dtype_is_float(v->type.dtype) && (v->type.rank == 2 || v->type.rank == 3);
+}
+
+int pith_encoder_output(const pith_graph *graph) {
+    static const char *const wanted[] = { "sentence_embedding", "last_hidden_state", "token_embeddings" };
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
+        for (size_t i = 0; i < graph->output_count; i++)
+            if (pith_str_is(graph->outputs[i]->name, wanted[n]) && encoder_can_use(graph->outputs[i])) return (int)i;
+    for (size_t i = 0; i < graph->output_count; i++)
+        if (encoder_can_use(graph->outputs[i])) return (int)i;
+    return -1;
+}
+
+static pith_dim encoder_tokens(const pith_graph *graph) {
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (pith_str_is(graph->inputs[i]->name, "input_ids")) return graph->inputs[i]->type.dims[0];
+    return PITH_DIM_UNKNOWN;
+}
+
+static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
+    const pith_graph *graph = e->parts.plan->graph;
+    if (e->parts.output < 0)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "not a text encoder: no output has one vector per text or per token");
+    const pith_value *out = graph->outputs[e->parts.output];
+    const pith_type *type = &out->type;
+    if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "output '" PITH_STR_FMT "' has dtype %s; float32, float16 and bfloat16 can be read",
+                         PITH_STR_ARG(out->name), pith_dtype_name(type->dtype));
+    pith_dim width = type->dims[type->rank - 1];
+    if (!pith_dim_known(width) || width <= 0 || width > INT32_MAX)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the width of output '" PITH_STR_FMT "' is not known",
+                         PITH_STR_ARG(out->name));
+    bool by_token = e->parts.ragged && pith_dim_equal(encoder_tokens(graph), type->dims[0]);
+    e->model = (pith_head_model){ .modules = e->parts.modules,
+                                  .width = width,
+                                  .pooled = e->parts.ragged ? !by_token : type->rank == 2,
+                                  .isa = e->parts.plan->isa };
+    return PITH_OK;
+}
+
+/* Bytes of the widest row that belongs to a token. */
+static int64_t encoder_widest_row(const pith_graph *graph) {
+    pith_dim tokens = encoder_tokens(graph);
+    int64_t widest = 1;
+    for (size_t i = 0; i < graph->value_count; i++) {
+        const pith_type *type = &graph->values[i]->type;
+        size_t row;
+        if (graph->values[i]->kind != PITH_VALUE_NODE || type->rank < 2 || !pith_dim_equal(type->dims[0], tokens))
+            continue;
+        bool known = true;
+        for (int d = 1; d < type->rank; d++) known = known && pith_dim_known(type->dims[d]);
+        if (!known || !pith_dtype_bytes(type->dtype, pith_dims_count(type->dims + 1, type->rank - 1), &row)) continue;
+        if (row > (size_t)widest) widest = row < INT32_MAX ? (int64_t)row : INT32_MAX;
+    }
+    return widest;
+}
+
+static int64_t encoder_choose_chunk(const pith_graph *graph) {
+    int64_t fitting = (int64_t)pith_cpu_get()->l2 * 3 / 2 / encoder_widest_row(graph);
+    if (fitting < PITH_CHUNK_TOKENS_MIN) return PITH_CHUNK_TOKENS_MIN;
+    return fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
+}
+
+static pith_status encoder_init(pith_encoder *e, pith_error *err) {
+    const pith_encoder_parts *parts = &e->parts;
+    const pith_graph *graph = parts->plan->graph;
+    PITH_TRY(encoder_find_output(e, err));
+    PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
+    e->chunk_tokens = encoder_choose_chunk(graph);
+    e->idle_limit = (size_t)pith_cpu_get()->threads;
+    e->idle = pith_arena_array(&e->arena, e->idle_limit, sizeof *e->idle);
+    if (!e->idle) return pith_fail_memory(err, e->idle_limit * sizeof *e->idle);
+    return pthread_mutex_init(&e->lock, NULL) ? pith_fail_memory(err, sizeof e->lock) : PITH_OK;
+}
+
+pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err) {
+    pith_arena arena;
+    pith_arena_init(&arena, parts->executor.allocator);
+    pith_encoder *e = pith_arena_array(&arena, 1, sizeof *e);
+    if (!e) return pith_fail_memory(err, sizeof *e);
+    e->parts = *parts;
+    e->arena = arena;
+    pith_status status = encoder_init(e, err);
+    if (status) {
+        arena = e->arena;
+        pith_arena_free(&arena);
+        return status;
+    }
+    *encoder = e;
+    return PITH_OK;
+}
+
+void pith_encoder_trim(pith_encoder *e) {
+    pthread_mutex_lock(&e->lock);
+    while (e->idle_count) pith_executor_destroy(e->idle[--e->idle_count]);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void pith_encoder_trace(pith_encoder *e, pith_trace_fn *trace, void *context) {
+    e->trace = trace;
+    e->trace_context = context;
+}
+
+void pith_encoder_destroy(pith_encoder *e) {
+    if (!e) return;
+    pith_encoder_trim(e);
+    pthread_mutex_destroy(&e->lock);
+    pith_arena arena = e->arena;
+    pith_arena_free(&arena);
+}
+
+const pith_head_model *pith_encoder_model(const pith_encoder *e) { return &e->model; }
+
+int32_t pith_encoder_max_length(const pith_encoder *e, int32_t max_length) {
+    int32_t length =
+        pith_modules_max_length(e->parts.modules, max_length, pith_tokenizer_max_length(e->parts.tokenizer));
+    int64_t fixed = e->feed.fixed_length;
+    return fixed && (!length || length > fixed) ? (int32_t)fixed : length;
+}

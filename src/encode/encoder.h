@@ -1,0 +1,61 @@
+/* encoder.h - a text encoder ready to run: texts in, the rows of each text handed to a head.
+ *
+ * The rows of a text are those of the model run on that text alone. A ragged plan runs many texts packed into one
+ * batch with the same bits; a model without a ragged form runs one text at a time. The encoder is immutable after it was
+ * made, except for a bounded store of idle executors behind a lock, so any number of threads may use it at once. */
+#ifndef PITH_ENCODE_ENCODER_H
+#define PITH_ENCODE_ENCODER_H
+
+#include "exec/session.h"
+#include "heads/head.h"
+#include "text/tokenizer.h"
+
+typedef struct pith_encoder pith_encoder;
+
+/* What an encoder is made of; all of it must outlive the encoder. */
+typedef struct pith_encoder_parts {
+    const pith_plan *plan;
+    bool ragged; /* the plan is that of pith_opt_ragged's graph */
+    int output;  /* index of the graph output to use, from pith_encoder_output; -1: none can be used */
+    const pith_tokenizer *tokenizer;
+    const pith_modules *modules;
+    pith_executor_options executor;
+} pith_encoder_parts;
+
+/* The graph output that holds one vector per text or one row per token: sentence_embedding, else last_hidden_state or
+ * token_embeddings, else the first floating point output of rank 2 or 3; -1 if there is none. To be asked of the graph
+ * as it was read, with types inferred: passes may drop the names of values, but they keep the order of outputs. */
+int pith_encoder_output(const pith_graph *graph);
+
+/* PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input that is not made from text, or no usable output. */
+pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err);
+void pith_encoder_destroy(pith_encoder *encoder);
+/* From now on `trace` is told of each step of a run, on the thread that runs it (see exec/session.h), and a call's
+ * profile is not; NULL ends that. No call may be under way. */
+void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
+/* Destroys the idle executors. Thread-safe. */
+void pith_encoder_trim(pith_encoder *encoder);
+
+/* What heads are told of this encoder; valid as long as the encoder. */
+const pith_head_model *pith_encoder_model(const pith_encoder *encoder);
+/* Tokens a text is cut at if the caller asks for max_length (0: no wish); 0: texts are never cut. */
+int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
+
+/* The texts of a call, and how to run them. Zero means the default of each number. */
+typedef struct pith_encode_job {
+    const pith_str *texts;
+    const pith_str *pairs; /* NULL, or the second text of each pair */
+    size_t count;
+    const char *prompt_name; /* NULL: the model's default prompt; "": none */
+    int32_t threads, max_length, batch_tokens;
+    const volatile int *cancel;
+    pith_profile *profile;
+    pith_embed_stats *stats;
+} pith_encode_job;
+
+/* Runs all texts and hands each text's rows to the head, in no particular order. After an error the first
+ * stats->texts_done texts of the call have been emitted completely. A failure names the first text that has one. */
+pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head *head,
+                             const void *request, pith_error *err);
+
+#endif

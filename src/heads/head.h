@@ -1,0 +1,49 @@
+/* head.h - what becomes of the rows that a model computes for a text.
+ *
+ * The encoder (encode/encoder.h) runs texts through a model and hands the rows of each text to a head. The head turns
+ * them into the result that was asked for: one dense vector, weights by token, a label, and so on. A head is one file
+ * head_<name>.c that ends in `const pith_head pith_head_<name> = { … }`, and one line HEAD(<name>) in select/heads.def.
+ * It sees one text at a time, so a result cannot depend on the other texts of a call. */
+#ifndef PITH_HEADS_HEAD_H
+#define PITH_HEADS_HEAD_H
+
+#include "base/cpu.h"
+#include "hf/modules.h"
+
+/* What a head is told of the model. */
+typedef struct pith_head_model {
+    const pith_modules *modules; /* what the directory's small files say */
+    int64_t width;               /* floats of a row */
+    bool pooled;                 /* the graph pools by itself and gives one row per text, not one per token */
+    pith_isa isa;
+} pith_head_model;
+
+/* The rows of one text. They are valid during the call of emit. */
+typedef struct pith_head_rows {
+    size_t text;         /* index of the text in the call */
+    const float *rows;   /* [count, width] */
+    int64_t count;       /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
+    int64_t width;
+    pith_arena *scratch; /* memory until emit returns */
+} pith_head_rows;
+
+typedef struct pith_head {
+    const char *name;
+    const char *phase; /* what its work is called in profiles */
+    /* Checks the request (a struct of the head's own, filled in by the caller) against the model and makes the state
+     * that emit reads, in the arena. PITH_ERR_ARGUMENT names the option that does not fit. */
+    pith_status (*open)(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
+                        pith_error *err);
+    /* Writes the result of one text. Threads call it at the same time, each with another text. A text whose window is
+     * run again, after memory was short, is emitted again. */
+    pith_status (*emit)(const void *state, const pith_head_rows *rows, pith_error *err);
+} pith_head;
+
+/* In the order of select/heads.def; defined by select/tables.c. */
+extern const pith_head *const pith_head_table[];
+extern const size_t pith_head_table_count;
+
+/* The head of this name; PITH_ERR_UNSUPPORTED if this build does not have it. */
+pith_status pith_head_find(const pith_head **head, const char *name, pith_error *err);
+
+#endif

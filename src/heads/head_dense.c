@@ -1,0 +1,88 @@
+/* head_dense.c - one vector per text: rows are pooled, cut to the dimension asked for, and normalised.
+ *
+ * A text without tokens gives a vector of zeros. */
+#include <string.h>
+
+#include "base/error.h"
+#include "heads/dense.h"
+#include "heads/pooling.h"
+#include "kernels/norm.h"
+
+typedef struct dense_state {
+    uint32_t pooling; /* PITH_POOL_*; not read if the model is pooled */
+    bool pooled;
+    int64_t full; /* components before the cut */
+    int64_t dim;
+    pith_row_f32_fn *normalize; /* NULL: as it is */
+    float *vectors;
+} dense_state;
+
+static uint32_t dense_pooling(const pith_head_model *model, const pith_dense *request) {
+    switch (request->pooling) {
+    case PITH_POOLING_CLS: return PITH_POOL_CLS;
+    case PITH_POOLING_MEAN: return PITH_POOL_MEAN;
+    case PITH_POOLING_MAX: return PITH_POOL_MAX;
+    case PITH_POOLING_LAST: return PITH_POOL_LAST;
+    default: return model->modules->pooling;
+    }
+}
+
+static int64_t dense_full(const pith_head_model *model, const pith_dense *request) {
+    return model->pooled ? model->width : model->width * pith_pool_parts(dense_pooling(model, request));
+}
+
+size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request) {
+    int64_t full = dense_full(model, request);
+    if (request->dim < 0 || request->dim > full) return 0;
+    return (size_t)(request->dim ? request->dim : full);
+}
+
+static pith_status dense_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
+                              pith_error *err) {
+    const pith_dense *r = request;
+    if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "pooling %d is none of PITH_POOLING_*", r->pooling);
+    if (r->pooling != PITH_POOLING_MODEL && model->pooled)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the model's graph pools by itself: pooling cannot be chosen");
+    size_t dim = pith_dense_dim(model, r);
+    if (!dim)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim,
+                         (long long)dense_full(model, r));
+    dense_state *s = pith_arena_array(arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(err, sizeof *s);
+    *s = (dense_state){ .pooling = dense_pooling(model, r),
+                        .pooled = model->pooled,
+                        .full = dense_full(model, r),
+                        .dim = (int64_t)dim,
+                        .vectors = r->vectors };
+    if (r->normalize < 0 ? model->modules->normalize : r->normalize != 0) {
+        s->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
+        if (!s->normalize)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
+    }
+    *state = s;
+    return PITH_OK;
+}
+
+static pith_status dense_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+    const dense_state *s = state;
+    float *place = s->vectors + (int64_t)x->text * s->dim;
+    const float *vector = x->rows;
+    if (!x->count) {
+        memset(place, 0, (size_t)s->dim * sizeof *place);
+        return PITH_OK;
+    }
+    if (!s->pooled) {
+        float *pooled = pith_arena_alloc(x->scratch, (size_t)s->full * sizeof *pooled);
+        if (!pooled) return pith_fail_memory(err, (size_t)s->full * sizeof *pooled);
+        pith_pool_rows(pooled, s->pooling, x->rows, x->count, x->width);
+        vector = pooled;
+    }
+    if (s->normalize)
+        s->normalize(vector, place, 1, s->dim);
+    else
+        memcpy(place, vector, (size_t)s->dim * sizeof *place);
+    return PITH_OK;
+}
+
+const pith_head pith_head_dense = { .name = "dense", .phase = "pool", .open = dense_open, .emit = dense_emit };
