@@ -1,9 +1,8 @@
 /* encoder.h - a text encoder ready to run: texts in, the rows of each text handed to a head.
  *
  * The rows of a text are those of the model run on that text alone. A ragged plan runs many texts packed into one
- * batch with the same bits; a model without a ragged form runs one text at a time. The encoder is immutable after it was
- * made, except for a bounded store of idle executors behind a lock, so any number of threads may use it at once. */
-#ifndef PITH_ENCODE_ENCODER_H
+ * batch with the same bits; a model without a ragged form runs one text at a time. The encoder is immutable after it
+ * was made, except for a bounded store of idle executors behind a lock, so any number of threads may use it at once. */
 #define PITH_ENCODE_ENCODER_H
 
 #include "exec/session.h"
