@@ -3,6 +3,7 @@
  * The rows of a text are those of the model run on that text alone. A ragged plan runs many texts packed into one
  * batch with the same bits; a model without a ragged form runs one text at a time. The encoder is immutable after it
  * was made, except for a bounded store of idle executors behind a lock, so any number of threads may use it at once. */
+#ifndef PITH_ENCODE_ENCODER_H
 #define PITH_ENCODE_ENCODER_H
 
 #include "exec/session.h"
