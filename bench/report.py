@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results of bench.py → the tables between the markers of docs/performance.md, and docs/performance.svg.
+"""Results of bench.py → the tables between the markers of docs/performance.md and docs/performance/*.md, and the plot.
 
 usage: report.py RESULTS.json [PAGE.md]. Ratios are medians of those of single rounds, each of them best peer over Pith.
 """
@@ -197,16 +197,17 @@ def plot(results, path):
 
 def main():
     results = json.loads(Path(sys.argv[1]).read_text())
-    page = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs/performance.md"
-    text = page.read_text()
-    for name, make in dict(machine=machine, throughput=throughput, engines=engines, latency=latency, chunks=chunks,
-                           threads=threads, precision=precision, start=start).items():
-        if all(part in results for part in {"start": ("start", "memory", "size"), "engines": ("throughput",), "latency": ("throughput",)}.get(name, (name,))):
-            pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
-            text = pattern.sub(lambda m: m[1] + make(results) + "\n" + m[2], text)
-    page.write_text(text)
+    needs = {"start": ("start", "memory", "size"), "engines": ("throughput",), "latency": ("throughput",)}
+    for page in (ROOT / "docs/performance.md", *sorted((ROOT / "docs/performance").glob("*.md"))):
+        text = page.read_text()
+        for make in (machine, throughput, engines, latency, chunks, threads, precision, start):
+            name = make.__name__
+            if all(part in results for part in needs.get(name, (name,))):
+                pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
+                text = pattern.sub(lambda m: m[1] + make(results) + "\n" + m[2], text)
+        page.write_text(text)
     if "throughput" in results and "chunks" in results:
-        plot(results, page.with_suffix(".svg"))
+        plot(results, ROOT / "docs/performance.svg")
 
 
 if __name__ == "__main__":
