@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Results of bench.py → the tables between the markers of docs/performance.md and docs/performance/*.md, and the plot.
 
-usage: report.py RESULTS.json [PAGE.md]. Ratios are medians of those of single rounds, each of them best peer over Pith.
+usage: report.py RESULTS.json. Ratios are medians of those of single rounds, each of them best peer over Pith.
 """
 import json
 import re
