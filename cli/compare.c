@@ -53,6 +53,7 @@ static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, siz
                           char *message, size_t size) {
     size_t parts = got->dtype == PITH_C64 || got->dtype == PITH_C128 ? 2 : 1, bad = 0, place = 0;
     double largest = 0, a_at = 0, b_at = 0;
+    if (got->dtype == PITH_BF16 && t.rtol < t.rtol_bf16) t.rtol = t.rtol_bf16;
     for (size_t i = 0; i < count * parts; i++) {
         double a = number(got, i), b = number(wanted, i);
         if (a == b || (isnan(a) && isnan(b))) continue;

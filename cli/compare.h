@@ -6,6 +6,7 @@
 
 typedef struct tolerance {
     double rtol, atol; /* |got - wanted| <= atol + rtol * |wanted|; NaN equals NaN */
+    double rtol_bf16;  /* rtol of bf16 outputs where it is larger than rtol */
 } tolerance;
 
 /* Types and shapes must be equal; sequences and optionals item by item; strings byte by byte. False: message says what

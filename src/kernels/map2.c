@@ -21,8 +21,8 @@
     X(family, i8, int8_t, uint8_t)                                                                                     \
     X(family, u16, uint16_t, uint16_t)                                                                                 \
     X(family, i16, int16_t, uint16_t)                                                                                  \
-    X(family, u32, uint32_t, uint32_t) X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t)            \
-        X(family, i64, int64_t, uint64_t)
+    X(family, u32, uint32_t, uint32_t)                                                                                 \
+    X(family, i32, int32_t, uint32_t) X(family, u64, uint64_t, uint64_t) X(family, i64, int64_t, uint64_t)
 
 /* Sums and products wrap: they are made in 64 unsigned bits. */
 #define ADD(family, suffix, T, U) MAP2(family, suffix, T, T, (uint64_t)u + (uint64_t)v)
@@ -53,7 +53,7 @@ MAP2(map_fmod, f64, double, double, fmod(u, v))
 
 static double floor_mod(double u, double v) {
     double r = fmod(u, v);
-    return r != 0 && (r < 0) != (v < 0) ? r + v : r;
+    return r == 0 ? copysign(r, v) : (r < 0) != (v < 0) ? r + v : r;
 }
 MAP2(map_mod, f64, double, double, floor_mod(u, v))
 
@@ -111,11 +111,18 @@ MAP2(map_xor, bool, uint8_t, uint8_t, (u != 0) ^ (v != 0))
 #define BIT_XOR(family, suffix, T, bits) MAP2(family, suffix, T, T, u ^ v)
 #define SHIFT_LEFT(family, suffix, T, bits) MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u << v)
 #define SHIFT_RIGHT(family, suffix, T, bits) MAP2(family, suffix, T, T, v >= (bits) ? 0 : (uint64_t)u >> v)
+/* Signed numbers shifted right are filled with their sign: -1 is left of a negative one that is shifted out. */
+#define SHIFT_DOWN(suffix, T, bits)                                                                                    \
+    MAP2(map_shift_right, suffix, T, T, v<0 || v >= (bits) ? (u < 0 ? -1 : 0) : u<0 ? ~(~u >> v) : u>> v)
 WIDTHS(BIT_AND, map_bit_and)
 WIDTHS(BIT_OR, map_bit_or)
 WIDTHS(BIT_XOR, map_bit_xor)
 WIDTHS(SHIFT_LEFT, map_shift_left)
 WIDTHS(SHIFT_RIGHT, map_shift_right)
+SHIFT_DOWN(i8, int8_t, 8)
+SHIFT_DOWN(i16, int16_t, 16)
+SHIFT_DOWN(i32, int32_t, 32)
+SHIFT_DOWN(i64, int64_t, 64)
 
 #define PRELU(family, suffix, T, U) MAP2(family, suffix, T, T, u < 0 ? (T)((uint64_t)u * (uint64_t)v) : u)
 PRELU(map_prelu, i32, int32_t, uint32_t)

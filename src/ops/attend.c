@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "kernels/convert.h"
 #include "kernels/maps.h"
 #include "kernels/matmul.h"
 #include "kernels/norm.h"
@@ -48,23 +49,44 @@ typedef struct job {
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
 static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
-    int64_t own = (a->first ? a->first[b] : a->past) + i + 1;
+    int64_t own = (a->at_end ? a->lengths[b] - a->rows : a->first ? a->first[b] : a->past) + i;
     *end = a->lengths && a->lengths[b] < a->keys ? a->lengths[b] : a->keys;
-    if (a->causal && own < *end) *end = own;
+    if (a->causal && own < *end) *end = own + 1;
+    if (a->right >= 0 && *end - own > a->right) *end = own + a->right + 1;
     if (*end < 0) *end = 0;
-    *begin = a->window >= 0 && own > a->window ? own - a->window : 0;
+    *begin = a->left >= 0 && own > a->left ? own - a->left : 0;
     if (*begin > *end) *begin = *end;
 }
 
+/* Masks the keys [begin, end) of a row, and all outside. Returns whether a key is left. */
 #define DEFINE_ROWS(T, suffix, number)                                                                                 \
-    static void add_mask_##suffix(const job *j, T *row, int64_t b, int64_t h, int64_t i) {                             \
+    static bool mask_##suffix(const job *j, T *row, int64_t b, int64_t h, int64_t i) {                                 \
         const pith_tensor *m = j->a->mask;                                                                             \
-        int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2], step = j->mask_at[3], n = 0;           \
-        for (; n < j->mask_keys && m->dtype == PITH_BOOL; n++)                                                         \
-            row[n] = ((const uint8_t *)m->data)[at + n * step] ? row[n] : -(T)INFINITY;                                \
-        for (; n < j->mask_keys && m->dtype == number; n++) row[n] += ((const T *)m->data)[at + n * step];             \
-        for (; n < j->mask_keys; n++) row[n] += (T)pith_wide_get(m, at + n * step);                                    \
-        for (; n < j->a->keys; n++) row[n] = -(T)INFINITY;                                                             \
+        int64_t at = b * j->mask_at[0] + h * j->mask_at[1] + i * j->mask_at[2], step = j->mask_at[3], begin, end;      \
+        span(j->a, b, i, &begin, &end);                                                                                \
+        bool any = !m && begin < end;                                                                                  \
+        if (m && end > j->mask_keys) end = begin > j->mask_keys ? begin : j->mask_keys;                                \
+        for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                                     \
+        for (int64_t n = begin; m && n < end; n++) {                                                                   \
+            T bias = -(T)INFINITY;                                                                                     \
+            if (m->dtype == PITH_BOOL)                                                                                 \
+                bias = ((const uint8_t *)m->data)[at + n * step] ? 0 : bias;                                           \
+            else                                                                                                       \
+                bias = m->dtype == number ? ((const T *)m->data)[at + n * step] : (T)pith_wide_get(m, at + n * step);  \
+            row[n] += bias;                                                                                            \
+            any |= bias != -(T)INFINITY;                                                                               \
+        }                                                                                                              \
+        for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                                              \
+        return any;                                                                                                    \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void round_##suffix(const job *j, T *row) {                                                                 \
+        T part[64];                                                                                                    \
+        for (int64_t n = 0, count; j->a->precision && n < j->a->keys; n += count) {                                    \
+            count = j->a->keys - n < 64 ? j->a->keys - n : 64;                                                         \
+            pith_convert(part, j->a->precision, 0, row + n, number, 0, count, false);                                  \
+            pith_convert(row + n, number, 0, part, j->a->precision, 0, count, false);                                  \
+        }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
     static void probabilities_##suffix(const job *j, T *scores, int64_t b, int64_t h) {                                \
@@ -74,7 +96,7 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
         for (int64_t i = 0; i < a->rows; i++) {                                                                        \
             T *row = scores + i * j->stride;                                                                           \
             size_t bytes = (size_t)a->keys * sizeof *row;                                                              \
-            int64_t begin, end, keys = a->keys;                                                                        \
+            int64_t keys = a->keys;                                                                                    \
             for (int64_t n = 0; n < keys; n++) row[n] *= scale;                                                        \
             if (out && a->mode == 0) memcpy(out + i * keys, row, bytes);                                               \
             if (cap > 0) {                                                                                             \
@@ -83,13 +105,15 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
                 for (int64_t n = 0; n < keys; n++) row[n] *= cap;                                                      \
             }                                                                                                          \
             if (out && a->mode == 1) memcpy(out + i * keys, row, bytes);                                               \
-            if (a->mask) add_mask_##suffix(j, row, b, h, i);                                                           \
-            span(a, b, i, &begin, &end);                                                                               \
-            for (int64_t n = 0; n < begin; n++) row[n] = -(T)INFINITY;                                                 \
-            for (int64_t n = end; n < keys; n++) row[n] = -(T)INFINITY;                                                \
+            bool any = mask_##suffix(j, row, b, h, i);                                                                 \
             if (out && a->mode == 2) memcpy(out + i * keys, row, bytes);                                               \
+            round_##suffix(j, row);                                                                                    \
             if (j->stride > keys) row[keys] = a->sinks ? (T)a->sinks[h] : 0;                                           \
-            softmax_##suffix(a, row, j->stride);                                                                       \
+            if (any)                                                                                                   \
+                softmax_##suffix(a, row, j->stride);                                                                   \
+            else                                                                                                       \
+                memset(row, 0, bytes);                                                                                 \
+            round_##suffix(j, row);                                                                                    \
             if (out && a->mode == 3) memcpy(out + i * keys, row, bytes);                                               \
         }                                                                                                              \
     }

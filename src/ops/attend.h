@@ -1,8 +1,8 @@
 /* attend.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with the scores in full: what Attention of
  * ai.onnx and com.microsoft's GroupQueryAttention have in common.
  *
- * Scores of a head are scaled, capped, masked and made probabilities by rows; f32 and f64. The masked places are
- * -infinity, so a row without any key is NaN. Work is shared by heads. */
+ * Scores of a head are scaled, capped, masked and made probabilities by rows; f32 and f64. Masked places are -infinity.
+ * A row whose keys are all masked gets probabilities of 0, so its result is 0. Work is shared by heads. */
 #ifndef PITH_OPS_ATTEND_H
 #define PITH_OPS_ATTEND_H
 
@@ -26,12 +26,15 @@ typedef struct pith_attend {
     const pith_tensor *mask;                    /* bool or added, broadcast to [batch, heads, rows, keys]; NULL */
     const int64_t *lengths;                     /* [batch] keys that count; NULL: all */
     const int64_t *first;                       /* [batch] the key that row 0 is at, for causal, window; NULL: past */
-    int64_t past, window;                       /* keys before the row's own that count; -1: all */
+    int64_t past;
+    int64_t left, right;                        /* keys before and after the row's own that it may see; -1: all */
     const float *sinks;                         /* [heads] a score more in each row's sum, f32 only; NULL */
     double scale, softcap;                      /* softcap 0: none */
+    int precision;                              /* dtype that masked scores and probabilities are rounded to; 0: none */
     void *scores;                               /* [batch, heads, rows, keys] gets the scores; NULL */
     int mode;                                   /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */
     bool causal, smooth;                        /* smooth: a sink of 0 for all */
+    bool at_end;                                /* the rows are the last ones of `lengths`, whatever `past` is */
 } pith_attend;
 
 /* The strides of rows of `size` elements in [batch, heads, rows, size], or in [batch, rows, heads * size]. */

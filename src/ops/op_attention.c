@@ -41,8 +41,16 @@ static pith_status shape_of(pith_infer *c, int input, const char *attribute, sha
 
 static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
 
+static pith_status check_precision(pith_infer *c) {
+    int64_t precision = pith_node_int(c->node, "softmax_precision", PITH_F32);
+    if (precision == PITH_F32 || precision == PITH_F16 || precision == PITH_F64 || precision == PITH_BF16)
+        return PITH_OK;
+    return pith_op_fail(c, "softmax_precision is %lld, not 1, 10, 11 or 16", (long long)precision);
+}
+
 static pith_status infer(pith_infer *c) {
     shape q, k, v;
+    PITH_TRY(check_precision(c));
     PITH_TRY(pith_infer_equal_dtypes(c, Q, K));
     for (int i = PAST_K; i <= PAST_V; i++) { /* like the keys and values that they are joined with */
         int dtype = pith_has_input(c, i) ? c->in[i]->dtype : PITH_UNDEFINED, own = c->in[i - PAST_K + K]->dtype;
@@ -115,7 +123,7 @@ static pith_status prepare(pith_prepare *c) {
 /* Sizes and strides from the shapes of q, k and v. */
 static pith_attend sizes_of(const pith_attend_kernels *kernels, const int64_t *q, const int64_t *k, const int64_t *v,
                             const int ranks[3], const pith_node *node, int64_t past) {
-    pith_attend a = { .kernels = kernels, .batch = q[0], .past = past, .window = -1 };
+    pith_attend a = { .kernels = kernels, .batch = q[0], .past = past, .left = -1, .right = -1 };
     a.heads = ranks[Q] == 4 ? q[1] : pith_node_int(node, "q_num_heads", 1);
     a.kv_heads = ranks[K] == 4 ? k[1] : pith_node_int(node, "kv_num_heads", 1);
     a.rows = q[ranks[Q] - 2];
@@ -127,6 +135,21 @@ static pith_attend sizes_of(const pith_attend_kernels *kernels, const int64_t *q
     pith_attend_strides(a.v_at, ranks[V] == 4, a.kv_heads, a.keys - past, a.dv);
     pith_attend_strides(a.y_at, ranks[Q] == 4, a.heads, a.rows, a.dv);
     return a;
+}
+
+/* The dtype that softmax_precision rounds to where that is less than what is computed in; 0: none. */
+static int precision_of(const pith_attend_kernels *s, const pith_node *node) {
+    int precision = (int)pith_node_int(node, "softmax_precision", s->dtype);
+    return precision == PITH_F64 || precision == s->dtype ? 0 : precision;
+}
+
+static pith_status check_lengths(const pith_run *r, const pith_attend *a) {
+    for (int64_t b = 0; a->lengths && b < a->batch; b++) {
+        if (a->lengths[b] < 0 || a->lengths[b] > a->keys)
+            return pith_op_fail(r, "nonpad_kv_seqlen[%lld] is %lld, and there are %lld keys", (long long)b,
+                                (long long)a->lengths[b], (long long)a->keys);
+    }
+    return PITH_OK;
 }
 
 static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
@@ -167,9 +190,14 @@ static pith_status run_plain(pith_run *r) {
     a.scale = pith_node_attr(r->node, "scale") ? (double)pith_node_float(r->node, "scale", 0) : 1.0 / sqrt((double)a.d);
     a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
     a.causal = pith_node_int(r->node, "is_causal", 0) != 0;
+    a.left = pith_node_int(r->node, "left_window_size", -1);
+    a.right = pith_node_int(r->node, "right_window_size", -1);
     a.mode = (int)pith_node_int(r->node, "qk_matmul_output_mode", 0);
+    a.precision = precision_of(s, r->node);
     a.mask = pith_has_input(r, MASK) ? r->in[MASK] : NULL;
     a.lengths = pith_has_input(r, LENGTHS) ? r->in[LENGTHS]->data : NULL;
+    a.at_end = a.lengths && !past;
+    PITH_TRY(check_lengths(r, &a));
     if (r->out_count > 3 && r->out[3]) a.scores = r->out[3]->data;
     char *rest = r->scratch;
     size_t element = s->product.element;

@@ -110,11 +110,12 @@ static void statistics(const double *x, int64_t n, double epsilon, double *mean,
     *inverse = 1 / sqrt(squares / (double)n + epsilon);
 }
 
-static pith_status run_groups(pith_run *r, int64_t groups) {
+/* scale and bias have an element per channel, or per `each` channels. */
+static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
     layout l = layout_of(r->in[0]);
     if (groups < 1 || l.channels % groups)
         return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
-    PITH_TRY(check_counts(r, 1, 2, l.channels));
+    PITH_TRY(check_counts(r, 1, 2, l.channels / each));
     pith_wide w;
     pith_wide_open(&w, r);
     double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
@@ -123,7 +124,7 @@ static pith_status run_groups(pith_run *r, int64_t groups) {
         double mean, inverse;
         statistics(w.in[0] + g * size, size, epsilon, &mean, &inverse);
         for (int64_t i = 0; i < size; i++) {
-            int64_t c = (g % groups * size + i) / l.inner;
+            int64_t c = (g % groups * size + i) / (l.inner * each);
             w.out[0][g * size + i] = (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
         }
     }
@@ -131,8 +132,14 @@ static pith_status run_groups(pith_run *r, int64_t groups) {
     return PITH_OK;
 }
 
-static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1); }
-static pith_status run_group(pith_run *r) { return run_groups(r, pith_node_int(r->node, "num_groups", 0)); }
+static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1, 1); }
+
+/* Opset 18 had scale and bias per group, though files with one per channel exist as well. */
+static pith_status run_group(pith_run *r) {
+    int64_t groups = pith_node_int(r->node, "num_groups", 0), channels = layout_of(r->in[0]).channels;
+    bool shared = r->node->opset < 21 && groups > 0 && pith_tensor_count(r->in[1]) == groups;
+    return run_groups(r, groups, shared && channels % groups == 0 ? channels / groups : 1);
+}
 
 const pith_op pith_op_InstanceNormalization = {
     .domain = "",
@@ -162,7 +169,7 @@ const pith_op pith_op_GroupNormalization = {
     .infer = infer_channels,
     .scratch = pith_wide_scratch,
     .run = run_group,
-    .note = "scale and bias per channel (opset 21)",
+    .note = "scale and bias per channel, before opset 21 also per group",
 };
 
 /* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */

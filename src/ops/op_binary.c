@@ -67,6 +67,14 @@ COMPARE(elem_greater_equal, >=)
 COMPARE(elem_and, &&)
 COMPARE(elem_or, ||)
 
+/* With fmod the sign is the dividend's. */
+static pith_dim elem_fmod(pith_dims *dims, const pith_dim *x, int count) {
+    (void)dims;
+    (void)count;
+    bool known = pith_dim_known(x[0]) && pith_dim_known(x[1]) && x[1] != 0 && x[1] != -1;
+    return known ? x[0] % x[1] : PITH_DIM_UNKNOWN;
+}
+
 static const row rows[] = {
     { "Add", "add", elem_add },
     { "And", "and", elem_and },
@@ -82,7 +90,7 @@ static const row rows[] = {
     { "Max", "max", elem_max },
     { "Mean", "add", NULL },
     { "Min", "min", elem_min },
-    { "Mod", "mod", elem_mod },
+    { "Mod", "mod", NULL },
     { "Mul", "mul", elem_mul },
     { "Or", "or", elem_or },
     { "PRelu", "prelu", NULL },
@@ -126,6 +134,12 @@ static pith_status infer(pith_infer *c) {
     return infer_shape(c, dtype);
 }
 
+static pith_status infer_mod(pith_infer *c) {
+    bool fmod = pith_node_int(c->node, "fmod", 0) != 0;
+    PITH_TRY(infer(c));
+    return pith_infer_elems(c, fmod ? elem_fmod : elem_mod);
+}
+
 static pith_status infer_test(pith_infer *c) { return infer_shape(c, PITH_BOOL); }
 
 static pith_status prepare_family(pith_prepare *c, const char *family, int dtype, int result) {
@@ -164,7 +178,7 @@ static pith_status prepare_shift(pith_prepare *c) {
         return pith_op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
                             PITH_STR_ARG(direction));
     }
-    return prepare_as_unsigned(c, left ? "shift_left" : "shift_right");
+    return left ? prepare_as_unsigned(c, "shift_left") : prepare_family(c, "shift_right", c->in[0]->dtype, 0);
 }
 
 static pith_status prepare_mod(pith_prepare *c) {
@@ -270,7 +284,7 @@ static pith_status run_many(pith_run *r) {
 BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
        run)
 BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
-BINARY(BitShift, "u", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, infer, prepare_shift, run)
+BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, infer, prepare_shift, run)
 BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
 BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
 BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
@@ -282,7 +296,7 @@ BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEM
 BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
 BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
 BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer, prepare_mod, run)
+BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer_mod, prepare_mod, run)
 BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
        run)
 BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)

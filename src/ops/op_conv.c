@@ -142,7 +142,7 @@ static pith_status infer(pith_infer *c) {
         if (transposed)
             PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, x->dims + 2, c->err));
         else
-            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, c->err));
+            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, 1, c->err));
     }
     pith_infer_set(c, 0, dtype, x->rank, dims);
     return PITH_OK;

@@ -95,8 +95,9 @@ static int make_taps(const sampler *s, double u, int64_t n, int64_t *index, doub
     double last = (double)(n - 1);
     if (s->mode == NEAREST) x = nearbyint(x);
     if (!(x > -1e15 && x < 1e15)) x = -1e15; /* NaN and beyond: outside */
-    if (s->padding == BORDER) x = fmin(fmax(x, 0), last);
-    if (s->padding == REFLECTION) x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
+    bool move = s->mode != CUBIC;            /* cubic taps meet the padding one by one */
+    if (move && s->padding == BORDER) x = fmin(fmax(x, 0), last);
+    if (move && s->padding == REFLECTION) x = reflect(x, s->corners ? 0 : -0.5, s->corners ? last : last + 0.5);
     if (s->mode == NEAREST) return index[0] = pixel(s, x, n), weight[0] = 1, 1;
     double base = floor(x);
     int taps = s->mode == LINEAR ? 2 : 4;

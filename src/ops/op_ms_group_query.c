@@ -67,6 +67,9 @@ static pith_status check_window(pith_infer *c) {
 }
 
 static pith_status check(pith_infer *c, const form *f, const pith_dim columns[2]) {
+    int64_t window = pith_node_int(c->node, "local_window_size", -1);
+    if (window < 1 && window != -1)
+        return pith_op_fail(c, "local_window_size is %lld, not -1 or at least 1", (long long)window);
     if (pith_node_int(c->node, "sliding_window_cache", 0)) PITH_TRY(check_window(c));
     if (pith_has_input(c, PAST_K) != pith_has_input(c, PAST_V) || pith_has_input(c, COS) != pith_has_input(c, SIN) ||
         pith_has_input(c, Q_NORM) != pith_has_input(c, K_NORM) || !pith_has_input(c, LENGTHS) ||
@@ -134,6 +137,8 @@ static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
 static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t batch, int64_t rows, int64_t keys) {
     pith_attend a = { .kernels = s,
+                      .left = -1,
+                      .right = -1,
                       .batch = batch,
                       .heads = f->heads,
                       .kv_heads = f->kv_heads,
@@ -380,7 +385,8 @@ static pith_status run_plain(pith_run *r) {
     a.scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)j.f.size);
     a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
     a.causal = pith_node_int(r->node, "causal", 1) != 0;
-    a.window = pith_node_int(r->node, "local_window_size", -1);
+    int64_t window = pith_node_int(r->node, "local_window_size", -1);
+    a.left = window > 0 ? window - 1 : -1;
     a.sinks = floats(r, SINKS);
     a.smooth = pith_node_int(r->node, "smooth_softmax", 0) > 0;
     if (r->out_count > 3 && r->out[3]) {

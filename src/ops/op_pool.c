@@ -26,7 +26,7 @@ static pith_status infer(pith_infer *c) {
     if (x->rank >= 0 && !is_global(c->node)) {
         pith_window w;
         PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
-        PITH_TRY(pith_windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, c->err));
+        PITH_TRY(pith_windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, 0, c->err));
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     pith_infer_set(c, 1, PITH_I64, x->rank, dims);

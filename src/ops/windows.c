@@ -60,8 +60,19 @@ pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int r
 
 static int64_t reach(const pith_window *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
 
+/* With ceil_mode, a last window that would begin in the padding at the end is left out. */
+static pith_dim output_ceil(pith_dims *dims, const pith_window *w, int i, pith_dim in, pith_dim room) {
+    pith_dim padded = pith_dim_apply(dims, PITH_DIM_ADD, in, w->begin[i]);
+    pith_dim out = pith_dim_apply(dims, PITH_DIM_CEIL_DIV, room, w->stride[i]);
+    out = pith_dim_apply(dims, PITH_DIM_ADD, out, 1);
+    if (w->end[i] + w->stride[i] <= reach(w, i)) return out; /* none does */
+    if (pith_dim_known(in)) return (out - 1) * w->stride[i] >= padded ? out - 1 : out;
+    if (w->end[i] > reach(w, i)) return PITH_DIM_UNKNOWN; /* several would, and still one is left out */
+    return pith_dim_apply(dims, PITH_DIM_MIN, out, pith_dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
+}
+
 pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node,
-                                const pith_dim *in, pith_error *err) {
+                                const pith_dim *in, int64_t least, pith_error *err) {
     bool ceil_mode = pith_node_int(node, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->rank; i++) {
         if (is_same(node)) {
@@ -69,15 +80,17 @@ pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_windo
             continue;
         }
         pith_dim room = pith_dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
-        if (pith_dim_known(room) && room < 0) {
+        if (ceil_mode) {
+            out[i] = output_ceil(dims, w, i, in[i], room);
+        } else {
+            out[i] = pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, room, w->stride[i]);
+            out[i] = pith_dim_apply(dims, PITH_DIM_ADD, out[i], 1);
+        }
+        if (pith_dim_known(out[i]) && out[i] < least) {
             return pith_fail(err, PITH_ERR_ARGUMENT,
                              "a window of %lld is larger than the padded size %lld of spatial axis %d",
                              (long long)reach(w, i), (long long)(room + reach(w, i)), i);
         }
-        pith_dim steps = pith_dim_apply(dims, ceil_mode ? PITH_DIM_CEIL_DIV : PITH_DIM_FLOOR_DIV, room, w->stride[i]);
-        out[i] = pith_dim_apply(dims, PITH_DIM_ADD, steps, 1);
-        /* a last window that begins in the padding at the end is left out */
-        if (ceil_mode && pith_dim_known(out[i]) && (out[i] - 1) * w->stride[i] >= in[i] + w->begin[i]) out[i]--;
     }
     return PITH_OK;
 }

@@ -10,9 +10,10 @@
  */
 pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel,
                                     pith_error *err);
-/* out[rank] for in[rank]; an error if a window is larger than the padded input. */
+/* out[rank] for in[rank]; an error if an axis has fewer windows than `least`, because they are larger than the padded
+ * input. (Pools may have none, and with ceil_mode one that reaches beyond the padding.) */
 pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node,
-                                const pith_dim *in, pith_error *err);
+                                const pith_dim *in, int64_t least, pith_error *err);
 /* The whole window while running: in is given, out is the output's. */
 void pith_windows_complete(pith_window *w, const pith_node *node, const int64_t *in, const int64_t *out);
 
