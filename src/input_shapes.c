@@ -24,6 +24,8 @@ static pith_status fix_input(pith_model *m, const char *spec, pith_error *err) {
         return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s' is not of the form name=1x3x480x640", spec);
     pith_value *v = find_input(m->graph, spec, (size_t)(equal - spec));
     if (!v || !v->hint) return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the model has no such input", spec);
+    if (v->type.data)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input has a default, whose shape it has", spec);
     if (v->hint->dtype >= PITH_DTYPE_COUNT)
         return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input is no tensor", spec);
     if (v->hint->rank >= 0 && v->hint->rank != rank)

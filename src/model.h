@@ -1,5 +1,5 @@
 /* model.h - what an open model is made of; shared by pith.c, which opens it, save.c, which writes it, describe.c, which
- * tells of it, input_shapes.c and lone_tokenizer.c. */
+ * tells of it, defaults.c, input_shapes.c and lone_tokenizer.c. */
 #ifndef PITH_MODEL_H
 #define PITH_MODEL_H
 
@@ -24,6 +24,8 @@ struct pith_model {
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
     pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */
+    pith_str onnx;      /* bytes of the ONNX file, data NULL if it was none */
+    const char *onnx_dir;   /* of its external data; NULL: there is none */
     pith_compiled compiled; /* writer is NULL unless the model was opened from such a file */
     bool from_safetensors;
     pith_graph *graph;         /* optimised */
@@ -55,6 +57,23 @@ bool pith_options_take(void *mine, size_t my_size, const void *theirs);
 
 /* The plan of the graph as it stands, with the model's own inputs and outputs. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
+
+/* The optimiser as the model's options want it, for a graph of the model's. */
+pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_error *err);
+
+/* The model planned again with some inputs that have a default made ordinary ones; a session that is fed other values
+ * for them keeps one. */
+typedef struct pith_fed pith_fed;
+/* open: by input, those that are fed; `options` for its executor. Thread-safe; the model must outlive it. */
+pith_status pith_fed_create(pith_fed **fed, const pith_model *model, const bool *open,
+                            const pith_executor_options *options, pith_error *err);
+void pith_fed_destroy(pith_fed *fed); /* NULL is fine */
+/* The executor to run on. Opened inputs that are not given get their defaults here; inputs in the graph's order. */
+pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
+/* Whether a tensor given for an input differs from its default. */
+bool pith_fed_needs(const pith_model *model, size_t input, const pith_tensor *tensor);
+/* Whether all inputs that `open` marks are opened. */
+bool pith_fed_has(const pith_fed *fed, const bool *open);
 
 /* What the model's passes made, out of a compiled file: graphs, ports, modules, report. file outlives the model. */
 pith_status pith_model_load(pith_model *model, pith_str file, pith_error *err);

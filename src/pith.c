@@ -92,6 +92,8 @@ static bool has_file(pith_model *m, pith_str dir, const char *name) {
 /* folder: for external data; NULL: there is none. */
 static pith_status read_bytes(pith_model *m, pith_str bytes, const char *folder, pith_error *err) {
     if (pith_compiled_is(bytes)) return pith_model_load(m, bytes, err);
+    m->onnx = bytes;
+    m->onnx_dir = folder;
     return pith_onnx_read(&m->graph, bytes, folder, &m->files, &m->arena, m->options.log, err);
 }
 
@@ -136,13 +138,18 @@ static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
     return pith_dir_exists(m->path.data) ? read_directory(m, err) : read_file(m, m->path, err);
 }
 
-static pith_opt optimizer(pith_model *m, pith_error *err) {
-    return (pith_opt){ .graph = m->graph,
+pith_opt pith_model_optimizer(const pith_model *m, pith_graph *graph, pith_error *err) {
+    return (pith_opt){ .graph = graph,
                        .level = m->options.optimization,
                        .precision = m->options.precision,
-                       .allocator = &m->account.allocator,
-                       .report = m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL,
+                       .allocator = m->options.allocator,
                        .err = err };
+}
+
+static pith_opt optimizer(pith_model *m, pith_error *err) {
+    pith_opt o = pith_model_optimizer(m, m->graph, err);
+    o.report = m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL;
+    return o;
 }
 
 static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,
@@ -323,8 +330,10 @@ pith_port pith_model_output(const pith_model *model, size_t index) { return mode
 struct pith_session {
     const pith_model *model;
     pith_executor *executor;
+    pith_fed *fed;       /* for inputs with a default that are fed another value; made when first wanted */
     pith_tensor *inputs; /* in the graph's order */
     bool *warned;        /* by input: that its declared shape is wrong */
+    bool *open;          /* by input: it has been fed another value than its default */
 };
 
 pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
@@ -334,12 +343,13 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
     pith_fpmode_leave(mode);
     if (status) return pith_account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
-    size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + sizeof(bool));
+    size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool));
     pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
     if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
     s->warned = (bool *)(s->inputs + count);
-    memset(s->warned, 0, count * sizeof *s->warned);
+    s->open = s->warned + count;
+    memset(s->warned, 0, 2 * count * sizeof *s->warned);
     pith_executor_options options = executor_options(model);
     status = pith_executor_create(&s->executor, plan, &options, err);
     if (status)
@@ -351,6 +361,7 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
 
 void pith_session_destroy(pith_session *session) {
     if (!session) return;
+    pith_fed_destroy(session->fed);
     pith_executor_destroy(session->executor);
     pith_memory_free(&session->model->account.allocator, session);
 }
@@ -405,6 +416,26 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
     return PITH_OK;
 }
 
+/* The model's plan, or the session's own where an input is fed another value than its default. */
+static pith_status choose_executor(pith_executor **executor, pith_session *s, pith_error *err) {
+    const pith_model *m = s->model;
+    bool fed = false;
+    for (size_t p = 0; p < m->graph->input_count; p++) {
+        if (s->inputs[p].dtype == PITH_UNDEFINED || !pith_fed_needs(m, p, &s->inputs[p])) continue;
+        s->open[p] = fed = true;
+    }
+    *executor = s->executor;
+    if (!fed) return PITH_OK;
+    if (!s->fed || !pith_fed_has(s->fed, s->open)) {
+        pith_executor_options options = executor_options(m);
+        pith_fed_destroy(s->fed);
+        s->fed = NULL;
+        PITH_TRY(pith_fed_create(&s->fed, m, s->open, &options, err));
+    }
+    *executor = pith_fed_ready(s->fed, s->inputs);
+    return PITH_OK;
+}
+
 pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
                              const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                              pith_error *err) {
@@ -416,8 +447,12 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
     int threads = o.threads ? o.threads : pith_cpu_get()->threads;
     pith_lane *lane = pith_profile_lane(o.profile);
     uint64_t begin = pith_lane_now(lane);
-    pith_lane_listen(lane, session->executor);
-    pith_status status = pith_executor_run(session->executor, outputs, session->inputs, threads, o.cancel, err);
+    pith_executor *executor;
+    pith_status status = choose_executor(&executor, session, err);
+    if (!status) {
+        pith_lane_listen(lane, executor);
+        status = pith_executor_run(executor, outputs, session->inputs, threads, o.cancel, err);
+    }
     pith_lane_phase(lane, "run", begin, -1);
     pith_fpmode_leave(mode);
     return pith_account_explain(&session->model->account, status, err);

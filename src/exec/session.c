@@ -275,8 +275,8 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
             if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
                 memcmp(t->data, fixed->data, fixed->bytes)) {
                 return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                                 "input '" PITH_STR_FMT "' has a default, which the plan was made for; "
-                                 "it cannot be fed another value",
+                                 "input '" PITH_STR_FMT "' has a default that this plan was made for; "
+                                 "it cannot be fed another value here",
                                  PITH_STR_ARG(value->name));
             }
         }

@@ -218,13 +218,13 @@ static pith_status read_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_str 
     pith_value *value = id == UINT32_MAX ? NULL : graph->values[id];
     if (value && value->kind == PITH_VALUE_CONST) {
         if (r->ir_version < 4) return PITH_OK; /* initializers had to be listed as inputs then */
-        value->kind = PITH_VALUE_INPUT;
-        type.data = value->type.data;
+        value->kind = PITH_VALUE_INPUT;        /* its type stays that of its contents */
+        PITH_TRY(set_hint(r, value, &type));
     } else {
         value = pith_graph_add_value(graph, name, PITH_VALUE_INPUT);
         PITH_TRY(pith_onnx_define(r, s, name, value));
+        value->type = type;
     }
-    value->type = type;
     graph->inputs[graph->input_count++] = value;
     return PITH_OK;
 }

@@ -1,0 +1,92 @@
+/* defaults.c - inputs with a default (initializers that the file lists as inputs too) that are fed other values.
+ *
+ * The model's plan is made with the defaults as constants: folded, fused and packed at no cost for those who never feed
+ * them. A session that feeds another value reads the graph from the file's bytes again, in which the inputs it feeds
+ * are ordinary ones, and keeps that plan beside the model's: the model stays immutable, sessions share nothing. A
+ * further input that it feeds later opens that one as well, so there are at most as many plans made as such inputs. */
+#include <string.h>
+
+#include "base/error.h"
+#include "model.h"
+#include "onnx/onnx.h"
+
+struct pith_fed {
+    const pith_model *model;
+    pith_arena arena;
+    pith_executor *executor;
+    bool *open; /* by input */
+};
+
+static const pith_tensor *default_of(const pith_model *m, size_t input) { return m->graph->inputs[input]->type.data; }
+
+bool pith_fed_needs(const pith_model *m, size_t input, const pith_tensor *t) {
+    const pith_tensor *own = default_of(m, input);
+    if (!own) return false;
+    bool same = t->dtype == own->dtype && t->rank == own->rank;
+    for (int d = 0; same && d < own->rank; d++) same = t->dims[d] == own->dims[d];
+    return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
+}
+
+bool pith_fed_has(const pith_fed *fed, const bool *open) {
+    for (size_t i = 0; i < fed->model->graph->input_count; i++)
+        if (open[i] && !fed->open[i]) return false;
+    return true;
+}
+
+/* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
+ * already, so the list of the model's files is only looked at. */
+static pith_status make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
+    const pith_model *m = fed->model;
+    pith_files files = m->files;
+    PITH_TRY(pith_onnx_read(graph, m->onnx, m->onnx_dir, &files, &fed->arena, m->options.log, err));
+    for (size_t i = 0; i < (*graph)->input_count; i++)
+        if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
+    PITH_TRY(pith_ops_bind(*graph, err));
+    PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    pith_opt o = pith_model_optimizer(m, *graph, err);
+    return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;
+}
+
+static pith_status make(pith_fed *fed, const bool *open, const pith_executor_options *options, pith_error *err) {
+    const pith_model *m = fed->model;
+    pith_graph *graph;
+    pith_plan *plan;
+    size_t count = m->graph->input_count;
+    fed->open = pith_arena_alloc(&fed->arena, count * sizeof *open);
+    if (!fed->open) return pith_fail_memory(err, count * sizeof *open);
+    memcpy(fed->open, open, count * sizeof *open);
+    PITH_TRY(make_graph(&graph, fed, err));
+    PITH_TRY(pith_plan_build(&plan, graph, &m->files, &fed->arena, err));
+    return pith_executor_create(&fed->executor, plan, options, err);
+}
+
+pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, const pith_executor_options *options,
+                            pith_error *err) {
+    if (!m->onnx.data)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
+                         "it was compiled from");
+    pith_fed *f = pith_memory_alloc(m->options.allocator, sizeof *f, 64);
+    if (!f) return pith_fail_memory(err, sizeof *f);
+    *f = (pith_fed){ .model = m };
+    pith_arena_init(&f->arena, m->options.allocator);
+    pith_status status = make(f, open, options, err);
+    if (status)
+        pith_fed_destroy(f);
+    else
+        *fed = f;
+    return status;
+}
+
+void pith_fed_destroy(pith_fed *fed) {
+    if (!fed) return;
+    pith_executor_destroy(fed->executor);
+    pith_arena_free(&fed->arena);
+    pith_memory_free(fed->model->options.allocator, fed);
+}
+
+pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs) {
+    for (size_t i = 0; i < fed->model->graph->input_count; i++)
+        if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED) inputs[i] = *default_of(fed->model, i);
+    return fed->executor;
+}
