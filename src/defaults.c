@@ -12,6 +12,7 @@
 
 struct pith_fed {
     const pith_model *model;
+    pith_account account; /* in the model's: whether memory was refused while this was made */
     pith_arena arena;
     pith_executor *executor;
     bool *open; /* by input */
@@ -21,7 +22,6 @@ static const pith_tensor *default_of(const pith_model *m, size_t input) { return
 
 bool pith_fed_needs(const pith_model *m, size_t input, const pith_tensor *t) {
     const pith_tensor *own = default_of(m, input);
-    if (!own) return false;
     bool same = t->dtype == own->dtype && t->rank == own->rank;
     for (int d = 0; same && d < own->rank; d++) same = t->dims[d] == own->dims[d];
     return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
@@ -44,10 +44,11 @@ static pith_status make_graph(pith_graph **graph, pith_fed *fed, pith_error *err
     PITH_TRY(pith_ops_bind(*graph, err));
     PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     pith_opt o = pith_model_optimizer(m, *graph, err);
+    o.allocator = &fed->account.allocator;
     return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;
 }
 
-static pith_status make(pith_fed *fed, const bool *open, const pith_executor_options *options, pith_error *err) {
+static pith_status make(pith_fed *fed, const bool *open, pith_executor_options options, pith_error *err) {
     const pith_model *m = fed->model;
     pith_graph *graph;
     pith_plan *plan;
@@ -57,7 +58,8 @@ static pith_status make(pith_fed *fed, const bool *open, const pith_executor_opt
     memcpy(fed->open, open, count * sizeof *open);
     PITH_TRY(make_graph(&graph, fed, err));
     PITH_TRY(pith_plan_build(&plan, graph, &m->files, &fed->arena, err));
-    return pith_executor_create(&fed->executor, plan, options, err);
+    options.allocator = &fed->account.allocator;
+    return pith_executor_create(&fed->executor, plan, &options, err);
 }
 
 pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, const pith_executor_options *options,
@@ -69,8 +71,9 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *ope
     pith_fed *f = pith_memory_alloc(m->options.allocator, sizeof *f, 64);
     if (!f) return pith_fail_memory(err, sizeof *f);
     *f = (pith_fed){ .model = m };
-    pith_arena_init(&f->arena, m->options.allocator);
-    pith_status status = make(f, open, options, err);
+    pith_account_init(&f->account, m->options.allocator, 0, 0);
+    pith_arena_init(&f->arena, &f->account.allocator);
+    pith_status status = pith_account_settle(&f->account, make(f, open, *options, err), err);
     if (status)
         pith_fed_destroy(f);
     else

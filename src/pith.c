@@ -421,8 +421,11 @@ static pith_status choose_executor(pith_executor **executor, pith_session *s, pi
     const pith_model *m = s->model;
     bool fed = false;
     for (size_t p = 0; p < m->graph->input_count; p++) {
-        if (s->inputs[p].dtype == PITH_UNDEFINED || !pith_fed_needs(m, p, &s->inputs[p])) continue;
-        s->open[p] = fed = true;
+        if (s->inputs[p].dtype == PITH_UNDEFINED || !m->inputs[p].optional) continue;
+        if (pith_fed_needs(m, p, &s->inputs[p]))
+            s->open[p] = fed = true;
+        else
+            s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
     *executor = s->executor;
     if (!fed) return PITH_OK;

@@ -112,7 +112,7 @@ static int padded_rank(const pith_node *node, int a_rank, int b_rank) {
     if (node->opset >= 7 || !(per_channel || pith_node_attr(node, "axis")) || a_rank < b_rank) return b_rank;
     int64_t axis = pith_node_int(node, "axis", per_channel);
     if (axis < 0) axis += a_rank;
-    return axis < 0 || axis + b_rank > a_rank ? b_rank : (int)(a_rank - axis);
+    return axis < 0 || axis > a_rank - b_rank ? b_rank : (int)(a_rank - axis);
 }
 
 static pith_status infer_shape(pith_infer *c, int dtype) {

@@ -83,9 +83,11 @@ static pith_status check_windows(const pith_node *node, int axes, pith_error *er
     for (int i = 0; i < axes; i++) {
         int64_t stride = entry(node, "strides", i, 1), dilation = entry(node, "dilations", i, 1);
         int64_t before = entry(node, "pads", i, 0), after = entry(node, "pads", axes + i, 0);
-        if (stride < 1 || dilation < 1 || stride > INT32_MAX || dilation > INT32_MAX || before < 0 || after < 0 ||
-            before > INT32_MAX || after > INT32_MAX)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "strides, dilations or pads of axis %d are out of range", i);
+        int64_t kernel = entry(node, "kernel_shape", i, 1);
+        if (stride < 1 || dilation < 1 || kernel < 1 || stride > INT32_MAX || dilation > INT32_MAX ||
+            kernel > INT32_MAX || before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+            return pith_fail(err, PITH_ERR_ARGUMENT,
+                             "kernel_shape, strides, dilations or pads of axis %d are out of range", i);
     }
     return PITH_OK;
 }
@@ -198,9 +200,10 @@ static pith_status run_unpool(pith_run *r) {
     int axes = x->rank - 2;
     int64_t from[PITH_MAX_RANK], total = x->dims[0] * x->dims[1];
     for (int d = 0; d < axes; d++) {
-        from[d] = (x->dims[2 + d] - 1) * entry(r->node, "strides", d, 1) + entry(r->node, "kernel_shape", d, 1) -
-                  entry(r->node, "pads", d, 0) - entry(r->node, "pads", axes + d, 0);
-        if (from[d] < 0 || pith_mul_overflows(total, from[d], &total))
+        int64_t rest =
+            entry(r->node, "kernel_shape", d, 1) - entry(r->node, "pads", d, 0) - entry(r->node, "pads", axes + d, 0);
+        if (pith_mul_overflows(x->dims[2 + d] - 1, entry(r->node, "strides", d, 1), &from[d]) ||
+            pith_add_overflows(from[d], rest, &from[d]) || from[d] < 0 || pith_mul_overflows(total, from[d], &total))
             return pith_op_fail(r, "kernel and pads do not fit");
     }
     for (int64_t i = 0; i < pith_tensor_count(x); i++) {
@@ -264,17 +267,25 @@ static double bilinear(const double *plane, int64_t height, int64_t width, doubl
     return sum;
 }
 
+/* Of tap k of window i along an axis, before its offset. */
+static double tap_place(const pith_node *node, int axis, int64_t i, int64_t k) {
+    double stride = (double)entry(node, "strides", axis, 1), dilation = (double)entry(node, "dilations", axis, 1);
+    return (double)i * stride - (double)entry(node, "pads", axis, 0) + (double)k * dilation;
+}
+
 static pith_status run_deform(pith_run *r) {
     const pith_tensor *x = r->in[0], *weight = r->in[1], *y = r->out[0], *mask = r->in_count > 4 ? r->in[4] : NULL;
     const pith_tensor *bias = r->in_count > 3 ? r->in[3] : NULL;
     int64_t groups = pith_node_int(r->node, "group", 1), offset_groups = pith_node_int(r->node, "offset_group", 1);
+    int64_t grouped, offsets;
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], outs = weight->dims[0],
             kh = weight->dims[2], kw = weight->dims[3];
     int64_t oh = y->dims[2], ow = y->dims[3], taps = kh * kw;
-    if (groups < 1 || offset_groups < 1 || channels != weight->dims[1] * groups || outs % groups ||
-        channels % offset_groups || r->in[2]->dims[0] != x->dims[0] || r->in[2]->dims[1] != offset_groups * taps * 2 ||
+    if (groups < 1 || offset_groups < 1 || pith_mul_overflows(weight->dims[1], groups, &grouped) ||
+        channels != grouped || outs % groups || channels % offset_groups || r->in[2]->dims[0] != x->dims[0] ||
+        pith_mul_overflows(offset_groups, 2 * taps, &offsets) || r->in[2]->dims[1] != offsets ||
         (bias && pith_tensor_count(bias) != outs) ||
-        (mask && pith_tensor_count(mask) != x->dims[0] * offset_groups * taps * oh * ow))
+        (mask && pith_tensor_count(mask) * 2 != pith_tensor_count(r->in[2])))
         return pith_fail(r->err, PITH_ERR_ARGUMENT,
                          "weights, offsets, bias or mask do not fit the input and the groups");
     pith_wide w;
@@ -287,12 +298,8 @@ static pith_status run_deform(pith_run *r) {
             const double *plane = w.in[0] + (n * channels + channel) * height * width;
             for (int64_t t = 0; t < taps; t++) {
                 int64_t at = ((n * offset_groups + og) * taps + t) * 2 * oh * ow + row * ow + column;
-                double py = (double)(row * entry(r->node, "strides", 0, 1) - entry(r->node, "pads", 0, 0) +
-                                     t / kw * entry(r->node, "dilations", 0, 1)) +
-                            w.in[2][at];
-                double px = (double)(column * entry(r->node, "strides", 1, 1) - entry(r->node, "pads", 1, 0) +
-                                     t % kw * entry(r->node, "dilations", 1, 1)) +
-                            w.in[2][at + oh * ow];
+                double py = tap_place(r->node, 0, row, t / kw) + w.in[2][at];
+                double px = tap_place(r->node, 1, column, t % kw) + w.in[2][at + oh * ow];
                 double m = mask ? w.in[4][((n * offset_groups + og) * taps + t) * oh * ow + row * ow + column] : 1;
                 sum += w.in[1][(o * weight->dims[1] + k) * taps + t] * m * bilinear(plane, height, width, py, px);
             }
