@@ -192,12 +192,28 @@ static pith_status bind_op(binder *b, pith_node *node) {
                      pith_node_place(node, place, sizeof place));
 }
 
+/* What stands for a function's attribute has no value of its own; putting functions in place left none. */
+static pith_status check_references(const binder *b, const pith_node *node) {
+    char place[256];
+    for (size_t i = 0; i < node->attr_count; i++) {
+        const pith_attr *attr = &node->attrs[i];
+        if (!attr->reference.size) continue;
+        return pith_fail(b->err, PITH_ERR_FORMAT,
+                         "%s: attribute '" PITH_STR_FMT "' refers to '" PITH_STR_FMT
+                         "', the attribute of a function, but the node is in none",
+                         pith_node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
+                         PITH_STR_ARG(attr->reference));
+    }
+    return PITH_OK;
+}
+
 static pith_status bind_graph(binder *b, pith_graph *graph) {
     pith_node *done = NULL; /* everything up to here is bound */
     for (;;) {
         pith_node *node = done && done->graph ? done->next : graph->first;
         while (node && node->op) done = node, node = node->next;
         if (!node) return PITH_OK;
+        PITH_TRY(check_references(b, node));
         uint32_t function = find_function(b, node);
         if (function != END) {
             PITH_TRY(inline_call(b, node, &b->root->functions[function]));

@@ -264,6 +264,19 @@ static void own_attributes_are_not_taken_from_models(void **state) {
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
 }
 
+/* A reader leaves the value empty: a graph that is none, a list without items. */
+static void references_belong_into_functions(void **state) {
+    fixture *f = *state;
+    pith_attr attr = { .name = PITH_STR("then_branch"), .kind = PITH_ATTR_GRAPH, .reference = PITH_STR("outer") };
+    pith_node *made = node(f, "", "If", 21);
+    made->attrs = &attr;
+    made->attr_count = 1;
+    assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_ERR_FORMAT);
+    assert_string_equal(f->err.message,
+                        "node 7 'here' (If): attribute 'then_branch' refers to 'outer', the attribute of "
+                        "a function, but the node is in none");
+}
+
 /* In the opset after the newest that all operators were compared with, only those are known that say so themselves. */
 static void later_opsets_are_refused_by_operator(void **state) {
     fixture *f = *state;
@@ -298,6 +311,7 @@ int main(void) {
         TEST(lists_of_names_and_floats_are_held_to_their_rules),
         TEST(missing_and_double_attributes_are_refused),
         TEST(own_attributes_are_not_taken_from_models),
+        TEST(references_belong_into_functions),
         TEST(later_opsets_are_refused_by_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
