@@ -70,7 +70,7 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *model, const bool 
 void pith_fed_destroy(pith_fed *fed); /* NULL is fine */
 /* The executor to run on. Opened inputs that are not given get their defaults here; inputs in the graph's order. */
 pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
-/* Whether a tensor given for an optional input differs from its default. */
+/* Whether a tensor given for an input that has a default differs from it. */
 bool pith_fed_needs(const pith_model *model, size_t input, const pith_tensor *tensor);
 /* Whether all inputs that `open` marks are opened. */
 bool pith_fed_has(const pith_fed *fed, const bool *open);

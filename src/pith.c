@@ -421,7 +421,7 @@ static pith_status choose_executor(pith_executor **executor, pith_session *s, pi
     const pith_model *m = s->model;
     bool fed = false;
     for (size_t p = 0; p < m->graph->input_count; p++) {
-        if (s->inputs[p].dtype == PITH_UNDEFINED || !m->inputs[p].optional) continue;
+        if (s->inputs[p].dtype == PITH_UNDEFINED || !m->graph->inputs[p]->type.data) continue;
         if (pith_fed_needs(m, p, &s->inputs[p]))
             s->open[p] = fed = true;
         else

@@ -270,8 +270,8 @@ typedef struct pith_run_options {
 
 /* names[i] goes with inputs[i]; inputs are only read. The first run that feeds an optional input another value than its
  * default makes a plan of the session's own for it, which takes as long as opening did; later ones use it. Models from
- * compiled files refuse that. outputs has pith_model_output_count places, filled in the model's
- * order; their data belongs to the session and is valid until its next run or its end. */
+ * compiled files refuse that. outputs has pith_model_output_count places, filled in the model's order; their data
+ * belongs to the session and is valid until its next run or its end. */
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
                                       const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                                       pith_error *err);
