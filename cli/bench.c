@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/output.h"
 #include "cli/peak.h"
 #include "cli/profile_file.h"
 #include "cli/step_times.h"
@@ -394,7 +395,7 @@ static int work(bench *b, bool as_json, const char *profile_path) {
         print_json(b);
     else
         print_text(b);
-    if (fflush(stdout) && !code) code = fail(b->command, "standard output cannot be written");
+    code = output_close_standard(b->command, code);
     pith_model_close(b->model);
     return profile_close(profile, b->command, profile_path, code);
 }

@@ -66,6 +66,7 @@ extern const pith_log warnings;
 
 /* Never NULL: ends the process when memory is out. */
 void *grow(void *memory, size_t bytes);
+void list_add(string_list *list, const char *item);
 
 double now_seconds(void);
 

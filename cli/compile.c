@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/compile.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
+#include "compiled/compiled.h"
 
 static const char help[];
 
@@ -150,16 +152,27 @@ static int write_piece(void *user, const void *data, size_t size, uint64_t total
     return !output_write(&j->out, data, size);
 }
 
-static int save(job *j, const pith_model *model, const char *path) {
+static int save(job *j, const pith_model *model) {
     const command *c = &command_compile;
     pith_error err = PITH_ERROR_INIT;
-    int code = output_open(&j->out, c, path);
-    if (code) return code;
-    if (pith_model_save(model, write_piece, j, &err)) {
-        if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
-        return output_close(&j->out, c, false, EXIT_FAILED);
-    }
-    return output_close(&j->out, c, true, EXIT_DONE);
+    if (!pith_model_save(model, write_piece, j, &err)) return output_close(&j->out, c, true, EXIT_DONE);
+    if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
+    return output_close(&j->out, c, false, EXIT_FAILED);
+}
+
+/* A file that is there may only be replaced if it is empty or a compiled model: a name that was mistyped must not cost
+ * a model's sources. */
+static int check_target(const char *path) {
+    const command *c = &command_compile;
+    struct stat st;
+    char start[64];
+    if (stat(path, &st)) return EXIT_DONE;
+    if (!S_ISREG(st.st_mode)) return fail(c, "%s is not a file; -o takes the name of one", path);
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(start, 1, sizeof start, file) : 0;
+    if (file) fclose(file);
+    if (!size || pith_compiled_is((pith_str){ start, size })) return EXIT_DONE;
+    return fail(c, "%s is there and is no compiled model; remove it first if it is to be replaced", path);
 }
 
 static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
@@ -196,7 +209,7 @@ static int check(const char *path, bool as_json, bool quiet) {
     json_decref(description);
     free(text.data);
     if (status) return fail(c, "%s", err.message);
-    return fflush(stdout) ? fail(c, "standard output cannot be written") : EXIT_DONE;
+    return output_close_standard(c, EXIT_DONE);
 }
 
 static int run(int argc, char **argv) {
@@ -222,6 +235,8 @@ static int run(int argc, char **argv) {
     if (!path || !strcmp(path, "-")) return usage(c, "-o FILE is wanted");
     const bool in_8_bits = open_options.precision == PITH_PRECISION_INT8;
     if (texts && !in_8_bits) return usage(c, "--calibrate goes with --precision int8");
+    code = check_target(path);
+    if (code) return code;
 
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
@@ -229,8 +244,13 @@ static int run(int argc, char **argv) {
     open_options.log = &warnings;
     if (pith_model_open(&model, model_path, &open_options, &err)) return fail_model(c, &err, model_path);
     job j = { .progress = !quiet && isatty(STDERR_FILENO) };
-    code = in_8_bits ? calibrate(model, texts, j.progress) : EXIT_DONE;
-    if (!code) code = save(&j, model, path);
+    const char *read[] = { model_path, texts };
+    const string_list inputs = { read, texts ? 2 : 1 };
+    code = output_open(&j.out, c, path, &inputs);
+    if (!code && in_8_bits && (code = calibrate(model, texts, j.progress)))
+        output_close(&j.out, c, false, code);
+    else if (!code)
+        code = save(&j, model);
     pith_model_close(model);
     return code ? code : check(path, json, quiet);
 }

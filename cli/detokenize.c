@@ -1,10 +1,9 @@
 /* detokenize.c - pith detokenize: JSON arrays of ids back to text, one a line. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json_line.h"
 #include "cli/output.h"
-#include "cli/text_input.h"
 
 static const char help[];
 
@@ -29,85 +28,68 @@ static const char help[] =
     "\n"
     "Newlines inside a text are written as they are.\n";
 
-/* The ids of a line; false: message says why. */
-static bool parse_ids(int32_t **ids, size_t *count, const bytes *line, bool single, char *message, size_t size) {
-    json_error_t fault;
-    json_t *value = json_loadb(line->data, line->size, JSON_DECODE_ANY, &fault);
-    if (single && json_is_integer(value)) value = json_pack("[o]", value);
-    json_t *array = json_is_object(value) ? json_object_get(value, "ids") : value;
-    bool good = json_is_array(array);
-    if (!good) snprintf(message, size, "%s", value ? "no array of ids" : fault.text);
-    *count = good ? json_array_size(array) : 0;
-    *ids = grow(*ids, *count * sizeof **ids);
-    for (size_t i = 0; good && i < *count; i++) {
-        json_t *id = json_array_get(array, i);
-        json_int_t n = json_integer_value(id);
-        good = json_is_integer(id) && n >= 0 && n <= INT32_MAX;
-        if (!good) snprintf(message, size, "item %zu is no token id", i);
-        (*ids)[i] = (int32_t)n;
-    }
-    json_decref(value);
-    return good;
+/* Lines of ids. */
+typedef struct id_lines {
+    text_input in;
+    json_line json;
+    bytes line;
+    int32_t *ids; /* of the line read last */
+    size_t count;
+    bool single; /* a line may be one id */
+} id_lines;
+
+/* The next line that is not blank: true; false: there is none, or *code is the exit code after a message. */
+static bool next_ids(id_lines *lines, int *code) {
+    const command *c = &command_detokenize;
+    bool cut;
+    pith_str line;
+    do {
+        lines->line.size = 0;
+        int state = text_input_next(&lines->in, &lines->line, &cut);
+        if (state < 0) *code = fail(c, "%s", lines->in.message);
+        if (state <= 0) return false;
+        line = (pith_str){ lines->line.data, lines->line.size };
+    } while (json_line_blank(line));
+    if (cut)
+        *code = fail(c, "%s: the line is longer than 64 MiB", text_input_place(&lines->in));
+    else if (!json_line_ids(&lines->json, &lines->ids, &lines->count, line, lines->single))
+        *code = fail(c, "%s: %s", text_input_place(&lines->in), lines->json.message);
+    return !*code;
 }
 
-static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, text_input *in, output *out) {
-    const command *c = &command_detokenize;
-    bytes line = { NULL, 0, 0 };
-    int32_t *ids = NULL;
-    size_t count;
+static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, id_lines *lines, output *out) {
     pith_error err = PITH_ERROR_INIT;
-    char message[300];
-    int state, code = EXIT_DONE;
-    while (!code && (state = text_input_next(in, &line, NULL)) != 0) {
+    int code = EXIT_DONE;
+    while (next_ids(lines, &code)) {
         char *text;
         size_t size;
-        if (state < 0)
-            code = fail(c, "%s", in->message);
-        else if (!parse_ids(&ids, &count, &line, false, message, sizeof message))
-            code = fail(c, "%s: %s", text_input_place(in), message);
-        else if (pith_detokenize(&text, &size, tokenizer, ids, count, skip_specials, &err))
-            code = fail(c, "%s: %s", text_input_place(in), err.message);
-        if (code) break;
+        if (pith_detokenize(&text, &size, tokenizer, lines->ids, lines->count, skip_specials, &err))
+            return fail(&command_detokenize, "%s: %s", text_input_place(&lines->in), err.message);
         output_write(out, text, size);
         pith_text_free(tokenizer, text);
         if (!output_write(out, "\n", 1)) break;
-        if (!text_input_ready(in) && !output_flush(out)) break;
-        line.size = 0;
+        if (!text_input_ready(&lines->in) && !output_flush(out)) break;
     }
-    free(ids);
-    free(line.data);
     return code;
 }
 
 /* One text out of all lines; ids are taken as they come. */
-static int detokenize_stream(pith_text_stream *stream, text_input *in, output *out) {
+static int detokenize_stream(pith_text_stream *stream, id_lines *lines, output *out) {
     const command *c = &command_detokenize;
-    bytes line = { NULL, 0, 0 };
-    int32_t *ids = NULL;
-    size_t count;
     pith_error err = PITH_ERROR_INIT;
     pith_str text;
-    char message[300];
-    int state, code = EXIT_DONE;
+    int code = EXIT_DONE;
     bool written = true;
-    while (!code && written && (state = text_input_next(in, &line, NULL)) != 0) {
-        if (state < 0)
-            code = fail(c, "%s", in->message);
-        else if (!parse_ids(&ids, &count, &line, true, message, sizeof message))
-            code = fail(c, "%s: %s", text_input_place(in), message);
-        for (size_t i = 0; !code && i < count; i++) {
-            if (pith_text_stream_push(stream, &text, ids[i], &err))
-                code = fail(c, "%s: %s", text_input_place(in), err.message);
-            else
-                written = output_write(out, text.data, text.size);
+    while (written && next_ids(lines, &code)) {
+        for (size_t i = 0; i < lines->count; i++) {
+            if (pith_text_stream_push(stream, &text, lines->ids[i], &err))
+                return fail(c, "%s: %s", text_input_place(&lines->in), err.message);
+            written = output_write(out, text.data, text.size);
         }
-        if (written && !text_input_ready(in)) written = output_flush(out);
-        line.size = 0;
+        if (written && !text_input_ready(&lines->in)) written = output_flush(out);
     }
     if (!code && pith_text_stream_finish(stream, &text, &err)) code = fail(c, "%s", err.message);
     if (!code && output_write(out, text.data, text.size)) output_write(out, "\n", 1);
-    free(ids);
-    free(line.data);
     return code;
 }
 
@@ -136,12 +118,18 @@ static int run(int argc, char **argv) {
         return fail(c, "%s", err.message);
     }
     output out;
-    code = output_open(&out, c, output_path);
+    code = output_open(&out, c, output_path, &files);
     if (!code) {
-        text_input in;
-        text_input_open(&in, &files);
-        code = streaming ? detokenize_stream(stream, &in, &out) : detokenize_all(tokenizer, !keep_specials, &in, &out);
-        text_input_close(&in);
+        id_lines lines = { .single = streaming };
+        text_input_open(&lines.in, &files);
+        lines.in.limit = JSON_LINE_BYTES;
+        json_line_init(&lines.json, false);
+        code =
+            streaming ? detokenize_stream(stream, &lines, &out) : detokenize_all(tokenizer, !keep_specials, &lines, &out);
+        text_input_close(&lines.in);
+        json_line_free(&lines.json);
+        free(lines.line.data);
+        free(lines.ids);
         code = output_close(&out, c, true, code);
     }
     pith_text_stream_destroy(stream);

@@ -2,7 +2,9 @@
  *
  * Three windows go round: one is being read, one embedded, one written, each by a thread of its own, so that none waits
  * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next
- * line is not there yet, so that a program can talk with pith line by line through pipes. */
+ * line is not there yet, so that a program can talk with pith line by line through pipes. Its texts are embedded in
+ * slices that take less than a second at the speed of those before, and each slice is written at once: that is what a
+ * call that is killed has done. Where a thread cannot be made, its part of the work is done between the slices. */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -10,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/json_line.h"
+#include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/vectors.h"
 
@@ -18,9 +22,11 @@
 #define WINDOW_BYTES ((size_t)4 << 20)
 /* Kept of a line: no model sees more of a text than this. */
 #define LINE_BYTES ((size_t)1 << 20)
-/* An object is held whole. */
-#define OBJECT_BYTES ((size_t)64 << 20)
 #define WINDOWS 3
+/* What a slice should take. More costs work when the process is killed; less makes threads wait for each other. */
+#define SLICE_SECONDS 0.7
+/* A text costs as much as its bytes, and so many more for what is done once for each. */
+#define TEXT_COST 16
 
 static const char help[];
 
@@ -77,8 +83,11 @@ typedef struct window {
     size_t *begins; /* count + 1 places in text */
     pith_str *texts;
     size_t count;
-    uint64_t cut;       /* lines longer than LINE_BYTES */
-    pith_str *prefixes; /* with --jsonl: the objects that vectors are added to */
+    size_t embedded; /* texts whose vectors are there; changes under the lock until the window is DONE */
+    size_t written;  /* the writer's own */
+    uint64_t cut;    /* lines longer than LINE_BYTES */
+    bytes kept;      /* of JSON objects that vectors are added to, what stands before the vector */
+    size_t *kept_begins;
     float *vectors;
 } window;
 
@@ -89,14 +98,20 @@ typedef struct job {
     bool jsonl, progress;
     const char *field;
     text_input in;
+    json_line json;
     vector_writer writer;
     uint64_t done; /* texts whose vectors an earlier call has written */
     window windows[WINDOWS];
+    bool reads, writes; /* there is a thread for it */
+    double budget;      /* what a slice may cost; 0: no slice has been measured */
+    size_t length_max;  /* bytes of a text that count; 0: all */
+    uint64_t rows;      /* the writer's count, and when it was shown */
+    double shown;
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
     bool stop;          /* nothing more is to be read */
     bool write_failed;  /* the output's own error says why; what was embedded is of no use any more */
-    char message[1200]; /* the first failure; "" none */
+    char message[1400]; /* the first failure; "" none */
 } job;
 
 /* ---- the ring ---- */
@@ -123,52 +138,57 @@ static void note_failure(job *j, const char *message) {
     pthread_mutex_unlock(&j->lock);
 }
 
-static bool stopping(job *j) {
+static void note_write_failure(job *j) {
     pthread_mutex_lock(&j->lock);
-    bool stop = j->stop;
+    j->stop = j->write_failed = true;
     pthread_mutex_unlock(&j->lock);
-    return stop;
 }
 
-static void drop_rows(const job *j, window *w) {
-    for (size_t i = 0; j->jsonl && i < w->count; i++) free((char *)(uintptr_t)w->prefixes[i].data);
-    w->count = 0;
+static bool is_set(job *j, const bool *flag) {
+    pthread_mutex_lock(&j->lock);
+    bool set = *flag;
+    pthread_mutex_unlock(&j->lock);
+    return set;
 }
 
 /* ---- reading ---- */
 
+/* Appends the next line that is a text, or holds one, to text; as text_input_next. */
+static int next_line(job *j, bytes *text, bool *cut) {
+    size_t from = text->size;
+    for (;;) {
+        int state = text_input_next(&j->in, text, cut);
+        if (state < 0) note_failure(j, j->in.message);
+        if (state <= 0 || !j->jsonl) return state;
+        if (!json_line_blank((pith_str){ text->data + from, text->size - from })) return 1;
+        text->size = from;
+    }
+}
+
 /* Replaces the line at the end of w->text by the text in its field, and keeps the object. */
-static bool take_object(job *j, window *w, char *message, size_t message_size) {
+static bool take_object(job *j, window *w, bool too_long) {
+    char message[1400];
     size_t from = w->begins[w->count];
-    json_error_t fault;
-    json_t *object = json_loadb(w->text.data + from, w->text.size - from, JSON_ALLOW_NUL, &fault);
-    json_t *field = object ? json_object_get(object, j->field) : NULL;
-    if (!json_is_object(object) || !json_is_string(field)) {
-        if (!object)
-            snprintf(message, message_size, "%s: %s", text_input_place(&j->in), fault.text);
-        else
-            snprintf(message, message_size, "%s: %s '%s'", text_input_place(&j->in),
-                     json_is_object(object) ? "no string in the field" : "not an object with the field", j->field);
-        json_decref(object);
+    pith_str line = { w->text.data + from, w->text.size - from }, text;
+    const char *why = NULL;
+    if (too_long)
+        why = "the object is longer than 64 MiB";
+    else if (!json_line_texts(&j->json, &text, line, &j->field, 1, j->writer.format == FORMAT_JSONL ? &w->kept : NULL))
+        why = j->json.message;
+    if (why) {
+        snprintf(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
+        note_failure(j, message);
         return false;
     }
-    w->text.size = from;
-    size_t size = json_string_length(field);
-    if (size > LINE_BYTES) {
-        size = LINE_BYTES;
-        while (size && ((unsigned char)json_string_value(field)[size] & 0xC0) == 0x80) size--;
+    bytes_print(&w->kept, "\"embedding\":");
+    w->kept_begins[w->count + 1] = w->kept.size;
+    if (text.size > LINE_BYTES) {
+        text.size = LINE_BYTES;
+        while (text.size && ((unsigned char)text.data[text.size] & 0xC0) == 0x80) text.size--;
         w->cut++;
     }
-    bytes_add(&w->text, json_string_value(field), size);
-    json_object_del(object, "embedding");
-    char *kept = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    json_decref(object);
-    if (!kept) return snprintf(message, message_size, "out of memory"), false;
-    bytes prefix = { NULL, 0, 0 };
-    bytes_add(&prefix, kept, strlen(kept) - 1);
-    bytes_print(&prefix, "%s\"embedding\":", prefix.size > 1 ? "," : "");
-    free(kept);
-    w->prefixes[w->count] = (pith_str){ prefix.data, prefix.size };
+    if (text.size) memmove(w->text.data + from, text.data, text.size); /* it may be a part of the line */
+    w->text.size = from + text.size;
     return true;
 }
 
@@ -176,75 +196,86 @@ static bool take_object(job *j, window *w, char *message, size_t message_size) {
 static bool skip_done(job *j) {
     bytes line = { NULL, 0, 0 };
     int state = 1;
-    for (uint64_t i = 0; i < j->done && state > 0 && !stopping(j); i++) {
+    for (uint64_t i = 0; i < j->done && state > 0 && !is_set(j, &j->stop); i++) {
         line.size = 0;
-        state = text_input_next(&j->in, &line, NULL);
+        state = next_line(j, &line, NULL);
     }
-    if (state < 0) note_failure(j, j->in.message);
     free(line.data);
     return state > 0;
 }
 
 /* Fills a window; returns false when nothing comes after it. */
 static bool read_window(job *j, window *w) {
-    char fault[700];
-    w->text.size = w->count = w->cut = 0;
-    while (w->count < WINDOW_TEXTS && w->text.size < WINDOW_BYTES) {
+    w->text.size = w->kept.size = w->count = w->cut = 0;
+    while (w->count < WINDOW_TEXTS && w->text.size + w->kept.size < WINDOW_BYTES) {
         bool cut = false;
-        if (stopping(j)) return false;
+        if (is_set(j, &j->stop)) return false;
         if (w->count && !text_input_ready(&j->in)) return true;
         w->begins[w->count] = w->text.size;
-        int state = text_input_next(&j->in, &w->text, &cut);
-        if (state < 0) note_failure(j, j->in.message);
-        if (state <= 0) return false;
-        if (j->jsonl && !take_object(j, w, fault, sizeof fault)) {
-            note_failure(j, fault);
-            return false;
-        }
+        if (next_line(j, &w->text, &cut) <= 0) return false;
+        if (j->jsonl && !take_object(j, w, cut)) return false;
         w->cut += cut;
         w->begins[++w->count] = w->text.size;
     }
     return true;
 }
 
+static void read_turn(job *j, window *w, bool first) {
+    uint64_t begin = pith_profile_now();
+    w->last = (first && !skip_done(j)) || !read_window(j, w);
+    pith_profile_phase(j->options.profile, "read texts", begin);
+}
+
 static void *reader(void *context) {
     job *j = context;
-    for (size_t turn = 0;; turn++) {
+    bool last = false;
+    for (size_t turn = 0; !last; turn++) {
         window *w = wait_for(j, turn, EMPTY);
-        uint64_t begin = pith_profile_now();
-        w->last = !(turn || skip_done(j)) || !read_window(j, w);
-        pith_profile_phase(j->options.profile, "read texts", begin);
-        bool last = w->last;
+        read_turn(j, w, !turn);
+        last = w->last;
         hand_on(j, w, FILLED);
-        if (last) return NULL;
     }
+    return NULL;
 }
 
 /* ---- writing ---- */
 
+static void show_progress(job *j, bool last) {
+    if (!j->progress || (!last && now_seconds() - j->shown <= 0.2)) return;
+    fprintf(stderr, "\r%llu texts%s", (unsigned long long)j->rows, last ? "\n" : "");
+    j->shown = now_seconds();
+}
+
+/* Writes the rows that are there and not written yet; true when the window is done with. */
+static bool write_some(job *j, window *w) {
+    pthread_mutex_lock(&j->lock);
+    size_t from = w->written, end = w->written = w->embedded;
+    bool good = !j->write_failed, done = w->state == DONE;
+    pthread_mutex_unlock(&j->lock);
+    if (good && end > from) {
+        uint64_t begin = pith_profile_now();
+        good = vector_writer_rows(&j->writer, w->vectors + from * j->dim, end - from,
+                                  j->jsonl ? w->kept.data : NULL, w->kept_begins + from) &&
+               output_flush(j->writer.out);
+        if (!good) note_write_failure(j);
+        pith_profile_phase(j->options.profile, "write", begin);
+        j->rows += end - from;
+    }
+    show_progress(j, done && w->last);
+    if (done) w->embedded = w->written = 0;
+    return done;
+}
+
 static void *writer(void *context) {
     job *j = context;
-    bool good = true, last = false;
-    uint64_t rows = j->done;
-    double shown = 0;
+    bool last = false;
     for (size_t turn = 0; !last; turn++) {
-        window *w = wait_for(j, turn, DONE);
-        uint64_t begin = pith_profile_now();
-        if (good) good = vector_writer_rows(&j->writer, w->vectors, w->count, j->jsonl ? w->prefixes : NULL);
-        if (good && !w->last && j->writer.format != FORMAT_NPY) good = output_flush(j->writer.out);
-        if (!good) {
+        window *w = &j->windows[turn % WINDOWS];
+        do {
             pthread_mutex_lock(&j->lock);
-            j->stop = j->write_failed = true;
+            while (w->state != DONE && w->embedded == w->written) pthread_cond_wait(&j->changed, &j->lock);
             pthread_mutex_unlock(&j->lock);
-        }
-        pith_profile_phase(j->options.profile, "write", begin);
-        rows += w->count;
-        drop_rows(j, w);
-        if (j->progress && (now_seconds() - shown > 0.2 || w->last)) {
-            fprintf(stderr, "\r%llu texts", (unsigned long long)rows);
-            if (w->last) fputc('\n', stderr);
-            shown = now_seconds();
-        }
+        } while (!write_some(j, w));
         last = w->last;
         hand_on(j, w, EMPTY);
     }
@@ -253,35 +284,65 @@ static void *writer(void *context) {
 
 /* ---- embedding ---- */
 
-static void embed_window(job *j, window *w, uint64_t first) {
+/* The texts from `first` on that make a slice: their number and cost. */
+static size_t slice_of(const job *j, const window *w, size_t first, double *cost) {
+    size_t n = 0;
+    *cost = 0;
+    do {
+        size_t size = w->texts[first + n++].size;
+        *cost += (double)(j->length_max && size > j->length_max ? j->length_max : size) + TEXT_COST;
+    } while (first + n < w->count && *cost < j->budget);
+    return n;
+}
+
+/* The next slice may cost what fits the time, but not many times as much as has been tried. */
+static void set_budget(job *j, double cost, double seconds) {
+    double tried = cost > j->budget ? cost : j->budget, fits = seconds > 0 ? cost / seconds * SLICE_SECONDS : 8 * tried;
+    j->budget = fits < 8 * tried ? fits : 8 * tried;
+}
+
+/* Embeds a window slice by slice, until one fails or cannot be written. first: the number of its first text. */
+static bool embed_window(job *j, window *w, uint64_t first) {
     pith_error err = PITH_ERROR_INIT;
-    char message[1200];
+    char message[1400];
     for (size_t i = 0; i < w->count; i++)
         w->texts[i] = (pith_str){ w->text.data + w->begins[i], w->begins[i + 1] - w->begins[i] };
-    if (!w->count || !pith_embed(w->vectors, j->model, w->texts, w->count, &j->options, &err)) return;
-    snprintf(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)first + 1,
-             (unsigned long long)(first + w->count), err.message);
-    note_failure(j, message);
-    drop_rows(j, w);
+    for (size_t at = 0, n; at < w->count; at += n) {
+        double cost, begin = now_seconds();
+        if (is_set(j, &j->write_failed)) return false;
+        n = slice_of(j, w, at, &cost);
+        if (pith_embed(w->vectors + at * j->dim, j->model, w->texts + at, n, &j->options, &err)) {
+            snprintf(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)(first + at + 1),
+                     (unsigned long long)(first + at + n), err.message);
+            note_failure(j, message);
+            return false;
+        }
+        set_budget(j, cost, now_seconds() - begin);
+        pthread_mutex_lock(&j->lock);
+        w->embedded = at + n;
+        pthread_cond_broadcast(&j->changed);
+        pthread_mutex_unlock(&j->lock);
+        if (!j->writes) write_some(j, w);
+    }
+    return true;
 }
 
 /* The middle of the ring; returns the number of lines that were cut. */
 static uint64_t embed_all(job *j) {
-    bool last = false, broken = false;
+    bool last = false, good = true;
     uint64_t first = j->done, cut = 0;
     for (size_t turn = 0; !last; turn++) {
-        window *w = wait_for(j, turn, FILLED);
-        pthread_mutex_lock(&j->lock);
-        broken |= j->write_failed;
-        pthread_mutex_unlock(&j->lock);
-        size_t count = w->count;
-        if (broken) drop_rows(j, w);
-        embed_window(j, w, first);
-        broken |= w->count < count; /* rows after a failure would stand in the wrong place */
-        first += count;
+        window *w = &j->windows[turn % WINDOWS];
+        wait_for(j, turn, j->reads ? FILLED : EMPTY);
+        if (!j->reads) read_turn(j, w, !turn);
+        good = good && embed_window(j, w, first); /* rows after a failure would stand in the wrong place */
+        first += w->count;
         cut += w->cut;
         last = w->last;
         hand_on(j, w, DONE);
+        if (j->writes) continue;
+        write_some(j, w);
+        hand_on(j, w, EMPTY);
     }
     return cut;
 }
@@ -297,35 +358,73 @@ static void print_stats(const pith_embed_stats *s, double seconds) {
     json_decref(stats);
 }
 
-/* The ring with its two other threads. */
-static void work(job *j, pith_embed_stats *stats) {
-    pthread_t threads[2];
+static void make_windows(job *j) {
     for (size_t i = 0; i < WINDOWS; i++) {
         window *w = &j->windows[i];
         w->begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->begins);
+        w->kept_begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->kept_begins);
+        w->kept_begins[0] = 0;
         w->texts = grow(NULL, WINDOW_TEXTS * sizeof *w->texts);
-        w->prefixes = grow(NULL, WINDOW_TEXTS * sizeof *w->prefixes);
         w->vectors = grow(NULL, WINDOW_TEXTS * j->dim * sizeof *w->vectors);
     }
-    bool reading = !pthread_create(&threads[0], NULL, reader, j);
-    if (reading && !pthread_create(&threads[1], NULL, writer, j)) {
-        uint64_t cut = embed_all(j);
-        if (!pith_embed_max_length(j->model, &j->options))
-            stats->truncated += cut; /* else the tokenizer counted them */
-        pthread_join(threads[1], NULL);
-        pthread_join(threads[0], NULL);
-    } else {
-        fputs("pith: threads cannot be made\n", stderr);
-        exit(EXIT_FAILED); /* a reader may be waiting for input for ever */
-    }
+}
+
+static void free_windows(job *j) {
     for (size_t i = 0; i < WINDOWS; i++) {
         window *w = &j->windows[i];
         free(w->text.data);
+        free(w->kept.data);
         free(w->begins);
+        free(w->kept_begins);
         free(w->texts);
-        free(w->prefixes);
         free(w->vectors);
     }
+}
+
+/* A small stack: the address space may be limited. */
+static bool start_thread(pthread_t *thread, void *(*routine)(void *), job *j) {
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr)) return false;
+    bool good = !pthread_attr_setstacksize(&attr, (size_t)256 << 10) && !pthread_create(thread, &attr, routine, j);
+    pthread_attr_destroy(&attr);
+    return good;
+}
+
+/* The ring with its two other threads. */
+static void work(job *j, pith_embed_stats *stats) {
+    pthread_t threads[2];
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_cond_init(&j->changed, NULL);
+    make_windows(j);
+    size_t tokens = pith_embed_max_length(j->model, &j->options);
+    j->length_max = 6 * tokens; /* few tokens are longer on average */
+    j->rows = j->done;
+    j->reads = start_thread(&threads[0], reader, j);
+    j->writes = start_thread(&threads[1], writer, j);
+    uint64_t cut = embed_all(j);
+    if (!tokens) stats->truncated += cut; /* else the tokenizer counted them */
+    if (j->writes) pthread_join(threads[1], NULL);
+    if (j->reads) pthread_join(threads[0], NULL);
+    free_windows(j);
+    pthread_cond_destroy(&j->changed);
+    pthread_mutex_destroy(&j->lock);
+}
+
+/* Everything from the open model on; out is open. */
+static int embed(job *j, const command *c, output *out, pith_embed_stats *stats) {
+    int code = EXIT_DONE;
+    j->done = j->writer.rows;
+    work(j, stats);
+    bool unmet = vector_writer_unmet(&j->writer);
+    vector_writer_close(&j->writer);
+    if (j->message[0])
+        code = fail(c, "%s", j->message);
+    else if (unmet)
+        code = fail(c, "%s: its last vector is not that of text %llu: other texts, model or options made it",
+                    out->temporary, (unsigned long long)j->done + 1);
+    if (j->message[0] && out->resumable)
+        fprintf(stderr, "what is done stays in %s: the same command goes on there\n", out->temporary);
+    return output_close(out, c, true, code);
 }
 
 static int run(int argc, char **argv) {
@@ -390,35 +489,21 @@ static int run(int argc, char **argv) {
         pith_profile_destroy(j.options.profile);
         return fail(c, "%s", err.message);
     }
+    text_input_open(&j.in, &files);
+    j.in.separator = null ? 0 : '\n';
+    j.in.replace = invalid == 1;
+    j.in.limit = j.jsonl ? JSON_LINE_BYTES : LINE_BYTES;
+    json_line_init(&j.json, invalid == 1);
     output out;
-    code = resumed ? output_resume(&out, c, output_path) : output_open(&out, c, output_path);
+    code = resumed ? output_resume(&out, c, output_path, &files) : output_open(&out, c, output_path, &files);
     if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)format, j.dim)))
         output_close(&out, c, false, code);
-    if (!code) {
-        j.done = j.writer.rows;
-        text_input_open(&j.in, &files);
-        j.in.separator = null ? 0 : '\n';
-        j.in.replace = invalid == 1;
-        j.in.limit = j.jsonl ? OBJECT_BYTES : LINE_BYTES;
-        pthread_mutex_init(&j.lock, NULL);
-        pthread_cond_init(&j.changed, NULL);
-        work(&j, &stats);
-        bool unmet = vector_writer_unmet(&j.writer);
-        vector_writer_close(&j.writer);
-        text_input_close(&j.in);
-        if (j.message[0]) {
-            code = fail(c, "%s", j.message);
-        } else if (unmet) {
-            code = fail(c, "%s: its last vector is not that of text %llu: other texts, model or options made it",
-                        out.temporary, (unsigned long long)j.done + 1);
-        }
-        if (j.message[0] && resumed)
-            fprintf(stderr, "what is done stays in %s: the same command goes on there\n", out.temporary);
-        code = output_close(&out, c, true, code);
+    else if (!code) {
+        code = embed(&j, c, &out, &stats);
         if (stats_wanted) print_stats(&stats, now_seconds() - began);
-        pthread_cond_destroy(&j.changed);
-        pthread_mutex_destroy(&j.lock);
     }
+    text_input_close(&j.in);
+    json_line_free(&j.json);
     pith_model_close(j.model);
     return profile_close(j.options.profile, c, profile_path, code);
 }

@@ -201,8 +201,7 @@ static int inspect(const command *c, const char *path, const pith_open_options *
     int code =
         timing ? inspect_time(c, model, timing) : describe(c, model, form, form == PITH_DESCRIBE_JSON && !as_json);
     pith_model_close(model);
-    output out = { .file = stdout };
-    return output_close(&out, c, true, code);
+    return output_close_standard(c, code);
 }
 
 static int run(int argc, char **argv) {

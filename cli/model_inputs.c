@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "cli/text_input.h"
 
 static void make_room(model_inputs *in) {
     in->names = grow(in->names, (in->count + 1) * sizeof *in->names);
@@ -26,6 +27,17 @@ static int find_input(const pith_model *model, const char *name) {
     return -1;
 }
 
+/* "no input 'x'; its inputs are 'a', 'b'" */
+static int no_such_input(const command *c, const pith_model *model, const char *given) {
+    bytes names = { NULL, 0, 0 };
+    for (size_t i = 0; i < pith_model_input_count(model); i++)
+        bytes_print(&names, "%s'%.200s'", i ? ", " : "", pith_model_input(model, i).name);
+    int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given, (int)names.size,
+                    names.size ? names.data : "none");
+    free(names.data);
+    return code;
+}
+
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given) {
     char message[1200];
     for (size_t i = 0; i < given->count; i++) {
@@ -37,13 +49,18 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
         }
         if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
         int index = find_input(model, name);
-        int32_t wanted = index < 0 ? PITH_UNDEFINED : pith_model_input(model, (size_t)index).dtype;
+        if (index < 0) {
+            free(name);
+            return no_such_input(c, model, given->items[i]);
+        }
+        int32_t wanted = pith_model_input(model, (size_t)index).dtype;
         make_room(in);
         if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message,
                               sizeof message)) {
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
         }
+        list_add(&in->paths, path);
         tensor_file_reinterpret(&in->files[i], wanted);
         in->names[i] = name;
         in->tensors[i] = in->files[i].tensor;
@@ -105,4 +122,5 @@ void model_inputs_free(model_inputs *in) {
     free(in->names);
     free(in->files);
     free(in->tensors);
+    free(in->paths.items);
 }

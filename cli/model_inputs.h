@@ -10,6 +10,7 @@ typedef struct model_inputs {
     tensor_file *files; /* own what tensors show */
     pith_tensor *tensors;
     size_t count;
+    string_list paths; /* the files that were read */
 } model_inputs;
 
 /* given: NAME=FILE, or FILE alone if the model has one input. These return EXIT_DONE, or a code after a message. */

@@ -61,7 +61,7 @@ double now_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void append(string_list *list, const char *item) {
+void list_add(string_list *list, const char *item) {
     list->items = grow(list->items, (list->count + 1) * sizeof *list->items);
     list->items[list->count++] = item;
 }
@@ -96,7 +96,7 @@ static int store(const command *c, const option *o, const char *text) {
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)o->value = true; return -1;
     case OPTION_STRING: *(const char **)o->value = text; return -1;
-    case OPTION_LIST: append(o->value, text); return -1;
+    case OPTION_LIST: list_add(o->value, text); return -1;
     case OPTION_INT: {
         long long n = strtoll(text, &end, 10);
         if (!*text || *end || errno || n < o->min || n > o->max)

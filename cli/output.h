@@ -9,17 +9,19 @@
 
 typedef struct output {
     FILE *file;
-    const char *path; /* NULL: stdout */
-    char *temporary;  /* renamed to path at the end; NULL: written in place (stdout, devices, pipes) */
-    bool resumable;   /* temporary is path.part, and stays there if the work fails */
+    const char *path; /* as given; NULL: stdout */
+    char *target;     /* path with symbolic links followed */
+    char *temporary;  /* renamed to target at the end; NULL: written in place (stdout, devices, pipes) */
+    bool resumable;   /* temporary is target.part, and stays there if the work fails */
     int error;        /* errno of the first failed write; 0: none */
 } output;
 
-/* path: NULL or "-" is stdout. EXIT_DONE, or EXIT_FAILED after a message. */
-int output_open(output *out, const command *c, const char *path);
+/* path: NULL or "-" is stdout. inputs: the files the command reads, of which the output must not be one; an empty list
+ * is stdin, NULL nothing. EXIT_DONE, or another exit code after a message. */
+int output_open(output *out, const command *c, const char *path, const string_list *inputs);
 /* For work that may be interrupted: the file grows as PATH.part, which stays, whatever ends the process, until the work
  * is complete. If there is one it is opened as it is, at its beginning. One process at a time has it. */
-int output_resume(output *out, const command *c, const char *path);
+int output_resume(output *out, const command *c, const char *path, const string_list *inputs);
 /* False after a failed write, this one or an earlier one. */
 bool output_write(output *out, const void *data, size_t size);
 bool output_flush(output *out);
@@ -27,6 +29,7 @@ bool output_flush(output *out);
  * reader that went away is no failure and no message. code: of the work so far; returns it, or EXIT_FAILED after a
  * message. */
 int output_close(output *out, const command *c, bool keep, int code);
-bool output_reader_left(const output *out);
+/* The same for results that a command has printed to stdout. */
+int output_close_standard(const command *c, int code);
 
 #endif

@@ -16,7 +16,7 @@ int profile_close(pith_profile *profile, const command *c, const char *path, int
     pith_error err = PITH_ERROR_INIT;
     output out;
     if (!profile) return code;
-    int opened = output_open(&out, c, path);
+    int opened = output_open(&out, c, path, NULL);
     if (!opened) {
         pith_status status = pith_profile_write(profile, write_text, &out, &err);
         if (status) code = fail(c, "%s", err.message);

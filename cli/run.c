@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "cli/model_inputs.h"
+#include "cli/output.h"
 #include "cli/profile_file.h"
 
 static const char help[];
@@ -44,11 +45,13 @@ static void clean_name(char *name) {
         if (*name == '/' || (unsigned char)*name <= ' ') *name = '_';
 }
 
-static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir, bool as_pb) {
+static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir, bool as_pb,
+                         const string_list *inputs) {
     const command *c = &command_run;
-    char message[5000], path[4096], shape[300];
-    if (dir && mkdir(dir, 0777) && errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
-    for (size_t i = 0; i < pith_model_output_count(model); i++) {
+    const tensor_sink sink = { c, inputs };
+    char path[4096], shape[300];
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < pith_model_output_count(model) && !code; i++) {
         bool raw = false;
         pith_port port = pith_model_output(model, i);
         char *name = strdup(port.name);
@@ -56,15 +59,23 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
-        bool good = !dir    ? true
-                    : as_pb ? tensor_file_write_pb(&outputs[i], path, port.name, port.dtype == PITH_NONE, message,
-                                                   sizeof message)
-                            : tensor_file_write(&outputs[i], path, &raw, message, sizeof message);
-        if (!good) return fail(c, "%s", message);
+        if (dir && as_pb)
+            code = tensor_file_write_pb(&sink, &outputs[i], path, port.name, port.dtype == PITH_NONE);
+        else if (dir)
+            code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
             fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
     }
-    return fflush(stdout) ? fail(c, "standard output cannot be written") : EXIT_DONE;
+    return output_close_standard(c, code);
+}
+
+/* Makes the folder of the outputs before the model runs, so that a wrong name costs no time. */
+static int make_folder(const command *c, const char *dir) {
+    struct stat st;
+    if (!dir || !mkdir(dir, 0777)) return EXIT_DONE;
+    if (errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return fail(c, "%s is a file; -o takes a folder", dir);
+    return EXIT_DONE;
 }
 
 static int run(int argc, char **argv) {
@@ -106,21 +117,23 @@ static int run(int argc, char **argv) {
     open_options.profile = run_options.profile = profile;
     pith_model *model;
     pith_session *session = NULL;
-    model_inputs in = { NULL, NULL, NULL, 0 };
+    model_inputs in = { .count = 0 };
     if (pith_model_open(&model, rest.items[0], &open_options, &err)) {
         pith_profile_destroy(profile);
         return fail_model(c, &err, rest.items[0]);
     }
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
+    list_add(&in.paths, rest.items[0]);
     code = model_inputs_load(&in, c, model, &given);
     if (!code) code = model_inputs_shape(&in, c, &shapes);
+    if (!code) code = make_folder(c, dir);
     pith_profile_phase(profile, "read inputs", begin);
     if (!code && (pith_session_create(&session, model, &err) ||
                   pith_session_run(session, outputs, in.names, in.tensors, in.count, &run_options, &err)))
         code = fail(c, "%s", err.message);
     begin = pith_profile_now();
-    if (!code) code = write_outputs(model, outputs, dir, as_pb);
+    if (!code) code = write_outputs(model, outputs, dir, as_pb, &in.paths);
     pith_profile_phase(profile, "write", begin);
     pith_session_destroy(session);
     pith_model_close(model);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/output.h"
 
 static const char help[];
 
@@ -89,7 +89,7 @@ static int run(int argc, char **argv) {
         print_matrix(vectors, texts.count, dim), code = EXIT_DONE;
     else
         print_pairs(vectors, &texts, dim), code = EXIT_DONE;
-    if (fflush(stdout) && !code) code = fail(c, "standard output cannot be written");
+    code = output_close_standard(c, code);
     free(strings);
     free(vectors);
     pith_model_close(model);

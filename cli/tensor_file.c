@@ -1,7 +1,6 @@
 /* tensor_file.c - tensors and files. */
 #include "cli/tensor_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "cli/npy.h"
+#include "cli/output.h"
 #include "cli/pb.h"
 
 static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_t size) {
@@ -60,45 +60,46 @@ void tensor_file_close(tensor_file *file) {
     *file = (tensor_file){ .value = NULL };
 }
 
-static bool write_bytes(const char *path, const bytes *contents, char *message, size_t size) {
-    FILE *f = fopen(path, "wb");
-    bool good = f && fwrite(contents->data, 1, contents->size, f) == contents->size;
-    if (f && fclose(f)) good = false;
-    if (!good) snprintf(message, size, "%s: %s", path, strerror(errno));
-    return good;
+static int tensor_file_write_bytes(const tensor_sink *sink, const char *path, const bytes *contents) {
+    output out;
+    int code = output_open(&out, sink->command, path, sink->inputs);
+    if (code) return code;
+    output_write(&out, contents->data, contents->size);
+    return output_close(&out, sink->command, true, EXIT_DONE);
 }
 
-bool tensor_file_write(const pith_tensor *t, const char *path, bool *raw, char *message, size_t size) {
+int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char *path, bool *raw) {
     char name[4096];
-    if (t->dtype == PITH_NONE) return true;
+    int code = EXIT_DONE;
+    if (t->dtype == PITH_NONE) return EXIT_DONE;
     if (t->dtype == PITH_SEQUENCE) {
         const pith_tensor *items = t->data;
-        for (int64_t i = 0; i < t->dims[0]; i++) {
+        for (int64_t i = 0; i < t->dims[0] && !code; i++) {
             snprintf(name, sizeof name, "%s_%lld", path, (long long)i);
-            if (!tensor_file_write(&items[i], name, raw, message, size)) return false;
+            code = tensor_file_write(sink, &items[i], name, raw);
         }
-        return true;
+        return code;
     }
     bytes contents = { NULL, 0, 0 };
     bool here = false;
-    bool good = npy_write(&contents, t, &here);
+    if (!npy_write(&contents, t, &here))
+        code = fail(sink->command, "%s cannot be written as .npy; use --pb", pith_dtype_name(t->dtype));
     *raw |= here;
-    if (!good) snprintf(message, size, "%s cannot be written as .npy", pith_dtype_name(t->dtype));
     snprintf(name, sizeof name, "%s.npy", path);
-    good = good && write_bytes(name, &contents, message, size);
+    if (!code) code = tensor_file_write_bytes(sink, name, &contents);
     free(contents.data);
-    return good;
+    return code;
 }
 
-bool tensor_file_write_pb(const pith_tensor *tensor, const char *path, const char *name, bool optional, char *message,
-                          size_t size) {
+int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const char *name,
+                         bool optional) {
     char file[4096];
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
     pb_write(&contents, tensor, name, optional);
-    bool good = write_bytes(file, &contents, message, size);
+    int code = tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);
-    return good;
+    return code;
 }
 
 const char *tensor_text(const pith_tensor *t, char *buffer, size_t size) {

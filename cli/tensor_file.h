@@ -16,13 +16,19 @@ void tensor_file_close(tensor_file *file);
  * bytes for types of 2 or 4 bits. What does not fit stays as it is. */
 void tensor_file_reinterpret(tensor_file *file, int32_t wanted);
 
-/* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. False: message.
- * *raw is set if a type NumPy lacks was written as unsigned integers. */
-bool tensor_file_write(const pith_tensor *tensor, const char *path, bool *raw, char *message, size_t size);
+/* Where tensors are written: the command, for messages, and the files it read, which are not to be overwritten. */
+typedef struct tensor_sink {
+    const command *command;
+    const string_list *inputs;
+} tensor_sink;
 
-/* Writes <path>.pb, whatever the value is; optional: its type in the model is an optional. False: message. */
-bool tensor_file_write_pb(const pith_tensor *tensor, const char *path, const char *name, bool optional, char *message,
-                          size_t size);
+/* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. Returns an exit code.
+ * *raw is set if a type NumPy lacks was written as unsigned integers. */
+int tensor_file_write(const tensor_sink *sink, const pith_tensor *tensor, const char *path, bool *raw);
+
+/* Writes <path>.pb, whatever the value is; optional: its type in the model is an optional. Returns an exit code. */
+int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const char *name,
+                         bool optional);
 
 /* "float32 [2, 3]" into buffer. */
 const char *tensor_text(const pith_tensor *tensor, char *buffer, size_t size);

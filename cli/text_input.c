@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
@@ -65,38 +66,62 @@ const char *text_input_place(const text_input *in) {
     return place;
 }
 
-/* Reads more into the empty buffer: 1 there is some, 0 the file ends, -1 message. */
+/* Opens the file whose turn it is; false: message. */
+static bool open_file(text_input *in) {
+    if (in->fd >= 0) return true;
+    in->line = 0;
+    in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
+    if (in->fd < 0) snprintf(in->message, sizeof in->message, "%.400s: %s", path_of(in), strerror(errno));
+    return in->fd >= 0;
+}
+
+/* Reads more behind what the buffer holds: 1 there is some, 0 the file ends, -1 message. */
 static int fill(text_input *in) {
-    in->begin = in->end = 0;
-    if (in->fd < 0) {
-        in->line = 0;
-        in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
-        if (in->fd < 0) {
-            snprintf(in->message, sizeof in->message, "%s: %s", path_of(in), strerror(errno));
-            return -1;
-        }
-    }
-    for (;;) {
-        ssize_t got = read(in->fd, in->buffer, BUFFER_BYTES);
-        if (got > 0) in->end = (size_t)got;
+    if (in->begin == in->end) in->begin = in->end = 0;
+    if (!open_file(in)) return -1;
+    while (!in->ended) {
+        ssize_t got = read(in->fd, in->buffer + in->end, BUFFER_BYTES - in->end);
+        if (got > 0) in->end += (size_t)got;
+        in->ended = got == 0; /* a terminal would go on */
         if (got >= 0) return got > 0;
         if (errno == EINTR) continue;
-        snprintf(in->message, sizeof in->message, "%s: %s", path_of(in), strerror(errno));
+        bool standard = !strcmp(path_of(in), "-");
+        snprintf(in->message, sizeof in->message, "%.400s: %s", standard ? "standard input" : path_of(in),
+                 standard && errno == EBADF ? "it is closed" : strerror(errno));
         return -1;
     }
+    return 0;
 }
 
 static void next_file(text_input *in) {
     if (in->fd > 0) close(in->fd);
+    in->ended = false;
     in->fd = -1;
     in->path_at++;
 }
 
-bool text_input_ready(const text_input *in) {
-    if (in->begin < in->end) return memchr(in->buffer + in->begin, in->separator, in->end - in->begin) != NULL;
-    if (in->fd < 0) return true;
-    struct pollfd p = { .fd = in->fd, .events = POLLIN };
-    return poll(&p, 1, 0) != 0;
+/* Whether the file whose turn comes next is one that is read without waiting. */
+static bool is_plain(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") && (stat(path, &st) || S_ISREG(st.st_mode));
+}
+
+bool text_input_ready(text_input *in) {
+    if (!in->path_count) return true;
+    for (size_t seen = in->begin;;) {
+        if (memchr(in->buffer + seen, in->separator, in->end - seen)) return true;
+        if (in->fd < 0) return is_plain(path_of(in));
+        struct pollfd p = { .fd = in->fd, .events = POLLIN };
+        if (!in->ended && !poll(&p, 1, 0)) return false;
+        if (in->begin && (in->begin == in->end || in->end == BUFFER_BYTES)) {
+            in->end -= in->begin;
+            memmove(in->buffer, in->buffer + in->begin, in->end);
+            in->begin = 0;
+        }
+        if (in->end == BUFFER_BYTES) return false; /* a line longer than the buffer, which may not be there in full */
+        seen = in->end;
+        if (fill(in) <= 0) return true; /* the end, or an error: the next line tells */
+    }
 }
 
 /* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section 3.9, U+FFFD). */

@@ -11,6 +11,7 @@ typedef struct text_input {
     size_t limit;   /* bytes kept of a line, the rest is passed over; 0: all */
     bool replace;   /* invalid UTF-8 becomes U+FFFD; else it is an error */
     int fd;         /* -1: none open */
+    bool ended;     /* read to its end */
     uint64_t line;  /* of the current file, from 1: the one read last */
     char *buffer;
     size_t begin, end;
@@ -34,8 +35,8 @@ void text_input_close(text_input *in);
 /* Appends the next line, without its end and a CR before it, to out. 1: done; 0: there is none; -1: message says why.
  * *cut (may be NULL) tells whether bytes beyond the limit were passed over. A line is cut between characters. */
 int text_input_next(text_input *in, bytes *out, bool *cut);
-/* Whether a line can be had without waiting for somebody to write one. */
-bool text_input_ready(const text_input *in);
+/* Whether a whole line, or the end, can be had without waiting for a program that writes it. Reads what is there. */
+bool text_input_ready(text_input *in);
 /* "file:12" or "line 12" for messages; valid until the next call. */
 const char *text_input_place(const text_input *in);
 

@@ -1,15 +1,15 @@
 /* tokenize.c - pith tokenize: the ids the embedder would feed, one JSON array a line.
  *
  * Lines are gathered as long as they can be had without waiting and tokenised together, on all threads. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
 
-/* A JSON object is held whole; so is a line that is not to be truncated. */
-#define OBJECT_BYTES ((size_t)64 << 20)
+/* A line that is not to be truncated is held whole. */
+#define WHOLE_BYTES ((size_t)64 << 20)
 /* Kept of a line that is truncated to a number of tokens anyway. */
 #define LINE_BYTES ((size_t)1 << 20)
 /* What is gathered at most, unless a line is longer. */
@@ -159,31 +159,30 @@ typedef struct batch {
     pith_tokens tokens;
     bytes result;
     uint64_t total;
-    char message[700]; /* why gathering ended; "": nothing wrong */
+    char message[1400]; /* why gathering ended; "": nothing wrong */
 } batch;
 
 /* The texts in an object's fields replace the object. False: message says why. */
-static bool take_fields(batch *b, place *p, const settings *s, const text_input *in) {
-    json_error_t fault;
-    json_t *object = json_loadb(b->text.data + p->begin, b->text.size - p->begin, JSON_ALLOW_NUL, &fault);
-    json_t *fields[2] = { NULL, NULL };
-    bool good = json_is_object(object);
-    if (good) {
-        fields[0] = json_object_get(object, s->field);
-        fields[1] = s->pair ? json_object_get(object, s->pair_field) : NULL;
+static bool take_fields(batch *b, place *p, const settings *s, json_line *json, const text_input *in, bool too_long) {
+    const char *fields[2] = { s->field, s->pair_field };
+    pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } }, line = { b->text.data + p->begin, b->text.size - p->begin };
+    const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
+    if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL)) why = json->message;
+    if (why) {
+        snprintf(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
+        return false;
     }
-    good = good && json_is_string(fields[0]) && (!s->pair || json_is_string(fields[1]));
-    if (!good)
-        snprintf(b->message, sizeof b->message, "%s: %s", text_input_place(in),
-                 object ? "no string in the field" : fault.text);
+    /* They may be parts of the line, in any order. */
+    bytes both = { NULL, 0, 0 };
+    bytes_add(&both, texts[0].data, texts[0].size);
+    bytes_add(&both, texts[1].data, texts[1].size);
     b->text.size = p->begin;
-    for (int i = 0; i < 2 && good; i++) {
-        if (i) p->pair = b->text.size;
-        if (fields[i]) bytes_add(&b->text, json_string_value(fields[i]), json_string_length(fields[i]));
-    }
+    bytes_add(&b->text, both.data, both.size);
+    free(both.data);
+    p->pair = p->begin + texts[0].size;
     p->end = b->text.size;
-    json_decref(object);
-    return good;
+    if (!s->pair) p->pair = p->end;
+    return true;
 }
 
 static bool split_at_tab(batch *b, place *p, const text_input *in) {
@@ -199,17 +198,22 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
 }
 
 /* Lines as long as there are any without waiting. False: it was the end, or message says what was wrong. */
-static bool gather(batch *b, const settings *s, text_input *in) {
+static bool gather(batch *b, const settings *s, json_line *json, text_input *in) {
     b->text.size = b->count = 0;
     do {
         place p = { .begin = b->text.size };
-        int state = text_input_next(in, &b->text, NULL);
+        bool cut;
+        int state = text_input_next(in, &b->text, &cut);
         if (state < 0) snprintf(b->message, sizeof b->message, "%s", in->message);
         if (state <= 0) return false;
+        if (s->field && json_line_blank((pith_str){ b->text.data + p.begin, b->text.size - p.begin })) {
+            b->text.size = p.begin;
+            continue;
+        }
         p.pair = p.end = b->text.size;
         p.path = in->path_at;
         p.line = in->line;
-        if (s->field ? !take_fields(b, &p, s, in) : s->pair && !split_at_tab(b, &p, in)) return false;
+        if (s->field ? !take_fields(b, &p, s, json, in, cut) : s->pair && !split_at_tab(b, &p, in)) return false;
         b->places[b->count++] = p;
     } while (b->count < BATCH_TEXTS && b->text.size < BATCH_BYTES && text_input_ready(in));
     return true;
@@ -252,12 +256,12 @@ static int tokenize(batch *b, const settings *s, text_input *in) {
     return EXIT_DONE;
 }
 
-static int tokenize_all(const settings *s, text_input *in, output *out) {
+static int tokenize_all(const settings *s, json_line *json, text_input *in, output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
     *b = (batch){ .tokens = PITH_TOKENS_INIT };
     for (bool more = true; more && !code;) {
-        more = gather(b, s, in);
+        more = gather(b, s, json, in);
         code = tokenize(b, s, in);
         if (!code && b->message[0]) code = fail(&command_tokenize, "%s", b->message);
         if (!output_write(out, b->result.data, b->result.size)) break;
@@ -332,15 +336,18 @@ static int run(int argc, char **argv) {
     s.pair_field = pair_field;
 
     output out;
-    code = output_open(&out, c, output_path);
+    code = output_open(&out, c, output_path, &files);
     if (!code) {
         text_input in;
         text_input_open(&in, &files);
         in.separator = null ? 0 : '\n';
         in.replace = invalid == 1;
         bool cut_off = s.options.max_length && !overflow && !side;
-        in.limit = jsonl || !cut_off ? OBJECT_BYTES : LINE_BYTES;
-        code = tokenize_all(&s, &in, &out);
+        in.limit = jsonl ? JSON_LINE_BYTES : !cut_off ? WHOLE_BYTES : LINE_BYTES;
+        json_line json;
+        json_line_init(&json, in.replace);
+        code = tokenize_all(&s, &json, &in, &out);
+        json_line_free(&json);
         text_input_close(&in);
         code = output_close(&out, c, true, code);
     }

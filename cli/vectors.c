@@ -49,16 +49,16 @@ static void header(vector_writer *w) {
     npy_header(&w->text, PITH_F32, 2, dims, ROWS_WIDTH, NULL);
 }
 
-/* What a row is in the file. prefix: NULL, or the JSON object it goes into. */
-static void print_row(vector_writer *w, const float *row, const pith_str *prefix) {
+/* What a row is in the file. prefix: empty, or the JSON object it goes into. */
+static void print_row(vector_writer *w, const float *row, pith_str prefix) {
     w->text.size = 0;
     if (w->format == FORMAT_NPY || w->format == FORMAT_F32) {
         bytes_add(&w->text, row, w->dim * sizeof *row);
         return;
     }
-    if (prefix) bytes_add(&w->text, prefix->data, prefix->size);
+    bytes_add(&w->text, prefix.data, prefix.size);
     (w->format == FORMAT_CSV ? print_csv : print_floats)(&w->text, row, w->dim);
-    bytes_add(&w->text, prefix ? "}\n" : "\n", prefix ? 2 : 1);
+    bytes_add(&w->text, prefix.size ? "}\n" : "\n", prefix.size ? 2 : 1);
 }
 
 /* The whole rows in the file from the place begin on: their number, and where the last of them begins and ends. */
@@ -103,7 +103,7 @@ static int resume(vector_writer *w, const command *c) {
 }
 
 /* From the last row found on the file is written anew, if this is that row. */
-static bool go_on(vector_writer *w, const float *row, const pith_str *prefix) {
+static bool go_on(vector_writer *w, const float *row, pith_str prefix) {
     FILE *f = w->out->file;
     print_row(w, row, prefix);
     if (w->last.size && (w->text.size != w->last.size || memcmp(w->text.data, w->last.data, w->last.size)))
@@ -126,8 +126,12 @@ int vector_writer_open(vector_writer *w, const command *c, output *out, vector_f
     return EXIT_DONE;
 }
 
-bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const pith_str *prefix) {
-    if (w->found && count && !go_on(w, rows, prefix)) return false;
+static pith_str prefix_of(const char *prefixes, const size_t *begins, size_t i) {
+    return prefixes ? (pith_str){ prefixes + begins[i], begins[i + 1] - begins[i] } : (pith_str){ NULL, 0 };
+}
+
+bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins) {
+    if (w->found && count && !go_on(w, rows, prefix_of(prefixes, begins, 0))) return false;
     w->rows += count;
     if (w->spool) {
         if (fwrite(rows, w->dim * sizeof *rows, count, w->spool) == count) return true;
@@ -137,7 +141,7 @@ bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const
     if (w->format == FORMAT_NPY || w->format == FORMAT_F32)
         return output_write(w->out, rows, count * w->dim * sizeof *rows);
     for (size_t i = 0; i < count; i++) {
-        print_row(w, rows + i * w->dim, prefix ? prefix + i : NULL);
+        print_row(w, rows + i * w->dim, prefix_of(prefixes, begins, i));
         if (!output_write(w->out, w->text.data, w->text.size)) return false;
     }
     return true;

@@ -23,8 +23,9 @@ typedef struct vector_writer {
 /* Rows that a resumable output holds already are kept, but for the last: the first row written must be the same again,
  * to the byte, or nothing is written (found stays). rows says how many rows the caller has to leave out. */
 int vector_writer_open(vector_writer *w, const command *c, output *out, vector_format format, size_t dim);
-/* prefix: NULL, or for each row the JSON object it goes into, without the closing brace. False: a write failed. */
-bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const pith_str *prefix);
+/* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without the closing brace.
+ * False: a write failed. */
+bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins);
 /* Whether a last row was found that no row written has been equal to. */
 bool vector_writer_unmet(const vector_writer *w);
 /* Puts the number of rows where it belongs. False: a write failed. */

@@ -321,7 +321,7 @@ static int verify_files(const string_list *paths) {
         else
             printf("%s: as it was written\n", paths->items[i]);
     }
-    return fflush(stdout) ? fail(c, "standard output cannot be written") : code;
+    return output_close_standard(c, code);
 }
 
 static int run(int argc, char **argv) {
@@ -368,8 +368,7 @@ static int run(int argc, char **argv) {
         else if (!list_only)
             print_text(&j, totals, verbose);
         code = !list_only && totals[FAILED] ? EXIT_FAILED : EXIT_DONE;
-        output out = { .file = stdout };
-        code = output_close(&out, c, true, code);
+        code = output_close_standard(c, code);
     }
     for (size_t i = 0; i < j.count; i++) free(j.tests[i].folder);
     free(j.tests);

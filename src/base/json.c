@@ -52,9 +52,10 @@ pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    path_text(j, path, sizeof path);
+    if (!j->name) return pith_fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
     size_t line = 1;
     for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->p - p))); p++) line++;
-    path_text(j, path, sizeof path);
     return pith_fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
 }
 
@@ -121,7 +122,7 @@ static bool expect(pith_json *j, pith_json_kind kind) {
 
 static void enter(pith_json *j, bool is_object) {
     if (j->depth == PITH_JSON_DEPTH) {
-        fault(j, "nested too deeply");
+        pith_json_fail(j, PITH_ERR_FORMAT, "nested deeper than %d levels", PITH_JSON_DEPTH);
         return;
     }
     j->p++;

@@ -10,9 +10,10 @@
  *   if (j.failed) return j.err->code;
  *
  * A value must be consumed after each key. The first fault is stored in err with file, line and JSON path
- * ("tokenizer.json:12: model.vocab: …"), `failed` stays set and every later call returns zero, so loops end and one
- * check at the end is enough. RFC 8259 with nothing added; depth is limited to 256. Strings without escapes are
- * returned as spans of the input; others are decoded into the arena. Lone surrogates become U+FFFD. */
+ * ("tokenizer.json:12: model.vocab: …"; without a name only the path), `failed` stays set and every later call returns
+ * zero, so loops end and one check at the end is enough. RFC 8259 with nothing added; depth is limited to 256. Strings
+ * without escapes are returned as spans of the input; others are decoded into the arena. Lone surrogates become
+ * U+FFFD. */
 #ifndef PITH_BASE_JSON_H
 #define PITH_BASE_JSON_H
 
