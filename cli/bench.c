@@ -3,12 +3,12 @@
  * Workloads are made up (the same on every machine) or read from a file. All of them are run in turn, round by round,
  * with a measurement of the multiply-add peak before each, so that a machine whose speed drifts spoils no comparison;
  * medians are shown. FLOP are those the steps of a profiled run say they did. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/peak.h"
 #include "cli/profile_file.h"
@@ -143,7 +143,9 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
     for (size_t i = 0; i < names->count; i++) {
         size_t k = 0;
         while (k < KINDS && strcmp(kinds[k].name, names->items[i])) k++;
-        if (k == KINDS) return usage(b->command, "there is no workload '%s'", names->items[i]);
+        if (k == KINDS)
+            return usage(b->command, "there is no workload '%s'; there are short, mixed, words110, tokens512 and query",
+                         names->items[i]);
     }
     for (size_t k = 0; k < KINDS && !path; k++) {
         bool one = !strcmp(kinds[k].name, "query");
@@ -336,26 +338,25 @@ static json_t *series_json(series *s) {
 static void print_json(bench *b) {
     json_t *results = json_array();
     for (size_t i = 0; i < b->series_count; i++) json_array_append_new(results, series_json(&b->series[i]));
-    json_t *json =
-        json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version", pith_version(),
-                  "model", b->path, "isa", pith_isa_name(pith_cpu_get()->isa), "threads", pith_cpu_get()->threads,
-                  "read_bytes_per_second", b->bandwidth, "open_seconds", quantile(b->open_seconds, OPENS, 0.5),
-                  "first_vector_seconds", b->first_seconds, "memory", "opened_bytes", (json_int_t)b->opened.resident,
-                  "opened_anonymous_bytes", (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
-                  "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
-    char *text = json ? json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_INDENT(1)) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(json);
+    json_t *json = json_pack("{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version",
+                             pith_version(), "model", json_text(b->path), "isa", pith_isa_name(pith_cpu_get()->isa),
+                             "threads", pith_cpu_get()->threads, "read_bytes_per_second", b->bandwidth, "open_seconds",
+                             quantile(b->open_seconds, OPENS, 0.5), "first_vector_seconds", b->first_seconds, "memory",
+                             "opened_bytes", (json_int_t)b->opened.resident, "opened_anonymous_bytes",
+                             (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
+                             "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
+    json_print(json);
 }
 
 static int take_threads(bench *b, const string_list *given) {
     int all = pith_cpu_get()->threads;
-    if (given->count > THREAD_COUNTS) return usage(b->command, "at most %d numbers of threads", THREAD_COUNTS);
+    if (given->count > THREAD_COUNTS)
+        return usage(b->command, "--threads may be given %d times at most", THREAD_COUNTS);
     for (size_t i = 0; i < given->count; i++) {
         char *end;
         long n = strtol(given->items[i], &end, 10);
-        if (*end || n < 1 || n > 4096) return usage(b->command, "--threads takes a number, not '%s'", given->items[i]);
+        if (*end || n < 1 || n > 4096)
+            return usage(b->command, "--threads takes a number from 1 to 4096, not '%s'", given->items[i]);
         b->threads[b->thread_counts++] = (int32_t)n;
     }
     if (!given->count) b->threads[b->thread_counts++] = 1;
@@ -429,7 +430,7 @@ static int run(int argc, char **argv) {
     b.embed.max_length = 512;
     b.open.log = &warnings;
     int code = take_options(b.command, options, argc, argv, &rest);
-    if (code < 0 && rest.count) code = usage(b.command, "unexpected '%s'", rest.items[0]);
+    if (code < 0 && rest.count) code = usage(b.command, "'%s' is not understood; -m takes the model", rest.items[0]);
     if (code < 0 && texts && names.count) code = usage(b.command, "--texts and --workload do not go together");
     if (code < 0) {
         pith_pin_threads(pin);

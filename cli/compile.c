@@ -1,5 +1,4 @@
 /* compile.c - pith compile: a model as one file that opens by mapping. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/compile.h"
+#include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
 #include "compiled/compiled.h"
@@ -199,10 +199,9 @@ static int check(const char *path, bool as_json, bool quiet) {
     pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, append, &text, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
-    const json_t *compiled = json_object_get(description, "compiled");
+    json_t *compiled = json_object_get(description, "compiled");
     if (as_json && compiled) {
-        json_dumpf(compiled, stdout, JSON_INDENT(1));
-        putchar('\n');
+        json_print(json_incref(compiled));
     } else if (!quiet) {
         print_sizes(compiled);
     }
@@ -214,7 +213,7 @@ static int check(const char *path, bool as_json, bool quiet) {
 
 static int run(int argc, char **argv) {
     const command *c = &command_compile;
-    const char *model_path = DEFAULT_MODEL, *path = NULL, *texts = NULL;
+    const char *model_path = NULL, *path = NULL, *texts = NULL;
     bool json = false, quiet = false;
     string_list rest = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
@@ -230,9 +229,10 @@ static int run(int argc, char **argv) {
     };
     int code = take_options(c, options, argc, argv, &rest);
     if (code >= 0) return code;
-    if (rest.count > 1) return usage(c, "one model is wanted, not %zu", rest.count);
-    if (rest.count) model_path = rest.items[0];
-    if (!path || !strcmp(path, "-")) return usage(c, "-o FILE is wanted");
+    code = take_model(c, &model_path, &rest);
+    if (code >= 0) return code;
+    if (!model_path) model_path = DEFAULT_MODEL;
+    if (!path || !strcmp(path, "-")) return usage(c, "-o FILE is needed: the file to write");
     const bool in_8_bits = open_options.precision == PITH_PRECISION_INT8;
     if (texts && !in_8_bits) return usage(c, "--calibrate goes with --precision int8");
     code = check_target(path);

@@ -124,8 +124,8 @@ static int run(int argc, char **argv) {
         text_input_open(&lines.in, &files);
         lines.in.limit = JSON_LINE_BYTES;
         json_line_init(&lines.json, false);
-        code =
-            streaming ? detokenize_stream(stream, &lines, &out) : detokenize_all(tokenizer, !keep_specials, &lines, &out);
+        code = streaming ? detokenize_stream(stream, &lines, &out)
+                         : detokenize_all(tokenizer, !keep_specials, &lines, &out);
         text_input_close(&lines.in);
         json_line_free(&lines.json);
         free(lines.line.data);

@@ -254,8 +254,8 @@ static bool write_some(job *j, window *w) {
     pthread_mutex_unlock(&j->lock);
     if (good && end > from) {
         uint64_t begin = pith_profile_now();
-        good = vector_writer_rows(&j->writer, w->vectors + from * j->dim, end - from,
-                                  j->jsonl ? w->kept.data : NULL, w->kept_begins + from) &&
+        good = vector_writer_rows(&j->writer, w->vectors + from * j->dim, end - from, j->jsonl ? w->kept.data : NULL,
+                                  w->kept_begins + from) &&
                output_flush(j->writer.out);
         if (!good) note_write_failure(j);
         pith_profile_phase(j->options.profile, "write", begin);
@@ -420,7 +420,9 @@ static int embed(job *j, const command *c, output *out, pith_embed_stats *stats)
     if (j->message[0])
         code = fail(c, "%s", j->message);
     else if (unmet)
-        code = fail(c, "%s: its last vector is not that of text %llu: other texts, model or options made it",
+        code = fail(c,
+                    "%s: its last vector is not that of text %llu: other texts, model or options made it; remove it to "
+                    "begin again",
                     out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
         fprintf(stderr, "what is done stays in %s: the same command goes on there\n", out->temporary);
@@ -435,7 +437,7 @@ static int run(int argc, char **argv) {
     string_list files = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     pith_embed_stats stats = { 0 };
-    job j = { .options = PITH_EMBED_OPTIONS_INIT, .field = "text" };
+    job j = { .options = PITH_EMBED_OPTIONS_INIT };
     bool progress = false;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model, 0, 0, NULL },
@@ -465,8 +467,10 @@ static int run(int argc, char **argv) {
     int code = take_options(c, options, argc, argv, &files);
     if (code >= 0) return code;
     if (j.jsonl && format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
+    if (!j.jsonl && j.field) return usage(c, "--field goes with --jsonl");
+    if (!j.field) j.field = "text";
     if (j.jsonl && null) return usage(c, "--jsonl and -0 do not go together");
-    if (resumed && (!output_path || !strcmp(output_path, "-"))) return usage(c, "--resume wants -o FILE");
+    if (resumed && (!output_path || !strcmp(output_path, "-"))) return usage(c, "--resume needs -o FILE");
     j.options.pooling = pooling;
     j.options.normalize = no_normalize ? 0 : -1;
     j.options.stats = &stats;

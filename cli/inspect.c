@@ -30,6 +30,7 @@ static const char help[] =
     "  pith inspect --time --text \"a cat on the mat\"   what each step of a run takes\n"
     "  pith inspect model.onnx --time --input-shape x=1x3x480x640\n"
     "\n"
+    "  -m, --model MODEL      the same as the argument\n"
     "  --json                 one JSON object\n"
     "  --ops                  a line a node\n"
     "  --dot                  Graphviz\n"
@@ -206,11 +207,13 @@ static int inspect(const command *c, const char *path, const pith_open_options *
 
 static int run(int argc, char **argv) {
     const command *c = &command_inspect;
+    const char *path = NULL;
     bool as_json = false, ops = false, dot = false, strict = false, time = false;
     string_list rest = { NULL, 0 };
-    time_options timing = { .runs = 20, .threads = 1 };
+    time_options timing = { .runs = 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     const option options[] = {
+        { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
         { "ops", 0, OPTION_FLAG, &ops, 0, 0, NULL },
         { "dot", 0, OPTION_FLAG, &dot, 0, 0, NULL },
@@ -227,16 +230,20 @@ static int run(int argc, char **argv) {
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &rest);
-    if (code < 0 && rest.count > 1) code = usage(c, "one model is wanted, not %zu", rest.count);
+    if (code < 0) code = take_model(c, &path, &rest);
     if (code < 0 && as_json + ops + dot > 1) code = usage(c, "--json, --ops and --dot do not go together");
     if (code < 0 && time && (ops || dot)) code = usage(c, "--time does not go with --ops and --dot");
+    if (code < 0 && !time && (timing.text || timing.inputs.count || timing.runs || timing.threads))
+        code = usage(c, "--text, --input, --runs and --threads go with --time");
     if (code < 0) {
         timing.as_json = as_json;
+        if (!timing.runs) timing.runs = 20;
+        if (!timing.threads) timing.threads = 1;
         open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0);
         open_options.log = &warnings;
         open_options.input_shapes = timing.shapes.items;
         open_options.input_shape_count = timing.shapes.count;
-        code = inspect(c, rest.count ? rest.items[0] : DEFAULT_MODEL, &open_options,
+        code = inspect(c, path ? path : DEFAULT_MODEL, &open_options,
                        ops   ? PITH_DESCRIBE_NODES
                        : dot ? PITH_DESCRIBE_DOT
                              : PITH_DESCRIBE_JSON,

@@ -4,11 +4,11 @@
  * fractions hold for that moment, whatever clocks and neighbours do. Medians over the runs are shown. */
 #include "cli/inspect_time.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json_out.h"
 #include "cli/model_inputs.h"
 #include "cli/peak.h"
 #include "cli/step_times.h"
@@ -93,10 +93,7 @@ static int print_all(const subject *s, const step_times *times, const time_optio
         json_t *json = json_pack("{s:i, s:i, s:f, s:f, s:f, s:I, s:o}", "runs", (int)o->runs, "threads",
                                  (int)s->threads, "seconds", run, "steps_seconds", total, "peak_flop_per_second", peak,
                                  "flop", (json_int_t)flop, "steps", steps_json(times, total));
-        char *text = json ? json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_INDENT(1)) : NULL;
-        if (text) puts(text);
-        free(text);
-        json_decref(json);
+        json_print(json);
         return EXIT_DONE;
     }
     print_table(times, total);

@@ -69,13 +69,13 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
 
 static bool no_text(json_line *l, pith_str line, const char *field, pith_str value) {
     char keys[500];
-    const char *kind = !value.size              ? NULL
-                       : value.data[0] == '{'   ? "an object"
-                       : value.data[0] == '['   ? "an array"
-                       : value.data[0] == 'n'   ? "null"
-                       : value.data[0] == 't'   ? "true"
-                       : value.data[0] == 'f'   ? "false"
-                                                : "a number";
+    const char *kind = !value.size            ? NULL
+                       : value.data[0] == '{' ? "an object"
+                       : value.data[0] == '[' ? "an array"
+                       : value.data[0] == 'n' ? "null"
+                       : value.data[0] == 't' ? "true"
+                       : value.data[0] == 'f' ? "false"
+                                              : "a number";
     list_keys(l, line, keys, sizeof keys);
     if (kind)
         snprintf(l->message, sizeof l->message, "the field '%.100s' holds %s, not a string", field, kind);
@@ -112,6 +112,10 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
     pith_arena_reset(&l->arena);
     pith_json_init(&j, line, NULL, &l->arena, &err);
     for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
+    if (pith_json_peek(&j) != PITH_JSON_OBJECT) {
+        snprintf(l->message, sizeof l->message, "this is no JSON object");
+        return false;
+    }
     pith_json_object(&j);
     for (const char *begin = j.p; pith_json_next_key(&j, &key); begin = j.p) {
         pith_str value = pith_json_raw(&j);
@@ -139,19 +143,22 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
 
 /* ---- ids ---- */
 
+static int32_t read_id(pith_json *j) {
+    int64_t id = pith_json_int(j);
+    if (!j->failed && (id < 0 || id > INT32_MAX))
+        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is no token id", (long long)id);
+    return j->failed ? 0 : (int32_t)id;
+}
+
 static void read_ids(pith_json *j, int32_t **ids, size_t *count) {
     size_t room = 0;
     *count = 0;
     pith_json_array(j);
     while (pith_json_next_item(j)) {
-        int64_t id = pith_json_int(j);
+        int32_t id = read_id(j);
         if (j->failed) return;
-        if (id < 0 || id > INT32_MAX) {
-            pith_json_fail(j, PITH_ERR_FORMAT, "%lld is no token id", (long long)id);
-            return;
-        }
         if (*count == room) *ids = grow(*ids, (room = 2 * room + 64) * sizeof **ids);
-        (*ids)[(*count)++] = (int32_t)id;
+        (*ids)[(*count)++] = id;
     }
 }
 
@@ -177,9 +184,7 @@ bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bo
         if (!found) pith_json_fail(&j, PITH_ERR_FORMAT, "there is no field 'ids'");
     } else if (single && kind == PITH_JSON_NUMBER) {
         *ids = grow(*ids, sizeof **ids);
-        int64_t id = pith_json_int(&j);
-        if (id < 0 || id > INT32_MAX) pith_json_fail(&j, PITH_ERR_FORMAT, "%lld is no token id", (long long)id);
-        (*ids)[0] = (int32_t)id;
+        (*ids)[0] = read_id(&j);
         *count = 1;
     } else {
         read_ids(&j, ids, count);

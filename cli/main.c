@@ -1,7 +1,9 @@
 /* main.c - the command: finds the verb, everything else is in the verb's own file. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -30,8 +32,28 @@ static int help(FILE *out) {
     return fflush(out) ? EXIT_FAILED : EXIT_DONE;
 }
 
+static int unknown_command(const char *verb) {
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (is_near(verb, commands[i]->name, &best)) near = commands[i]->name;
+    fprintf(stderr, "pith: unknown command '%s'", verb);
+    if (near) fprintf(stderr, "; did you mean '%s'?", near);
+    fputs("\n'pith --help' lists the commands\n", stderr);
+    return EXIT_USAGE;
+}
+
+/* Standard streams that the caller has closed are made unusable, so that no file that is opened takes their place. */
+static void hold_standard_streams(void) {
+    static const int flags[] = { O_WRONLY, O_RDONLY, O_RDONLY };
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags[fd]) != fd) _exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv) {
+    hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves is seen as EPIPE */
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is seen as EFBIG */
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;
@@ -50,6 +72,5 @@ int main(int argc, char **argv) {
             fputs(commands[i]->help, stdout);
             return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
         }
-    fprintf(stderr, "pith: unknown command '%s'; 'pith --help' lists them\n", verb);
-    return EXIT_USAGE;
+    return unknown_command(verb);
 }

@@ -9,10 +9,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/json_out.h"
+
+/* The verb that runs, for messages of functions that all share. */
+static const command *current;
+
 static void message(const command *c, const char *format, va_list list) {
-    fprintf(stderr, "pith %s: ", c->name);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    char text[2000];
+    vsnprintf(text, sizeof text, format, list);
+    fprintf(stderr, "pith %s: %s\n", c->name, text);
+    json_print_failure(text);
 }
 
 int fail(const command *c, const char *format, ...) {
@@ -49,7 +55,7 @@ const pith_log warnings = { write_warning, NULL };
 void *grow(void *memory, size_t bytes) {
     void *grown = realloc(memory, bytes ? bytes : 1);
     if (!grown) {
-        fputs("pith: out of memory\n", stderr);
+        fprintf(stderr, "pith %s: out of memory\n", current ? current->name : "");
         exit(EXIT_FAILED);
     }
     return grown;
@@ -107,7 +113,8 @@ static int store(const command *c, const option *o, const char *text) {
     }
     case OPTION_FLOAT: {
         double x = strtod(text, &end);
-        if (!*text || *end || !(x >= 0) || isinf(x)) return usage(c, "--%s takes a number, not '%s'", o->name, text);
+        if (!*text || *end || !(x >= 0) || isinf(x))
+            return usage(c, "--%s takes a number of at least 0, not '%s'", o->name, text);
         *(double *)o->value = x;
         return -1;
     }
@@ -141,8 +148,73 @@ static const option *find(const option *options, const char *argument, const cha
     return NULL;
 }
 
+/* How many characters must be changed, added or taken away to make b out of a (Levenshtein). */
+static size_t distance(const char *a, const char *b) {
+    size_t row[40], n = strlen(b);
+    if (n >= 40 || strlen(a) >= 40) return SIZE_MAX;
+    for (size_t k = 0; k <= n; k++) row[k] = k;
+    for (size_t i = 0; a[i]; i++) {
+        size_t corner = row[0]++;
+        for (size_t k = 0; k < n; k++) {
+            size_t change = corner + (a[i] != b[k]), above = row[k + 1] + 1, left = row[k] + 1;
+            corner = row[k + 1];
+            row[k + 1] = change < above ? change : above;
+            if (left < row[k + 1]) row[k + 1] = left;
+        }
+    }
+    return row[n];
+}
+
+bool is_near(const char *typed, const char *name, size_t *best) {
+    size_t n = strlen(typed), d = n > 2 && !strncmp(typed, name, n) ? 1 : distance(typed, name);
+    if (d > 2 || d >= n || d >= *best) return false;
+    *best = d;
+    return true;
+}
+
+static int unknown_option(const command *c, const option *options, const char *argument) {
+    char typed[40] = "";
+    size_t best = SIZE_MAX;
+    const char *near = NULL;
+    if (argument[1] == '-') snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    for (const option *o = options; o->name[0]; o++)
+        if (is_near(typed, o->name, &best)) near = o->name;
+    if (near) return usage(c, "unknown option '%s'; did you mean --%s?", argument, near);
+    return usage(c, "unknown option '%s'", argument);
+}
+
+/* The value that follows an option, or NULL after a message. */
+static const char *next_value(const command *c, const option *options, const option *o, const char *next) {
+    const char *attached;
+    if (!next)
+        usage(c, "--%s needs a value", o->name);
+    else if (next[0] == '-' && next[1] && (find(options, next, &attached) || !strcmp(next, "--help")))
+        usage(c, "--%s needs a value, and '%s' is an option (--%s=%s makes it the value)", o->name, next, o->name,
+              next);
+    else
+        return next;
+    return NULL;
+}
+
+/* Whether the verb knows --json and it is given; what is wrong with other options is then told in JSON too. */
+static void look_for_json(const option *options, int argc, char **argv) {
+    for (const option *o = options; o->name[0]; o++)
+        for (int i = 1; i < argc && !strcmp(o->name, "json") && strcmp(argv[i], "--"); i++)
+            if (!strcmp(argv[i], "--json")) json_failures();
+}
+
+int take_model(const command *c, const char **model, const string_list *rest) {
+    if (rest->count > 1)
+        return usage(c, "give one model, not %zu ('%s' and '%s')", rest->count, rest->items[0], rest->items[1]);
+    if (rest->count && *model) return usage(c, "give the model once: with -m or without it, not both");
+    if (rest->count) *model = rest->items[0];
+    return -1;
+}
+
 int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest) {
     bool only_rest = false;
+    current = c;
+    look_for_json(options, argc, argv);
     *rest = (string_list){ (const char **)argv + 1, 0 };
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i], *value;
@@ -159,11 +231,11 @@ int take_options(const command *c, const option *options, int argc, char **argv,
             return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
         }
         const option *o = find(options, argument, &value);
-        if (!o) return usage(c, "unknown option '%s'", argument);
+        if (!o) return unknown_option(c, options, argument);
         if (o->kind == OPTION_FLAG && value) return usage(c, "--%s takes no value", o->name);
         if (o->kind != OPTION_FLAG && !value) {
-            if (i + 1 == argc) return usage(c, "--%s wants a value", o->name);
-            value = argv[++i];
+            value = next_value(c, options, o, argv[++i]);
+            if (!value) return EXIT_USAGE;
         }
         int code = store(c, o, value);
         if (code >= 0) return code;

@@ -173,6 +173,7 @@ int output_close(output *out, const command *c, bool keep, int code) {
 
 int output_close_standard(const command *c, int code) {
     output out = { .file = stdout };
-    if (output_flush(&out) && ferror(stdout)) out.error = EIO;
+    int error = errno; /* of the write that failed, if one did: hardly anything has been called since */
+    if (output_flush(&out) && ferror(stdout)) out.error = error ? error : EIO;
     return output_close(&out, c, true, code);
 }

@@ -27,6 +27,7 @@ static const char help[] =
     "  pith run model.onnx -i x=x.npy -o results\n"
     "  pith run model.onnx -i x=x.npy --input-shape x=1x3x480x640 -o results\n"
     "\n"
+    "  -m, --model MODEL           the same as the argument\n"
     "  -i, --input NAME=FILE       an input; FILE alone if the model has one input\n"
     "  --input-shape NAME=AxBx...  the input has this shape, whatever the model declares; a file of as many elements\n"
     "                              is taken to have it too\n"
@@ -80,12 +81,13 @@ static int make_folder(const command *c, const char *dir) {
 
 static int run(int argc, char **argv) {
     const command *c = &command_run;
-    const char *dir = NULL, *profile_path = NULL;
+    const char *path = NULL, *dir = NULL, *profile_path = NULL;
     bool strict = false, as_pb = false;
     string_list rest = { NULL, 0 }, given = { NULL, 0 }, shapes = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     pith_run_options run_options = PITH_RUN_OPTIONS_INIT;
     const option options[] = {
+        { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
         { "input", 'i', OPTION_LIST, &given, 0, 0, NULL },
         { "input-shape", 0, OPTION_LIST, &shapes, 0, 0, NULL },
         { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
@@ -99,7 +101,8 @@ static int run(int argc, char **argv) {
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &rest);
-    if (code < 0 && rest.count != 1) code = usage(c, "one model is wanted, not %zu", rest.count);
+    if (code < 0) code = take_model(c, &path, &rest);
+    if (code < 0 && !path) code = usage(c, "give one model: a directory, an .onnx file or a .pith file");
     if (code >= 0) {
         free(given.items);
         free(shapes.items);
@@ -118,13 +121,13 @@ static int run(int argc, char **argv) {
     pith_model *model;
     pith_session *session = NULL;
     model_inputs in = { .count = 0 };
-    if (pith_model_open(&model, rest.items[0], &open_options, &err)) {
+    if (pith_model_open(&model, path, &open_options, &err)) {
         pith_profile_destroy(profile);
-        return fail_model(c, &err, rest.items[0]);
+        return fail_model(c, &err, path);
     }
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
-    list_add(&in.paths, rest.items[0]);
+    list_add(&in.paths, path);
     code = model_inputs_load(&in, c, model, &given);
     if (!code) code = model_inputs_shape(&in, c, &shapes);
     if (!code) code = make_folder(c, dir);

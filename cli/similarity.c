@@ -19,6 +19,7 @@ static const char help[] =
     "\n"
     "  pith similarity \"a cat sat on the mat\" \"a kitten rested on the rug\"\n"
     "  pith similarity --json \"one\" \"two\" \"three\"                a matrix\n"
+    "  pith similarity -- \"-5 degrees\" \"cold\"                    texts that begin with '-'\n"
     "\n"
     "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
     "  --prompt-name NAME     put the model's prompt of this name before each text\n"
@@ -73,7 +74,7 @@ static int run(int argc, char **argv) {
     };
     int code = take_options(c, options, argc, argv, &texts);
     if (code >= 0) return code;
-    if (texts.count < 2) return usage(c, "two texts are wanted at least");
+    if (texts.count < 2) return usage(c, "give at least two texts");
 
     pith_error err = PITH_ERROR_INIT;
     open_options.log = &warnings;

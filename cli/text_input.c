@@ -145,7 +145,7 @@ static size_t invalid_length(const unsigned char *s, size_t size) {
     return n;
 }
 
-static void replace_invalid(bytes *b, size_t from) {
+void bytes_replace_invalid(bytes *b, size_t from) {
     bytes good = { NULL, 0, 0 };
     const char *p = b->data + from;
     size_t left = b->size - from;
@@ -220,7 +220,7 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     size_t valid = pith_utf8_valid_prefix(out->data + from, out->size - from);
     if (valid == out->size - from) return 1;
     if (in->replace) {
-        replace_invalid(out, from);
+        bytes_replace_invalid(out, from);
         return 1;
     }
     snprintf(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace goes on)",

@@ -282,7 +282,7 @@ static int tokenize_all(const settings *s, json_line *json, text_input *in, outp
 
 static int run(int argc, char **argv) {
     const command *c = &command_tokenize;
-    const char *model = DEFAULT_MODEL, *output_path = NULL, *field = "text", *pair_field = "text_pair";
+    const char *model = DEFAULT_MODEL, *output_path = NULL, *field = NULL, *pair_field = NULL;
     bool null = false, jsonl = false, no_specials = false, raw = false, characters = false, overflow = false;
     int32_t max_length = -1;
     int invalid = 0, cut = 0, side = 0;
@@ -314,6 +314,10 @@ static int run(int argc, char **argv) {
     int code = take_options(c, options, argc, argv, &files);
     if (code >= 0) return code;
     if (s.full + s.count + s.total > 1) return usage(c, "--full, --count and --total do not go together");
+    if (!jsonl && (field || pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
+    if (pair_field && !s.pair) return usage(c, "--pair-field goes with --pair");
+    if (characters && !s.full) return usage(c, "--characters goes with --full");
+    if (s.options.stride && !overflow) return usage(c, "--stride goes with --overflow");
     if (jsonl && null) return usage(c, "--jsonl and -0 do not go together");
 
     pith_error err = PITH_ERROR_INIT;
@@ -332,8 +336,8 @@ static int run(int argc, char **argv) {
     s.options.cut = cut;
     s.options.left = side;
     s.options.overflow = overflow;
-    s.field = jsonl ? field : NULL;
-    s.pair_field = pair_field;
+    s.field = !jsonl ? NULL : field ? field : "text";
+    s.pair_field = pair_field ? pair_field : "text_pair";
 
     output out;
     code = output_open(&out, c, output_path, &files);

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "base/pool.h"
 #include "cli/compare.h"
 #include "cli/compile.h"
+#include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
@@ -81,6 +81,7 @@ static job *collecting;
 
 static int collect(const char *path, const struct stat *st, int type, struct FTW *where) {
     (void)st;
+    if (type == FTW_DNR) return errno = EACCES, -1;
     if (type != FTW_F || strcmp(path + where->base, "model.onnx")) return 0;
     job *j = collecting;
     if ((j->count & (j->count - 1)) == 0) j->tests = grow(j->tests, (j->count ? 2 * j->count : 1) * sizeof *j->tests);
@@ -283,16 +284,14 @@ static void print_json(const job *j, const size_t *totals) {
     json_t *results = json_array();
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
-        json_t *row = json_pack("{s:s, s:s, s:s, s:s}", "name", t->name, "path", t->folder, "status",
-                                outcome_names[t->outcome], "message", t->message);
+        json_t *row = json_pack("{s:o, s:o, s:s, s:o}", "name", json_text(t->name), "path", json_text(t->folder),
+                                "status", outcome_names[t->outcome], "message", json_text(t->message));
         if (row && t->worst < 1e308) json_object_set_new(row, "max_difference", json_real(t->worst));
         json_array_append_new(results, row ? row : json_null());
     }
     json_t *all = json_pack("{s:I, s:I, s:I, s:o}", "passed", (json_int_t)totals[PASSED], "failed",
                             (json_int_t)totals[FAILED], "skipped", (json_int_t)totals[SKIPPED], "results", results);
-    json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(all);
+    json_print(all);
 }
 
 static void print_text(const job *j, const size_t *totals, bool verbose) {
@@ -308,20 +307,47 @@ static void print_text(const job *j, const size_t *totals, bool verbose) {
     printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
 }
 
-/* Compiled models; -1 if the first argument is none but a folder. */
-static int verify_files(const string_list *paths) {
-    const command *c = &command_verify;
+static bool is_file(const char *path) {
     struct stat st;
-    int code = EXIT_DONE;
-    if (stat(paths->items[0], &st) || !S_ISREG(st.st_mode)) return -1;
-    for (size_t i = 0; i < paths->count; i++) {
+    return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/* Compiled models, each as a test whose name is its path. */
+static void verify_files(job *j, const string_list *paths) {
+    j->tests = grow(NULL, paths->count * sizeof *j->tests);
+    memset(j->tests, 0, paths->count * sizeof *j->tests);
+    for (j->count = 0; j->count < paths->count; j->count++) {
+        test *t = &j->tests[j->count];
         pith_error err = PITH_ERROR_INIT;
-        if (pith_model_verify(paths->items[i], &err))
-            code = fail(c, "%s", err.message);
-        else
-            printf("%s: as it was written\n", paths->items[i]);
+        t->folder = strdup(paths->items[j->count]);
+        t->name = t->folder;
+        if (!pith_model_verify(t->folder, &err)) continue;
+        t->outcome = FAILED;
+        const char *end = strrchr(t->folder, '.');
+        bool onnx = end && !strcmp(end, ".onnx");
+        snprintf(t->message, sizeof t->message, "%s%s", err.message,
+                 onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0" : "");
     }
-    return output_close_standard(c, code);
+}
+
+static int print_files(const job *j, const size_t *totals, bool as_json) {
+    if (as_json) print_json(j, totals);
+    for (size_t i = 0; i < j->count && !as_json; i++)
+        if (j->tests[i].outcome == PASSED)
+            printf("%s: as it was written\n", j->tests[i].folder);
+        else
+            fail(&command_verify, "%s", j->tests[i].message);
+    return output_close_standard(&command_verify, totals[FAILED] ? EXIT_FAILED : EXIT_DONE);
+}
+
+static int collect_tests(job *j, const string_list *dirs, skip_list *skips, const char *skip_path) {
+    const command *c = &command_verify;
+    int code = read_skips(skips, skip_path);
+    collecting = j;
+    for (size_t i = 0; !code && i < dirs->count; i++)
+        if (nftw(dirs->items[i], collect, 16, 0)) code = fail(c, "%s: %s", dirs->items[i], strerror(errno));
+    if (!code && !j->count) code = fail(c, "there is no model.onnx in %s or a folder below it", dirs->items[0]);
+    return code;
 }
 
 static int run(int argc, char **argv) {
@@ -349,15 +375,17 @@ static int run(int argc, char **argv) {
     };
     int code = take_options(c, options, argc, argv, &dirs);
     if (code >= 0) return code;
-    if (!dirs.count) return usage(c, "a folder is wanted");
-    code = verify_files(&dirs);
-    if (code >= 0) return code;
-    code = read_skips(&skips, skip_path);
-    collecting = &j;
-    for (size_t i = 0; !code && i < dirs.count; i++)
-        if (nftw(dirs.items[i], collect, 16, FTW_PHYS)) code = fail(c, "%s: %s", dirs.items[i], strerror(errno));
-    if (!code && !j.count) code = fail(c, "no model.onnx below %s", dirs.items[0]);
-    if (!code) {
+    if (!dirs.count) return usage(c, "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
+    if (list_only && as_json) return usage(c, "--list and --json do not go together");
+    const bool files = is_file(dirs.items[0]);
+    if (files)
+        verify_files(&j, &dirs);
+    else
+        code = collect_tests(&j, &dirs, &skips, skip_path);
+    if (files) {
+        for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
+        code = print_files(&j, totals, as_json);
+    } else if (!code) {
         qsort(j.tests, j.count, sizeof *j.tests, compare_folders);
         mark_skips(&j, &skips);
         if (!list_only) pith_pool_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);

@@ -87,7 +87,7 @@ static unsigned char skip_space(pith_json *j) {
 
 /* The same; most often there is none. */
 static inline unsigned char next_char(pith_json *j) {
-    return !j->failed && j->p < j->end && *j->p > ' ' ? (unsigned char)*j->p : skip_space(j);
+    return !j->failed && j->p<j->end && * j->p> ' ' ? (unsigned char)*j->p : skip_space(j);
 }
 
 pith_json_kind pith_json_peek(pith_json *j) {

@@ -32,7 +32,21 @@ static void forget_misses(pith_report *report) {
     if (report) report->count = kept;
 }
 
+/* A name that is no pass's is an error that lists them. */
+static pith_status check_name(const pith_opt *o, const char *name) {
+    char names[1000];
+    size_t used = 0;
+    for (size_t i = 0; i < pith_pass_table_count; i++) {
+        if (pith_str_is(pith_str_of(pith_pass_table[i]->name), name)) return PITH_OK;
+        if (used < sizeof names)
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
+    }
+    return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
+}
+
 pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
+    if (stop_after) PITH_TRY(check_name(o, stop_after));
     pith_graph_sweep(o->graph);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         size_t total = 0;

@@ -1,0 +1,16 @@
+/* json_out.h - the one JSON object that a command prints with --json. */
+#ifndef PITH_CLI_JSON_OUT_H
+#define PITH_CLI_JSON_OUT_H
+
+#include <jansson.h>
+
+/* A string from bytes that may not be UTF-8, such as the name of a file. */
+json_t *json_text(const char *text);
+/* Prints the object to stdout and frees it. */
+void json_print(json_t *object);
+
+/* From now on the first failure is printed as {"error": message}, unless an object has been printed before it. */
+void json_failures(void);
+void json_print_failure(const char *message);
+
+#endif
