@@ -4,7 +4,8 @@
  * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next
  * line is not there yet, so that a program can talk with pith line by line through pipes. Its texts are embedded in
  * slices that take less than a second at the speed of those before, and each slice is written at once: that is what a
- * call that is killed has done. Where a thread cannot be made, its part of the work is done between the slices. */
+ * call that is killed has done. A file that nobody sees before it is complete needs no slices. Where a thread cannot be
+ * made, its part of the work is done between the slices. */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@
 #define LINE_BYTES ((size_t)1 << 20)
 #define WINDOWS 3
 /* What a slice should take. More costs work when the process is killed; less makes threads wait for each other. */
-#define SLICE_SECONDS 0.7
+#define SLICE_SECONDS 0.8
 /* A text costs as much as its bytes, and so many more for what is done once for each. */
 #define TEXT_COST 16
 
@@ -103,6 +104,7 @@ typedef struct job {
     uint64_t done; /* texts whose vectors an earlier call has written */
     window windows[WINDOWS];
     bool reads, writes; /* there is a thread for it */
+    bool sliced;        /* somebody sees what is done so far */
     double budget;      /* what a slice may cost; 0: no slice has been measured */
     size_t length_max;  /* bytes of a text that count; 0: all */
     uint64_t rows;      /* the writer's count, and when it was shown */
@@ -291,7 +293,7 @@ static size_t slice_of(const job *j, const window *w, size_t first, double *cost
     do {
         size_t size = w->texts[first + n++].size;
         *cost += (double)(j->length_max && size > j->length_max ? j->length_max : size) + TEXT_COST;
-    } while (first + n < w->count && *cost < j->budget);
+    } while (first + n < w->count && (!j->sliced || *cost < j->budget));
     return n;
 }
 
@@ -399,6 +401,7 @@ static void work(job *j, pith_embed_stats *stats) {
     size_t tokens = pith_embed_max_length(j->model, &j->options);
     j->length_max = 6 * tokens; /* few tokens are longer on average */
     j->rows = j->done;
+    j->sliced = j->progress || j->writer.out->resumable || !j->writer.out->temporary;
     j->reads = start_thread(&threads[0], reader, j);
     j->writes = start_thread(&threads[1], writer, j);
     uint64_t cut = embed_all(j);

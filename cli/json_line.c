@@ -122,9 +122,11 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
         for (size_t i = 0; i < count; i++)
             if (pith_str_is(key, fields[i])) texts[i] = value;
         if (!kept || pith_str_is(key, "embedding")) continue;
-        begin = skip_white(begin, j.p); /* a comma, if a member was before this one */
-        if (*begin == ',') begin++;
-        bytes_add(kept, first ? "{" : ",", 1);
+        if (first) { /* without the comma, if what was before this member is left out */
+            const char *comma = skip_white(begin, j.p);
+            if (*comma == ',') begin = comma + 1;
+            bytes_add(kept, "{", 1);
+        }
         bytes_add(kept, begin, (size_t)(j.p - begin));
         first = false;
     }

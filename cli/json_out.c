@@ -14,7 +14,7 @@ json_t *json_text(const char *text) {
     bytes valid = { NULL, 0, 0 };
     bytes_add(&valid, text, strlen(text));
     bytes_replace_invalid(&valid, 0);
-    json_t *string = json_stringn(valid.data, valid.size);
+    json_t *string = json_stringn(valid.data ? valid.data : "", valid.size);
     free(valid.data);
     return string;
 }

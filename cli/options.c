@@ -187,9 +187,9 @@ static int unknown_option(const command *c, const option *options, const char *a
 static const char *next_value(const command *c, const option *options, const option *o, const char *next) {
     const char *attached;
     if (!next)
-        usage(c, "--%s needs a value", o->name);
+        usage(c, "--%s wants a value", o->name);
     else if (next[0] == '-' && next[1] && (find(options, next, &attached) || !strcmp(next, "--help")))
-        usage(c, "--%s needs a value, and '%s' is an option (--%s=%s makes it the value)", o->name, next, o->name,
+        usage(c, "--%s wants a value, and '%s' is an option (--%s=%s makes it the value)", o->name, next, o->name,
               next);
     else
         return next;

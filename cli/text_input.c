@@ -120,7 +120,10 @@ bool text_input_ready(text_input *in) {
         }
         if (in->end == BUFFER_BYTES) return false; /* a line longer than the buffer, which may not be there in full */
         seen = in->end;
-        if (fill(in) <= 0) return true; /* the end, or an error: the next line tells */
+        int state = fill(in);
+        bool last = in->path_at + 1 == in->path_count;
+        if (state < 0 || (!state && (last || in->begin < in->end))) return true; /* the next call tells */
+        if (!state) return is_plain(in->paths[in->path_at + 1]);
     }
 }
 

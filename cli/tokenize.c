@@ -317,7 +317,6 @@ static int run(int argc, char **argv) {
     if (!jsonl && (field || pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
     if (pair_field && !s.pair) return usage(c, "--pair-field goes with --pair");
     if (characters && !s.full) return usage(c, "--characters goes with --full");
-    if (s.options.stride && !overflow) return usage(c, "--stride goes with --overflow");
     if (jsonl && null) return usage(c, "--jsonl and -0 do not go together");
 
     pith_error err = PITH_ERROR_INIT;
