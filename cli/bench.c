@@ -382,7 +382,7 @@ static void end(bench *b) {
 static int work(bench *b, bool as_json, const char *profile_path) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
-    int code = profile_open(&profile, b->command, profile_path);
+    int code = profile_open(&profile, b->command, profile_path, NULL);
     if (code) return code;
     b->open.profile = profile;
     if (pith_model_open(&b->model, b->path, &b->open, &err)) {
@@ -398,7 +398,7 @@ static int work(bench *b, bool as_json, const char *profile_path) {
         print_text(b);
     code = output_close_standard(b->command, code);
     pith_model_close(b->model);
-    return profile_close(profile, b->command, profile_path, code);
+    return profile_close(profile, b->command, code);
 }
 
 static int run(int argc, char **argv) {

@@ -58,7 +58,8 @@ static const char help[] =
     "                         pith compile --precision int8 has made is nearer to f32, and opens in milliseconds\n"
     "input\n"
     "  -0, --null             texts end with a NUL byte instead of a newline\n"
-    "  --jsonl                lines are JSON objects, --field names the text in them (\"text\"); the rest of an object\n"
+    "  --jsonl                lines are JSON objects, --field names the text in them (\"text\"); the rest of an "
+    "object\n"
     "                         is kept as it was written\n"
     "  --invalid HOW          error|replace: what is done with bytes that are not UTF-8 (error)\n"
     "output\n"
@@ -482,7 +483,7 @@ static int run(int argc, char **argv) {
     open_options.log = &warnings;
 
     pith_error err = PITH_ERROR_INIT;
-    code = profile_open(&j.options.profile, c, profile_path);
+    code = profile_open(&j.options.profile, c, profile_path, &files);
     if (code) return code;
     open_options.profile = j.options.profile;
     pith_pin_threads(pin);
@@ -513,5 +514,5 @@ static int run(int argc, char **argv) {
     text_input_close(&j.in);
     json_line_free(&j.json);
     pith_model_close(j.model);
-    return profile_close(j.options.profile, c, profile_path, code);
+    return profile_close(j.options.profile, c, code);
 }

@@ -111,7 +111,7 @@ static int run(int argc, char **argv) {
 
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
-    code = profile_open(&profile, c, profile_path);
+    code = profile_open(&profile, c, profile_path, NULL);
     if (code) return code;
     open_options.log = &warnings;
     open_options.flags = strict ? PITH_OPEN_STRICT_SHAPES : 0;
@@ -144,5 +144,5 @@ static int run(int argc, char **argv) {
     free(outputs);
     free(given.items);
     free(shapes.items);
-    return profile_close(profile, c, profile_path, code);
+    return profile_close(profile, c, code);
 }

@@ -161,6 +161,26 @@ class Outputs(Command):
         self.bad(2, "run", model, "-m", model, says="once")
         self.assertEqual(self.good("run", "-m", model, "-i", self.dir / "0_y.npy"), b"0 y float32 [2]\n")
 
+    def test_profile(self):
+        """A trace that cannot be written is told before the work, and is not written over the texts."""
+        result = self.bad(1, "embed", "--profile", self.dir / "none/x", stdin=b"a\n", says="none/x")
+        self.assertEqual(result.stdout, b"")
+        (self.dir / "a").write_text("a\n")
+        self.bad(1, "embed", "--profile", self.dir / "a", self.dir / "a", says="is an input too")
+        self.bad(1, "embed", "-m", "nothing", "--profile", self.dir / "trace")
+        self.assertEqual([p.name for p in self.dir.iterdir()], ["a"])
+
+    def test_interrupted_compile(self):
+        """Nothing of a compiled model is left behind, and what was there stays."""
+        old = self.dir / "m.pith"
+        old.touch()
+        process = subprocess.Popen([PITH, "compile", "--precision", "int8", "-o", old])
+        self.assertTrue(wait_until(lambda: len(list(self.dir.iterdir())) > 1))
+        process.terminate()
+        self.assertEqual(process.wait(), -signal.SIGTERM)
+        self.assertEqual([p.name for p in self.dir.iterdir()], ["m.pith"])
+        self.assertEqual(old.stat().st_size, 0)
+
     def test_compile(self):
         source = self.dir / "m.onnx"
         source.write_bytes((MODELS / "bert-base-script17-eager/model.onnx").read_bytes())
@@ -413,6 +433,15 @@ class Usage(Command):
         found = json.loads(self.good("verify", "--json", self.dir / "m.pith"))
         self.assertEqual((found["passed"], found["results"][0]["status"]), (1, "passed"))
         self.bad(1, "verify", MODELS / "bert-base-script17-eager/model.onnx", says="give the folder")
+
+    def test_tolerances(self):
+        """A data.json that is there and cannot be read is not passed over."""
+        folder = self.dir / "t"
+        folder.mkdir()
+        for name in ("model.onnx", "test_data_set_0"):
+            (folder / name).symlink_to(MODELS / "bert-base-script17-eager" / name)
+        (folder / "data.json").write_text('{"rtol": 1,')
+        self.assertIn(b"data.json:1", self.bad(1, "verify", folder).stdout)
 
     def test_linked_models(self):
         """verify follows links, as model caches are made of them."""
