@@ -1,6 +1,7 @@
 /* node_attr.c - reading and setting attributes of nodes. Attributes are few: they are searched in a line. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "graph/graph.h"
@@ -78,6 +79,15 @@ static pith_attr *make(pith_node *node, const char *name, pith_attr_kind kind) {
     attr->reference = PITH_STR("");
     attr->count = 0;
     return attr;
+}
+
+pith_status pith_node_copy_attrs(pith_node *node, const pith_node *from) {
+    pith_attr *attrs = pith_arena_array(node->graph->arena, from->attr_count, sizeof *attrs);
+    if (!attrs) return PITH_ERR_MEMORY;
+    if (from->attr_count) memcpy(attrs, from->attrs, from->attr_count * sizeof *attrs);
+    node->attrs = attrs;
+    node->attr_count = from->attr_count;
+    return PITH_OK;
 }
 
 pith_status pith_node_set_int(pith_node *node, const char *name, int64_t value) {

@@ -62,6 +62,13 @@ static void turn(char *to, int64_t to_row, const char *from, int64_t from_column
     }
 }
 
+void pith_move_axis_perm(int *perm, int rank, int from, int to) {
+    for (int i = 0, next = 0; i < rank; i++) {
+        if (next == from) next++;
+        perm[i] = i == to ? from : next++;
+    }
+}
+
 void pith_strides(int64_t *strides, const int64_t *dims, int rank) {
     int64_t stride = 1;
     for (int i = rank - 1; i >= 0; i--) {

@@ -17,6 +17,8 @@ void pith_move(void *to, const int64_t *to_strides, const void *from, const int6
 void pith_fill(void *to, const void *value, int64_t n, size_t size);
 
 /* Row-major strides of dims. */
+/* perm[rank] of a transposition that moves axis `from` to place `to`, both in [0, rank). */
+void pith_move_axis_perm(int *perm, int rank, int from, int to);
 void pith_strides(int64_t *strides, const int64_t *dims, int rank);
 
 #endif

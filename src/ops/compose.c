@@ -44,6 +44,20 @@ pith_value *pith_compose_turn(pith_node *at, pith_value *x, const int64_t *perm,
     return v && !pith_node_set_ints(v->producer, "perm", perm, rank) ? v : NULL;
 }
 
+pith_value *pith_compose_move(pith_node *at, pith_value *x, int64_t from, int64_t to) {
+    pith_value *v = pith_compose(at, "pith", "MoveAxis", &x, 1, 1);
+    return pith_with_int(pith_with_int(v, "from", from), "to", to);
+}
+
+pith_value *pith_compose_sizes(pith_node *at, pith_value *x, int64_t from, int64_t to) {
+    pith_value *v = pith_with_int(pith_compose1(at, "Shape", x), "start", from);
+    return to == INT64_MAX ? v : pith_with_int(v, "end", to);
+}
+
+pith_value *pith_compose_join(pith_node *at, pith_value *a, pith_value *b) {
+    return pith_with_int(pith_compose2(at, "Concat", a, b), "axis", 0);
+}
+
 pith_value *pith_with_int(pith_value *v, const char *name, int64_t item) {
     return v && !pith_node_set_int(v->producer, name, item) ? v : NULL;
 }

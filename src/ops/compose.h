@@ -32,6 +32,13 @@ pith_value *pith_compose_list(pith_node *at, const char *op_type, pith_value *x,
 /* Transpose. */
 pith_value *pith_compose_turn(pith_node *at, pith_value *x, const int64_t *perm, size_t rank);
 
+/* Axis `from` at place `to`, whatever the rank. */
+pith_value *pith_compose_move(pith_node *at, pith_value *x, int64_t from, int64_t to);
+/* Sizes [from, to) of x, as a vector of i64; to: INT64_MAX is the end. */
+pith_value *pith_compose_sizes(pith_node *at, pith_value *x, int64_t from, int64_t to);
+/* Concat of two vectors. */
+pith_value *pith_compose_join(pith_node *at, pith_value *a, pith_value *b);
+
 /* v with an attribute on its producer. */
 pith_value *pith_with_int(pith_value *v, const char *name, int64_t item);
 pith_value *pith_with_float(pith_value *v, const char *name, float item);

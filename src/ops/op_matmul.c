@@ -3,6 +3,7 @@
  * Operands are [batch…, m, k] and [batch…, k, n] with NumPy's rules: batches broadcast, a vector is a row on the left
  * and a column on the right and leaves no axis in the result. */
 #include "base/checked.h"
+#include "ops/compose.h"
 #include "ops/elementwise.h"
 #include "ops/product.h"
 #include "ops/widen.h"
@@ -68,9 +69,6 @@ static pith_status prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->alpha = pith_node_float(c->node, "alpha", 1.0f);
-    if (pith_node_int(c->node, "transBatchA", 0) || pith_node_int(c->node, "transBatchB", 0)) {
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "attributes transBatchA and transBatchB are not supported");
-    }
     PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, is_transposed(c->node, 1, c->in[1]->rank)));
     c->state = s;
     return PITH_OK;
@@ -98,6 +96,17 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
         !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
         !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
     return fits ? pith_widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
+}
+
+static void scale_result(pith_tensor *y, float alpha) {
+    int64_t count = pith_tensor_count(y);
+    if (y->dtype == PITH_F64) {
+        double *p = y->data;
+        for (int64_t i = 0; i < count; i++) p[i] *= (double)alpha;
+    } else {
+        float *p = y->data;
+        for (int64_t i = 0; i < count; i++) p[i] *= alpha;
+    }
 }
 
 static pith_status run_plain(pith_run *r) {
@@ -155,10 +164,7 @@ static pith_status run_plain(pith_run *r) {
         rest += pith_round64((size_t)(matrices * m * k) * s->product.element);
     }
     pith_product_run(r, rest, &j);
-    if (s->alpha != 1.0f) {
-        float *p = y->data;
-        for (int64_t i = 0; i < pith_tensor_count(y); i++) p[i] *= s->alpha;
-    }
+    if (s->alpha != 1.0f) scale_result(y, s->alpha);
     return PITH_OK;
 }
 
@@ -187,16 +193,21 @@ const pith_op pith_op_MatMul = { .domain = "",
                                  .run = run,
                                  .cost = cost };
 
-static pith_status prepare_fused(pith_prepare *c) {
-    if (c->in[0]->dtype != PITH_F32 && c->in[0]->dtype != PITH_F16 && c->in[0]->dtype != PITH_BF16) {
-        return pith_fail_dtype(c->err, c->in[0]->dtype);
-    }
-    return prepare(c);
+/* transBatchA and transBatchB: the first axis of a side stands behind its batches; put there by a node of its own. The
+ * older name is TransposeMatMul. */
+static pith_status upgrade_fused(pith_node *node, pith_error *err) {
+    static const char *const kept[] = { "alpha", "transA", "transB", NULL };
+    PITH_TRY(pith_compose_require(node, 3u, 1, err));
+    pith_value *a = node->inputs[0], *b = node->inputs[1];
+    if (pith_node_int(node, "transBatchA", 0)) a = pith_compose_move(node, a, 0, -2);
+    if (pith_node_int(node, "transBatchB", 0)) b = pith_compose_move(node, b, 0, -2);
+    pith_value *y = a && b ? pith_compose(node, "com.microsoft", "FusedMatMul", (pith_value *[]){ a, b }, 2, 1) : NULL;
+    return pith_compose_become(node, pith_with_attributes(y, node, kept), err);
 }
 
 const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
                                          .name = "FusedMatMul",
-                                         .since = 1,
+                                         .since = PITH_OPSET_NEWEST,
                                          .newest = 1,
                                          .min_inputs = 2,
                                          .max_inputs = 2,
@@ -205,9 +216,11 @@ const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
                                          .attrs =
                                              "alpha float = 1; transA bool = 0; transB bool = 0; transBatchA bool = 0; "
                                              "transBatchB bool = 0",
+                                         .upgrade = upgrade_fused,
                                          .infer = infer,
-                                         .prepare = prepare_fused,
+                                         .prepare = prepare,
                                          .scratch = scratch,
                                          .run = run,
-                                         .cost = cost,
-                                         .note = "transBatchA and transBatchB are not supported" };
+                                         .cost = cost };
+PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused, NULL,
+                 .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")

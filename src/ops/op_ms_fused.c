@@ -4,9 +4,8 @@
  * The domain nchwc is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height, width] whose
  * channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Inside Pith they lie as ever; only
  * constant weights have to be put back, for which the size of the blocks must be known. The file does not say it: it is
- * 8 if some filter's channels are no multiple of 16, 16 if channels are filled up by 8 and more, else the one that ONNX
- * Runtime uses on this machine, for which it made the file (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime,
- * MLAS filter layouts OIHWBiBo and OIHWBo. */
+ * what some filter shows (block_shown), else the one that ONNX Runtime uses on this machine, for which it made the file
+ * (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "ops/compose.h"
@@ -83,20 +82,32 @@ static int64_t filters_above(const pith_value *v) {
     return 0;
 }
 
+/* What a node shows of the size of the blocks: 8, 16, or 0 for nothing. Maps are filled up to whole blocks, and so are
+ * the channels of a filter whose input lies in blocks; a filter of another input has less channels than a block. */
+static int64_t block_shown(const pith_node *n) {
+    if (!is_blocked(n)) return 0;
+    const pith_value *x = pith_node_input(n, 0), *w = pith_node_input(n, 1);
+    if (pith_str_is(n->op_type, "ReorderOutput")) {
+        int64_t channels = pith_node_int(n, "channels", 0), filters = filters_above(x);
+        return channels > 0 && filters - channels >= 8 ? 16 : 0;
+    }
+    if (!pith_str_is(n->op_type, "Conv") || !x || !w || w->type.rank != 4) return 0;
+    int64_t maps = w->type.dims[0], channels = w->type.dims[1];
+    bool depthwise = channels == 1 && pith_node_int(n, "group", 1) > 1;
+    bool plain = !x->producer || !is_blocked(x->producer) || pith_str_is(x->producer->op_type, "ReorderOutput");
+    if (maps % 16) return 8;
+    if (depthwise) return 0;
+    return plain ? (channels >= 8 ? 16 : 0) : channels % 16 ? 8 : 0;
+}
+
 /* Size of the graph's channel blocks; found once and noted on its nodes. */
 static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
     *block = pith_node_int(node, "__block", 0);
     if (*block == 8 || *block == 16) return PITH_OK;
+    *block = 0;
+    for (const pith_node *n = node->graph->first; n && !*block; n = n->next) *block = block_shown(n);
     uint32_t wide = 1u << PITH_ISA_avx512 | 1u << PITH_ISA_neon;
-    *block = pith_cpu_get()->supported & wide ? 16 : 8;
-    for (const pith_node *n = node->graph->first; n; n = n->next) {
-        const pith_value *w = is_blocked(n) && pith_str_is(n->op_type, "Conv") ? pith_node_input(n, 1) : NULL;
-        if (w && w->type.rank == 4 && (w->type.dims[0] % 16 || (w->type.dims[1] >= 8 && w->type.dims[1] % 16)))
-            *block = 8;
-        if (!is_blocked(n) || !pith_str_is(n->op_type, "ReorderOutput")) continue;
-        int64_t channels = pith_node_int(n, "channels", 0), filters = filters_above(pith_node_input(n, 0));
-        if (channels > 0 && filters > channels && filters - channels >= 8) *block = 16;
-    }
+    if (!*block) *block = pith_cpu_get()->supported & wide ? 16 : 8;
     for (pith_node *n = node->graph->first; n; n = n->next) {
         if (is_blocked(n) && pith_node_set_int(n, "__block", *block)) return pith_fail_memory(err, 0);
     }

@@ -27,13 +27,6 @@ static pith_status upgrade_two(pith_node *node, pith_error *err) { /* QLinearAdd
     return become_quantized(node, pith_compose2(node, plain, real_at(node, 0), real_at(node, 3)), 6, err);
 }
 
-/* Channels from the last axis to axis 1, or back. */
-static pith_value *move_channels(pith_node *at, pith_value *v, int rank, bool to_last) {
-    int64_t perm[PITH_MAX_RANK] = { 0 };
-    for (int i = 1; i < rank; i++) perm[i] = to_last ? (i + 1 < rank ? i + 1 : 1) : (i > 1 ? i - 1 : rank - 1);
-    return pith_compose_turn(at, v, perm, (size_t)rank);
-}
-
 /* One input: x, scale, zero, then the result's scale and zero point. */
 static pith_status upgrade_one(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "alpha",    "axis",      "kernel_shape",      "strides", "pads",
@@ -51,21 +44,33 @@ static pith_status upgrade_one(pith_node *node, pith_error *err) {
     };
     PITH_TRY(pith_compose_require(node, 0xB, 1, err));
     bool last = pith_node_int(node, "channels_last", 0) != 0;
-    int rank = pith_compose_rank(node->inputs[0]);
-    if (last && (rank < 3 || rank > PITH_MAX_RANK))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "channels_last of an input of rank %d", rank);
     const char *plain = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pith_str_is(node->op_type, names[i].name)) plain = names[i].plain;
     }
     pith_value *x = real_at(node, 0);
-    if (last) x = move_channels(node, x, rank, false);
+    if (last) x = pith_compose_move(node, x, -1, 1);
     pith_value *y = pith_with_attributes(pith_compose1(node, plain, x), node, kept);
     if (!y) return pith_fail_memory(err, 0);
     if (pith_str_is(node->op_type, "QLinearSoftmax")) y->producer->opset = (int32_t)pith_node_int(node, "opset", 13);
     if (pith_str_is(node->op_type, "QLinearReduceMean")) y->producer->opset = 13; /* axes are an attribute */
-    if (last) y = move_channels(node, y, rank, true);
+    if (last) y = pith_compose_move(node, y, 1, -1);
     return become_quantized(node, y, 3, err);
+}
+
+/* ai.onnx's by the same name, of the channels at axis 1; NhwcMaxPool is MaxPool. */
+static pith_status upgrade_windows(pith_node *node, pith_error *err) {
+    static const char *const kept[] = { "auto_pad",     "ceil_mode", "dilations", "group",
+                                        "kernel_shape", "pads",      "strides",   NULL };
+    bool conv = pith_str_is(node->op_type, "QLinearConv"), last = !conv || pith_node_int(node, "channels_last", 0);
+    pith_value *inputs[9] = { NULL };
+    PITH_TRY(pith_compose_require(node, conv ? 0xFF : 1, 1, err));
+    if (node->input_count > 9) return pith_fail(err, PITH_ERR_FORMAT, "has %d inputs, 9 are known", node->input_count);
+    for (int i = 0; i < node->input_count; i++) inputs[i] = node->inputs[i];
+    if (last) inputs[0] = pith_compose_move(node, inputs[0], -1, 1);
+    pith_value *y = pith_compose(node, "", conv ? "QLinearConv" : "MaxPool", inputs, 9, 1);
+    y = pith_with_attributes(y, node, kept);
+    return pith_compose_become(node, last ? pith_compose_move(node, y, 1, -1) : y, err);
 }
 
 static pith_status upgrade_where(pith_node *node, pith_error *err) {
@@ -238,6 +243,9 @@ PITH_OP_COMPOSED(GatherBlockQuantized_ms, "com.microsoft", "GatherBlockQuantized
                  "data of 2, 4 or 8 bits in uint8 must be constant",
                  .attrs = "bits int 2..8 = 4; block_size int 0.. = 128; gather_axis int = 0; "
                           "quantize_axis int = 1")
+PITH_OP_COMPOSED(NhwcMaxPool_ms, "com.microsoft", "NhwcMaxPool", 1, 1, 1, upgrade_windows, NULL,
+                 .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "ceil_mode bool = 0; dilations ints 1..; kernel_shape ints! 1..; pads ints; strides ints 1..")
 PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, upgrade_attention,
                  "computed on dequantised weights",
                  .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
@@ -253,6 +261,10 @@ PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4
                           "kernel_shape ints! 1..; pads ints; strides ints 1..")
 PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, upgrade_concat, NULL,
                  .attrs = "axis int!")
+PITH_OP_COMPOSED(QLinearConv_ms, "com.microsoft", "QLinearConv", 8, 9, 1, upgrade_windows, NULL,
+                 .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "channels_last bool = 0; dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; "
+                          "pads ints; strides ints 1..")
 PITH_OP_COMPOSED(QLinearGlobalAveragePool_ms, "com.microsoft", "QLinearGlobalAveragePool", 5, 5, 1, upgrade_one, NULL,
                  .attrs = "channels_last bool = 0")
 PITH_OP_COMPOSED(QLinearLeakyRelu_ms, "com.microsoft", "QLinearLeakyRelu", 4, 5, 1, upgrade_one, NULL,

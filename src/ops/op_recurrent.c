@@ -7,67 +7,21 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/recurrent.h"
 #include "ops/wide.h"
 
 typedef enum kind { RNN, GRU, LSTM } kind;
 
-typedef struct activation {
-    double (*f)(double x, double alpha, double beta);
-    double alpha, beta;
-} activation;
-
 typedef struct recurrent {
     kind kind;
-    int64_t directions;
-    bool first_is_reverse, batch_first, linear_before_reset, input_forget;
+    pith_directions directions;
+    bool batch_first, linear_before_reset, input_forget;
     double clip;               /* 0: none */
-    activation activations[6]; /* three per direction at most */
+    pith_cell_fn activations[6]; /* three per direction at most */
 } recurrent;
-
-static double affine(double x, double a, double b) { return a * x + b; }
-static double elu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * (exp(x) - 1); }
-static double hard_sigmoid(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1); }
-static double leaky_relu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * x; }
-static double relu(double x, double a, double b) { return (void)a, (void)b, x > 0 ? x : 0; }
-static double scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
-static double sigmoid(double x, double a, double b) { return (void)a, (void)b, 1 / (1 + exp(-x)); }
-static double softplus(double x, double a, double b) { return (void)a, (void)b, log1p(exp(x)); }
-static double softsign(double x, double a, double b) { return (void)a, (void)b, x / (1 + fabs(x)); }
-static double tanh_of(double x, double a, double b) { return (void)a, (void)b, tanh(x); }
-static double thresholded_relu(double x, double a, double b) { return (void)b, x > a ? x : 0; }
-
-static const struct {
-    const char *name;
-    double (*f)(double, double, double);
-    double alpha, beta; /* defaults */
-} known_activations[] = {
-    { "affine", affine, 1, 0 },
-    { "elu", elu, 1, 0 },
-    { "hardsigmoid", hard_sigmoid, 0.2, 0.5 },
-    { "leakyrelu", leaky_relu, 0.01, 0 },
-    { "relu", relu, 0, 0 },
-    { "scaledtanh", scaled_tanh, 1, 1 },
-    { "sigmoid", sigmoid, 0, 0 },
-    { "softplus", softplus, 0, 0 },
-    { "softsign", softsign, 0, 0 },
-    { "tanh", tanh_of, 0, 0 },
-    { "thresholdedrelu", thresholded_relu, 1, 0 },
-};
 
 static int64_t gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
 static int activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
-
-static pith_status find_activation(activation *out, pith_str name, pith_error *err) {
-    char lower[32] = { 0 };
-    for (size_t i = 0; i < name.size && i < sizeof lower - 1; i++)
-        lower[i] = (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
-    for (size_t i = 0; i < sizeof known_activations / sizeof *known_activations; i++) {
-        if (strcmp(lower, known_activations[i].name) != 0) continue;
-        *out = (activation){ known_activations[i].f, known_activations[i].alpha, known_activations[i].beta };
-        return PITH_OK;
-    }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
-}
 
 static pith_status infer_kind(pith_infer *c, kind k) {
     const pith_type *x = c->in[0], *w = c->in[1], *r = c->in[2];
@@ -99,30 +53,15 @@ static pith_status infer_lstm(pith_infer *c) { return infer_kind(c, LSTM); }
 static pith_status prepare_kind(pith_prepare *c, kind k) {
     recurrent *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    pith_str direction = pith_node_str(c->node, "direction", "forward");
-    bool both = pith_str_is(direction, "bidirectional");
     *s = (recurrent){ .kind = k,
-                      .directions = both ? 2 : 1,
-                      .first_is_reverse = pith_str_is(direction, "reverse"),
                       .batch_first = pith_node_int(c->node, "layout", 0) != 0,
                       .linear_before_reset = pith_node_int(c->node, "linear_before_reset", 0) != 0,
                       .input_forget = pith_node_int(c->node, "input_forget", 0) != 0,
                       .clip = pith_node_float(c->node, "clip", 0) };
-    if (!both && !s->first_is_reverse && !pith_str_is(direction, "forward"))
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "direction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(direction));
     static const char *const defaults[3][3] = { { "Tanh" }, { "Sigmoid", "Tanh" }, { "Sigmoid", "Tanh", "Tanh" } };
-    size_t names, alphas, betas, wanted = (size_t)(activations_of(k) * s->directions);
-    const pith_str *name = pith_node_strs(c->node, "activations", &names);
-    const float *alpha = pith_node_floats(c->node, "activation_alpha", &alphas);
-    const float *beta = pith_node_floats(c->node, "activation_beta", &betas);
-    if (name && names != wanted)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, wanted);
-    for (size_t i = 0; i < wanted; i++) {
-        pith_str a = name ? name[i] : pith_str_of(defaults[k][i % (size_t)activations_of(k)]);
-        PITH_TRY(find_activation(&s->activations[i], a, c->err));
-        if (i < alphas) s->activations[i].alpha = alpha[i];
-        if (i < betas) s->activations[i].beta = beta[i];
-    }
+    PITH_TRY(pith_directions_read(&s->directions, c->node, c->err));
+    size_t own = (size_t)activations_of(k);
+    PITH_TRY(pith_cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k], own, c->node, c->err));
     c->state = s;
     return PITH_OK;
 }
@@ -144,16 +83,13 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
 /* One row's work in one direction. Pointers are at the direction's weights; absent ones are NULL. */
 typedef struct row {
     const recurrent *s;
-    const activation *f;
+    const pith_cell_fn *f;
     const double *w, *r, *b, *p;
     int64_t inputs, hidden;
     double *x_gates, *h_gates, *h, *c;
 } row;
 
-static double act(const row *t, int which, double x) {
-    if (t->s->clip > 0) x = fmin(fmax(x, -t->s->clip), t->s->clip);
-    return t->f[which].f(x, t->f[which].alpha, t->f[which].beta);
-}
+static double act(const row *t, int which, double x) { return pith_cell_apply(&t->f[which], t->s->clip, x); }
 
 static double dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
@@ -225,7 +161,7 @@ static pith_status run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
             hidden = r->in[2]->dims[2];
-    int64_t gates = gates_of(s->kind) * hidden, directions = s->directions;
+    int64_t gates = gates_of(s->kind) * hidden, directions = s->directions.count;
     PITH_TRY(check_size(r, 1, directions * gates * inputs));
     PITH_TRY(check_size(r, 2, directions * gates * hidden));
     PITH_TRY(check_size(r, 3, directions * 2 * gates));
@@ -242,7 +178,7 @@ static pith_status run(pith_run *r) {
     double *rows = w.rest;
     void (*step)(const row *, const double *) = s->kind == RNN ? step_rnn : s->kind == GRU ? step_gru : step_lstm;
     for (int64_t d = 0; d < directions; d++) {
-        bool reverse = s->first_is_reverse || d == 1;
+        bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,
                   .f = s->activations + d * activations_of(s->kind),
                   .w = w.in[1] + d * gates * inputs,

@@ -1,4 +1,6 @@
-/* op_transpose.c - Transpose: the same elements, axes in another order. */
+/* op_transpose.c - Transpose: the same elements, axes in another order; and pith.MoveAxis, which moves axis `from` to
+ * place `to` and needs no rank to be written down: operators that are written out before ranks are known use it, and a
+ * pass makes a Transpose of it (pass_clean.c). */
 #include "kernels/move.h"
 #include "ops/widen.h"
 
@@ -6,6 +8,13 @@
 static pith_status get_perm(const pith_node *node, int rank, int *perm, pith_error *err) {
     size_t count;
     const int64_t *items = pith_node_ints(node, "perm", &count);
+    if (pith_str_is(node->op_type, "MoveAxis")) {
+        int from, to;
+        PITH_TRY(pith_axis_normalize(pith_node_int(node, "from", 0), rank, &from, err));
+        PITH_TRY(pith_axis_normalize(pith_node_int(node, "to", 0), rank, &to, err));
+        pith_move_axis_perm(perm, rank, from, to);
+        return PITH_OK;
+    }
     for (int i = 0; i < rank; i++) perm[i] = rank - 1 - i;
     if (!items) return PITH_OK;
     if (count != (size_t)rank) {
@@ -53,15 +62,18 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     return pith_unpack_scratch(c, bytes);
 }
 
-const pith_op pith_op_Transpose = { .domain = "",
-                                    .name = "Transpose",
-                                    .since = 1,
-                                    .newest = 25,
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .max_outputs = 1,
-                                    .types = "a",
-                                    .attrs = "perm ints 0..11",
-                                    .infer = infer,
-                                    .scratch = scratch,
-                                    .run = run };
+#define TRANSPOSE(symbol, domain_, name_, newest_, attrs_)                                                             \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = name_,                                                                  \
+                                       .since = 1,                                                                     \
+                                       .newest = newest_,                                                              \
+                                       .min_inputs = 1,                                                                \
+                                       .max_inputs = 1,                                                                \
+                                       .max_outputs = 1,                                                               \
+                                       .types = "a",                                                                   \
+                                       .attrs = attrs_,                                                                \
+                                       .infer = infer,                                                                 \
+                                       .scratch = scratch,                                                             \
+                                       .run = run };
+TRANSPOSE(MoveAxis_pith, "pith", "MoveAxis", 1, "from int! -12..11; to int! -12..11")
+TRANSPOSE(Transpose, "", "Transpose", 25, "perm ints 0..11")

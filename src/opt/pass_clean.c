@@ -1,6 +1,7 @@
 /* pass_clean.c - nodes that do nothing go away: Identity, Cast to the same dtype, Dropout in inference, Reshape,
  * Expand, Transpose or Slice whose output is its input, Concat of one. Shapes are compared symbolically, so that a
- * shape computed at run time counts as the same if it must be. */
+ * shape computed at run time counts as the same if it must be. A pith.MoveAxis becomes a Transpose. */
+#include "kernels/move.h"
 #include "opt/match.h"
 #include "opt/pass.h"
 
@@ -59,8 +60,27 @@ static const struct {
     { "Reshape", same_type }, { "Slice", slice },       { "Transpose", transpose },
 };
 
+/* A pith.MoveAxis whose rank is known becomes the Transpose it is. */
+static pith_status name_axes(pith_opt *o, pith_node *node, size_t *changes) {
+    int rank = node->inputs[0]->type.rank, perm[PITH_MAX_RANK], from, to;
+    int64_t items[PITH_MAX_RANK];
+    if (rank < 0 || !pith_match_live(node)) return PITH_OK;
+    PITH_TRY(pith_axis_normalize(pith_node_int(node, "from", 0), rank, &from, o->err));
+    PITH_TRY(pith_axis_normalize(pith_node_int(node, "to", 0), rank, &to, o->err));
+    pith_move_axis_perm(perm, rank, from, to);
+    for (int i = 0; i < rank; i++) items[i] = perm[i];
+    pith_node *made;
+    PITH_TRY(pith_match_put(&made, node->outputs[0], node, "", "Transpose", node->inputs, 1, o->err));
+    ++*changes;
+    return pith_node_set_ints(made, "perm", items, (size_t)rank) ? pith_fail_memory(o->err, 0) : PITH_OK;
+}
+
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (pith_match_is_own(node, "MoveAxis")) {
+            PITH_TRY(name_axes(o, node, changes));
+            continue;
+        }
         for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++) {
             if (!pith_match_is(node, idle[i].op_type)) continue;
             pith_value *out = node->outputs[0], *in = node->inputs[0];
