@@ -2,9 +2,9 @@
  * hidden states are rounded to 8 bits on the way, as DynamicQuantizeLinear does it.
  *
  * A scale is one of all rows that are multiplied together: the whole input, and at each step the hidden states of all
- * rows of the batch, those of rows that have ended being zero. At load the node becomes one pith.QuantizedLSTM for each
- * direction, whose constant weights then are matrices that can be packed. Source: ONNX Runtime's ContribOperators.md
- * and the ONNX operator LSTM. */
+ * rows of the batch, which are what the step before wrote, so zeros for a row that ended before that. At load the node
+ * becomes one pith.QuantizedLSTM for each direction, whose constant weights then are matrices that can be packed.
+ * Source: ONNX Runtime's ContribOperators.md and the ONNX operator LSTM. */
 #include <math.h>
 #include <string.h>
 
@@ -123,8 +123,13 @@ static bool lstm_layout(lstm_parts *p, const lstm *s, int64_t steps, int64_t bat
         !pith_int_product_scratch(&s->input, rows, gates, inputs, &products[0]) ||
         !pith_int_product_scratch(&s->hidden, batch, gates, hidden, &products[1]))
         return false;
-    size_t sizes[] = { (size_t)elements,   (size_t)states,     (size_t)sums, (size_t)states * 16,
-                       (size_t)states * 8, (size_t)gates * 32, products[products[1] > products[0]] };
+    size_t sizes[] = { (size_t)elements,
+                       (size_t)states,
+                       (size_t)sums,
+                       (size_t)states * 16,
+                       (size_t)states * 8,
+                       (size_t)gates * 32,
+                       products[products[1] > products[0]] };
     size_t *at[] = { &p->x_bytes, &p->h_bytes, &p->x_sums, &p->h_sums, &p->states, &p->scales, &p->product };
     p->total = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -164,8 +169,7 @@ static void lstm_quantize(lstm_side *q, const float *x, int64_t n) {
     }
     q->scale = high == low ? 1.0f : (high - low) / 255.0f;
     q->zero = (uint8_t)rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / q->scale)));
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(x[i] / q->scale) + (float)q->zero));
+    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(x[i] / q->scale) + (float)q->zero));
 }
 
 typedef struct lstm_job {
@@ -183,8 +187,8 @@ static void lstm_multiply(const lstm_job *j, lstm_side *side, const pith_int_pro
                           const float *x, int64_t rows, int64_t width) {
     const pith_tensor zero = { .data = &side->zero, .dtype = PITH_U8, .bytes = 1 };
     lstm_quantize(side, x, rows * width);
-    pith_int_product_run(j->r, p, j->product, side->sums, &side->bytes, 0, j->r->in[weights], 0, &zero,
-                         j->r->in[zeros], rows, 4 * j->hidden, width);
+    pith_int_product_run(j->r, p, j->product, side->sums, &side->bytes, 0, j->r->in[weights], 0, &zero, j->r->in[zeros],
+                         rows, 4 * j->hidden, width);
 }
 
 /* Gate g (of i, o, f, c) of element i of a row before its function. */
@@ -206,8 +210,7 @@ static void lstm_cell(const lstm_job *j, int64_t x_row, int64_t row, float *h, f
             forget = lstm_gate(j, x_row, row, 2, i) + (j->peep ? (double)j->peep[2 * n + i] * old : 0);
             forget = pith_cell_apply(&s->fns[0], (double)s->clip, forget);
         }
-        double now = forget * old +
-                     in * pith_cell_apply(&s->fns[1], (double)s->clip, lstm_gate(j, x_row, row, 3, i));
+        double now = forget * old + in * pith_cell_apply(&s->fns[1], (double)s->clip, lstm_gate(j, x_row, row, 3, i));
         out = pith_cell_apply(&s->fns[0], (double)s->clip, j->peep ? out + (double)j->peep[n + i] * now : out);
         c[i] = (float)now;
         h[i] = (float)(out * pith_cell_apply(&s->fns[2], (double)s->clip, now));
@@ -220,9 +223,10 @@ static const void *lstm_data(const pith_run *r, int i) { return pith_has_input(r
 static pith_status lstm_check(const lstm_job *j) {
     const pith_run *r = j->r;
     int64_t n = j->hidden, states = j->batch * n;
-    const int64_t wanted[INPUTS] = { [B] = 8 * n,           [LENGTHS] = j->batch,   [H0] = states,
-                                     [C0] = states,         [PEEP] = 3 * n,         [W_SCALE] = 4 * n,
-                                     [W_ZERO] = 4 * n,      [R_SCALE] = 4 * n,      [R_ZERO] = 4 * n };
+    const int64_t wanted[INPUTS] = {
+        [B] = 8 * n,       [LENGTHS] = j->batch, [H0] = states,     [C0] = states,   [PEEP] = 3 * n,
+        [W_SCALE] = 4 * n, [W_ZERO] = 4 * n,     [R_SCALE] = 4 * n, [R_ZERO] = 4 * n
+    };
     for (int i = B; i < INPUTS; i++) {
         int64_t count = pith_has_input(r, i) ? pith_tensor_count(r->in[i]) : wanted[i];
         if (count != wanted[i] && !(i >= W_SCALE && count == 1))
@@ -248,13 +252,16 @@ static void lstm_round(const lstm_job *j, int64_t round, float *y) {
     int64_t n = j->hidden;
     for (int64_t b = 0; b < j->batch; b++) {
         int64_t length = j->lengths ? j->lengths[b] : j->steps, at = j->s->reverse ? length - 1 - round : round;
-        if (round >= length) continue;
+        if (round >= length) {
+            memset(j->h + b * n, 0, (size_t)n * sizeof *j->h);
+            continue;
+        }
         lstm_cell(j, at * j->batch + b, b, j->h + b * n, j->c + b * n);
         if (y) memcpy(y + (at * j->batch + b) * n, j->h + b * n, (size_t)n * sizeof *y);
     }
 }
 
-/* Rows that end with this round give their states away; what they leave is zero. */
+/* Rows that end with this round give their states away; a row without a step gives zeros. */
 static void lstm_finish(const lstm_job *j, int64_t round) {
     int64_t n = j->hidden;
     pith_tensor *last[2] = { j->r->out_count > 1 ? j->r->out[1] : NULL, j->r->out_count > 2 ? j->r->out[2] : NULL };
@@ -263,7 +270,6 @@ static void lstm_finish(const lstm_job *j, int64_t round) {
         const float *from[2] = { j->h + b * n, j->c + b * n };
         for (int i = 0; i < 2; i++)
             if (last[i]) memcpy((float *)last[i]->data + b * n, from[i], (size_t)n * sizeof(float));
-        memset(j->h + b * n, 0, (size_t)n * sizeof(float));
     }
 }
 
@@ -296,11 +302,10 @@ static pith_status lstm_run(pith_run *r) {
         int64_t length = j.lengths ? j.lengths[b] : j.steps;
         if (length > j.rounds) j.rounds = length;
     }
+    for (int i = 0; i < r->out_count; i++)
+        if (r->out[i] && r->out[i]->bytes) memset(r->out[i]->data, 0, r->out[i]->bytes);
     float *y = r->out[0] ? r->out[0]->data : NULL;
-    if (y && r->out[0]->bytes) memset(y, 0, r->out[0]->bytes);
-    lstm_finish(&j, 0);
-    if (j.rounds)
-        lstm_multiply(&j, &j.input, &j.s->input, W, W_ZERO, r->in[X]->data, j.rounds * j.batch, j.inputs);
+    if (j.rounds) lstm_multiply(&j, &j.input, &j.s->input, W, W_ZERO, r->in[X]->data, j.rounds * j.batch, j.inputs);
     for (int64_t round = 0; round < j.rounds; round++) {
         lstm_multiply(&j, &j.state, &j.s->hidden, R, R_ZERO, j.h, j.batch, hidden);
         lstm_round(&j, round, y);

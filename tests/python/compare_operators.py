@@ -19,6 +19,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+import ms_cases
 import operator_cases
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
@@ -745,16 +746,17 @@ CASES = {
     ML + "SVMClassifier": machine(True), ML + "SVMRegressor": machine(False),
     MS + "QuantizeLinear": quantized(True), MS + "DequantizeLinear": quantized(False),
 }
-for more, case in operator_cases.CASES.items():  # an operator that is drawn here as well gets both
+MORE = {**operator_cases.CASES, **{MS + name: case for name, case in ms_cases.CASES.items()}}
+for more, case in MORE.items():  # an operator that is drawn here as well gets both
     own = CASES.get(more)
     CASES[more] = (lambda d, own=own, case=case: d.pick(own, case)(d)) if own else case
 # Inputs that ONNX Runtime or Pith knows as constants only.
 CONSTANT = {MS + "MatMulBnb4": {1, 2}, MS + "GatherBlockQuantized": {0, 2, 3}, MS + "QAttention": {1, 2, 3, 4, 6, 7}, MS + "Attention": {1},
             MS + "QLinearWhere": {2, 3, 5, 6, 7, 8},
-            MS + "QEmbedLayerNormalization": set(range(2, 18)) - {7}}
+            MS + "QEmbedLayerNormalization": set(range(2, 18)) - {7}, **{MS + n: c for n, c in ms_cases.CONSTANT.items()}}
 NEAREST = {"QuantizeLinear"} | operator_cases.NEAREST | {MS + n for n in (
     "QuantizeLinear", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearWhere", "QLinearConcat",
-    "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearReduceMean", "QGemm")}
+    "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearReduceMean", "QGemm", *ms_cases.NEAREST)}
 
 
 def make_model(name, draw):
@@ -811,6 +813,7 @@ def main():
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--write", type=pathlib.Path, help="only write the models there, as FOLDER/<case>/model.onnx")
+    parser.add_argument("--refusals", action="store_true", help="print what ONNX Runtime says of cases that it refuses")
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
@@ -828,8 +831,10 @@ def main():
         try:
             session = onnxruntime.InferenceSession(model, session_options, providers=["CPUExecutionProvider"])
             want = session.run(None, inputs)
-        except Exception:  # its own exceptions have no common base
+        except Exception as refusal:  # its own exceptions have no common base
             want = None
+            if options.refusals:
+                print(f"case {i}: {text}: {refusal}")
         try:
             fault = None if want is None else difference(name, run(options.library, model, inputs), want)
         except PithError as failure:

@@ -1,0 +1,212 @@
+"""Cases of com.microsoft for compare_operators.py: all that ONNX Runtime has kernels for and that is not drawn there.
+
+A case takes a Draw and gives (inputs, attributes, number of outputs or their names), as there.
+"""
+import numpy as np
+
+F32, F64, F16 = np.float32, np.float64, np.float16
+
+
+def ints(d, low, high, shape, kind=np.int32):
+    return np.asarray(d.n.integers(low, high, shape)).astype(kind)
+
+
+def scale_of(d, shape=()):
+    return np.asarray(np.abs(d.array(shape, F32)) / 9 + 0.02).astype(F32)
+
+
+def maybe(d, x):
+    return x if d.flag() else None
+
+
+def half(d):
+    return d.pick(F32, F32, F16)
+
+
+# ---- quantised ----
+
+def dynamic_lstm(d):
+    steps, batch, inputs, hidden, kind = d.upto(1, 6), d.upto(1, 3), d.pick(1, 5, 17), d.pick(1, 4, 16), d.pick(np.uint8, np.int8)
+    direction = d.pick("forward", "reverse", "bidirectional")
+    n = 1 + (direction == "bidirectional")
+    own = [n] if d.flag() else [n, 4 * hidden]
+    zero = lambda: np.zeros(own, kind) if kind == np.int8 or d.flag() else np.full(own, 128, kind)
+    lengths = maybe(d, ints(d, 0, steps + 1, [batch]))
+    small = lambda *shape: (d.array(shape, F32) / 3).astype(F32)
+    scales = lambda: (np.abs(d.array(own, F32)) / 900 + 0.001).astype(F32)
+    return [small(steps, batch, inputs), d.full([n, inputs, 4 * hidden], kind), d.full([n, hidden, 4 * hidden], kind),
+            maybe(d, small(n, 8 * hidden)), lengths, maybe(d, small(n, batch, hidden)), maybe(d, small(n, batch, hidden)),
+            maybe(d, small(n, 3 * hidden)), scales(), zero(), scales(), zero()], \
+        {"hidden_size": hidden, "direction": direction, "input_forget": d.pick(0, 0, 1)}, 3
+
+
+def q_conv(d):
+    group, channels, maps, last = d.pick(1, 1, 2), d.upto(1, 3), d.upto(1, 3), d.flag()
+    size = [d.upto(3, 7), d.upto(3, 7)]
+    x = [1, *size, group * channels] if last else [1, group * channels, *size]
+    own, kind = [group * maps] if d.flag() else [], d.pick(np.uint8, np.int8)
+    kernel = [d.upto(1, 3), d.upto(1, 3)]
+    return [d.full(x, kind), scale_of(d), d.full([], kind), d.full([group * maps, channels, *kernel], np.int8), scale_of(d, own),
+            np.zeros(own, np.int8), np.array(9.0, F32), d.full([], kind),
+            maybe(d, ints(d, -900, 900, [group * maps]))], \
+        {"group": group, "strides": [d.upto(1, 2), 1], "pads": [d.flag() for _ in range(4)], "channels_last": last}, 1
+
+
+def nhwc_max(d):
+    return [d.full([1, d.upto(3, 7), d.upto(3, 7), d.upto(1, 4)], d.pick(np.uint8, np.int8))], \
+        {"kernel_shape": [2, 3], "strides": [d.upto(1, 2), 1], "pads": [d.flag() for _ in range(4)], "ceil_mode": d.flag()}, 1
+
+
+def turned_product(name):
+    def case(d):
+        kind, batch = d.pick(F32, F32, F64) if name == "FusedMatMul" else F32, d.shape(1, 2, empty=False)
+        m, n, k, given = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 40), {}
+        sides = []
+        for i, (rows, columns) in enumerate(((m, k), (k, n))):
+            letter, turned, moved = "AB"[i], d.flag(), d.flag() if name == "FusedMatMul" else 0
+            given["trans" + letter] = turned
+            if moved:
+                given["transBatch" + letter] = 1
+            rows, columns = (columns, rows) if turned else (rows, columns)
+            sides.append(d.array([rows, *batch, columns] if moved else [*batch, rows, columns], kind))
+        return sides, {**given, "alpha": d.pick(1.0, 0.5)}, 1
+    return case
+
+
+def int16_product(d):
+    m, n, k = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 40)
+    return [d.full([m, k], np.int16), d.full([k, n], np.int16)], {}, 1
+
+
+# ---- plain ones under another name ----
+
+def expand_dims(d):
+    shape = d.shape(0, 3)
+    return [d.array(shape, d.pick(F32, np.int64)), np.array(d.upto(-len(shape) - 1, len(shape)), np.int32)], {}, 1
+
+
+def gather_nd(d):
+    shape = d.shape(1, 3, empty=False)
+    n = d.upto(1, len(shape))
+    at = np.stack([d.n.integers(0, s, d.shape(1, 2, empty=False)[:1] * 2) for s in shape[:1]] * n, -1)
+    at = np.minimum(at, np.array(shape[:n]) - 1)
+    return [d.array(shape, d.pick(F32, np.int64)), at.astype(d.pick(np.int32, np.int64))], {}, 1
+
+
+def grid_sample(d):
+    return [d.array([2, d.upto(1, 2), d.upto(2, 5), d.upto(2, 5)], F32), (d.array([2, 3, 4, 2], F32) / 3).astype(F32)], \
+        {"mode": d.pick("bilinear", "nearest"), "padding_mode": d.pick("zeros", "border", "reflection"),
+         "align_corners": d.flag()}, 1
+
+
+def pad(d):
+    shape, mode = d.shape(1, 3, empty=False), d.pick("constant", "edge", "reflect")
+    most = 3 if mode != "reflect" else min(shape) - 1
+    pads = ints(d, 0, most + 1, [2 * len(shape)], np.int64)
+    value = d.pick(None, d.array([], F32), d.array([1], F32)) if mode == "constant" else None
+    return [d.array(shape, F32), pads.reshape(1, -1) if d.flag() else pads, value], {"mode": mode}, 1
+
+
+def range_of(d):
+    kind, shape = d.pick(F32, F64, np.int16, np.int32, np.int64), d.pick([], [1])
+    start, limit, delta = (np.full(shape, v, kind) for v in (d.upto(-5, 5), d.upto(-5, 9), d.pick(1, 2, -1, 3)))
+    return [start, limit, maybe(d, delta)], {}, 1
+
+
+def trilu(d):
+    shape = d.shape(2, 4, empty=False)
+    return [d.array(shape, d.pick(F32, F64, np.int64)), maybe(d, np.array(d.upto(-4, 4), np.int64))], {"upper": d.flag()}, 1
+
+
+def unique(d):
+    return [ints(d, -3, 4, [d.upto(1, 12)]).astype(F32)], {}, 3
+
+
+def unfold(d):
+    shape = [d.upto(2, 6) for _ in range(d.upto(1, 3))]
+    axis = d.axis(len(shape))
+    return [d.array(shape, d.pick(F32, np.int64, F64))], {"dim": axis, "size": d.upto(1, shape[axis]), "step": d.upto(1, 3)}, 1
+
+
+def distances(d):
+    kind, n = d.pick(F32, F64), d.upto(1, 6)
+    return [d.array([d.upto(1, 5), n], kind), d.array([d.upto(1, 5), n], kind)], {"metric": d.pick("euclidean", "sqeuclidean")}, 1
+
+
+def sample(d):
+    return [d.array(d.shape(), F32)], {}, 1
+
+
+# ---- gates and streams ----
+
+def scaled_silu(d):
+    kind, scale = half(d), maybe(d, np.array(0.75, F32))
+    return [d.array(d.shape(1, 3), kind), scale], {"alpha": d.pick(1.0, 1.5)}, 1
+
+
+def gated_add(d):
+    kind, shape = half(d), d.shape(1, 3, empty=False)
+    return [d.array(shape, kind), d.array(shape, kind), d.array(shape[:-1] + [1], kind)], {}, 1
+
+
+def gated_norm(d):
+    kind, heads, size = half(d), d.upto(1, 3), d.pick(1, 4, 9)
+    shape = d.shape(1, 2, empty=False) + [heads * size]
+    return [d.array(shape, kind), d.array([size], kind), d.array(shape, kind)], \
+        {"activation": d.pick("silu", "swish", "sigmoid"), "epsilon": d.pick(1e-5, 0.01)}, 1
+
+
+def streams(d, kind):
+    """Branches, features, whether flat, leading sizes, the tensor."""
+    branches, size, flat, lead = d.upto(1, 4), d.pick(1, 3, 8), d.flag(), d.shape(1, 2, empty=False)
+    return branches, size, flat, lead, d.array(lead + ([branches * size] if flat else [branches, size]), kind)
+
+
+def branch_norm(d):
+    kind = half(d)
+    branches, size, flat, _, x = streams(d, kind)
+    scale = d.pick(None, [branches * size], [branches, size], [size])
+    return [x, None if scale is None else d.array(scale, d.pick(F32, kind))], \
+        {**({"num_branches": branches} if flat else {}), "epsilon": 1e-5}, 1
+
+
+def pre_mix(d):
+    kind = half(d)
+    branches, size, flat, lead, x = streams(d, kind)
+    gates = lead + d.pick([branches], [branches, 1], [branches, size], *([[branches * size]] if flat else []))
+    return [x, d.array(gates, d.pick(F32, kind))], \
+        {**({"num_branches": branches} if flat else {}), "reduction_scale": d.pick(1.0, 0.5)}, 1
+
+
+def post_mix(d):
+    kind = half(d)
+    branches, size, flat, lead, x = streams(d, kind)
+    gates = lead + d.pick([branches], [branches, 1], [branches, size])
+    other = d.pick(F32, kind)
+    mix = maybe(d, d.array(lead + [branches, branches], other))
+    return [x, d.array(lead + [size], kind), d.array(gates, other), mix], {"num_branches": branches} if flat else {}, 1
+
+
+def decay(d):
+    kind, heads, shape = half(d), d.upto(1, 4), [d.upto(1, 2), d.upto(1, 4)]
+    return [d.array(shape + [heads], kind), d.array([heads], F32), -np.abs(d.array([heads], F32)),
+            d.array(shape + [heads], kind)], {}, 2
+
+
+def engram(d):
+    kind, shape, size = half(d), [d.upto(1, 2), d.upto(1, 3)], d.pick(2, 8)
+    ways = d.upto(1, 3)
+    return [d.array(shape + [ways, size], kind), d.array(shape + [ways, size], kind), d.array(shape + [size], kind),
+            d.array([ways, size], kind), d.array([ways, size], kind), d.array([ways, size], kind)], {}, 2
+
+
+CASES = {
+    "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
+    "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
+    "MatMulInteger16": int16_product, "ExpandDims": expand_dims, "GatherND": gather_nd, "GridSample": grid_sample, "Pad": pad,
+    "Range": range_of, "Trilu": trilu, "Unique": unique, "UnfoldTensor": unfold, "CDist": distances, "SampleOp": sample,
+    "ScaledSiLU": scaled_silu, "GatedAdd": gated_add, "GatedRMSNorm": gated_norm, "BranchwiseRMSNorm": branch_norm,
+    "HyperConnectionPreMix": pre_mix, "HyperConnectionPostMix": post_mix, "LinearAttentionGate": decay, "EngramGate": engram,
+}
+CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
+NEAREST = {"QLinearConv"}
