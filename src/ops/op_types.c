@@ -48,6 +48,8 @@ static const struct {
     { 'C', ALL & ~T(C64) & ~T(C128), "all types but complex" },
     { 'E', FLOATS | T(I32) | T(F8E8M0), "floats, i32, f8e8m0" },
     { 'G', NUMBERS | T(BOOL) | FLOATS_8, "numbers, bool, f8" },
+    { 'H', T(F32) | T(F64) | T(I32) | T(I64) | T(U32) | T(U64) | T(STRING),
+      "f32, f64, 32- and 64-bit integers, string" },
     { 'Q', T(U8) | T(I8) | T(U16) | T(I16) | T(I32) | PACKED | FLOATS_8, "integers up to 32 bits, f8, f4" },
     { 'S', NUMBERS | T(BOOL) | T(C64) | T(C128), "numbers, bool, complex" },
     { 'W', T(U8) | T(I8) | FLOATS_8, "u8, i8, f8" },

@@ -765,6 +765,7 @@ def make_model(name, draw):
     domain, _, op = name.rpartition(".")
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     constant = {n for i, n in enumerate(names) if i in CONSTANT.get(name, ()) or (i and draw.flag())} - {""}
+    constant |= {n for n, x in zip(names, inputs) if n and x.dtype == object}
     values, free = {n: x for n, x in zip(names, inputs) if n}, draw.flag()
     graph = helper.make_graph(
         [helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)], "case",

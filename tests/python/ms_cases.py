@@ -200,6 +200,76 @@ def engram(d):
             d.array([ways, size], kind), d.array([ways, size], kind), d.array([ways, size], kind)], {}, 2
 
 
+# ---- tokens, images ----
+
+def hashes(d):
+    kind = d.pick(np.int32, np.uint32, np.int64, np.uint64, F32, F64, str)
+    shape = d.shape(0, 2)
+    x = np.array([d.pick("", "a", "abc", "abcd", "äöü€ and more") for _ in range(int(np.prod(shape)))], object).reshape(shape) \
+        if kind is str else d.array(shape, kind)
+    return [x], {"seed": d.pick(0, 7, 2**32 - 1), "positive": d.flag()}, 1
+
+
+def repeats(d):
+    rows, words = d.upto(1, 3), d.upto(2, 4)
+    return [ints(d, 0, words, [rows, d.upto(1, 9)], np.int64), d.array([rows, words], F32)], {"ngram_size": d.upto(1, 4)}, 1
+
+
+def bifurcation(d):
+    few = lambda n: ints(d, 0, 3, [n], np.int64)
+    length = d.upto(1, 8)
+    at, more = d.upto(0, length), d.flag()
+    source = few(length)
+    predicted = few(length + 1 - at)
+    same = d.upto(0, length - at)
+    predicted[:same] = source[at:at + same]
+    return [source, few(d.upto(1, 6)), np.array([at], np.int64), predicted if more else None], \
+        {"min_ngram_size": d.upto(1, 2), "max_ngram_size": d.upto(2, 4)}, 2
+
+
+def warping(d):
+    shape = [d.upto(1, 6), d.upto(1, 6)]
+    return [np.abs(d.array([1] * d.flag() + shape, F32))], {}, 1
+
+
+def crop(d):
+    boxes = d.upto(1, 3)
+    rois = d.n.random([boxes, 4]).astype(F32) * np.float32(d.pick(1, 1.3))
+    return [d.array([2, d.upto(1, 2), d.upto(2, 6), d.upto(2, 6)], F32), rois, ints(d, 0, 2, [boxes]),
+            ints(d, 1, 5, [2])], {"mode": d.pick("bilinear", "nearest"), "extrapolation_value": d.pick(0.0, 2.5)}, 1
+
+
+def masked_pool(d):
+    rank = d.upto(1, 3)
+    size = [d.upto(3, 6) for _ in range(rank)]
+    shape = [d.upto(1, 2), d.upto(1, 2)] + size
+    mask = ints(d, 0, 5, [1, 1] + size) > 0  # of several planes ONNX Runtime reads others than its own
+    return [d.array(shape, F32), mask.astype(np.int32)], \
+        {"kernel_shape": [d.upto(1, 3) for _ in size], "strides": [d.upto(1, 2) for _ in size], "pads": [0] * (2 * rank)}, 1
+
+
+def words(d):
+    length, window, maps, width, chars = d.upto(3, 6), d.upto(1, 3), d.upto(1, 4), d.upto(1, 5), 7
+    ids = ints(d, 1, chars, [d.upto(1, 3), length])
+    for word in ids.reshape(-1, length):
+        word[d.upto(window, length):] = 0
+    return [ids, d.array([maps, 1, window, width], F32) / 3, d.array([maps], F32), d.array([chars, width], F32) / 3], {}, 1
+
+
+def dynamic_pads(d):
+    group, channels, maps, size = d.pick(1, 2), d.upto(1, 2), d.upto(1, 2), [d.upto(2, 5), d.upto(2, 5)]
+    inputs = [d.array([1, group * channels, *size], F32), d.array([group * channels, maps, d.upto(2, 3), d.upto(2, 3)], F32),
+              ints(d, 0, 2, [4], np.int64), maybe(d, d.array([group * maps], F32))]
+    return inputs, {"group": group, "strides": [2, d.upto(1, 2)], "output_padding": [d.flag(), 0],
+                    "dilations": [1, d.upto(1, 2)]}, 1
+
+
+def inverse(d):
+    n = d.upto(1, 5)
+    x = d.array(d.shape(0, 2, empty=False) + [n, n], d.pick(F32, F64)) / 9
+    return [x + np.eye(n, dtype=x.dtype) * 3], {}, 1
+
+
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
@@ -207,6 +277,9 @@ CASES = {
     "Range": range_of, "Trilu": trilu, "Unique": unique, "UnfoldTensor": unfold, "CDist": distances, "SampleOp": sample,
     "ScaledSiLU": scaled_silu, "GatedAdd": gated_add, "GatedRMSNorm": gated_norm, "BranchwiseRMSNorm": branch_norm,
     "HyperConnectionPreMix": pre_mix, "HyperConnectionPostMix": post_mix, "LinearAttentionGate": decay, "EngramGate": engram,
+    "MurmurHash3": hashes, "NGramRepeatBlock": repeats, "BifurcationDetector": bifurcation, "DynamicTimeWarping": warping,
+    "CropAndResize": crop, "MaxpoolWithMask": masked_pool, "WordConvEmbedding": words,
+    "ConvTransposeWithDynamicPads": dynamic_pads, "Inverse": inverse,
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
 NEAREST = {"QLinearConv"}
