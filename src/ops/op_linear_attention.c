@@ -6,13 +6,15 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "kernels/convert.h"
+#include "ops/infer.h"
 #include "ops/wide.h"
 
 /* ---- LinearAttention: a recurrence over a state [keys, values] per head ---- */
 
 typedef struct linear {
     int64_t q_heads, kv_heads;
-    double scale; /* 0: 1 / sqrt(head size) */
+    int64_t heads; /* of the output: the more of both, which the others divide */
+    double scale;  /* 0: 1 / sqrt(head size) */
     bool gated, delta;
 } linear;
 
@@ -25,8 +27,10 @@ static pith_status read_linear(linear *s, const pith_node *node, pith_error *err
     s->delta = pith_str_is(rule, "delta") || pith_str_is(rule, "gated_delta");
     if (!s->gated && !s->delta && !pith_str_is(rule, "linear"))
         return pith_fail(err, PITH_ERR_ARGUMENT, "update_rule '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(rule));
-    if (s->q_heads < 1 || s->kv_heads < 1 || s->q_heads % s->kv_heads)
+    bool own = pith_str_is(node->domain, "com.microsoft");
+    if (s->q_heads < 1 || s->kv_heads < 1 || (s->q_heads % s->kv_heads && !(own && s->kv_heads % s->q_heads == 0)))
         return pith_fail(err, PITH_ERR_ARGUMENT, "q_num_heads must be a positive multiple of kv_num_heads");
+    s->heads = s->q_heads > s->kv_heads ? s->q_heads : s->kv_heads;
     return PITH_OK;
 }
 
@@ -39,17 +43,18 @@ static pith_status infer_linear(pith_infer *c) {
     for (int i = 0; i < 3; i++)
         if (c->in[i]->rank >= 0 && c->in[i]->rank != 3)
             return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
-    if (is_given(c->in, c->in_count, 4) != s.gated)
+    bool strict = !pith_str_is(c->node->domain, "com.microsoft");
+    if (is_given(c->in, c->in_count, 4) != s.gated && (strict || s.gated))
         return pith_op_fail(c, "decay goes with the gated update rules, and only with them");
-    if (is_given(c->in, c->in_count, 5) != s.delta)
+    if (is_given(c->in, c->in_count, 5) != s.delta && (strict || s.delta))
         return pith_op_fail(c, "beta goes with the delta update rules, and only with them");
     pith_dim dk = q->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, q->dims[2], s.q_heads);
     pith_dim dv = v->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, v->dims[2], s.kv_heads);
     pith_dim batch = q->rank < 0 ? PITH_DIM_UNKNOWN : q->dims[0], time = q->rank < 0 ? PITH_DIM_UNKNOWN : q->dims[1];
     pith_type_set(&c->out[0], q->dtype, 3,
-                  (pith_dim[]){ batch, time, pith_dim_apply(c->dims, PITH_DIM_MUL, dv, s.q_heads) });
+                  (pith_dim[]){ batch, time, pith_dim_apply(c->dims, PITH_DIM_MUL, dv, s.heads) });
     int state = is_given(c->in, c->in_count, 3) ? c->in[3]->dtype : q->dtype;
-    if (c->out_count > 1) pith_type_set(&c->out[1], state, 4, (pith_dim[]){ batch, s.kv_heads, dk, dv });
+    pith_infer_set(c, 1, state, 4, (pith_dim[]){ batch, s.kv_heads, dk, dv });
     return PITH_OK;
 }
 
@@ -93,7 +98,8 @@ static pith_status run_linear(pith_run *r) {
     PITH_TRY(check_linear(r, s));
     pith_wide w;
     pith_wide_open(&w, r);
-    int64_t batch = r->in[0]->dims[0], time = r->in[0]->dims[1], group = s->q_heads / s->kv_heads;
+    int64_t batch = r->in[0]->dims[0], time = r->in[0]->dims[1], group = s->heads / s->kv_heads,
+            share = s->heads / s->q_heads;
     int64_t dk = r->in[0]->dims[2] / s->q_heads, dv = r->in[2]->dims[2] / s->kv_heads;
     int64_t decays = s->gated && batch > 0 && time > 0 ? pith_tensor_count(r->in[4]) / (batch * time * s->kv_heads) : 1;
     int64_t betas = s->delta && batch > 0 && time > 0 ? pith_tensor_count(r->in[5]) / (batch * time) : 1;
@@ -121,11 +127,11 @@ static pith_status run_linear(pith_run *r) {
             for (int64_t d = 0; d < dk; d++)
                 for (int64_t m = 0; m < dv; m++) state[d * dv + m] += k[d] * value[m];
             for (int64_t g = 0; w.out[0] && g < group; g++) {
-                int64_t q_row = row * s->q_heads + h * group + g;
+                int64_t y_row = row * s->heads + h * group + g, q_row = row * s->q_heads + (h * group + g) / share;
                 for (int64_t m = 0; m < dv; m++) {
                     double sum = 0;
                     for (int64_t d = 0; d < dk; d++) sum += w.in[0][q_row * dk + d] * state[d * dv + m];
-                    w.out[0][q_row * dv + m] = scale * sum;
+                    w.out[0][y_row * dv + m] = scale * sum;
                 }
             }
         }
@@ -135,23 +141,26 @@ static pith_status run_linear(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_LinearAttention = {
-    .domain = "",
-    .name = "LinearAttention",
-    .since = 27,
-    .newest = 27,
-    .min_inputs = 3,
-    .max_inputs = 6,
-    .max_outputs = 2,
-    .types = "h",
-    .attrs = "chunk_size int 0.. = 64; kv_num_heads int! 1..; q_num_heads int! 1..; "
-             "scale float = 0; "
-             "update_rule string linear|gated|delta|gated_delta = gated_delta",
-    .infer = infer_linear,
-    .prepare = prepare_linear,
-    .scratch = scratch_linear,
-    .run = run_linear,
-};
+/* attrs_: what com.microsoft has besides. */
+#define LINEAR_ATTENTION(symbol, domain_, since_, attrs_)                                                              \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = "LinearAttention",                                                      \
+                                       .since = since_,                                                                \
+                                       .newest = since_,                                                               \
+                                       .min_inputs = 3,                                                                \
+                                       .max_inputs = 6,                                                                \
+                                       .max_outputs = 2,                                                               \
+                                       .types = "h",                                                                   \
+                                       .attrs = "chunk_size int 0.. = 64; kv_num_heads int! 1..; "                     \
+                                                "q_num_heads int! 1..; scale float = 0; "                              \
+                                                "update_rule string linear|gated|delta|gated_delta = gated_delta"      \
+                                                attrs_,                                                                \
+                                       .infer = infer_linear,                                                          \
+                                       .prepare = prepare_linear,                                                      \
+                                       .scratch = scratch_linear,                                                      \
+                                       .run = run_linear };
+LINEAR_ATTENTION(LinearAttention, "", 27, "")
+LINEAR_ATTENTION(LinearAttention_ms, "com.microsoft", 1, "; state_window int 0 = 0")
 
 /* ---- CausalConvWithState: depthwise, over the past state and the input ---- */
 

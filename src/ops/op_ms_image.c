@@ -171,7 +171,8 @@ static pith_status masked_infer(pith_infer *c) {
     return PITH_OK;
 }
 
-/* The largest element of the window whose first place, of `rank` axes, is `start`; all axes are three. */
+/* The largest element of the window of three axes whose first place is `start`. The plane's first element counts
+ * whatever its mask, if it has more axes than one. */
 static float masked_max(const pith_window *w, const int64_t *start, const float *x, const int32_t *mask) {
     float most = -FLT_MAX;
     int64_t end[3];
@@ -183,7 +184,7 @@ static float masked_max(const pith_window *w, const int64_t *start, const float 
         for (int64_t b = start[1] > 0 ? start[1] : 0; b < end[1]; b++) {
             for (int64_t c = start[2] > 0 ? start[2] : 0; c < end[2]; c++) {
                 int64_t at = (a * w->in[1] + b) * w->in[2] + c;
-                if (at > 0 && !mask[at]) break;
+                if ((at > 0 || w->rank == 1) && !mask[at]) break;
                 if (x[at] > most) most = x[at];
             }
         }
@@ -193,9 +194,10 @@ static float masked_max(const pith_window *w, const int64_t *start, const float 
 
 static pith_status masked_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *mask = r->in[1];
-    pith_window own, w = { .rank = 3 };
+    pith_window own, w;
     PITH_TRY(pith_windows_attributes(&own, r->node, x->rank - 2, NULL, r->err));
     pith_windows_complete(&own, r->node, x->dims + 2, r->out[0]->dims + 2);
+    w.rank = own.rank;
     for (int i = 0; i < 3; i++) {
         int from = i - (3 - own.rank); /* axes that are not there are of 1 */
         w.in[i] = from < 0 ? 1 : own.in[from], w.out[i] = from < 0 ? 1 : own.out[from];

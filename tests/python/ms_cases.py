@@ -270,6 +270,74 @@ def inverse(d):
     return [x + np.eye(n, dtype=x.dtype) * 3], {}, 1
 
 
+# ---- states ----
+
+def unit(x):
+    return (x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6)).astype(x.dtype)
+
+
+def causal(d):
+    batch, channels, length, taps, dilation = d.upto(1, 2), d.upto(1, 4), d.upto(1, 6), d.upto(1, 4), d.upto(1, 2)
+    last = d.flag()
+    before = (taps - 1) * dilation
+    shape = lambda n: [batch, n, channels] if last else [batch, channels, n]
+    past = d.array(shape(before), F32) if before else None
+    return [d.array(shape(length), F32), d.array([channels, 1, taps], F32), maybe(d, d.array([channels], F32)), maybe(d, past)], \
+        {"activation": d.pick("none", "silu", "swish"), "dilation": dilation, "channels_last": last}, 2
+
+
+def ends_of(d, batch):
+    return np.concatenate([[0], np.cumsum([d.upto(1, 4) for _ in range(batch)])]).astype(np.int32)
+
+
+def varlen_causal(d):
+    batch, channels, taps, dilation, kind, capacity = d.upto(1, 3), d.upto(1, 4), d.upto(2, 4), d.upto(1, 2), half(d), d.pick(0, 2)
+    ends = ends_of(d, batch)
+    return [d.array([ends[-1], channels], kind), d.array([channels, 1, taps], kind), ends, maybe(d, d.array([channels], kind)),
+            d.array([batch, channels, (taps - 1) * dilation], kind), ints(d, 0, 4, [batch]) if capacity else None], \
+        {"activation": d.pick("none", "silu"), "dilation": dilation, "state_update_capacity": capacity}, 3 if capacity else 2
+
+
+def linear_attention(d):
+    rule, batch, steps = d.pick("linear", "gated", "delta", "gated_delta"), d.upto(1, 2), d.upto(1, 4)
+    q_heads, kv_heads = d.pick((1, 1), (2, 1), (2, 2), (1, 2), (2, 4))
+    dk, dv = d.pick(2, 4), d.pick(2, 3)
+    key = unit(d.array([batch, steps, kv_heads, dk], F32)).reshape(batch, steps, -1)
+    return [d.array([batch, steps, q_heads * dk], F32), key, d.array([batch, steps, kv_heads * dv], F32),
+            maybe(d, d.array([batch, kv_heads, dk, dv], F32)),
+            -np.abs(d.array([batch, steps, kv_heads * d.pick(1, dk)], F32)) if "gated" in rule else None,
+            d.n.random([batch, steps, d.pick(1, kv_heads)]).astype(F32) if "delta" in rule else None], \
+        {"update_rule": rule, "q_num_heads": q_heads, "kv_num_heads": kv_heads,
+         "scale": d.pick(0.0, 0.5)}, 2
+
+
+def delta_net(d):
+    kind, rule, batch = half(d), d.pick("linear", "gated", "delta", "gated_delta"), d.upto(1, 3)
+    heads, group, dk, dv = d.upto(1, 2), d.upto(1, 2), d.pick(2, 4), d.pick(2, 3)
+    ragged, capacity, gate = d.flag(), d.pick(0, 0, 2), d.pick("none", "softplus", "sigmoid")
+    ends = ends_of(d, batch)
+    steps = d.upto(1, 3)
+    total, values = int(ends[-1]) if ragged else batch * steps, heads * group
+    lead = [total] if ragged or d.flag() else [batch, steps]
+    by_key, norm = d.flag(), d.flag()
+    key = d.array(lead + [heads, dk], kind)
+    sides = [d.array(lead + [heads, dk], kind), key if norm else unit(key), d.array(lead + [values, dv], kind)]
+    if d.flag():
+        sides = [np.concatenate([x.reshape(*lead, -1) for x in sides], -1), None, None]
+    gated, retrieves = "gated" in rule, "delta" in rule
+    decay = d.array(lead + [values] + [dk] * by_key, d.pick(F32, kind))
+    if gate == "none":
+        decay = -np.abs(decay)
+    return sides + [ends if ragged else None, decay if gated else None,
+                    d.n.random(lead + [values]).astype(decay.dtype) if retrieves else None,
+                    d.array([batch, values, dv, dk], F32),
+                    (d.array([values], F32) / 3).astype(F32) if gated and gate != "none" else None,
+                    d.array([values] + [dk] * (by_key and d.flag()), F32) if gated and gate != "none" else None,
+                    ints(d, 0, 4, [batch]) if capacity else None], \
+        {"update_rule": rule, "gate_activation": gate if gated else "none", "beta_activation": d.pick("none", "sigmoid"),
+         "qk_l2_norm": norm, "scale": d.pick(0.0, 0.5), "state_update_capacity": capacity}, 2
+
+
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
@@ -280,6 +348,8 @@ CASES = {
     "MurmurHash3": hashes, "NGramRepeatBlock": repeats, "BifurcationDetector": bifurcation, "DynamicTimeWarping": warping,
     "CropAndResize": crop, "MaxpoolWithMask": masked_pool, "WordConvEmbedding": words,
     "ConvTransposeWithDynamicPads": dynamic_pads, "Inverse": inverse,
+    "CausalConvWithState": causal, "VarlenCausalConvWithState": varlen_causal, "LinearAttention": linear_attention,
+    "GatedDeltaNet": delta_net,
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
 NEAREST = {"QLinearConv"}
