@@ -338,6 +338,42 @@ def delta_net(d):
          "qk_l2_norm": norm, "scale": d.pick(0.0, 0.5), "state_update_capacity": capacity}, 2
 
 
+# ---- experts ----
+
+def experts(quantized):
+    def case(d):
+        kind, hidden, inner, count = half(d) if quantized else F32, 32, d.pick(32, 64), d.upto(1, 4)
+        name = d.pick("relu", "gelu", "silu", "identity", "swiglu")
+        fused, tokens = 1 + (name == "swiglu"), d.pick([3], [1], [2, 2])
+        total, bits, block = int(np.prod(tokens)), d.pick(4, 8), d.pick(0, 0, 32)
+        block = block if bits == 4 else 0  # ONNX Runtime rounds the tokens, too, for blocks of 8 bits
+
+        def matrix(rows, columns):
+            if not quantized:
+                return [d.array([count, rows, columns], F32) / 6]
+            blocks = [columns // block] if block else []
+            scales = (np.abs(d.array([count, rows] + blocks, F32)) / 100 + 0.002).astype(kind)
+            return [d.full([count, rows, columns * bits // 8], np.uint8), scales]
+
+        def zeros(rows, columns):
+            own = [rows, -(-(columns // block) * bits // 8)] if block else [-(-rows * bits // 8)]
+            return d.full([count] + own, np.uint8)
+
+        bias = lambda n: maybe(d, d.array([count, n], kind))
+        inputs = [d.array(tokens + [hidden], kind), d.array([total, count], kind), *matrix(fused * inner, hidden),
+                  bias(fused * inner), *matrix(hidden, inner), bias(hidden)]
+        given = {"k": d.upto(1, count), "activation_type": name, "normalize_routing_weights": d.flag(),
+                 "swiglu_fusion": 1 if name == "swiglu" else 0}
+        if name == "swiglu" and d.flag():
+            given.update(activation_alpha=1.7, activation_beta=1.0, swiglu_limit=2.0)
+        if quantized:
+            given.update(expert_weight_bits=bits, **({"block_size": block} if block else {}))
+            inputs += [None] * 3 + ([zeros(fused * inner, hidden), zeros(hidden, inner), None] if d.flag() else [None] * 3)
+            inputs += [maybe(d, d.n.random([total, count]).astype(kind))]
+        return inputs, given, 1
+    return case
+
+
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
@@ -349,7 +385,7 @@ CASES = {
     "CropAndResize": crop, "MaxpoolWithMask": masked_pool, "WordConvEmbedding": words,
     "ConvTransposeWithDynamicPads": dynamic_pads, "Inverse": inverse,
     "CausalConvWithState": causal, "VarlenCausalConvWithState": varlen_causal, "LinearAttention": linear_attention,
-    "GatedDeltaNet": delta_net,
+    "GatedDeltaNet": delta_net, "MoE": experts(False), "QMoE": experts(True),
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
 NEAREST = {"QLinearConv"}
