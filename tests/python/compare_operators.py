@@ -767,11 +767,12 @@ def make_model(name, draw):
     constant = {n for i, n in enumerate(names) if i in CONSTANT.get(name, ()) or (i and draw.flag())} - {""}
     constant |= {n for n, x in zip(names, inputs) if n and x.dtype == object}
     values, free = {n: x for n, x in zip(names, inputs) if n}, draw.flag()
+    outs = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs
     graph = helper.make_graph(
-        [helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)], "case",
+        [helper.make_node(op, names, outs, domain=domain, **attributes)], "case",
         [helper.make_tensor_value_info(n, NUMBERS[x.dtype], [None] * x.ndim if free else x.shape)
          for n, x in values.items() if n not in constant],
-        [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)],
+        [helper.make_empty_tensor_value_info(n) for n in outs if n],
         [numpy_helper.from_array(values[n], n) for n in sorted(constant)])
     opsets = [helper.make_opsetid("", 21)] + ([helper.make_opsetid(domain, 1)] if domain else [])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)

@@ -352,7 +352,7 @@ def experts(quantized):
             if not quantized:
                 return [d.array([count, rows, columns], F32) / 6]
             blocks = [columns // block] if block else []
-            scales = (np.abs(d.array([count, rows] + blocks, F32)) / 100 + 0.002).astype(kind)
+            scales = (np.abs(d.array([count, rows] + blocks, F32)) / 900 + 0.0005).astype(kind)
             return [d.full([count, rows, columns * bits // 8], np.uint8), scales]
 
         def zeros(rows, columns):
@@ -374,6 +374,34 @@ def experts(quantized):
     return case
 
 
+def ngram_hash(packed):
+    def case(d):
+        kind, batch, most, heads = d.pick(np.int32, np.int64), d.upto(1, 3), d.upto(2, 4), d.upto(1, 3)
+        ends = ends_of(d, batch)
+        shape, all_heads = [ends[-1]] if packed else [batch, d.upto(1, 5)], (most - 1) * heads
+        few = lambda *sizes: ints(d, 0, 5, sizes, kind)
+        eos, segments = maybe(d, np.array(d.pick(1, 2), kind)), maybe(d, np.sort(ints(d, 0, 3, shape)))
+        inputs = [few(*shape), d.array([most + d.flag()], kind) * 1000003, ints(d, 1, 50, [all_heads], kind)]
+        past, offsets = maybe(d, few(batch, most - 1)), maybe(d, few(all_heads))
+        given = {"max_ngram_size": most, "n_head_per_ngram": heads, "pad_id": 3, "reset_on_eos": d.flag()}
+        if not packed:
+            return inputs + [past, offsets, eos, segments], given, 2
+        old = ints(d, 0, 2, [batch, most - 1]) if segments is not None and past is not None else None
+        capacity = d.pick(0, 2)
+        return inputs + [ends, past, offsets, eos, segments, old, ints(d, 0, 4, [batch]) if capacity else None], \
+            {**given, "state_update_capacity": capacity}, ["y", "ids", "" if segments is None else "segments"] + ["states"] * bool(capacity)
+    return case
+
+
+def group_router(d):
+    kind, groups = half(d), d.upto(1, 3)
+    count = groups * d.upto(2, 4)
+    active = d.upto(1, groups)
+    return [d.array([d.upto(1, 3), count], kind), (d.array([count], F32) / 5).astype(F32)], \
+        {"n_group": groups, "topk_group": active, "group_topk": d.upto(1, 3),
+         "top_k": d.upto(1, count // groups * active)}, 1
+
+
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
@@ -386,6 +414,7 @@ CASES = {
     "ConvTransposeWithDynamicPads": dynamic_pads, "Inverse": inverse,
     "CausalConvWithState": causal, "VarlenCausalConvWithState": varlen_causal, "LinearAttention": linear_attention,
     "GatedDeltaNet": delta_net, "MoE": experts(False), "QMoE": experts(True),
+    "NGramHashMapping": ngram_hash(False), "VarlenNGramHashMapping": ngram_hash(True), "MoEGroupRouter": group_router,
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
 NEAREST = {"QLinearConv"}
