@@ -151,10 +151,10 @@ static pith_status run_linear(pith_run *r) {
                                        .max_inputs = 6,                                                                \
                                        .max_outputs = 2,                                                               \
                                        .types = "h",                                                                   \
-                                       .attrs = "chunk_size int 0.. = 64; kv_num_heads int! 1..; "                     \
-                                                "q_num_heads int! 1..; scale float = 0; "                              \
-                                                "update_rule string linear|gated|delta|gated_delta = gated_delta"      \
-                                                attrs_,                                                                \
+                                       .attrs =                                                                        \
+                                           "chunk_size int 0.. = 64; kv_num_heads int! 1..; "                          \
+                                           "q_num_heads int! 1..; scale float = 0; "                                   \
+                                           "update_rule string linear|gated|delta|gated_delta = gated_delta" attrs_,   \
                                        .infer = infer_linear,                                                          \
                                        .prepare = prepare_linear,                                                      \
                                        .scratch = scratch_linear,                                                      \

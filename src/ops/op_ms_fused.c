@@ -6,34 +6,50 @@
  * constant weights have to be put back, for which the size of the blocks must be known. The file does not say it: it is
  * what some filter shows (block_shown), else the one that ONNX Runtime uses on this machine, for which it made the file
  * (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
+#include <string.h>
+
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "ops/compose.h"
 
+/* A parameter of the activation: the i-th of activation_params, or the attribute that FusedGemm has for it. */
+static bool activation_parameter(const pith_node *node, size_t i, const char *name, float *value) {
+    static const char *const own[][2] = { { "alpha", "activation_alpha" },
+                                          { "beta", "activation_beta" },
+                                          { "gamma", "activation_gamma" } };
+    size_t count;
+    const float *list = pith_node_floats(node, "activation_params", &count);
+    if (i < count) *value = list[i];
+    if (i < count) return true;
+    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
+        if (strcmp(name, own[k][0]) != 0 || !pith_node_attr(node, own[k][1])) continue;
+        *value = pith_node_float(node, own[k][1], 0);
+        return true;
+    }
+    return false;
+}
+
 static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
     pith_str name = pith_node_str(node, "activation", "");
     static const struct {
-        const char *name, *p0, *p1;
+        const char *name, *parameters[2];
     } known[] = {
-        { "Relu", NULL, NULL },
-        { "Tanh", NULL, NULL },
-        { "Sigmoid", NULL, NULL },
-        { "LeakyRelu", "alpha", NULL },
-        { "HardSigmoid", "alpha", "beta" },
-        { "Clip", "min", "max" },
+        { "Clip", { "min", "max" } },     { "Elu", { "alpha" } },       { "HardSigmoid", { "alpha", "beta" } },
+        { "HardSwish", { NULL } },        { "LeakyRelu", { "alpha" } }, { "Relu", { NULL } },
+        { "Selu", { "alpha", "gamma" } }, { "Sigmoid", { NULL } },      { "Softplus", { NULL } },
+        { "Softsign", { NULL } },         { "Tanh", { NULL } },         { "ThresholdedRelu", { "alpha" } },
     };
-    size_t count;
-    const float *p = pith_node_floats(node, "activation_params", &count);
     if (!*y) return pith_fail_memory(err, 0);
     if (name.size == 0) return PITH_OK;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!pith_str_is(name, known[i].name)) continue;
         *y = pith_compose1(node, known[i].name, *y);
+        for (size_t k = 0; k < 2 && known[i].parameters[k]; k++) {
+            float value;
+            if (activation_parameter(node, k, known[i].parameters[k], &value))
+                *y = pith_with_float(*y, known[i].parameters[k], value);
+        }
         if (!*y) return pith_fail_memory(err, 0);
-        float alpha = p && count > 0 ? p[0] : pith_node_float(node, "activation_alpha", 0.01f);
-        if (known[i].p0 && pith_node_set_float((*y)->producer, known[i].p0, alpha)) return pith_fail_memory(err, 0);
-        if (known[i].p1 && p && count > 1 && pith_node_set_float((*y)->producer, known[i].p1, p[1]))
-            return pith_fail_memory(err, 0);
         if (known[i].name[0] == 'C') (*y)->producer->opset = 6; /* limits are attributes */
         return PITH_OK;
     }

@@ -65,11 +65,7 @@ static pith_status upgrade_gated_add(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_gated_norm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
-    pith_str name = pith_node_str(node, "activation", "silu");
-    bool sigmoid = pith_str_is(name, "sigmoid");
-    if (!sigmoid && !pith_str_is(name, "silu") && !pith_str_is(name, "swish"))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is not supported",
-                         PITH_STR_ARG(name));
+    bool sigmoid = pith_str_is(pith_node_str(node, "activation", "silu"), "sigmoid");
     pith_value *x = node->inputs[0], *scale = gates_f32(node, node->inputs[1]),
                *gate = gates_f32(node, node->inputs[2]);
     pith_value *any = gates_list(node, (int64_t[]){ -1 }, 1);
@@ -163,13 +159,13 @@ static pith_status upgrade_engram(pith_node *node, pith_error *err) {
     return pith_compose_become(node, gates_like(node, y, x), err);
 }
 
-#define GATES(name, min, max, outputs, upgrade)                                                                        \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL)
-GATES(BranchwiseRMSNorm, 1, 2, 1, upgrade_branch_norm)
-GATES(EngramGate, 5, 6, 2, upgrade_engram)
-GATES(GatedRMSNorm, 3, 3, 1, upgrade_gated_norm)
-GATES(HyperConnectionPostMix, 3, 4, 1, upgrade_post_mix)
-GATES(HyperConnectionPreMix, 2, 2, 1, upgrade_pre_mix)
-GATES(LinearAttentionGate, 3, 4, 2, upgrade_decay)
-GATES(ScaledSiLU, 1, 2, 1, upgrade_scaled_silu)
-PITH_OP_COMPOSED(GatedAdd_ms, "com.microsoft", "GatedAdd", 3, 4, 1, upgrade_gated_add, "no gate_weight")
+#define GATES(name, min, max, outputs, upgrade, attrs_)                                                                \
+    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL, .attrs = attrs_)
+GATES(BranchwiseRMSNorm, 1, 2, 1, upgrade_branch_norm, "epsilon float = 1e-05; num_branches int 0.. = 0")
+GATES(EngramGate, 5, 6, 2, upgrade_engram, "epsilon float = 1e-05")
+GATES(GatedRMSNorm, 3, 3, 1, upgrade_gated_norm, "activation string silu|swish|sigmoid = silu; epsilon float = 1e-05")
+GATES(HyperConnectionPostMix, 3, 4, 1, upgrade_post_mix, "num_branches int 0.. = 0")
+GATES(HyperConnectionPreMix, 2, 2, 1, upgrade_pre_mix, "num_branches int 0.. = 0; reduction_scale float = 1")
+GATES(LinearAttentionGate, 3, 4, 2, upgrade_decay, "")
+GATES(ScaledSiLU, 1, 2, 1, upgrade_scaled_silu, "alpha float = 1")
+PITH_OP_COMPOSED(GatedAdd_ms, "com.microsoft", "GatedAdd", 3, 4, 1, upgrade_gated_add, "no gate_weight", .attrs = "")

@@ -21,7 +21,7 @@ typedef struct ngram {
     int64_t most, heads, pad, capacity; /* heads: of one n */
 } ngram;
 
-static pith_status ngram_read(ngram *s, const pith_node *node, pith_error *err) {
+static void ngram_read(ngram *s, const pith_node *node) {
     *s = (ngram){ .packed = pith_str_is(node->op_type, "VarlenNGramHashMapping"),
                   .reset = pith_node_int(node, "reset_on_eos", 0) != 0,
                   .most = pith_node_int(node, "max_ngram_size", 0),
@@ -29,16 +29,11 @@ static pith_status ngram_read(ngram *s, const pith_node *node, pith_error *err) 
                   .pad = pith_node_int(node, "pad_id", 0),
                   .capacity = pith_node_int(node, "state_update_capacity", 0) };
     s->in = &ngram_layouts[s->packed];
-    if (s->most < 2 || s->most > INT16_MAX || s->heads < 1 || s->heads > INT16_MAX || s->capacity < 0 ||
-        s->capacity > 8)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "max_ngram_size, n_head_per_ngram or state_update_capacity is out of range");
-    return PITH_OK;
 }
 
 static pith_status ngram_infer(pith_infer *c) {
     ngram s;
-    PITH_TRY(ngram_read(&s, c->node, c->err));
+    ngram_read(&s, c->node);
     const pith_type *ids = c->in[IDS];
     int rank = s.packed ? 1 : 2;
     if (ids->rank >= 0 && ids->rank != rank)
@@ -199,7 +194,7 @@ static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
 
 static pith_status ngram_run(pith_run *r) {
     ngram_job j = { .r = r, .ids = r->in[IDS] };
-    PITH_TRY(ngram_read(&j.s, r->node, r->err));
+    ngram_read(&j.s, r->node);
     j.past = ngram_input(r, j.s.in->past), j.offsets = ngram_input(r, j.s.in->offsets);
     j.eos = ngram_input(r, j.s.in->eos), j.segments = ngram_input(r, j.s.in->segments);
     j.past_segments = ngram_input(r, j.s.in->past_segments);
@@ -217,15 +212,20 @@ static pith_status ngram_run(pith_run *r) {
     return PITH_OK;
 }
 
-#define NGRAM(name_, max, outputs, types_)                                                                             \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .min_inputs = 3,                                                            \
-                                           .max_inputs = max,                                                          \
-                                           .max_outputs = outputs,                                                     \
-                                           .types = types_,                                                            \
-                                           .infer = ngram_infer,                                                       \
-                                           .run = ngram_run };
-NGRAM(NGramHashMapping, 7, 2, "iiiiiiw")
-NGRAM(VarlenNGramHashMapping, 10, 4, "iiiwiiiwww")
+#define NGRAM(name_, max, outputs, types_, attrs_)                                                                     \
+    const pith_op pith_op_##name_##_ms = {                                                                             \
+        .domain = "com.microsoft",                                                                                     \
+        .name = #name_,                                                                                                \
+        .since = 1,                                                                                                    \
+        .newest = 1,                                                                                                   \
+        .min_inputs = 3,                                                                                               \
+        .max_inputs = max,                                                                                             \
+        .max_outputs = outputs,                                                                                        \
+        .types = types_,                                                                                               \
+        .attrs = "max_ngram_size int! 2..32767; n_head_per_ngram int! 1..32767; pad_id int! any; "                     \
+                 "reset_on_eos bool = 0" attrs_,                                                                       \
+        .infer = ngram_infer,                                                                                          \
+        .run = ngram_run                                                                                               \
+    };
+NGRAM(NGramHashMapping, 7, 2, "iiiiiiw", "")
+NGRAM(VarlenNGramHashMapping, 10, 4, "iiiwiiiwww", "; state_update_capacity int 0..8 = 0")

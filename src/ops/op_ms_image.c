@@ -71,10 +71,13 @@ static pith_status crop_run(pith_run *r) {
 const pith_op pith_op_CropAndResize_ms = { .domain = "com.microsoft",
                                            .name = "CropAndResize",
                                            .since = 1,
+                                           .newest = 1,
                                            .min_inputs = 4,
                                            .max_inputs = 4,
                                            .max_outputs = 1,
                                            .types = "eeww",
+                                           .attrs =
+                                               "extrapolation_value float = 0; mode string bilinear|nearest = bilinear",
                                            .infer = crop_infer,
                                            .run = crop_run };
 
@@ -99,7 +102,10 @@ static pith_status upgrade_dynamic_pads(pith_node *node, pith_error *err) {
 }
 
 PITH_OP_COMPOSED(ConvTransposeWithDynamicPads_ms, "com.microsoft", "ConvTransposeWithDynamicPads", 2, 4, 1,
-                 upgrade_dynamic_pads, NULL)
+                 upgrade_dynamic_pads, NULL,
+                 .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+                          "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; output_padding ints 0..; "
+                          "strides ints 1..")
 
 /* ---- WordConvEmbedding: words as vectors, out of a convolution over the vectors of their characters ---- */
 
@@ -147,10 +153,13 @@ static pith_status word_run(pith_run *r) {
 const pith_op pith_op_WordConvEmbedding_ms = { .domain = "com.microsoft",
                                                .name = "WordConvEmbedding",
                                                .since = 1,
+                                               .newest = 1,
                                                .min_inputs = 4,
                                                .max_inputs = 4,
                                                .max_outputs = 1,
                                                .types = "we",
+                                               .attrs =
+                                                   "char_embedding_size int; conv_window_size int; embedding_size int",
                                                .infer = word_infer,
                                                .run = word_run };
 
@@ -219,12 +228,17 @@ static pith_status masked_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_MaxpoolWithMask_ms = { .domain = "com.microsoft",
-                                             .name = "MaxpoolWithMask",
-                                             .since = 1,
-                                             .min_inputs = 2,
-                                             .max_inputs = 2,
-                                             .max_outputs = 1,
-                                             .types = "ew",
-                                             .infer = masked_infer,
-                                             .run = masked_run };
+const pith_op pith_op_MaxpoolWithMask_ms = {
+    .domain = "com.microsoft",
+    .name = "MaxpoolWithMask",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .types = "ew",
+    .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; kernel_shape ints 1..; pads ints; "
+             "storage_order bool = 0; strides ints 1..",
+    .infer = masked_infer,
+    .run = masked_run
+};

@@ -318,16 +318,25 @@ static void lstm_cost(const pith_run *r, pith_cost *cost) {
     pith_cost_product(r, cost, 4 * (r->in[X]->dims[2] + r->in[R]->dims[0]), "gemm i8");
 }
 
-PITH_OP_COMPOSED(DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL)
-const pith_op pith_op_QuantizedLSTM_pith = { .domain = "pith",
-                                             .name = "QuantizedLSTM",
-                                             .since = 1,
-                                             .min_inputs = 3,
-                                             .max_inputs = INPUTS,
-                                             .max_outputs = 3,
-                                             .types = "eqqeweeeeqeq",
-                                             .infer = lstm_infer,
-                                             .prepare = lstm_prepare,
-                                             .scratch = lstm_scratch,
-                                             .run = lstm_run,
-                                             .cost = lstm_cost };
+PITH_OP_COMPOSED(
+    DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL,
+    .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
+             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0")
+const pith_op pith_op_QuantizedLSTM_pith = {
+    .domain = "pith",
+    .name = "QuantizedLSTM",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 3,
+    .max_inputs = INPUTS,
+    .max_outputs = 3,
+    .types = "eqqeweeeeqeq",
+    .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
+             "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0; "
+             "second bool = 0",
+    .infer = lstm_infer,
+    .prepare = lstm_prepare,
+    .scratch = lstm_scratch,
+    .run = lstm_run,
+    .cost = lstm_cost
+};

@@ -35,20 +35,12 @@ typedef struct experts {
     float alpha, beta, limit;
 } experts;
 
-static pith_status experts_read(experts *s, const pith_node *node, pith_error *err) {
+static void experts_read(experts *s, const pith_node *node) {
     static const char *const names[] = { "relu", "gelu", "silu", "identity", "swiglu" };
     static const char *const bits[] = { "fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits" };
-    pith_str name = pith_node_str(node, "activation_type", "relu"), type = pith_node_str(node, "quant_type", "int");
+    pith_str name = pith_node_str(node, "activation_type", "relu");
     size_t fn = 0;
-    while (fn < sizeof names / sizeof names[0] && !pith_str_is(name, names[fn])) fn++;
-    if (fn == sizeof names / sizeof names[0])
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is not supported",
-                         PITH_STR_ARG(name));
-    if (!pith_str_is(type, "int"))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "quant_type '" PITH_STR_FMT "' is not supported",
-                         PITH_STR_ARG(type));
-    if (pith_node_int(node, "swiglu_limit_after_activation", 0))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "attribute swiglu_limit_after_activation is not supported");
+    while (fn + 1 < sizeof names / sizeof names[0] && !pith_str_is(name, names[fn])) fn++;
     *s = (experts){ .quantized = pith_str_is(node->op_type, "QMoE"),
                     .normalize = pith_node_int(node, "normalize_routing_weights", 0) != 0,
                     .fn = (expert_fn)fn,
@@ -59,19 +51,12 @@ static pith_status experts_read(experts *s, const pith_node *node, pith_error *e
                     .beta = pith_node_float(node, "activation_beta", 0),
                     .limit = pith_node_float(node, "swiglu_limit", INFINITY) };
     s->inputs = expert_layouts[s->quantized];
-    for (int i = 0; i < 3; i++) {
-        s->bits[i] = pith_node_int(node, bits[i], pith_node_int(node, "expert_weight_bits", 4));
-        if (s->quantized && s->bits[i] != 2 && s->bits[i] != 3 && s->bits[i] != 4 && s->bits[i] != 8)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "weights of %lld bits", (long long)s->bits[i]);
-    }
-    if (s->k < 1 || s->fusion < 0 || s->fusion > 2 || s->block < 0)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute k, swiglu_fusion or block_size is out of range");
-    return PITH_OK;
+    for (int i = 0; i < 3; i++) s->bits[i] = pith_node_int(node, bits[i], pith_node_int(node, "expert_weight_bits", 4));
 }
 
 static pith_status experts_infer(pith_infer *c) {
     experts s;
-    PITH_TRY(experts_read(&s, c->node, c->err));
+    experts_read(&s, c->node);
     const pith_type *x = c->in[EXPERT_X], *scores = c->in[EXPERT_SCORES];
     if ((x->rank >= 0 && x->rank != 2 && x->rank != 3) || (scores->rank >= 0 && scores->rank != 2))
         return pith_op_fail(c, "the input must have two or three dimensions, router_probs two");
@@ -95,7 +80,7 @@ static pith_status experts_infer(pith_infer *c) {
 static pith_status experts_prepare(pith_prepare *c) {
     experts *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(experts_read(s, c->node, c->err));
+    experts_read(s, c->node);
     c->state = s;
     return pith_product_prepare(&s->product, c, PITH_F32, -1, true);
 }
@@ -349,18 +334,27 @@ static pith_status experts_run(pith_run *r) {
     return PITH_OK;
 }
 
-#define EXPERTS(name_, min, max, types_, note_)                                                                        \
+#define EXPERTS(name_, min, max, types_, attrs_)                                                                       \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
                                            .name = #name_,                                                             \
                                            .since = 1,                                                                 \
+                                           .newest = 1,                                                                \
                                            .min_inputs = min,                                                          \
                                            .max_inputs = max,                                                          \
                                            .max_outputs = 1,                                                           \
                                            .types = types_,                                                            \
+                                           .attrs = "activation_alpha float = 1; activation_beta float = 0; "          \
+                                                    "activation_type string relu|gelu|silu|swiglu|identity = relu; "   \
+                                                    "k int 1.. = 1; normalize_routing_weights bool = 0; "              \
+                                                    "swiglu_fusion int 0..2 = 0; swiglu_limit float; "                 \
+                                                    "swiglu_limit_after_activation int 0 = 0; "                        \
+                                                    "use_sparse_mixer bool = 0" attrs_,                                \
                                            .infer = experts_infer,                                                     \
                                            .prepare = experts_prepare,                                                 \
                                            .scratch = experts_scratch,                                                 \
-                                           .run = experts_run,                                                         \
-                                           .note = note_ };
-EXPERTS(MoE, 3, 8, "e", NULL)
-EXPERTS(QMoE, 4, 21, "hhBhhBhhBhhBBBh", "quant_type int")
+                                           .run = experts_run };
+EXPERTS(MoE, 3, 8, "e", "")
+EXPERTS(QMoE, 4, 21, "hhBhhBhhBhhBBBh",
+        "; accuracy_level int = 0; block_size int 0..; expert_weight_bits int 2|3|4|8 = 4; "
+        "fc1_expert_weight_bits int 2|3|4|8; fc2_expert_weight_bits int 2|3|4|8; fc3_expert_weight_bits int 2|3|4|8; "
+        "quant_type string int = int; weights_prepacked int -1..1 = -1")

@@ -74,9 +74,6 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
     int64_t axis = pith_node_int(node, "dim", -1), size = pith_node_int(node, "size", 0);
     int64_t step = pith_node_int(node, "step", 1);
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    if (size < 1 || step < 1 || size > INT32_MAX || step > INT32_MAX)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "windows of %lld elements, %lld apart", (long long)size,
-                         (long long)step);
     pith_value *length = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", node->inputs[0]), &axis, 1);
     length = pith_compose_list(node, "Sub", length, (int64_t[]){ size - 1 }, 1);
     pith_value *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1);
@@ -97,10 +94,7 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
 /* Distances of rows: |a|^2 - 2 a b + |b|^2, which rounding must not make negative, or its root. */
 static pith_status upgrade_distances(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_str metric = pith_node_str(node, "metric", "sqeuclidean");
-    bool root = pith_str_is(metric, "euclidean");
-    if (!root && !pith_str_is(metric, "sqeuclidean"))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "metric '" PITH_STR_FMT "' is not supported", PITH_STR_ARG(metric));
+    bool root = pith_str_is(pith_node_str(node, "metric", "sqeuclidean"), "euclidean");
     pith_value *squares[2], *a = node->inputs[0], *b = node->inputs[1];
     for (int i = 0; i < 2; i++) {
         squares[i] = pith_compose_list(node, "ReduceSumSquare", node->inputs[i], (int64_t[]){ 1 }, 1);
@@ -119,16 +113,19 @@ static pith_status upgrade_int16_product(pith_node *node, pith_error *err) {
         node, pith_compose2(node, "MatMul", pith_compose_cast(node, node->inputs[0], PITH_I32), b), err);
 }
 
-#define PLAIN(name, min, max, outputs, upgrade)                                                                        \
-    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL)
-PLAIN(ExpandDims, 2, 2, 1, upgrade_expand_dims)
-PLAIN(GatherND, 2, 2, 1, upgrade_gather_nd)
-PLAIN(GridSample, 2, 2, 1, upgrade_grid_sample)
-PLAIN(MatMulInteger16, 2, 2, 1, upgrade_int16_product)
-PLAIN(Pad, 2, 3, 1, upgrade_pad)
-PLAIN(Range, 2, 3, 1, upgrade_range)
-PLAIN(SampleOp, 1, 1, 1, upgrade_sample)
-PLAIN(Trilu, 1, 2, 1, upgrade_trilu)
-PLAIN(UnfoldTensor, 1, 1, 1, upgrade_unfold)
-PLAIN(Unique, 1, 1, 3, upgrade_unique)
-PITH_OP_COMPOSED(CDist_ms, "com.microsoft", "CDist", 2, 2, 1, upgrade_distances, "metrics euclidean and sqeuclidean")
+#define PLAIN(name, min, max, outputs, upgrade, attrs_)                                                                \
+    PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, upgrade, NULL, .attrs = attrs_)
+PLAIN(ExpandDims, 2, 2, 1, upgrade_expand_dims, "")
+PLAIN(GatherND, 2, 2, 1, upgrade_gather_nd, "")
+PLAIN(GridSample, 2, 2, 1, upgrade_grid_sample,
+      "align_corners bool = 0; mode string bilinear|nearest|bicubic = bilinear; "
+      "padding_mode string zeros|border|reflection = zeros")
+PLAIN(MatMulInteger16, 2, 2, 1, upgrade_int16_product, "")
+PLAIN(Pad, 2, 3, 1, upgrade_pad, "mode string constant|reflect|edge = constant")
+PLAIN(Range, 2, 3, 1, upgrade_range, "")
+PLAIN(SampleOp, 1, 1, 1, upgrade_sample, "")
+PLAIN(Trilu, 1, 2, 1, upgrade_trilu, "upper bool = 1")
+PLAIN(UnfoldTensor, 1, 1, 1, upgrade_unfold, "dim int = -1; size int! 1..; step int 1.. = 1")
+PLAIN(Unique, 1, 1, 3, upgrade_unique, "")
+PITH_OP_COMPOSED(CDist_ms, "com.microsoft", "CDist", 2, 2, 1, upgrade_distances, NULL,
+                 .attrs = "metric string euclidean|sqeuclidean = sqeuclidean")

@@ -17,20 +17,17 @@ typedef struct router {
     double sentinel;
 } router;
 
-static pith_status router_read(router *s, const pith_node *node, pith_error *err) {
+static void router_read(router *s, const pith_node *node) {
     *s = (router){ .top = pith_node_int(node, "top_k", 0),
                    .groups = pith_node_int(node, "n_group", 1),
                    .active = pith_node_int(node, "topk_group", 1),
                    .best = pith_node_int(node, "group_topk", 2),
                    .sentinel = (double)pith_node_float(node, "router_sentinel", -10000.0f) };
-    if (s->top < 1 || s->groups < 1 || s->active < 1 || s->active > s->groups || s->best < 1)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute top_k, n_group, topk_group or group_topk is out of range");
-    return PITH_OK;
 }
 
 static pith_status router_infer(pith_infer *c) {
     router s;
-    PITH_TRY(router_read(&s, c->node, c->err));
+    router_read(&s, c->node);
     const pith_type *x = c->in[LOGITS], *bias = c->in[BIAS];
     if (pith_has_input(c, PROJECTION))
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input projection_weight is not supported");
@@ -39,6 +36,8 @@ static pith_status router_infer(pith_infer *c) {
     for (int i = 0; i < x->rank - 1; i++) tokens = pith_dim_apply(c->dims, PITH_DIM_MUL, tokens, x->dims[i]);
     if (bias->rank == 1 && pith_dim_known(bias->dims[0]) && pith_dim_known(count) && bias->dims[0] != count)
         return pith_op_fail(c, "a bias of %lld for %lld experts", (long long)bias->dims[0], (long long)count);
+    if (s.active > s.groups)
+        return pith_op_fail(c, "topk_group is %lld of %lld groups", (long long)s.active, (long long)s.groups);
     if (pith_dim_known(count) && (count % s.groups || s.top > count || s.top > count / s.groups * s.active))
         return pith_op_fail(c, "%lld experts do not give %lld of %lld groups", (long long)count, (long long)s.top,
                             (long long)s.groups);
@@ -89,7 +88,7 @@ static void router_choose(const router *s, const double *scores, int64_t count, 
 
 static pith_status router_run(pith_run *r) {
     router s;
-    PITH_TRY(router_read(&s, r->node, r->err));
+    router_read(&s, r->node);
     int64_t count = r->in[LOGITS]->dims[r->in[LOGITS]->rank - 1],
             tokens = count ? pith_tensor_count(r->in[LOGITS]) / count : 0;
     if (pith_tensor_count(r->in[BIAS]) != count) return pith_op_fail(r, "the bias does not fit the experts");
@@ -114,14 +113,19 @@ static pith_status router_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_MoEGroupRouter_ms = { .domain = "com.microsoft",
-                                            .name = "MoEGroupRouter",
-                                            .since = 1,
-                                            .min_inputs = 2,
-                                            .max_inputs = 3,
-                                            .max_outputs = 3,
-                                            .types = "heh",
-                                            .infer = router_infer,
-                                            .scratch = router_scratch,
-                                            .run = router_run,
-                                            .note = "no projection_weight" };
+const pith_op pith_op_MoEGroupRouter_ms = {
+    .domain = "com.microsoft",
+    .name = "MoEGroupRouter",
+    .since = 1,
+    .newest = 1,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .max_outputs = 3,
+    .types = "heh",
+    .attrs = "group_topk int 1.. = 2; n_group int 1.. = 1; router_sentinel float = -10000; top_k int! 1..; "
+             "topk_group int 1.. = 1",
+    .infer = router_infer,
+    .scratch = router_scratch,
+    .run = router_run,
+    .note = "no projection_weight"
+};

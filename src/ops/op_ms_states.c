@@ -16,12 +16,8 @@ typedef struct causal {
 } causal;
 
 static pith_status causal_read(causal *s, const pith_node *node, const pith_type *weight, pith_error *err) {
-    pith_str name = pith_node_str(node, "activation", "none");
-    *s = (causal){ .dilation = pith_node_int(node, "dilation", 1), .silu = !pith_str_is(name, "none") };
-    if (s->silu && !pith_str_is(name, "silu") && !pith_str_is(name, "swish"))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
-    if (s->dilation < 1 || s->dilation > INT32_MAX)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute dilation is %lld", (long long)s->dilation);
+    *s = (causal){ .dilation = pith_node_int(node, "dilation", 1),
+                   .silu = !pith_str_is(pith_node_str(node, "activation", "none"), "none") };
     if (weight->rank >= 0 && weight->rank != 3)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
     s->taps = weight->rank == 3 && pith_dim_known(weight->dims[2]) ? weight->dims[2] : 0;
@@ -74,19 +70,10 @@ static pith_status state_check(const pith_run *r, int i, int64_t wanted) {
 /* ---- CausalConvWithState ---- */
 
 static pith_status causal_infer(pith_infer *c) {
-    static const char *const unsupported[] = { "state_update_capacity", "state_length",   "state_window",
-                                               "input_channel_offset",  "input_channels", NULL };
     const pith_type *x = c->in[0], *weight = c->in[1];
     causal s;
     bool last = pith_node_int(c->node, "channels_last", 0) != 0;
     PITH_TRY(causal_read(&s, c->node, weight, c->err));
-    for (int i = 0; unsupported[i]; i++) {
-        if (pith_node_int(c->node, unsupported[i], 0))
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "attribute %s is not supported", unsupported[i]);
-    }
-    if (pith_node_int(c->node, "ndim", 1) != 1)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "ndim %lld is not supported",
-                         (long long)pith_node_int(c->node, "ndim", 1));
     if (x->rank >= 0 && (x->rank < 3 || (!last && x->rank != 3)))
         return pith_op_fail(c, "the input has %d dimensions, not 3", x->rank);
     pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
@@ -150,8 +137,6 @@ static int64_t state_captured(const double *counts, int64_t b, int64_t capacity,
 
 static pith_status state_capacity(const pith_infer *c, int input, int64_t *capacity) {
     *capacity = pith_node_int(c->node, "state_update_capacity", 0);
-    if (*capacity < 0 || *capacity > 8)
-        return pith_op_fail(c, "state_update_capacity %lld is outside of 0 to 8", (long long)*capacity);
     if ((*capacity > 0) != pith_has_input(c, input))
         return pith_op_fail(c, "capture_count goes with state_update_capacity, and only with it");
     return PITH_OK;
@@ -225,7 +210,7 @@ typedef struct delta {
     double scale, bound;
 } delta;
 
-static pith_status delta_rules(delta *s, const pith_node *node, pith_error *err) {
+static void delta_rules(delta *s, const pith_node *node) {
     pith_str rule = pith_node_str(node, "update_rule", "gated_delta"),
              gate = pith_node_str(node, "gate_activation", "none");
     pith_str beta = pith_node_str(node, "beta_activation", "none");
@@ -237,13 +222,6 @@ static pith_status delta_rules(delta *s, const pith_node *node, pith_error *err)
     s->norm = pith_node_int(node, "qk_l2_norm", 0) != 0;
     s->scale = (double)pith_node_float(node, "scale", 0);
     s->bound = (double)pith_node_float(node, "gate_lower_bound", -5);
-    if (!s->gated && !s->retrieves && !pith_str_is(rule, "linear"))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "update_rule '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(rule));
-    if (!s->softplus && !s->sigmoid && !pith_str_is(gate, "none"))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "gate_activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(gate));
-    if (!s->beta_sigmoid && !pith_str_is(beta, "none"))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "beta_activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(beta));
-    return PITH_OK;
 }
 
 static pith_dim delta_dim(const pith_infer *c, int i, int from_end) {
@@ -265,7 +243,7 @@ static pith_dim delta_update_width(const pith_infer *c, int64_t capacity, pith_d
 static pith_status delta_infer(pith_infer *c) {
     delta s = { 0 };
     const pith_type *q = c->in[QUERY];
-    PITH_TRY(delta_rules(&s, c->node, c->err));
+    delta_rules(&s, c->node);
     PITH_TRY(state_capacity(c, COUNTS, &s.capacity));
     s.packed = !pith_has_input(c, KEY);
     if (s.packed != !pith_has_input(c, VALUE)) return pith_op_fail(c, "key and value go together");
@@ -308,7 +286,7 @@ static pith_status delta_scratch(const pith_infer *c, const void *state, int thr
 
 static pith_status delta_sizes(delta *s, const pith_run *r) {
     const pith_tensor *q = r->in[QUERY], *decay = pith_has_input(r, DECAY) ? r->in[DECAY] : NULL;
-    PITH_TRY(delta_rules(s, r->node, r->err));
+    delta_rules(s, r->node);
     s->packed = !pith_has_input(r, KEY);
     s->capacity = pith_node_int(r->node, "state_update_capacity", 0);
     const pith_tensor *shape = pith_has_input(r, STATE) ? r->in[STATE] : NULL,
@@ -449,20 +427,30 @@ static pith_status delta_run(pith_run *r) {
     return PITH_OK;
 }
 
-#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_)                                      \
+#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)                              \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
                                            .name = #name_,                                                             \
                                            .since = 1,                                                                 \
+                                           .newest = 1,                                                                \
                                            .min_inputs = min,                                                          \
                                            .max_inputs = max,                                                          \
                                            .max_outputs = outputs,                                                     \
                                            .types = types_,                                                            \
+                                           .attrs = attrs_,                                                            \
                                            .infer = infer_,                                                            \
                                            .scratch = scratch_,                                                        \
                                            .run = run_,                                                                \
                                            .note = note_ };
-STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith_wide_scratch, causal_run,
-         "ndim 1, no state_window and state_update")
-STATEFUL(GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL)
+STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith_wide_scratch, causal_run, NULL,
+         "activation string none|silu|swish = none; channels_last bool = 0; dilation int 1.. = 1; "
+         "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; state_channels_last int -1 = -1; "
+         "state_length int 0 = 0; state_update_capacity int 0 = 0; state_window int 0 = 0")
+STATEFUL(GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL,
+         "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
+         "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
+         "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
+         "update_rule string linear|gated|delta|gated_delta = gated_delta")
 STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith_wide_scratch, varlen_run,
-         "no kernel_delta and previous_mask")
+         "no kernel_delta and previous_mask",
+         "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; group_size int = 1; "
+         "state_update_capacity int 0..8 = 0")

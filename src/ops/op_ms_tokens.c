@@ -48,10 +48,12 @@ static pith_status murmur_run(pith_run *r) {
 const pith_op pith_op_MurmurHash3_ms = { .domain = "com.microsoft",
                                          .name = "MurmurHash3",
                                          .since = 1,
+                                         .newest = 1,
                                          .min_inputs = 1,
                                          .max_inputs = 1,
                                          .max_outputs = 1,
                                          .types = "H",
+                                         .attrs = "positive bool = 1; seed int 0..4294967295 = 0",
                                          .infer = murmur_infer,
                                          .run = murmur_run };
 
@@ -65,7 +67,6 @@ static pith_status repeat_infer(pith_infer *c) {
         ids->dims[0] != scores->dims[0])
         return pith_op_fail(c, "input_ids has %lld rows, scores has %lld", (long long)ids->dims[0],
                             (long long)scores->dims[0]);
-    if (pith_node_int(c->node, "ngram_size", 0) < 1) return pith_op_fail(c, "attribute ngram_size must be positive");
     pith_infer_set(c, 0, scores->dtype, scores->rank, scores->dims);
     return PITH_OK;
 }
@@ -92,10 +93,12 @@ static pith_status repeat_run(pith_run *r) {
 const pith_op pith_op_NGramRepeatBlock_ms = { .domain = "com.microsoft",
                                               .name = "NGramRepeatBlock",
                                               .since = 1,
+                                              .newest = 1,
                                               .min_inputs = 2,
                                               .max_inputs = 2,
                                               .max_outputs = 1,
                                               .types = "le",
+                                              .attrs = "ngram_size int! 1..",
                                               .infer = repeat_infer,
                                               .run = repeat_run };
 
@@ -122,7 +125,7 @@ static int64_t bifurcation_suffix(const pith_run *r, const int64_t *tokens, int6
     const int64_t *source = r->in[0]->data;
     int64_t length = pith_tensor_count(r->in[0]), found = -1;
     int64_t least = pith_node_int(r->node, "min_ngram_size", 1), most = pith_node_int(r->node, "max_ngram_size", 3);
-    for (int64_t n = least > 0 ? least : 1; n <= most && n <= count; n++) {
+    for (int64_t n = least; n <= most && n <= count; n++) {
         const int64_t *gram = tokens + count - n;
         int64_t at = bifurcation_find(source, length, 0, gram, n);
         if (at == length) break;
@@ -164,11 +167,13 @@ static pith_status bifurcation_run(pith_run *r) {
 const pith_op pith_op_BifurcationDetector_ms = { .domain = "com.microsoft",
                                                  .name = "BifurcationDetector",
                                                  .since = 1,
+                                                 .newest = 1,
                                                  .min_inputs = 3,
                                                  .max_inputs = 4,
                                                  .max_outputs = 2,
                                                  .types = "l",
                                                  .flags = PITH_OP_LATE,
+                                                 .attrs = "max_ngram_size int 1.. = 3; min_ngram_size int 1.. = 1",
                                                  .infer = bifurcation_infer,
                                                  .run = bifurcation_run };
 
@@ -233,11 +238,13 @@ static pith_status warping_run(pith_run *r) {
 const pith_op pith_op_DynamicTimeWarping_ms = { .domain = "com.microsoft",
                                                 .name = "DynamicTimeWarping",
                                                 .since = 1,
+                                                .newest = 1,
                                                 .min_inputs = 1,
                                                 .max_inputs = 1,
                                                 .max_outputs = 1,
                                                 .types = "e",
                                                 .flags = PITH_OP_LATE,
+                                                .attrs = "",
                                                 .infer = warping_infer,
                                                 .scratch = warping_scratch,
                                                 .run = warping_run };

@@ -78,6 +78,26 @@ def int16_product(d):
     return [d.full([m, k], np.int16), d.full([k, n], np.int16)], {}, 1
 
 
+def fused_gemm(d):
+    m, n, k, ta, tb = d.pick(1, 3, 9), d.pick(1, 5, 16), d.pick(1, 7, 20), d.flag(), d.flag()
+    given = d.pick({"activation": "Relu"}, {"activation": "Tanh"}, {"activation": "Sigmoid"}, {"activation": "Softplus"},
+                   {"activation": "Softsign"}, {"activation": "LeakyRelu", "activation_alpha": 0.3},
+                   {"activation": "Elu", "activation_alpha": 0.7}, {"activation": "ThresholdedRelu", "activation_alpha": 0.6},
+                   {"activation": "HardSigmoid", "activation_alpha": 0.3, "activation_beta": 0.4},
+                   {"activation": "Selu", "activation_alpha": 1.5, "activation_gamma": 1.2})
+    return [d.array([k, m] if ta else [m, k], F32), d.array([n, k] if tb else [k, n], F32), maybe(d, d.array(d.pick([n], [m, n]), F32))], \
+        {"transA": ta, "transB": tb, "alpha": d.pick(1.0, 0.5), "beta": d.pick(1.0, 0.5), **given}, 1
+
+
+def fused_conv(d):
+    maps, channels = d.upto(1, 3), d.upto(1, 3)
+    given = d.pick({"activation": "LeakyRelu", "activation_params": [0.3]}, {"activation": "Clip", "activation_params": [-0.5, 0.7]},
+                   {"activation": "HardSigmoid", "activation_params": [0.3, 0.4]}, {"activation": "Relu"})
+    inputs = [d.array([1, channels, 4, 5], F32), d.array([maps, channels, 3, 3], F32), maybe(d, d.array([maps], F32)),
+              maybe(d, d.array([1, maps, 2, 3], F32))]
+    return inputs, given, 1
+
+
 # ---- plain ones under another name ----
 
 def expand_dims(d):
@@ -405,7 +425,7 @@ def group_router(d):
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
-    "MatMulInteger16": int16_product, "ExpandDims": expand_dims, "GatherND": gather_nd, "GridSample": grid_sample, "Pad": pad,
+    "MatMulInteger16": int16_product, "FusedGemm": fused_gemm, "FusedConv": fused_conv, "ExpandDims": expand_dims, "GatherND": gather_nd, "GridSample": grid_sample, "Pad": pad,
     "Range": range_of, "Trilu": trilu, "Unique": unique, "UnfoldTensor": unfold, "CDist": distances, "SampleOp": sample,
     "ScaledSiLU": scaled_silu, "GatedAdd": gated_add, "GatedRMSNorm": gated_norm, "BranchwiseRMSNorm": branch_norm,
     "HyperConnectionPreMix": pre_mix, "HyperConnectionPostMix": post_mix, "LinearAttentionGate": decay, "EngramGate": engram,
