@@ -123,6 +123,15 @@ def check_folder(library, folder, report):
                                                                    tolerance.get("rtol", 1e-3), tolerance.get("atol", 1e-7)))
 
 
+def step_of(path, want):
+    """One step of 8 bits of the results, where a file rounds values to 8 bits on the way: a value that lies between two
+    steps may go to either, after the last bit of what came before."""
+    graph = onnx.load(str(path)).graph
+    if not any(n.op_type.startswith("DynamicQuantize") for n in graph.node):
+        return 0
+    return max((float(np.abs(w).max()) for w in want if w.dtype.kind == "f"), default=0) / 255
+
+
 KINDS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64, "tensor(int64)": np.int64,
          "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
@@ -149,10 +158,11 @@ def check_published(library, path, shapes, random, report):
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     inputs = random_inputs(session, shapes, random)
     want = session.run(None, inputs)
+    atol = 1e-4 + step_of(path, want)
     with tempfile.TemporaryDirectory() as to:
         for level in (None, *LEVELS):
             file = optimized(path, level, pathlib.Path(to)) if level else path
-            report(f"{path.name} {level or 'as it is'}", judge(library, file, inputs, want, 1e-3, 1e-4))
+            report(f"{path.name} {level or 'as it is'}", judge(library, file, inputs, want, 1e-3, atol))
 
 
 def main():

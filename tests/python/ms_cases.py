@@ -422,6 +422,39 @@ def group_router(d):
          "top_k": d.upto(1, count // groups * active)}, 1
 
 
+def tokenizer(d):
+    texts = ["Hello World", "I love  computer science !", "", "   ", "äöü ß ää", "aab abaab", "a,b;c"]
+    shape = d.pick([d.upto(1, 3)], [1, 2], [0])
+    x = np.array([d.one_of(texts) for _ in range(int(np.prod(shape)))], object).reshape(shape)
+    how = d.pick({"separators": [" "]}, {"separators": [""]}, {"tokenexp": "[a-zä]+"}, {"tokenexp": "."}, {"separators": ["o", "ll"]},
+                 {"separators": ["[,;]", " +"]}, {"tokenexp": "a|aa|aab"})
+    return [x], {"mark": d.flag(), "mincharnum": d.pick(1, 1, 2) if "." not in how.get("tokenexp", "") and [""] != how.get(
+        "separators") else 1, "pad_value": "#", **how}, 1
+
+
+def packed_rows(d):
+    kind, numbers, size = d.pick((0, 1, 4), (1, 1, 2), (2, 32, 18), (6, 32, 22), (8, 32, 34), (13, 256, 176), (14, 256, 210), (20, 32, 18))
+    blocks, rows = d.pick(1, 2) * (32 if numbers == 1 else 1), d.upto(1, 3)
+    data = ints(d, 0, 256, [rows, blocks, size], np.uint8)
+    for at in {0: [2], 1: [0], 14: [208], 13: [0, 2]}.get(kind, [0]):  # scales that are numbers
+        data[:, :, at:at + 2] = d.array([rows, blocks, 1], F16).view(np.uint8)
+    return [data.reshape(rows, -1), ints(d, -1, rows + 1, d.shape(0, 2), d.pick(np.int32, np.int64))], \
+        {"packed_type": kind, "K": blocks * numbers, "output_dtype": d.pick(1, 10)}, 1
+
+
+def mrotary(d):
+    kind, batch, heads, steps, size, layout = half(d), d.upto(1, 2), d.upto(1, 3), d.upto(1, 4), d.pick(8, 12), d.flag()
+    part = d.pick(0, size - 4)
+    columns = (part or size) // 2
+    third = columns // 3
+    section = [columns - 2 * third, third, third]
+    flat = d.flag() or part
+    x = d.array([batch, steps, heads * size] if flat else [batch, heads, steps, size], kind)
+    return [x, ints(d, 0, 9, [3, batch, steps], np.int64), d.array([9, columns], kind), d.array([9, columns], kind)], \
+        {"mrope_section": section, "mrope_layout": layout, "interleaved": d.flag(), "rotary_embedding_dim": part,
+         "num_heads": heads if flat else 0}, 1
+
+
 CASES = {
     "DynamicQuantizeLSTM": dynamic_lstm, "QLinearConv": q_conv, "NhwcMaxPool": nhwc_max,
     "FusedMatMul": turned_product("FusedMatMul"), "TransposeMatMul": turned_product("TransposeMatMul"),
@@ -435,6 +468,7 @@ CASES = {
     "CausalConvWithState": causal, "VarlenCausalConvWithState": varlen_causal, "LinearAttention": linear_attention,
     "GatedDeltaNet": delta_net, "MoE": experts(False), "QMoE": experts(True),
     "NGramHashMapping": ngram_hash(False), "VarlenNGramHashMapping": ngram_hash(True), "MoEGroupRouter": group_router,
+    "Tokenizer": tokenizer, "GatherPacked": packed_rows, "MRotaryEmbedding": mrotary,
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
 NEAREST = {"QLinearConv"}
