@@ -27,6 +27,7 @@ static pith_status mrotary_upgrade(pith_node *node, pith_error *err) {
     size_t count;
     const int64_t *sections = pith_node_ints(node, "mrope_section", &count);
     if (count != 3) return pith_fail(err, PITH_ERR_ARGUMENT, "mrope_section has %zu numbers, not 3", count);
+    float scale = pith_node_float(node, "scale", 1);
     int64_t columns = sections[0] + sections[1] + sections[2];
     pith_value *kinds[3], *places[3], *in[] = { node->inputs[0], NULL, NULL };
     for (int64_t i = 0; i < 3; i++) {
@@ -41,6 +42,10 @@ static pith_status mrotary_upgrade(pith_node *node, pith_error *err) {
             pith_value *other = pith_compose2(node, "Gather", node->inputs[1 + i], places[k]);
             in[i] = pith_compose3(node, "Where", kinds[k], other, in[i]);
         }
+        if (scale != 1 && in[i]) /* of what is turned */
+            in[i] = pith_compose2(
+                node, "Mul", in[i],
+                pith_compose2(node, "CastLike", pith_graph_add_f32(node->graph, PITH_STR(""), scale), in[i]));
         if (!in[i]) return pith_fail_memory(err, 0);
     }
     pith_value *y = pith_with_attributes(pith_compose(node, "", "RotaryEmbedding", in, 3, 1), node, kept);

@@ -2,8 +2,9 @@
 """Writes tests/data/operators: small models of operators that neither the node suite nor ONNX Runtime's kernels can test.
 
 usage: make_operator_cases.py
-Results are computed here, in NumPy, from the operators' documentation, but for nchwc: that file is what ONNX Runtime saved
-of a plain network with all optimisations on a machine with AVX-512, and the results are those of the plain network.
+Results are computed here, in NumPy, from the operators' documentation, but for nchwc*: these files are what ONNX Runtime
+saved of plain networks with all optimisations on a machine with AVX-512, and the results are those of the plain networks;
+and for ms_*: operators of com.microsoft as ms_cases.py draws them, with ONNX Runtime's results.
 """
 import pathlib
 import shutil
@@ -14,6 +15,9 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+import compare_operators
+import ms_cases
 
 OUT = pathlib.Path(__file__).resolve().parents[1] / "data" / "operators"
 R = np.random.default_rng(7)
@@ -165,6 +169,22 @@ def maps():
          {"x": x, "i": np.array(0)}, {"y": sparse}, ml)
 
 
+def optimized(name, nodes, constants, inputs, outputs):
+    """Saves what ONNX Runtime makes of a network with all optimisations, with the results of the network as it is."""
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n, x in inputs.items()],
+                              [helper.make_empty_tensor_value_info(n) for n in outputs], [proto(n, w) for n, w in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.optimized_model_filepath = folder + "/blocked.onnx"
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        results = dict(zip(outputs, session.run(None, inputs)))
+        save(name, None, inputs, results, model=onnx.load(options.optimized_model_filepath))
+    (OUT / name / "data.json").write_text('{"rtol": 1e-3, "atol": 1e-5}\n')
+
+
 def blocked():
     weight = lambda *shape: (floats(*shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
     constants = {"w0": weight(20, 3, 3, 3), "b0": floats(20), "w1": weight(20, 1, 3, 3), "w2": weight(32, 20, 1, 1),
@@ -180,19 +200,7 @@ def blocked():
                   nearest_mode="floor"),
              node("AveragePool", ["h"], ["i"], kernel_shape=[2, 2], strides=[2, 2]), node("Concat", ["i", "f1"], ["j"], axis=1),
              node("Conv", ["j", "w5"], ["k"]), node("GlobalAveragePool", ["k"], ["y"]), node("GlobalMaxPool", ["k"], ["z"])]
-    x = floats(1, 3, 16, 16)
-    graph = helper.make_graph(nodes, "nchwc", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-                              [helper.make_empty_tensor_value_info(n) for n in "yz"], [proto(n, w) for n, w in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    with tempfile.TemporaryDirectory() as folder:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.optimized_model_filepath = folder + "/blocked.onnx"
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        y, z = session.run(None, {"x": x})
-        save("nchwc", None, {"x": x}, {"y": y, "z": z}, model=onnx.load(options.optimized_model_filepath))
-    (OUT / "nchwc" / "data.json").write_text('{"rtol": 1e-3, "atol": 1e-5}\n')
+    optimized("nchwc", nodes, constants, {"x": floats(1, 3, 16, 16)}, ["y", "z"])
 
 
 def other_types():
@@ -261,10 +269,38 @@ def group_query_norms():
          [("", 21), ("com.microsoft", 1)], weights)
 
 
+def drawn():
+    """com.microsoft's operators as compare_operators.py draws them; the results are ONNX Runtime's."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    for name in ms_cases.CASES:
+        for seed in range(2):
+            raw, inputs, _ = compare_operators.make_model("com.microsoft." + name, compare_operators.Draw(seed))
+            session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+            outputs = dict(zip((o.name for o in session.get_outputs()), session.run(None, inputs)))
+            folder = f"ms_{name.lower()}_{seed}"
+            save(folder, None, inputs, outputs, model=onnx.load_from_string(raw))
+            tolerance = 1e-2 if any(x.dtype == np.float16 for x in outputs.values()) else 1e-4
+            (OUT / folder / "data.json").write_text(f'{{"rtol": 1e-3, "atol": {tolerance}}}\n')
+
+
+def few_channels():
+    """As ONNX Runtime saves a network with all optimisations where AVX-512 makes blocks of 16 channels."""
+    weight = lambda *shape: (floats(*shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+    constants = {"w0": weight(8, 3, 3, 3), "w1": weight(8, 1, 3, 3), "w2": weight(12, 8, 1, 1), "w3": weight(20, 12, 3, 3),
+                 "w4": weight(16, 20, 1, 1)}
+    node = helper.make_node
+    nodes = [node("Conv", ["x", "w0"], ["a"], pads=[1] * 4), node("HardSigmoid", ["a"], ["a1"], alpha=0.3, beta=0.4),
+             node("Conv", ["a1", "w1"], ["b"], group=8, pads=[1] * 4), node("LeakyRelu", ["b"], ["b1"], alpha=0.3),
+             node("Conv", ["b1", "w2"], ["c"]), node("Conv", ["c", "w3"], ["d"], pads=[1] * 4),
+             node("Conv", ["d", "w4"], ["y"])]
+    optimized("nchwc_few_channels", nodes, constants, {"x": floats(1, 3, 8, 8)}, ["y"])
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types,
-                 group_query_norms):
+                 group_query_norms, drawn, few_channels):
         make()
 
 

@@ -452,7 +452,7 @@ def mrotary(d):
     x = d.array([batch, steps, heads * size] if flat else [batch, heads, steps, size], kind)
     return [x, ints(d, 0, 9, [3, batch, steps], np.int64), d.array([9, columns], kind), d.array([9, columns], kind)], \
         {"mrope_section": section, "mrope_layout": layout, "interleaved": d.flag(), "rotary_embedding_dim": part,
-         "num_heads": heads if flat else 0}, 1
+         "num_heads": heads if flat else 0, "scale": d.pick(1.0, 1.5)}, 1
 
 
 CASES = {
