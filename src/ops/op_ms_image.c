@@ -174,7 +174,7 @@ static pith_status masked_infer(pith_infer *c) {
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank >= 0) {
         PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
-        PITH_TRY(pith_windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, c->err));
+        PITH_TRY(pith_windows_output(dims + 2, c->dims, &w, c->node, x->dims + 2, 0, c->err));
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
