@@ -209,6 +209,7 @@ pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value)
 pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t *items, size_t count); /* copied */
 /* All attributes of `from`, whose contents live as long as the model, in the place of the node's own. */
 pith_status pith_node_copy_attrs(pith_node *node, const pith_node *from);
+pith_status pith_node_set_floats(pith_node *node, const char *name, const float *items, size_t count); /* copied */
 pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph); /* not copied */
 void pith_node_unset(pith_node *node, const char *name);
 

@@ -123,6 +123,17 @@ pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t 
     return PITH_OK;
 }
 
+pith_status pith_node_set_floats(pith_node *node, const char *name, const float *items, size_t count) {
+    float *copy = pith_arena_array(node->graph->arena, count, sizeof *copy);
+    if (!copy) return PITH_ERR_MEMORY;
+    if (count) memcpy(copy, items, count * sizeof *copy);
+    pith_attr *attr = make(node, name, PITH_ATTR_FLOATS);
+    if (!attr) return PITH_ERR_MEMORY;
+    attr->floats = copy;
+    attr->count = count;
+    return PITH_OK;
+}
+
 pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph) {
     pith_attr *attr = make(node, name, PITH_ATTR_GRAPH);
     if (!attr) return PITH_ERR_MEMORY;

@@ -25,8 +25,16 @@
 typedef enum pith_none_left {
     PITH_NONE_LEFT_NAN,  /* as a softmax over -infinity */
     PITH_NONE_LEFT_MEAN, /* the plain mean of v over all keys, as where a finite number was added to all scores */
-    PITH_NONE_LEFT_ZERO
+    PITH_NONE_LEFT_ZERO,
+    PITH_NONE_LEFT_SCORES /* for pith.Attention: softmax of the scores with what its mask adds; no kernel knows it */
 } pith_none_left;
+
+/* Of pith.Attention: what numbers in a key mask mean. */
+typedef enum pith_mask_numbers {
+    PITH_MASK_ANY_KEEPS, /* all but 0 keep */
+    PITH_MASK_LINEAR,    /* of a number m, what a skipped key has added times 1 - m is added to the score */
+    PITH_MASK_BINARY     /* numbers other than 0 and 1 are refused */
+} pith_mask_numbers;
 
 typedef struct pith_attention {
     const float *q, *k, *v;          /* [queries, d], [keys, d], [keys, dv] */

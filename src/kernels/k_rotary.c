@@ -35,8 +35,8 @@ static void turn_pairs(const pith_rotary *a, const float *x, float *y) {
 
 void PITH_K(rotary_f32)(const pith_rotary *a) {
     for (int64_t h = 0; h < a->heads; h++) {
-        const float *x = a->x + h * a->size;
-        float *y = a->y + h * a->size;
+        const float *x = a->x + h * a->x_pitch;
+        float *y = a->y + h * a->y_pitch;
         if (a->interleaved)
             turn_pairs(a, x, y);
         else

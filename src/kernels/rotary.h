@@ -8,11 +8,11 @@
 
 /* A pair (a, b) with the angle's cosine and sine becomes (a cos - b sin, b cos + a sin); products and sum are rounded
  * one by one. A pair is (i, i + size / 2) or, interleaved, (2i, 2i + 1). cosine and sine hold `size` numbers, one an
- * element, or, with per_pair, size / 2. x and y: heads * size floats, not the same; size is even. */
+ * element, or, with per_pair, size / 2. size is even; x and y are not the same memory. */
 typedef struct pith_rotary {
     const float *x, *cosine, *sine;
     float *y;
-    int64_t heads, size;
+    int64_t heads, size, x_pitch, y_pitch; /* pitch: floats from head to head */
     int32_t interleaved, per_pair;
 } pith_rotary;
 

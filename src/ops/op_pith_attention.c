@@ -7,12 +7,17 @@
  *               key_mask  [batch, keys], zero for keys to skip, or [batch], the number of keys to keep (may be absent)
  *               offsets   i64 [texts + 1]: where each text begins (absent: not ragged)
  *   output      [batch, queries, heads * v_size], or [tokens, heads * v_size]
- *   attributes  heads, kv_heads, size, v_size, scale, columns [3], head_major;
+ *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if absent), head_major;
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
  *               none_left: what a query that has no key left gives, a pith_none_left
+ *               skipped [3]: where that is the softmax of the scores, what is added to the score of a key that the
+ *               mask skips, that is outside of the window, and both
+ *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith_mask_numbers
  *               precision: a pith_precision; int8 and bf16 are fixed point of 16 bits
  * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "kernels/attention.h"
 #include "ops/op.h"
@@ -26,10 +31,13 @@ enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 typedef struct attention {
     pith_attention_f32_fn *fn;
     const char *kernel; /* for profiles */
-    int64_t heads, kv_heads, size, v_size, columns[3], window_left, window_right;
+    int64_t heads, kv_heads, size, v_size, columns[3], pitches[3], window_left, window_right;
     float scale;
     int head_major;
     pith_none_left none_left;
+    pith_mask_numbers mask_numbers;
+    float skipped[3];
+    pith_attention_f32_fn *plain; /* for rows with numbers of their own */
 } attention;
 
 static const pith_type *input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
@@ -51,6 +59,21 @@ static pith_status check_extras(const pith_infer *c) {
     return PITH_OK;
 }
 
+/* From head to head in a row. */
+static bool read_pitches(const pith_node *node, int64_t *pitches) {
+    size_t count;
+    const int64_t *given = pith_node_ints(node, "pitches", &count);
+    int64_t size = pith_node_int(node, "size", 0);
+    pitches[Q] = pitches[K] = size;
+    pitches[V] = pith_node_int(node, "v_size", 0);
+    if (given && count != 3) return false;
+    for (int i = 0; given && i < 3; i++) {
+        if (given[i] < 0 || given[i] > LIMIT) return false;
+        pitches[i] = given[i];
+    }
+    return true;
+}
+
 static pith_status infer(pith_infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = input(c, OFFSETS) != NULL;
@@ -66,6 +89,8 @@ static pith_status infer(pith_infer *c) {
     for (size_t i = 0; i < columns_count; i++) {
         if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith_op_fail(c, "columns[%zu] is impossible", i);
     }
+    int64_t pitches[3];
+    if (!read_pitches(c->node, pitches)) return pith_op_fail(c, "pitches are not three possible numbers");
     PITH_TRY(check_extras(c));
     count = heads * size[2];
     for (int i = 0; i < 3; i++) {
@@ -85,7 +110,7 @@ static pith_status infer(pith_infer *c) {
             continue;
         }
         pith_dim row = pith_dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
-        int64_t used = (i == Q ? heads : kv_heads) * size[i] + (columns_count == 3 ? columns[i] : 0);
+        int64_t used = ((i == Q ? heads : kv_heads) - 1) * pitches[i] + size[i] + (columns_count == 3 ? columns[i] : 0);
         if (pith_dim_known(row) && row < used) {
             return pith_op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row, (long long)used);
         }
@@ -105,7 +130,8 @@ static pith_status prepare(pith_prepare *c) {
     if (precision > PITH_PRECISION_F32) s->fn = pith_attention_i16_find(c->isa);
     s->kernel = s->fn ? "attention i16" : "attention f32";
     if (!s->fn) s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
-    if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
+    s->plain = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
+    if (!s->fn || !s->plain) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith_node_int(c->node, "heads", 0);
     s->kv_heads = pith_node_int(c->node, "kv_heads", 0);
     s->size = pith_node_int(c->node, "size", 0);
@@ -115,9 +141,13 @@ static pith_status prepare(pith_prepare *c) {
     s->window_right = pith_node_int(c->node, "window_right", -1);
     s->head_major = (int)pith_node_int(c->node, "head_major", 0);
     s->none_left = (pith_none_left)pith_node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
+    s->mask_numbers = (pith_mask_numbers)pith_node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
     size_t count;
     const int64_t *columns = pith_node_ints(c->node, "columns", &count);
     for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
+    const float *skipped = pith_node_floats(c->node, "skipped", &count);
+    for (size_t i = 0; skipped && i < 3 && i < count; i++) s->skipped[i] = skipped[i];
+    if (!read_pitches(c->node, s->pitches)) return pith_fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
     c->state = s;
     return PITH_OK;
 }
@@ -127,9 +157,10 @@ static int64_t keys_max(const attention *s, const int64_t *dims, bool ragged) {
     return ragged ? dims[0] : dims[s->head_major >> K & 1 ? 2 : 1];
 }
 
-/* Bytes per worker for the kernel, rounded so that the next worker's part is aligned. */
+/* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is added to a row of
+ * scores. */
 static int64_t worker_floats(const attention *s, int64_t keys) {
-    return (pith_attention_f32_scratch(keys, s->size, s->v_size) + 15) / 16 * 16;
+    return (pith_attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
 static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
@@ -150,6 +181,7 @@ typedef struct work {
     const pith_run *r;
     const int64_t *offsets; /* NULL: not ragged */
     uint8_t *mask;          /* [batch, keys] or NULL */
+    bool odd;               /* it holds numbers other than 0 and 1 that mean something else */
     const pith_tensor *bias;
     int64_t bias_stride[3]; /* batch, head, query */
     int64_t batch, queries, keys, row_floats[3], blocks, block, worker_floats;
@@ -159,11 +191,67 @@ typedef struct work {
 static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64_t row) {
     const attention *s = w->s;
     const pith_tensor *t = w->r->in[i];
-    int64_t size = i == V ? s->v_size : s->size;
-    if (w->offsets)
-        return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + s->columns[i] + head * size;
+    int64_t size = i == V ? s->v_size : s->size, at = s->columns[i] + head * s->pitches[i];
+    if (w->offsets) return (const float *)t->data + (w->offsets[b] + row) * w->row_floats[i] + at;
     if (s->head_major >> i & 1) { return (const float *)t->data + ((b * t->dims[1] + head) * t->dims[2] + row) * size; }
-    return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + s->columns[i] + head * size;
+    return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + at;
+}
+
+static bool in_window(const attention *s, int64_t query, int64_t key) {
+    return (s->window_left < 0 || query - key <= s->window_left) &&
+           (s->window_right < 0 || key - query <= s->window_right);
+}
+
+static double mask_number(const pith_tensor *t, int64_t i) {
+    switch (t->dtype) {
+    case PITH_F32: return (double)((const float *)t->data)[i];
+    case PITH_I64: return (double)((const int64_t *)t->data)[i];
+    case PITH_I32: return (double)((const int32_t *)t->data)[i];
+    default: return (double)(((const uint8_t *)t->data)[i] != 0);
+    }
+}
+
+/* What the mask and the window add to the score of a key, as numbers. */
+static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
+    const float *skipped = w->s->skipped;
+    float outside = in_window(w->s, query, key) ? 0.0f : skipped[1];
+    double number = w->mask ? mask_number(w->r->in[KEY_MASK], b * w->keys + key) : 1.0;
+    if (number == 1.0) return outside;
+    if (number == 0.0) return outside != 0.0f ? skipped[2] : skipped[0];
+    if (w->s->mask_numbers != PITH_MASK_LINEAR) return outside;
+    float padded = skipped[0] * (1.0f - (float)number);
+    return outside != 0.0f && skipped[2] == outside ? outside : padded + outside;
+}
+
+/* Once more, with numbers added to all scores, for the rows that have no key left; all rows if the mask is odd. */
+static void redo_rows(const work *w, const pith_attention *a, int64_t b, int64_t first, float *scratch) {
+    float *row = scratch + w->worker_floats - a->keys;
+    for (int64_t i = 0; i < a->queries; i++) {
+        bool left = w->odd;
+        for (int64_t j = 0; j < a->keys && !w->odd && !left; j++)
+            left = (!a->key_mask || a->key_mask[j]) && in_window(w->s, first + i, j);
+        if (left != w->odd) continue;
+        for (int64_t j = 0; j < a->keys; j++)
+            row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) + skip_number(w, b, first + i, j);
+        pith_attention one = *a;
+        one.q += i * a->q_stride;
+        one.o += i * a->o_stride;
+        one.queries = 1;
+        one.key_mask = NULL;
+        one.causal_offset = INT64_MAX;
+        one.window_left = -1;
+        one.bias = row;
+        one.bias_stride = 0;
+        w->s->plain(&one, scratch);
+    }
+}
+
+/* A bias may leave a query without a key too. */
+static void clear_nan_rows(const pith_attention *a) {
+    for (int64_t i = 0; i < a->queries; i++) {
+        float *o = a->o + i * a->o_stride;
+        if (isnan(o[0])) memset(o, 0, (size_t)a->dv * sizeof *o);
+    }
 }
 
 static void part(void *context, size_t index, int worker) {
@@ -205,29 +293,30 @@ static void part(void *context, size_t index, int worker) {
         a.bias_stride = w->bias_stride[2];
     }
     if (w->mask) a.key_mask = w->mask + b * w->keys;
-    s->fn(&a, (float *)w->r->scratch + worker * w->worker_floats);
+    float *scratch = (float *)w->r->scratch + worker * w->worker_floats;
+    s->fn(&a, scratch);
+    if (s->none_left == PITH_NONE_LEFT_SCORES || w->odd) redo_rows(w, &a, b, first, scratch);
+    if (s->none_left == PITH_NONE_LEFT_ZERO && w->bias) clear_nan_rows(&a);
 }
 
-static bool is_set(const pith_tensor *t, int64_t i) {
-    switch (t->dtype) {
-    case PITH_F32: return ((const float *)t->data)[i] != 0.0f;
-    case PITH_I64: return ((const int64_t *)t->data)[i] != 0;
-    case PITH_I32: return ((const int32_t *)t->data)[i] != 0;
-    default: return ((const uint8_t *)t->data)[i] != 0;
-    }
-}
-
-static pith_status fill_mask(uint8_t *mask, const pith_run *r, const pith_tensor *t, int64_t batch, int64_t keys) {
+/* The mask as bytes; *odd: rows must be done with its numbers. */
+static pith_status fill_mask(work *w, const pith_run *r, const pith_tensor *t) {
     bool lengths = t->rank == 1;
-    if (t->dims[0] != batch || (!lengths && (t->rank != 2 || t->dims[1] != keys)) ||
+    if (t->dims[0] != w->batch || (!lengths && (t->rank != 2 || t->dims[1] != w->keys)) ||
         (lengths && t->dtype != PITH_I64 && t->dtype != PITH_I32)) {
         return pith_op_fail(r, "the key mask does not have the shape of the keys");
     }
-    for (int64_t b = 0; b < batch; b++) {
-        int64_t kept = !lengths               ? 0
-                       : t->dtype == PITH_I64 ? ((const int64_t *)t->data)[b]
-                                              : ((const int32_t *)t->data)[b];
-        for (int64_t j = 0; j < keys; j++) mask[b * keys + j] = lengths ? j < kept : is_set(t, b * keys + j);
+    for (int64_t i = 0; i < w->batch * w->keys; i++) {
+        int64_t b = i / w->keys, key = i % w->keys;
+        double number = mask_number(t, lengths ? b : i);
+        w->mask[i] = lengths ? (double)key < number : number != 0.0;
+        if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS) continue;
+        if (w->s->mask_numbers == PITH_MASK_BINARY)
+            return pith_fail(r->err, PITH_ERR_ARGUMENT,
+                             "the attention mask holds %g at [%lld, %lld]: attention was fused for masks of 0 and 1; "
+                             "open the model with optimization 2 for other numbers",
+                             number, (long long)b, (long long)key);
+        w->odd = true;
     }
     return PITH_OK;
 }
@@ -299,7 +388,7 @@ static pith_status run(pith_run *r) {
     w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
     if (optional(r, KEY_MASK) && !offsets) {
         w.mask = (uint8_t *)((float *)r->scratch + w.worker_floats * r->exec->threads);
-        PITH_TRY(fill_mask(w.mask, r, r->in[KEY_MASK], w.batch, w.keys));
+        PITH_TRY(fill_mask(&w, r, r->in[KEY_MASK]));
     }
     split_queries(&w, r->exec->threads);
     pith_run_parallel(r, part, &w, (size_t)(w.batch * s->heads * w.blocks));

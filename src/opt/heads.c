@@ -16,43 +16,62 @@ static void put_heads_first(pith_view *view) {
 }
 
 /* The heads' atoms, between batch and sequence: at most a root axis (or a part of it) and a repetition of it. */
-static bool read_heads(pith_heads *r, const pith_view_atom *atoms, int count, int heads_axis, int64_t stride,
-                       int64_t heads) {
+static bool read_heads(pith_heads *r, const pith_view_atom *atoms, int count, int heads_axis, int of, int64_t heads) {
     int64_t repeats = 1;
     r->heads = 1;
+    r->pitch = 0;
     for (int i = 0; i < count; i++) {
-        if (!pith_dim_known(atoms[i].size)) return false;
+        if (!pith_dim_known(atoms[i].size) || atoms[i].of != of) return false;
         if (atoms[i].axis < 0) {
             if (repeats != 1) return false;
             repeats = atoms[i].size;
         } else {
-            if (i > 0 || atoms[i].axis != heads_axis || atoms[i].stride != stride) return false;
+            if (i > 0 || atoms[i].axis != heads_axis) return false;
             r->heads = atoms[i].size;
+            r->pitch = atoms[i].stride;
         }
     }
     return r->heads * repeats == heads;
 }
 
-static bool read_view(pith_heads *r, const pith_view *view, const pith_type *type, bool turned, int64_t heads,
-                      bool head_major) {
-    int sequence_axis = head_major ? 2 : 1, rows_axis = head_major ? 3 : 2, count = view->count;
-    if (type->rank != 4 && (type->rank != 3 || head_major)) return false;
-    if (count < 3 || view->atoms[0].axis != 0 || !pith_dim_equal(view->atoms[0].size, type->dims[0])) return false;
-    const pith_view_atom *sequence = &view->atoms[count - (turned ? 1 : 2)],
+/* Heads that lie in rows [batch, sequence, columns], or [batch, sequence, heads, size], which are the same rows. */
+static bool read_rows(pith_heads *r, const pith_view *view, const pith_type *type) {
+    int64_t row = type->rank == 4 ? type->dims[3] : 1;
+    if (!pith_dim_known(row)) return false;
+    r->pitch = r->heads > 1 ? r->pitch * row : r->size;
+    r->column = view->offset[2] * row + (type->rank == 4 ? view->offset[3] : 0);
+    return view->offset[0] == 0 && view->offset[1] == 0;
+}
+
+/* Heads [batch, heads, sequence, size] as they are. */
+static bool read_whole_heads(pith_heads *r, const pith_view *view, const pith_type *type) {
+    for (int d = 0; d < 4; d++) {
+        if (view->offset[d]) return false;
+    }
+    if (type->dims[1] != r->heads || type->dims[3] != r->size || (r->heads > 1 && r->pitch != 1)) return false;
+    r->pitch = r->size;
+    r->column = 0;
+    return true;
+}
+
+static bool read_view(pith_heads *r, const pith_view *view, const pith_type *type, pith_heads_layout layout,
+                      int64_t heads, bool head_major) {
+    static const int sequence_of[] = { 2, 1, 3 }, size_of[] = { 3, 3, 2 };
+    int sequence_axis = head_major ? 2 : 1, count = view->count, turned = layout == PITH_HEADS_TURNED;
+    if (view->rank != 4 || (type->rank != 4 && (type->rank != 3 || head_major)) || count < 3) return false;
+    const pith_view_atom *batch = &view->atoms[0], *sequence = &view->atoms[count - (turned ? 1 : 2)],
                          *size = &view->atoms[count - (turned ? 2 : 1)];
-    if (sequence->axis != sequence_axis || !pith_dim_equal(sequence->size, type->dims[sequence_axis])) return false;
-    if (size->axis < rows_axis || size->stride != 1 || !pith_dim_known(size->size)) return false;
-    if (type->rank == 4 && size->axis != 3) return false;
+    if (batch->axis != 0 || batch->of != 0 || !pith_dim_equal(batch->size, type->dims[0])) return false;
+    if (sequence->axis != sequence_axis || sequence->of != sequence_of[layout] || sequence->stride != 1 ||
+        !pith_dim_equal(sequence->size, type->dims[sequence_axis]))
+        return false;
+    if (size->axis != type->rank - 1 || size->of != size_of[layout] || size->stride != 1 || !pith_dim_known(size->size))
+        return false;
     r->size = size->size;
     r->head_major = head_major;
-    if (!read_heads(r, view->atoms + 1, count - 3, head_major ? 1 : 2, type->rank == 4 ? 1 : r->size, heads))
+    if (!read_heads(r, view->atoms + 1, count - 3, head_major ? 1 : 2, layout == PITH_HEADS_SECOND ? 2 : 1, heads))
         return false;
-    for (int d = 0; d < type->rank; d++) {
-        if (view->offset[d] && (d != 2 || type->rank != 3)) return false;
-    }
-    if (head_major && (type->dims[1] != r->heads || type->dims[3] != r->size)) return false;
-    r->column = type->rank == 3 ? view->offset[2] : 0;
-    return true;
+    return head_major ? read_whole_heads(r, view, type) : read_rows(r, view, type);
 }
 
 /* The value a Mul or Div by a number was made of, and the factor. */
@@ -85,7 +104,7 @@ bool pith_heads_trace(pith_heads *from, pith_value *v, pith_heads_layout layout,
         if (type->rank < 0 || !pith_match_f32(values[top])) continue;
         pith_view view;
         pith_view_init(&view, type);
-        bool follows = true, turned = layout == PITH_HEADS_TURNED;
+        bool follows = true;
         double product = 1.0;
         for (int i = top - 1; i >= 0 && follows; i--) {
             product *= factors[i];
@@ -93,7 +112,7 @@ bool pith_heads_trace(pith_heads *from, pith_value *v, pith_heads_layout layout,
         }
         if (layout == PITH_HEADS_SECOND) put_heads_first(&view);
         if (!follows ||
-            (!read_view(from, &view, type, turned, heads, false) && !read_view(from, &view, type, turned, heads, true)))
+            (!read_view(from, &view, type, layout, heads, false) && !read_view(from, &view, type, layout, heads, true)))
             continue;
         from->root = values[top];
         if (scale) *scale *= product;

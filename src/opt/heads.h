@@ -16,7 +16,7 @@ typedef enum pith_heads_layout {
 
 typedef struct pith_heads {
     pith_value *root; /* [batch, sequence, columns] or [batch, sequence, heads, size]; head_major: [batch, heads, …] */
-    int64_t heads, size, column; /* of root's own heads; head h begins at column + h * size of a row */
+    int64_t heads, size, column, pitch; /* of root's own heads; head h begins at column + h * pitch of a row */
     bool head_major;
 } pith_heads;
 

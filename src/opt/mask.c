@@ -15,6 +15,7 @@
  * side moves by as much, or stays. */
 #define DIRECT_MAX 256
 #define CLUSTER 4
+#define TABLE_MAX 2048
 enum { SMALL_WINDOWS = 3 };
 #define SKIPPED (-1e4f)
 
@@ -28,6 +29,7 @@ typedef struct cone {
     bool fixed;        /* a large limit is no integer: no probe can be long enough */
     int64_t largest;   /* integer constant, without sign */
     int64_t second;    /* the largest that is not within CLUSTER of it */
+    int64_t table;     /* the longest axis of a constant that is no list of numbers: positions behind it have none */
     int nodes;
     const char *why;
 } cone;
@@ -54,7 +56,12 @@ static void note_integer(cone *c, int64_t size) {
 static void note_constant(cone *c, const pith_value *v) {
     pith_dim d;
     double x;
-    if (pith_type_count(&v->type) > PITH_ELEMS_MAX) c->positional = true;
+    if (pith_type_count(&v->type) > PITH_ELEMS_MAX) {
+        c->positional = true;
+        for (int i = 0; i < v->type.rank; i++) {
+            if (pith_dim_known(v->type.dims[i]) && v->type.dims[i] > c->table) c->table = v->type.dims[i];
+        }
+    }
     if (pith_match_scalar(v, &x) && !pith_dtype_is_int(v->type.dtype)) { /* a limit, unless it is added to scores */
         bool limit = fabs(x) < (double)-SKIPPED;
         if (limit) note_integer(c, (int64_t)ceil(fabs(x)));
@@ -112,6 +119,7 @@ typedef struct probe {
     pith_arena *arena;
     int64_t batch, keys;
     uint32_t pattern;        /* chooses the mask */
+    double odd;              /* not 0: every other key has this number, the rest 1 */
     const pith_dim *symbols; /* sizes by symbol */
     int64_t shift;           /* by which the largest integers are taken down */
     pith_tensor result;
@@ -129,10 +137,10 @@ static bool kept(const probe *p, int64_t b, int64_t k) {
     }
 }
 
-static void store(pith_tensor *t, int64_t i, int64_t x) {
+static void store(pith_tensor *t, int64_t i, double x) {
     switch (t->dtype) {
     case PITH_F32: ((float *)t->data)[i] = (float)x; break;
-    case PITH_I64: ((int64_t *)t->data)[i] = x; break;
+    case PITH_I64: ((int64_t *)t->data)[i] = (int64_t)x; break;
     case PITH_I32: ((int32_t *)t->data)[i] = (int32_t)x; break;
     default: ((uint8_t *)t->data)[i] = (uint8_t)x; break;
     }
@@ -167,7 +175,10 @@ static const pith_tensor *leaf(probe *p, const pith_value *v) {
     if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
-        for (int64_t i = 0; t && i < p->batch * p->keys; i++) store(t, i, kept(p, i / p->keys, i % p->keys));
+        for (int64_t i = 0; t && i < p->batch * p->keys; i++) {
+            bool odd = p->odd != 0.0 && i % p->keys % 2;
+            store(t, i, odd ? p->odd : (double)kept(p, i / p->keys, i % p->keys));
+        }
         return t;
     }
     int64_t dims[PITH_MAX_RANK], count = pith_type_count(&v->type);
@@ -180,7 +191,7 @@ static const pith_tensor *leaf(probe *p, const pith_value *v) {
         bool is_number = pith_dim_known(d);
         d = pith_dim_eval(p->c->graph->dims, d, p->symbols);
         if (!pith_dim_known(d)) return NULL;
-        store(t, i, is_number ? shifted(p, d) : d);
+        store(t, i, (double)(is_number ? shifted(p, d) : d));
     }
     return t;
 }
@@ -225,23 +236,21 @@ static bool compute(probe *p) {
 
 typedef enum verdict { SAYS_KEEP, SAYS_SKIP, SAYS_OTHER } verdict;
 
-/* What the result says of query q and key k of sequence b; all heads must agree, so only shapes [b|1, 1, q|1, k]. */
-static verdict says(const probe *p, pith_mask_form form, int64_t b, int64_t q, int64_t k, bool *finite) {
+/* What the result has for query q and key k of sequence b; all heads agree, since only shapes [b|1, 1, q|1, k] fit. */
+static double element(const probe *p, int64_t b, int64_t q, int64_t k) {
     const pith_tensor *t = &p->result;
     int64_t at[4] = { b, 0, q, k }, index = 0;
     for (int d = 0; d < t->rank; d++) {
         int64_t size = t->dims[d], i = at[d + 4 - t->rank];
         index = index * size + (size == 1 ? 0 : i);
     }
-    if (form != PITH_MASK_ADDED) {
-        bool set = ((const uint8_t *)t->data)[index] != 0;
-        return set == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
-    }
-    float x = ((const float *)t->data)[index];
-    if (x == 0.0f) return SAYS_KEEP;
-    if (!(x <= SKIPPED)) return SAYS_OTHER;
-    *finite = *finite && isfinite(x);
-    return SAYS_SKIP;
+    return t->dtype == PITH_BOOL ? ((const uint8_t *)t->data)[index] != 0 : (double)((const float *)t->data)[index];
+}
+
+static verdict says(const probe *p, pith_mask_form form, int64_t b, int64_t q, int64_t k, double *x) {
+    *x = element(p, b, q, k);
+    if (form != PITH_MASK_ADDED) return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
+    return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
 
 static bool shape_fits(const probe *p, pith_mask_form form) {
@@ -261,8 +270,9 @@ static bool in_window(const pith_mask *m, int64_t q, int64_t k) {
 /* Limits from the first and the last query, where all keys are unpadded. */
 static void read_window(const probe *p, pith_mask_form form, pith_mask *m) {
     int64_t first = p->keys - 1, last = 0;
-    while (first > 0 && says(p, form, 0, p->keys - 1, first - 1, &m->finite) == SAYS_KEEP) first--;
-    while (last < p->keys - 1 && says(p, form, 0, 0, last + 1, &m->finite) == SAYS_KEEP) last++;
+    double x;
+    while (first > 0 && says(p, form, 0, p->keys - 1, first - 1, &x) == SAYS_KEEP) first--;
+    while (last < p->keys - 1 && says(p, form, 0, 0, last + 1, &x) == SAYS_KEEP) last++;
     if (first > 0) m->window_left = p->keys - 1 - first;
     if (last < p->keys - 1) m->window_right = last;
 }
@@ -271,8 +281,15 @@ static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {
             for (int64_t k = 0; k < p->keys; k++) {
-                bool keep = (!m->key_mask || kept(p, b, k)) && in_window(m, q, k);
-                if (says(p, form, b, q, k, &m->finite) != (keep ? SAYS_KEEP : SAYS_SKIP)) return false;
+                bool padded = m->key_mask && !kept(p, b, k), outside = !in_window(m, q, k);
+                double x;
+                if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP)) return false;
+                if (form != PITH_MASK_ADDED || (!padded && !outside)) continue;
+                float *added = &m->added[padded && outside ? PITH_SKIP_BOTH
+                                         : padded          ? PITH_SKIP_PADDED
+                                                           : PITH_SKIP_OUTSIDE];
+                if (*added != 0.0f && *added != (float)x) return false; /* one number for all */
+                *added = (float)x;
             }
         }
     }
@@ -294,9 +311,13 @@ static bool bind_symbols(const cone *c, pith_dim *symbols, int64_t batch, int64_
     return k >= 0;
 }
 
+static bool computes(probe *p, pith_mask_form form, pith_dim *symbols) {
+    return bind_symbols(p->c, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
+}
+
 /* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
 static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols, bool read) {
-    if (!bind_symbols(p->c, symbols, p->batch, p->keys) || !compute(p) || !shape_fits(p, form)) return false;
+    if (!computes(p, form, symbols)) return false;
     if (read) read_window(p, form, m);
     return agrees(p, form, m);
 }
@@ -316,7 +337,13 @@ static bool resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
 static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
-    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second;
+    const int64_t least = p->keys, largest = p->c->largest, second = p->c->second, table = p->c->table;
+    if (table > TABLE_MAX) return false;
+    p->keys = table + 1;
+    if (table && !computes(p, form, symbols)) {
+        p->keys = table; /* as far as it goes, or what is behind the first positions goes unseen */
+        return test_once(p, form, m, symbols, true);
+    }
     if (largest <= DIRECT_MAX) {
         p->keys = 2 * largest + 3 > least ? 2 * largest + 3 : least;
         return test_once(p, form, m, symbols, true);
@@ -330,10 +357,30 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
         if (!test_once(p, form, &found, symbols, true)) return false;
         left[i] = found.window_left;
         right[i] = found.window_right;
-        m->finite = m->finite && found.finite;
+        memcpy(m->added, found.added, sizeof m->added);
     }
     p->shift = 0;
     return resolve(&m->window_left, left, shift) && resolve(&m->window_right, right, shift);
+}
+
+static bool close_to(double a, double b) { return a == b || fabs(a - b) <= 1e-5 * fabs(b); }
+
+/* What the value makes of other numbers than 0 and 1 in the key mask: of each whether it keeps, and whether what is
+ * added grows with it. */
+static int find_numbers(probe *p, pith_mask_form form, const pith_mask *m, pith_dim *symbols) {
+    static const double odd[] = { 2, -1, 3, 0.5 };
+    int dtype = m->key_mask->type.dtype, count = dtype == PITH_F32 ? 4 : 3;
+    bool keeps = true, linear = form == PITH_MASK_ADDED;
+    p->batch = 1;
+    p->pattern = 0;
+    for (int i = 0; i < count && dtype != PITH_BOOL; i++) {
+        p->odd = odd[i];
+        if (!computes(p, form, symbols)) return PITH_MASK_BINARY;
+        double x;
+        keeps = keeps && says(p, form, 0, 1, 1, &x) == SAYS_KEEP;
+        linear = linear && close_to(element(p, 0, 1, 1), (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
+    }
+    return keeps ? PITH_MASK_ANY_KEEPS : linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
@@ -347,6 +394,7 @@ static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, p
     p.batch = BATCH;
     p.keys = KEYS;
     for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++) *yes = test_once(&p, form, m, symbols, false);
+    if (*yes && m->key_mask) m->numbers = find_numbers(&p, form, m, symbols);
     return p.out_of_memory ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
@@ -360,7 +408,7 @@ pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const cha
         pith_arena_free(&scratch);
         return pith_fail_memory(o->err, o->graph->value_count);
     }
-    *mask = (pith_mask){ .window_left = -1, .window_right = -1, .finite = true };
+    *mask = (pith_mask){ .window_left = -1, .window_right = -1 };
     *kind = PITH_MASK_NO;
     bool depends = false, yes = false;
     pith_status status = PITH_OK;

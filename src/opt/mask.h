@@ -7,6 +7,7 @@
 #ifndef PITH_OPT_MASK_H
 #define PITH_OPT_MASK_H
 
+#include "kernels/attention.h"
 #include "opt/pass.h"
 
 typedef enum pith_mask_form {
@@ -15,10 +16,14 @@ typedef enum pith_mask_form {
     PITH_MASK_SKIPS  /* bool: true skips */
 } pith_mask_form;
 
+/* Why a key is skipped. */
+typedef enum pith_mask_skip { PITH_SKIP_PADDED, PITH_SKIP_OUTSIDE, PITH_SKIP_BOTH, PITH_SKIPS } pith_mask_skip;
+
 typedef struct pith_mask {
-    pith_value *key_mask;              /* the graph's input [batch, keys], non-zero keeps; NULL: all keys are kept */
+    pith_value *key_mask;              /* the graph's input [batch, keys], 1 keeps, 0 skips; NULL: all keys are kept */
     int64_t window_left, window_right; /* as in pith.Attention; -1: no limit */
-    bool finite;                       /* what is added to skipped scores is finite */
+    float added[PITH_SKIPS];           /* ADDED: what is added to a skipped key's score; 0: this does not skip it */
+    int numbers;                       /* what other numbers in key_mask mean, a pith_mask_numbers */
 } pith_mask;
 
 typedef enum pith_mask_kind {

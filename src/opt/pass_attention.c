@@ -12,6 +12,7 @@
 #include "opt/heads.h"
 #include "opt/mask.h"
 #include "opt/match.h"
+#include "opt/skips.h"
 #include "opt/view.h"
 
 #define CHAIN_MAX 16
@@ -22,9 +23,10 @@ typedef struct attention {
     pith_heads in[3];
     int64_t heads;
     double scale;
-    pith_value *bias, *key_mask;
-    int64_t window_left, window_right;
-    bool finite, masked, zero_if_none;
+    pith_value *bias;
+    pith_skips skips;
+    int step; /* from the softmax down */
+    bool bias_left_out, zero_if_none;
     pith_node *product; /* whose output is softmax(…) v */
     const char *why;    /* for the report: what did not fit */
     struct known_masks *known;
@@ -64,23 +66,14 @@ static pith_status recognize(attention *m, const pith_value *v, pith_mask_form f
     return PITH_OK;
 }
 
-static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form form, bool finite,
+/* number: what a skipped key's score becomes, or has added, where the mask itself is no number. */
+static pith_status take_mask(attention *m, const pith_value *v, pith_mask_form form, double number, bool replaces,
                              pith_mask_kind *kind) {
     pith_mask mask;
     PITH_TRY(recognize(m, v, form, kind, &mask));
-    if (*kind != PITH_MASK_YES) return PITH_OK;
-    if (mask.key_mask && m->key_mask && mask.key_mask != m->key_mask) {
-        *kind = PITH_MASK_NO;
-        m->why = "there are two masks";
-        return PITH_OK;
-    }
-    if (mask.key_mask) m->key_mask = mask.key_mask;
-    if (mask.window_left >= 0 && (m->window_left < 0 || mask.window_left < m->window_left))
-        m->window_left = mask.window_left;
-    if (mask.window_right >= 0 && (m->window_right < 0 || mask.window_right < m->window_right))
-        m->window_right = mask.window_right;
-    m->finite = m->finite && (form == PITH_MASK_ADDED ? mask.finite : finite);
-    m->masked = true;
+    if (*kind != PITH_MASK_YES || pith_skips_add(&m->skips, &mask, form, number, replaces, m->step)) return PITH_OK;
+    *kind = PITH_MASK_NO;
+    m->why = "there are two masks";
     return PITH_OK;
 }
 
@@ -110,14 +103,16 @@ static pith_status add_bias(attention *m, pith_value *v, pith_node *before) {
 /* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of biases may stand. */
 static pith_status take_term(attention *m, pith_value *v, pith_node *before, int depth) {
     pith_mask_kind kind;
-    PITH_TRY(take_mask(m, v, PITH_MASK_ADDED, false, &kind));
+    PITH_TRY(take_mask(m, v, PITH_MASK_ADDED, 0.0, false, &kind));
     if (kind == PITH_MASK_YES) return PITH_OK;
     pith_node *add = pith_match_maker(v, "Add"), *where = pith_match_maker(v, "Where");
     double skipped;
     for (int i = 1; kind == PITH_MASK_NO && where && i < 3 && depth < 4; i++) { /* a bias where the mask keeps */
-        if (!pith_match_scalar(where->inputs[i], &skipped) || skipped > -1e4) continue;
-        PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, isfinite(skipped), &kind));
-        if (kind == PITH_MASK_YES) return take_term(m, where->inputs[3 - i], before, depth + 1);
+        if (!pith_match_scalar(where->inputs[i], &skipped) || !(skipped <= -1e4)) continue;
+        PITH_TRY(take_mask(m, where->inputs[0], i == 1 ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped, false, &kind));
+        if (kind != PITH_MASK_YES) continue;
+        m->bias_left_out = true;
+        return take_term(m, where->inputs[3 - i], before, depth + 1);
     }
     if (kind == PITH_MASK_NO && add && depth < 4) {
         PITH_TRY(take_term(m, add->inputs[0], before, depth + 1));
@@ -134,14 +129,20 @@ static pith_status take_term(attention *m, pith_value *v, pith_node *before, int
 
 /* From the softmax's input down to q k^T, taking factors and terms. NULL if something else is met. */
 static pith_status match_scores(attention *m, pith_value *v, pith_node *before, pith_node **product) {
-    pith_value *terms[CHAIN_MAX];
+    struct {
+        pith_value *v;
+        int step;
+    } terms[CHAIN_MAX];
     int term_count = 0;
     double factor;
     *product = NULL;
-    for (int step = 0; step < CHAIN_MAX; step++) {
+    for (m->step = 0; m->step < CHAIN_MAX; m->step++) {
         pith_node *matmul = pith_match_maker(v, "MatMul"), *add = pith_match_maker(v, "Add"), *node = v->producer;
         if (matmul) {
-            for (int i = 0; i < term_count; i++) PITH_TRY(take_term(m, terms[i], before, 0));
+            for (int i = 0; i < term_count; i++) {
+                m->step = terms[i].step;
+                PITH_TRY(take_term(m, terms[i].v, before, 0));
+            }
             *product = matmul;
             return PITH_OK;
         }
@@ -160,7 +161,8 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
                     if (pith_match_maker(down, "MatMul")) break;
                 }
             }
-            terms[term_count++] = add->inputs[1 - scores];
+            terms[term_count].v = add->inputs[1 - scores];
+            terms[term_count++].step = m->step;
             v = add->inputs[scores];
             continue;
         }
@@ -168,8 +170,8 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
             bool skips = pith_match_scalar(node->inputs[1], &factor);
             pith_mask_kind kind;
             if (!skips && !pith_match_scalar(node->inputs[2], &factor)) return PITH_OK;
-            if (factor > -1e4) return PITH_OK;
-            PITH_TRY(take_mask(m, node->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, isfinite(factor), &kind));
+            if (!(factor <= -1e4)) return PITH_OK;
+            PITH_TRY(take_mask(m, node->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, factor, true, &kind));
             if (kind != PITH_MASK_YES) return PITH_OK;
             v = node->inputs[skips ? 2 : 1];
             continue;
@@ -237,11 +239,24 @@ static pith_status match_softmax(attention *m, pith_node *softmax, bool *found) 
     return PITH_OK;
 }
 
+/* Are the operator's attributes those whose meaning is taken over, or of no effect? */
+static bool plain_operator(const pith_node *node) {
+    static const char *const known[] = { "is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode",
+                                         "scale",     "softcap" };
+    for (size_t i = 0; i < node->attr_count; i++) {
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] && !pith_str_is(node->attrs[i].name, known[k])) k++;
+        if (k == sizeof known / sizeof known[0]) return false;
+    }
+    return pith_node_float(node, "softcap", 0.0f) == 0.0f;
+}
+
 /* The Attention operator of ai.onnx on 4-D q, k and v, without past, softcap or further outputs. */
 static pith_status match_operator(attention *m, pith_node *node, bool *found) {
     *found = false;
     m->product = node;
     pith_value *q = node->inputs[0], *mask = pith_match_input(node, 3);
+    m->zero_if_none = true;
     m->why = "it uses a past, a softcap or 3-D inputs";
     for (int i = 4; i < node->input_count; i++) {
         if (node->inputs[i]) return PITH_OK;
@@ -250,11 +265,14 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
         if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses)) return PITH_OK;
     }
     if (q->type.rank != 4 || !pith_dim_known(q->type.dims[1]) || !pith_dim_known(q->type.dims[3]) ||
-        pith_node_float(node, "softcap", 0.0f) != 0.0f || pith_node_attr(node, "softmax_precision"))
+        !plain_operator(node))
         return PITH_OK;
     m->heads = q->type.dims[1];
     m->scale = (double)pith_node_float(node, "scale", (float)(1.0 / sqrt((double)q->type.dims[3])));
-    if (pith_node_int(node, "is_causal", 0)) m->window_right = 0;
+    if (pith_node_int(node, "is_causal", 0)) {
+        pith_mask causal = { .window_left = -1 };
+        pith_skips_add(&m->skips, &causal, PITH_MASK_KEEPS, (double)-INFINITY, true, 0);
+    }
     pith_dim kv_heads = node->inputs[1]->type.rank == 4 ? node->inputs[1]->type.dims[1] : PITH_DIM_UNKNOWN;
     m->why = "q, k or v is not cut from rows of heads";
     if (!pith_dim_known(kv_heads) || !pith_heads_trace(&m->in[Q], q, PITH_HEADS_FIRST, m->heads, NULL) ||
@@ -263,7 +281,7 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
         return PITH_OK;
     if (mask && mask->type.dtype == PITH_BOOL) {
         pith_mask_kind kind;
-        PITH_TRY(take_mask(m, mask, PITH_MASK_KEEPS, false, &kind));
+        PITH_TRY(take_mask(m, mask, PITH_MASK_KEEPS, (double)-INFINITY, true, &kind));
         if (kind != PITH_MASK_YES) return PITH_OK;
     } else if (mask) {
         PITH_TRY(take_term(m, mask, node, 0));
@@ -274,38 +292,42 @@ static pith_status match_operator(attention *m, pith_node *node, bool *found) {
 
 /* ---- the replacement ---- */
 
-/* Is the view of [batch, heads, sequence, size] the rows [batch, sequence, heads * size]? */
-static bool heads_joined(const pith_view *view) {
+/* Is the view of a value [batch, heads, sequence, size] the rows [batch, sequence, heads * size], all of them? */
+static bool heads_joined(const pith_view *view, const pith_type *type) {
     static const int axes[] = { 0, 2, 1, 3 }, of[] = { 0, 1, 2, 2 };
     int next = 0;
     if (view->rank != 3) return false;
-    for (int i = 0; i < view->count; i++) {
-        while (next < 4 && axes[next] != view->atoms[i].axis) next++;
-        if (next == 4 || view->atoms[i].of != of[next++]) return false;
+    for (int i = 0; i < 4; i++) {
+        const pith_view_atom *atom = &view->atoms[next];
+        if (view->offset[axes[i]]) return false;
+        if (type->dims[axes[i]] == 1) continue;
+        if (next == view->count || atom->axis != axes[i] || atom->of != of[i] || atom->stride != 1 ||
+            !pith_dim_equal(atom->size, type->dims[axes[i]]))
+            return false;
+        next++;
     }
-    return true;
+    return next == view->count;
 }
 
 /* Where the heads are joined again: the last value of a chain of moves after v; NULL if they never are. */
 static pith_value *joined_after(pith_value *v) {
+    const pith_type *product = &v->type;
     pith_view view;
-    pith_view_init(&view, &v->type);
+    pith_view_init(&view, product);
     for (int i = 0; i < CHAIN_MAX; i++) {
         pith_node *user = pith_match_user(v);
         if (!user || !pith_view_moves(user) || user->inputs[0] != v) return NULL;
         v = user->outputs[0];
         if (!pith_view_apply(&view, user, v)) return NULL;
-        if (heads_joined(&view)) return v;
+        if (heads_joined(&view, product)) return v;
     }
     return NULL;
 }
 
-static pith_status set_attributes(const attention *m, pith_node *made) {
+static pith_status set_attributes(const attention *m, pith_node *made, pith_none_left none_left, const float *numbers) {
     int64_t columns[] = { m->in[Q].column, m->in[K].column, m->in[V].column };
+    int64_t pitches[] = { m->in[Q].pitch, m->in[K].pitch, m->in[V].pitch };
     int64_t head_major = m->in[Q].head_major | m->in[K].head_major << K | m->in[V].head_major << V;
-    int64_t none_left = m->finite || !m->masked ? PITH_NONE_LEFT_MEAN
-                        : m->zero_if_none       ? PITH_NONE_LEFT_ZERO
-                                                : PITH_NONE_LEFT_NAN;
     const struct {
         const char *name;
         int64_t value;
@@ -315,24 +337,27 @@ static pith_status set_attributes(const attention *m, pith_node *made) {
         { "size", m->in[Q].size },
         { "v_size", m->in[V].size },
         { "head_major", head_major },
-        { "window_left", m->window_left },
-        { "window_right", m->window_right },
+        { "window_left", m->skips.window_left },
+        { "window_right", m->skips.window_right },
         { "none_left", none_left },
+        { "mask_numbers", m->skips.numbers },
     };
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
         if (pith_node_set_int(made, ints[i].name, ints[i].value)) return PITH_ERR_MEMORY;
     }
-    if (pith_node_set_ints(made, "columns", columns, 3)) return PITH_ERR_MEMORY;
+    if (pith_node_set_ints(made, "columns", columns, 3) || pith_node_set_ints(made, "pitches", pitches, 3) ||
+        pith_node_set_floats(made, "skipped", numbers, PITH_SKIPS))
+        return PITH_ERR_MEMORY;
     return pith_node_set_float(made, "scale", (float)m->scale);
 }
 
-static pith_status fuse(attention *m) {
+static pith_status fuse(attention *m, pith_none_left none_left, const float *numbers) {
     pith_value *joined = joined_after(m->product->outputs[0]), *old = joined ? joined : m->product->outputs[0];
-    pith_value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias, m->key_mask };
-    int count = m->key_mask ? 5 : m->bias ? 4 : 3;
+    pith_value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias, m->skips.key_mask };
+    int count = m->skips.key_mask ? 5 : m->bias ? 4 : 3;
     pith_node *before = m->product;
     pith_node *made = pith_graph_add_node(m->o->graph, before, "pith", "Attention", inputs, count, NULL, 1);
-    if (!made || set_attributes(m, made)) return pith_fail_memory(m->o->err, 0);
+    if (!made || set_attributes(m, made, none_left, numbers)) return pith_fail_memory(m->o->err, 0);
     made->name = m->product->name;
     PITH_TRY(pith_op_bind_node(made, m->o->err));
     pith_value *by = made->outputs[0];
@@ -340,16 +365,57 @@ static pith_status fuse(attention *m) {
     return pith_match_replace(old, by, m->o->err);
 }
 
+/* ---- what must agree ---- */
+
+static pith_dim rows_axis(const pith_heads *h) { return h->root->type.dims[h->head_major ? 2 : 1]; }
+
+/* Does it broadcast to the scores, without making them larger? */
+static bool bias_fits(const attention *m) {
+    const pith_type *t = &m->bias->type;
+    const pith_dim want[] = { m->in[Q].root->type.dims[0], m->heads, rows_axis(&m->in[Q]), rows_axis(&m->in[K]) };
+    if (t->rank < 1 || t->rank > 4 || !pith_match_f32(m->bias)) return false;
+    for (int d = 0; d < t->rank; d++) {
+        int axis = d + 4 - t->rank;
+        bool one = t->dims[d] == 1 && axis < 3;
+        if (!one && !pith_dim_equal(t->dims[d], want[axis])) return false;
+    }
+    return true;
+}
+
+/* Nothing may be left to broadcasting: batches, lengths and heads are those of one attention. */
+static bool parts_agree(attention *m) {
+    const pith_dim *q = m->in[Q].root->type.dims, *k = m->in[K].root->type.dims, *v = m->in[V].root->type.dims;
+    const pith_value *mask = m->skips.key_mask;
+    if (m->in[K].heads != m->in[V].heads || m->in[Q].size != m->in[K].size || m->in[Q].heads != m->heads)
+        m->why = "q, k and v differ in heads or size";
+    else if (!pith_dim_equal(q[0], k[0]) || !pith_dim_equal(q[0], v[0]) ||
+             !pith_dim_equal(rows_axis(&m->in[K]), rows_axis(&m->in[V])))
+        m->why = "q, k and v may differ in batch or length";
+    else if (m->bias && !bias_fits(m))
+        m->why = "what is added to the scores does not have their shape";
+    else if (mask &&
+             (!pith_dim_equal(mask->type.dims[0], q[0]) || !pith_dim_equal(mask->type.dims[1], rows_axis(&m->in[K]))))
+        m->why = "the key mask does not have the shape of the keys";
+    else
+        return true;
+    return false;
+}
+
 static pith_status run(pith_opt *o, size_t *changes) {
     known_masks known = { .count = 0 };
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        attention m = { .scale = 1.0, .window_left = -1, .window_right = -1, .finite = true, .known = &known, .o = o };
+        attention m = { .scale = 1.0, .known = &known, .o = o };
+        pith_none_left none_left;
+        float numbers[PITH_SKIPS];
         bool softmax = pith_match_is(node, "Softmax"), found = false;
         if ((!softmax && !pith_match_is(node, "Attention")) || !pith_match_live(node)) continue;
         if (!pith_match_f32(node->inputs[0])) continue;
+        pith_skips_init(&m.skips);
         PITH_TRY(softmax ? match_softmax(&m, node, &found) : match_operator(&m, node, &found));
-        if (found && (m.in[K].heads != m.in[V].heads || m.in[Q].size != m.in[K].size || m.in[Q].heads != m.heads)) {
-            m.why = "q, k and v differ in heads or size";
+        found = found && parts_agree(&m);
+        if (found && (!pith_skips_settle(&m.skips, m.zero_if_none, &none_left, numbers) ||
+                      (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out))) {
+            m.why = "where all keys are masked, its masks do not go together";
             found = false;
         }
         if (!found) {
@@ -357,13 +423,13 @@ static pith_status run(pith_opt *o, size_t *changes) {
                             m.why ? m.why : "an unknown operation on the scores");
             continue;
         }
-        PITH_TRY(fuse(&m));
+        PITH_TRY(fuse(&m, none_left, numbers));
         pith_report_add(o->report, true, "attention", "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'",
-                        (long long)m.heads, (long long)m.in[Q].size, m.key_mask ? "key mask" : "no mask",
+                        (long long)m.heads, (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
                         m.bias ? ", bias" : "",
-                        m.window_right == 0  ? ", causal"
-                        : m.window_left >= 0 ? ", window"
-                                             : "",
+                        m.skips.window_right == 0  ? ", causal"
+                        : m.skips.window_left >= 0 ? ", window"
+                                                   : "",
                         PITH_STR_ARG(node->name));
         ++*changes;
     }

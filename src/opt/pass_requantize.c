@@ -34,9 +34,8 @@ static bool same_constant(const pith_value *a, const pith_value *b) {
 static bool same_numbers(const pith_node *a, const pith_value *a_numbers, const pith_node *b,
                          const pith_value *b_numbers) {
     int dtype = a_numbers->type.dtype;
-    return same_constant(a->inputs[1], b->inputs[1]) &&
-           same_constant(pith_match_input(a, 2), pith_match_input(b, 2)) && dtype == b_numbers->type.dtype &&
-           pith_dtype_is_int(dtype) && pith_dtype_bits(dtype) <= 16;
+    return same_constant(a->inputs[1], b->inputs[1]) && same_constant(pith_match_input(a, 2), pith_match_input(b, 2)) &&
+           dtype == b_numbers->type.dtype && pith_dtype_is_int(dtype) && pith_dtype_bits(dtype) <= 16;
 }
 
 /* The DequantizeLinear that v comes from by moves alone. */

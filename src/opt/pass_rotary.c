@@ -13,8 +13,9 @@ typedef struct rotary {
     pith_value *x, *cosine, *sine;
     pith_heads from;
     pith_heads_layout layout;
-    int64_t heads;
+    int64_t heads, turned; /* elements of a head; the others behind them stay */
     bool interleaved;
+    pith_node *last; /* whose output is the heads turned */
 } rotary;
 
 /* Is v the elements begin, begin + stride, … of x's last axis, all in their order, negated or not? */
@@ -84,13 +85,15 @@ static bool is_table(const pith_value *v, const pith_type *x, pith_heads_layout 
     return sequence >= lead;
 }
 
+/* Do both broadcast alike, so that one row of each belongs to a position? */
+static bool same_tables(const rotary *m) { return pith_match_same_shape(&m->cosine->type, &m->sine->type); }
+
 static bool find_layout(rotary *m) {
     const pith_type *x = &m->x->type;
     for (int layout = PITH_HEADS_FIRST; layout <= PITH_HEADS_SECOND; layout++) {
         m->layout = (pith_heads_layout)layout;
         m->heads = x->dims[layout == PITH_HEADS_FIRST ? 1 : 2];
-        if (pith_dim_known(m->heads) && is_table(m->cosine, x, m->layout) && is_table(m->sine, x, m->layout))
-            return true;
+        if (pith_dim_known(m->heads) && same_tables(m) && is_table(m->cosine, x, m->layout)) return true;
     }
     return false;
 }
@@ -134,22 +137,41 @@ static bool match_operator(rotary *m, const pith_node *node) {
     m->interleaved = pith_node_int(node, "interleaved", 0) != 0;
     m->layout = PITH_HEADS_FIRST;
     m->heads = x->rank == 4 ? x->dims[1] : pith_node_int(node, "num_heads", 0);
-    if (!pith_match_f32(m->x) || !pith_match_f32(m->cosine) || (x->rank != 3 && x->rank != 4) || table->rank < 1 ||
-        !pith_dim_known(m->heads) || m->heads < 1 || !pith_dim_known(x->dims[x->rank - 1]))
+    if (!pith_match_f32(m->x) || !same_tables(m) || table->rank != (pith_match_input(node, 3) ? 2 : 3) ||
+        !pith_match_f32(m->cosine) || (x->rank != 3 && x->rank != 4) || table->rank < 1 || !pith_dim_known(m->heads) ||
+        m->heads < 1 || !pith_dim_known(x->dims[x->rank - 1]))
         return false;
     int64_t size = x->rank == 4 ? x->dims[3] : x->dims[2] / m->heads, turned = table->dims[table->rank - 1];
     if (turned != size / 2 || size % 2 || (x->rank == 3 && size * m->heads != x->dims[2])) return false;
-    m->from = (pith_heads){ .root = m->x, .heads = m->heads, .size = size };
+    m->from = (pith_heads){ .root = m->x, .heads = m->heads, .size = size, .pitch = size };
     return true;
 }
 
-static pith_status fuse(pith_opt *o, pith_node *node, rotary *m) {
+/* Where the elements behind the turned ones are joined to them again, the step makes the whole heads. */
+static void take_rest(rotary *m) {
+    pith_node *concat = pith_match_user(m->last->outputs[0]);
+    pith_heads rest;
+    if (!pith_match_is(concat, "Concat") || concat->input_count != 2 || concat->inputs[0] != m->last->outputs[0])
+        return;
+    int64_t axis = pith_node_int(concat, "axis", 0);
+    if ((axis != -1 && axis != 3) || concat->outputs[0]->type.rank != 4 ||
+        !pith_heads_trace(&rest, concat->inputs[1], m->layout, m->heads, NULL) || rest.root != m->from.root ||
+        rest.head_major || rest.heads != m->from.heads || (rest.pitch != m->from.pitch && m->heads > 1) ||
+        rest.column != m->from.column + m->from.size)
+        return;
+    m->from.size += rest.size;
+    m->last = concat;
+}
+
+static pith_status fuse(pith_opt *o, const pith_node *at, rotary *m) {
     pith_value *inputs[] = { m->from.root, m->cosine, m->sine };
+    pith_node *node = m->last;
     pith_node *made = pith_graph_add_node(o->graph, node, "pith", "Rotary", inputs, 3, NULL, 1);
     if (!made || pith_node_set_int(made, "heads", m->heads) || pith_node_set_int(made, "size", m->from.size) ||
-        pith_node_set_int(made, "column", m->from.column) || pith_node_set_int(made, "interleaved", m->interleaved))
+        pith_node_set_int(made, "column", m->from.column) || pith_node_set_int(made, "pitch", m->from.pitch) ||
+        pith_node_set_int(made, "turned", m->turned) || pith_node_set_int(made, "interleaved", m->interleaved))
         return pith_fail_memory(o->err, 0);
-    made->name = node->name;
+    made->name = at->name;
     PITH_TRY(pith_op_bind_node(made, o->err));
     pith_value *by = made->outputs[0];
     if (m->x->type.rank == 4) PITH_TRY(pith_heads_split(&by, by, m->heads, m->from.size, m->layout, node, o->err));
@@ -169,12 +191,16 @@ static pith_status run(pith_opt *o, size_t *changes) {
                             fits ? "its rows are laid out by head" : "its heads are not cut from rows");
             continue;
         }
+        m.last = node;
+        m.turned = m.from.size;
+        if (m.x->type.rank == 4) take_rest(&m);
         pith_value *ids = written_out ? NULL : pith_match_input(node, 3);
         PITH_TRY(rows_of_table(&m.cosine, m.cosine, ids, node, o->err));
         PITH_TRY(rows_of_table(&m.sine, m.sine, ids, node, o->err));
         PITH_TRY(fuse(o, node, &m));
-        pith_report_add(o->report, true, "rotary", "%lld heads of %lld%s '" PITH_STR_FMT "'", (long long)m.heads,
-                        (long long)m.from.size, m.interleaved ? ", interleaved" : "", PITH_STR_ARG(node->name));
+        pith_report_add(o->report, true, "rotary", "%lld heads of %lld%s%s '" PITH_STR_FMT "'", (long long)m.heads,
+                        (long long)m.from.size, m.turned < m.from.size ? ", in part" : "",
+                        m.interleaved ? ", interleaved" : "", PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;

@@ -328,6 +328,7 @@ static int run(const call *c) {
         ((pith_layer_norm_f32_fn *)c->fn)(&a);
     } else if (LISTED(rotary_families, family)) {
         pith_rotary a = { .x = x, .cosine = y, .sine = z, .y = out, .heads = 3, .size = n / 6 * 2 };
+        a.x_pitch = a.y_pitch = a.size;
         a.interleaved = round & 1, a.per_pair = round >> 1 & 1;
         ((pith_rotary_f32_fn *)c->fn)(&a);
     } else if (is(c, "gemm_pack")) {

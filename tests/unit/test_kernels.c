@@ -115,10 +115,12 @@ static void check_norm(const pith_kernel_row *row, int64_t n) {
 /* n pairs in each of three heads. */
 static void check_rotary(const pith_kernel_row *row, int64_t n) {
     enum { HEADS = 3 };
-    guarded x = filled(2 * n * HEADS), y = guarded_floats(2 * n * HEADS), cosine = filled(2 * n), sine = filled(2 * n);
+    guarded x = filled((2 * n + 5) * HEADS), y = guarded_floats(2 * n * HEADS), cosine = filled(2 * n),
+            sine = filled(2 * n);
     for (int which = 0; which < 4; which++) {
         pith_rotary a = { .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS };
-        a.size = 2 * n;
+        a.size = a.y_pitch = 2 * n;
+        a.x_pitch = 2 * n + 5;
         a.interleaved = which & 1;
         a.per_pair = which >> 1;
         EACH_LEVEL(row, pith_rotary_f32_fn, y.data, 2 * n * HEADS, fn(&a));
@@ -205,18 +207,19 @@ static void test_reductions_in_double(void **state) {
 static void test_rotary_by_hand(void **state) {
     (void)state;
     enum { SIZE = 38, HEADS = 2, HALF = SIZE / 2 };
-    float x[SIZE * HEADS], y[SIZE * HEADS], cosine[SIZE], sine[SIZE];
+    enum { PITCH = SIZE + 3 };
+    float x[PITCH * HEADS], y[SIZE * HEADS], cosine[SIZE], sine[SIZE];
     for (int which = 0; which < 4; which++) {
         int interleaved = which & 1, per_pair = which >> 1;
-        for (int i = 0; i < SIZE * HEADS; i++) x[i] = random_float();
+        for (int i = 0; i < PITCH * HEADS; i++) x[i] = random_float();
         for (int i = 0; i < SIZE; i++) cosine[i] = random_float(), sine[i] = random_float();
-        pith_rotary a = { x, cosine, sine, y, HEADS, SIZE, interleaved, per_pair };
+        pith_rotary a = { x, cosine, sine, y, HEADS, SIZE, PITCH, SIZE, interleaved, per_pair };
         PITH_KERNEL_FIND(pith_rotary_f32_fn, "rotary", PITH_F32, pith_cpu_get()->isa)(&a);
         for (int h = 0; h < HEADS; h++) {
             for (int i = 0; i < HALF; i++) {
                 int p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + HALF;
                 int at_p = per_pair ? i : p, at_q = per_pair ? i : q;
-                const float *in = x + h * SIZE, *out = y + h * SIZE;
+                const float *in = x + h * PITCH, *out = y + h * SIZE;
                 assert_float_equal(out[p], (double)in[p] * cosine[at_p] - (double)in[q] * sine[at_p], 1e-6);
                 assert_float_equal(out[q], (double)in[q] * cosine[at_q] + (double)in[p] * sine[at_q], 1e-6);
             }
