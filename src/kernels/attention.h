@@ -22,6 +22,9 @@
 
 #include "kernels/kernel.h"
 
+/* Nothing is left of a score to which this or less is added. */
+#define PITH_ABSORBS (-1e30f)
+
 typedef enum pith_none_left {
     PITH_NONE_LEFT_NAN,  /* as a softmax over -infinity */
     PITH_NONE_LEFT_MEAN, /* the plain mean of v over all keys, as where a finite number was added to all scores */

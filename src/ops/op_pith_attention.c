@@ -223,26 +223,37 @@ static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     return outside != 0.0f && skipped[2] == outside ? outside : padded + outside;
 }
 
-/* Once more, with numbers added to all scores, for the rows that have no key left; all rows if the mask is odd. */
+/* One row with numbers added to all its scores, in row: of a query that has no key left, or of an odd mask. Where the
+ * largest number absorbs the scores, the keys that have it count alike. */
+static void redo_row(const work *w, const pith_attention *a, int64_t i, float *row, float *scratch) {
+    float largest = -INFINITY;
+    for (int64_t j = 0; j < a->keys; j++) largest = row[j] > largest ? row[j] : largest;
+    pith_attention one = *a;
+    one.q += i * a->q_stride;
+    one.o += i * a->o_stride;
+    one.queries = 1;
+    one.key_mask = NULL;
+    one.causal_offset = INT64_MAX;
+    one.window_left = -1;
+    one.bias = row;
+    one.bias_stride = 0;
+    if (largest <= PITH_ABSORBS && largest > -INFINITY) {
+        one.scale = 0.0f;
+        for (int64_t j = 0; j < a->keys; j++) row[j] = row[j] == largest ? 0.0f : -INFINITY;
+    }
+    w->s->plain(&one, scratch);
+}
+
 static void redo_rows(const work *w, const pith_attention *a, int64_t b, int64_t first, float *scratch) {
     float *row = scratch + w->worker_floats - a->keys;
     for (int64_t i = 0; i < a->queries; i++) {
-        bool left = w->odd;
-        for (int64_t j = 0; j < a->keys && !w->odd && !left; j++)
-            left = (!a->key_mask || a->key_mask[j]) && in_window(w->s, first + i, j);
-        if (left != w->odd) continue;
+        bool redo = true;
+        for (int64_t j = 0; j < a->keys && redo && !w->odd; j++)
+            redo = (a->key_mask && !a->key_mask[j]) || !in_window(w->s, first + i, j);
+        if (!redo) continue;
         for (int64_t j = 0; j < a->keys; j++)
             row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) + skip_number(w, b, first + i, j);
-        pith_attention one = *a;
-        one.q += i * a->q_stride;
-        one.o += i * a->o_stride;
-        one.queries = 1;
-        one.key_mask = NULL;
-        one.causal_offset = INT64_MAX;
-        one.window_left = -1;
-        one.bias = row;
-        one.bias_stride = 0;
-        w->s->plain(&one, scratch);
+        redo_row(w, a, i, row, scratch);
     }
 }
 
@@ -419,9 +430,9 @@ const pith_op pith_op_Attention_pith = {
     .min_inputs = 3,
     .max_inputs = INPUTS,
     .max_outputs = 1,
-    .attrs = "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; none_left int 0..2 = 1; "
-             "precision int 0..3 = 0; scale float = 1; size int! 1..; v_size int! 1..; window_left int -1.. = -1; "
-             "window_right int -1.. = -1",
+    .attrs = "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; mask_numbers int 0..2 = 0; "
+             "none_left int 0..3 = 1; pitches ints 0..; precision int 0..3 = 0; scale float = 1; size int! 1..; "
+             "skipped floats; v_size int! 1..; window_left int -1.. = -1; window_right int -1.. = -1",
     .infer = infer,
     .prepare = prepare,
     .scratch = scratch,

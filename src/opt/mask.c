@@ -322,6 +322,17 @@ static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *sym
     return agrees(p, form, m);
 }
 
+/* A probe that is long enough to show the window; then the same one with some keys padded, inside and outside of it. */
+static bool test_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
+    enum { MIXED = 4 };
+    if (!test_once(p, form, m, symbols, true)) return false;
+    if (!p->c->input) return true;
+    p->pattern = MIXED;
+    bool yes = test_once(p, form, m, symbols, false);
+    p->pattern = 0;
+    return yes;
+}
+
 /* What a side of the window is, from what it was in probes with integers taken down by shift[i]. */
 static bool resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
     bool moved = true, stayed = true;
@@ -342,11 +353,11 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
     p->keys = table + 1;
     if (table && !computes(p, form, symbols)) {
         p->keys = table; /* as far as it goes, or what is behind the first positions goes unseen */
-        return test_once(p, form, m, symbols, true);
+        return test_window(p, form, m, symbols);
     }
     if (largest <= DIRECT_MAX) {
         p->keys = 2 * largest + 3 > least ? 2 * largest + 3 : least;
-        return test_once(p, form, m, symbols, true);
+        return test_window(p, form, m, symbols);
     }
     if (second > DIRECT_MAX || p->c->fixed) return false;
     for (int i = 0; i < SMALL_WINDOWS; i++) {
@@ -354,7 +365,7 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
         int64_t size = sizes[i] > second ? sizes[i] : second;
         shift[i] = p->shift = largest - sizes[i];
         p->keys = 2 * size + 3 > least ? 2 * size + 3 : least;
-        if (!test_once(p, form, &found, symbols, true)) return false;
+        if (!test_window(p, form, &found, symbols)) return false;
         left[i] = found.window_left;
         right[i] = found.window_right;
         memcpy(m->added, found.added, sizeof m->added);

@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-/* A number from here on leaves nothing of the score it is added to. */
-#define ABSORBS (-1e30f)
-
 void pith_skips_init(pith_skips *skips) { *skips = (pith_skips){ .window_left = -1, .window_right = -1 }; }
 
 static bool has_window(const pith_skips *s) { return s->window_left >= 0 || s->window_right >= 0; }
@@ -68,15 +65,15 @@ bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_lef
         if (isinf(numbers[i])) continue;
         /* Where nothing is left of the scores, and the number is the same for all, all keys count alike. */
         if (first == 0.0f) first = numbers[i];
-        uniform = uniform && numbers[i] == first && (replaced[i] || first <= ABSORBS);
+        uniform = uniform && numbers[i] == first && (replaced[i] || first <= PITH_ABSORBS);
     }
     *none_left = first == 0.0f && skips->count ? (zero_if_none ? PITH_NONE_LEFT_ZERO : PITH_NONE_LEFT_NAN)
                  : uniform && !infinite        ? PITH_NONE_LEFT_MEAN
                                                : PITH_NONE_LEFT_SCORES;
     for (int i = 0; i < PITH_SKIPS && *none_left == PITH_NONE_LEFT_SCORES; i++) {
-        if (!happens[i] || isinf(numbers[i]) || numbers[i] <= ABSORBS) continue;
+        if (!happens[i] || isinf(numbers[i]) || numbers[i] <= PITH_ABSORBS) continue;
         if (replaced[i] && !uniform) return false; /* without its score it is no match for one that kept it */
-        if (replaced[i]) numbers[i] = ABSORBS;
+        if (replaced[i]) numbers[i] = PITH_ABSORBS;
     }
     return *none_left != PITH_NONE_LEFT_SCORES || !skips->windows_differ;
 }
