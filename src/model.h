@@ -39,6 +39,7 @@ struct pith_model {
     int text_output;         /* of graph, which embedding reads; -1: none */
     pith_error no_text;
     pith_port *inputs, *outputs;
+    const pith_opt_limits *limits; /* NULL: every pass may run; only while the model is opened */
     pith_report report; /* with PITH_OPEN_DESCRIBE, as what follows */
     pith_op_count *ops;
     size_t op_count;

@@ -6,6 +6,8 @@
  * graph useless: the reason is kept and given by pith_embed. Only want of memory fails the opening there. */
 #include "model.h"
 
+#include "check.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -143,6 +145,7 @@ pith_opt pith_model_optimizer(const pith_model *m, pith_graph *graph, pith_error
                        .level = m->options.optimization,
                        .precision = m->options.precision,
                        .allocator = m->options.allocator,
+                       .limits = m->limits,
                        .err = err };
 }
 
@@ -188,6 +191,10 @@ static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *cons
 
 static pith_status make_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
+    if (pith_opt_without(m->limits, "ragged")) {
+        m->ragged_reason = PITH_STR("the packed form did not hold when it was checked");
+        return PITH_OK;
+    }
     if (m->options.optimization == 0) {
         m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
@@ -283,11 +290,11 @@ static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
     return status;
 }
 
-/* path, or the bytes of a model if it is NULL. */
-static pith_status open_model(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
-                              pith_error *err) {
+pith_status pith_model_open_limited(pith_model **model, const char *path, pith_str bytes,
+                                    const pith_open_options *options, const pith_opt_limits *limits, pith_error *err) {
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, err));
+    m->limits = limits;
     pith_fpmode mode = pith_fpmode_enter();
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
@@ -297,6 +304,7 @@ static pith_status open_model(pith_model **model, const char *path, pith_str byt
     status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
     pith_fpmode_leave(mode);
+    m->limits = NULL;
     m->options.stop_after = NULL;
     m->options.profile = NULL;
     m->options.input_shapes = NULL;
@@ -305,6 +313,14 @@ static pith_status open_model(pith_model **model, const char *path, pith_str byt
     else
         *model = m;
     return status;
+}
+
+static pith_status open_model(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
+                              pith_error *err) {
+    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    return o.flags & PITH_OPEN_CHECK ? pith_model_open_checked(model, path, bytes, options, err)
+                                     : pith_model_open_limited(model, path, bytes, options, NULL, err);
 }
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {

@@ -146,6 +146,9 @@ enum {
     PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
     PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict what is inferred or given are errors, not
                                           warnings */
+    PITH_OPEN_CHECK = 1u << 3, /* compare the optimised model with the model as written on a few made-up inputs, and leave
+                                  out passes whose result does not hold, with a warning each. Opening takes several
+                                  times as long. */
     PITH_OPEN_DESCRIBE = 1u << 2       /* keep what pith_model_describe tells of the file and of the fusions */
 };
 
@@ -201,6 +204,37 @@ PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 /* Gives back the buffers kept for the next call of pith_embed. A call that took long against the price of its buffers
  * has given back its own already; this is for a host that expects to be idle. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
+
+/* ---- are the fusions right? ---- */
+
+/* A difference between the model as written and the optimised one. Strings are valid during the call. */
+typedef struct pith_check_finding {
+    int32_t level;      /* optimisation level */
+    const char *pass;   /* the first pass with which results differ; "ragged": the form for packed texts */
+    const char *node;   /* the first node whose output differs; "?" if none has a name to compare by */
+    const char *output; /* of the model */
+    const char *inputs; /* shapes and kind of mask it was found with */
+    double difference;  /* largest difference, as a share of the output's largest number; infinite: NaN or shape */
+    double allowed;     /* what rounding may explain */
+} pith_check_finding;
+
+typedef struct pith_check_options {
+    size_t size;
+    const pith_open_options *open; /* NULL: the defaults; levels up to its optimization are compared, in f32 */
+    uint64_t seed;                 /* of the inputs; the same seed gives the same inputs */
+    int32_t runs;                  /* inputs per level; 0: 12 */
+    void (*finding)(void *user, const pith_check_finding *finding); /* at most one per level; or NULL */
+    void *user;
+    const volatile int *cancel; /* set to end the call with PITH_ERR_CANCELLED; or NULL */
+} pith_check_options;
+
+#define PITH_CHECK_OPTIONS_INIT { sizeof(pith_check_options), NULL, 0, 0, NULL, NULL, NULL }
+
+/* Runs the model as written and at every optimisation level on made-up inputs of several shapes and masks, texts packed
+ * together included, and counts the levels at which results differ by more than rounding. PITH_ERR_UNSUPPORTED: no
+ * inputs could be made up that the model takes; PITH_ERR_ARGUMENT: the model is compiled. */
+PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
+                                              pith_error *err);
 
 /* ---- one file that opens by mapping ---- */
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "opt/pass.h"
 
@@ -45,6 +46,14 @@ static pith_status check_name(const pith_opt *o, const char *name) {
     return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
 }
 
+size_t pith_opt_runs_max(void) { return ROUNDS_MAX * pith_pass_table_count; }
+
+bool pith_opt_without(const pith_opt_limits *limits, const char *name) {
+    for (size_t i = 0; limits && i < limits->without_count; i++)
+        if (!strcmp(limits->without[i], name)) return true;
+    return false;
+}
+
 pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
     if (stop_after) PITH_TRY(check_name(o, stop_after));
     pith_graph_sweep(o->graph);
@@ -53,7 +62,9 @@ pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
         forget_misses(o->report);
         for (size_t i = 0; i < pith_pass_table_count; i++) {
             const pith_pass *pass = pith_pass_table[i];
-            if (pass->level > o->level || (pass->once && round > 0)) continue;
+            if (o->limits && (size_t)round * pith_pass_table_count + i >= o->limits->runs) return PITH_OK;
+            if (pass->level > o->level || (pass->once && round > 0) || pith_opt_without(o->limits, pass->name))
+                continue;
             size_t changes;
             PITH_TRY(run_pass(o, pass, &changes));
             total += changes;

@@ -19,12 +19,20 @@ typedef struct pith_report {
     size_t count, capacity;
 } pith_report;
 
+/* Which passes may run. Every attempt to run a pass counts, round by round in the order of the table. */
+typedef struct pith_opt_limits {
+    size_t runs;                /* how many attempts are made; SIZE_MAX: all */
+    const char *const *without; /* names of passes that are left out; "ragged" is the packed form */
+    size_t without_count;
+} pith_opt_limits;
+
 typedef struct pith_opt {
     pith_graph *graph;
     int level;           /* 1 and up; see pith_pass.level */
     int precision;       /* pith_precision */
     const pith_allocator *allocator;
     pith_report *report; /* may be NULL */
+    const pith_opt_limits *limits; /* NULL: none */
     pith_error *err;
 } pith_opt;
 
@@ -41,6 +49,11 @@ extern const size_t pith_pass_table_count;
 
 /* stop_after: name of the pass after which to stop (for inspection), or NULL. */
 pith_status pith_opt_run(pith_opt *o, const char *stop_after);
+
+/* More attempts than pith_opt_run ever makes. */
+size_t pith_opt_runs_max(void);
+/* Is the pass of this name left out? limits may be NULL. */
+bool pith_opt_without(const pith_opt_limits *limits, const char *name);
 
 /* The ragged form of a text encoder: a new graph over packed tokens, made from an optimised one, which stays as it is.
  *   inputs   input_ids [tokens] (and token_type_ids [tokens] if the model has them), in the model's integer type;
