@@ -35,6 +35,8 @@ static const char help[] =
     "  -m, --model MODEL      the same as the argument\n"
     "  -o, --output FILE      appears under its name when it is complete\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --check                compare the optimised model with the model as written first; leave out passes\n"
+    "                         that do not hold\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of dense layers (auto: f32); int8 makes a file of two\n"
     "                         fifths the size\n"
     "  --calibrate WHAT       with int8: the texts whose vectors shall stay nearest to those of f32, FILE with one a\n"
@@ -217,11 +219,13 @@ static int run(int argc, char **argv) {
     bool json = false, quiet = false;
     string_list rest = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    bool checked = false;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "output", 'o', OPTION_STRING, &path, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "check", 0, OPTION_FLAG, &checked, 0, 0, NULL },
         { "calibrate", 0, OPTION_STRING, &texts, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "quiet", 'q', OPTION_FLAG, &quiet, 0, 0, NULL },
@@ -240,7 +244,7 @@ static int run(int argc, char **argv) {
 
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    open_options.flags = PITH_OPEN_DESCRIBE;
+    open_options.flags = PITH_OPEN_DESCRIBE | (checked ? PITH_OPEN_CHECK : 0);
     open_options.log = &warnings;
     if (pith_model_open(&model, model_path, &open_options, &err)) return fail_model(c, &err, model_path);
     job j = { .progress = !quiet && isatty(STDERR_FILENO) };

@@ -54,6 +54,8 @@ static const char help[] =
     "  --dim N                only the first N components\n"
     "  --max-length N         tokens a text is cut at (the model's)\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --check                compare the optimised model with the model as written first; leave out passes\n"
+    "                         that do not hold\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32); in 8 bits a file that\n"
     "                         pith compile --precision int8 has made is nearer to f32, and opens in milliseconds\n"
     "input\n"
@@ -441,6 +443,7 @@ static int run(int argc, char **argv) {
     int format = FORMAT_JSONL, invalid = 0, pooling = 0;
     string_list files = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    bool check = false;
     pith_embed_stats stats = { 0 };
     job j = { .options = PITH_EMBED_OPTIONS_INIT };
     bool progress = false;
@@ -453,6 +456,7 @@ static int run(int argc, char **argv) {
         { "max-length", 0, OPTION_INT, &j.options.max_length, 1, INT32_MAX, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "null", '0', OPTION_FLAG, &null, 0, 0, NULL },
         { "jsonl", 0, OPTION_FLAG, &j.jsonl, 0, 0, NULL },
         { "field", 0, OPTION_STRING, &j.field, 0, 0, NULL },
@@ -487,6 +491,7 @@ static int run(int argc, char **argv) {
     if (code) return code;
     open_options.profile = j.options.profile;
     pith_pin_threads(pin);
+    if (check) open_options.flags |= PITH_OPEN_CHECK;
     if (pith_model_open(&j.model, model, &open_options, &err)) {
         pith_profile_destroy(j.options.profile);
         return fail_model(c, &err, model);

@@ -36,6 +36,8 @@ static const char help[] =
     "  --dot                  Graphviz\n"
     "  --after PASS           stop optimising after this pass\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
+    "  --check                compare the optimised model with the model as written first; leave out passes\n"
+    "                         that do not hold\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --input-shape NAME=AxBx...   the input has this shape, whatever the model declares\n"
     "  --strict-shapes        declared shapes that contradict the inferred ones are errors\n"
@@ -212,6 +214,7 @@ static int run(int argc, char **argv) {
     string_list rest = { NULL, 0 };
     time_options timing = { .runs = 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    bool check = false;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
@@ -220,6 +223,7 @@ static int run(int argc, char **argv) {
         { "after", 0, OPTION_STRING, &open_options.stop_after, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
         { "time", 0, OPTION_FLAG, &time, 0, 0, NULL },
         { "text", 0, OPTION_STRING, &timing.text, 0, 0, NULL },
@@ -239,7 +243,7 @@ static int run(int argc, char **argv) {
         timing.as_json = as_json;
         if (!timing.runs) timing.runs = 20;
         if (!timing.threads) timing.threads = 1;
-        open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0);
+        open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
         open_options.log = &warnings;
         open_options.input_shapes = timing.shapes.items;
         open_options.input_shape_count = timing.shapes.count;

@@ -35,6 +35,8 @@ static const char help[] =
     "  -o, --output DIR            made if it is not there; without it nothing is written\n"
     "  --pb                        writes DIR/<number>_<name>.pb instead: every type, sequences and optionals whole\n"
     "  --level N                   optimisation level 0 to 3 (3)\n"
+    "  --check                     compare the optimised model with the model as written first; leave out passes\n"
+    "                              that do not hold\n"
     "  --precision HOW             auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  -t, --threads N             (all the process may use)\n"
     "  --memory-limit SIZE         bytes the model and the run may hold, as in 200M; mapped files are not counted\n"
@@ -85,6 +87,7 @@ static int run(int argc, char **argv) {
     bool strict = false, as_pb = false;
     string_list rest = { NULL, 0 }, given = { NULL, 0 }, shapes = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    bool check = false;
     pith_run_options run_options = PITH_RUN_OPTIONS_INIT;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
@@ -95,6 +98,7 @@ static int run(int argc, char **argv) {
         { "pb", 0, OPTION_FLAG, &as_pb, 0, 0, NULL },
         { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &run_options.threads, 1, 4096, NULL },
         { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
@@ -114,7 +118,7 @@ static int run(int argc, char **argv) {
     code = profile_open(&profile, c, profile_path, NULL);
     if (code) return code;
     open_options.log = &warnings;
-    open_options.flags = strict ? PITH_OPEN_STRICT_SHAPES : 0;
+    open_options.flags = (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
     open_options.input_shapes = shapes.items;
     open_options.input_shape_count = shapes.count;
     open_options.profile = run_options.profile = profile;

@@ -23,6 +23,8 @@ static const char help[] =
     "\n"
     "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
     "  --prompt-name NAME     put the model's prompt of this name before each text\n"
+    "  --check                compare the optimised model with the model as written first; leave out passes\n"
+    "                         that do not hold\n"
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --json                 {\"similarities\": [[...], ...]}\n"
     "  -t, --threads N        (all the process may use)\n";
@@ -63,11 +65,13 @@ static int run(int argc, char **argv) {
     bool json = false;
     string_list texts = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    bool check = false;
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &model_path, 0, 0, NULL },
         { "prompt-name", 0, OPTION_STRING, &embed_options.prompt_name, 0, 0, NULL },
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
+        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &json, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &embed_options.threads, 1, 4096, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
@@ -79,6 +83,7 @@ static int run(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     open_options.log = &warnings;
     pith_model *model;
+    if (check) open_options.flags |= PITH_OPEN_CHECK;
     if (pith_model_open(&model, model_path, &open_options, &err)) return fail_model(c, &err, model_path);
     size_t dim = pith_embed_dim(model, &embed_options);
     float *vectors = grow(NULL, texts.count * dim * sizeof *vectors);

@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
+#include "cli/verify_fusions.h"
 
 static const char help[];
 
@@ -28,6 +29,7 @@ const command command_verify = { "verify", "ONNX test folders against their outp
 static const char help[] =
     "usage: pith verify [options] DIR...\n"
     "       pith verify FILE.pith...\n"
+    "       pith verify --fusions MODEL...\n"
     "\n"
     "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is "
     "the\n"
@@ -37,6 +39,7 @@ static const char help[] =
     "  pith verify onnx/backend/test/data/node --skip-list skip.txt\n"
     "  pith verify --level 0 --json model-folder\n"
     "  pith verify minilm.pith                        are all its bytes as they were written?\n"
+    "  pith verify --fusions model.onnx               is the optimised model still the model? needs no test data\n"
     "\n"
     "  --rtol X, --atol X     |got - wanted| <= atol + rtol * |wanted|\n"
     "  --level N              optimisation level 0 to 3 (3)\n"
@@ -47,6 +50,9 @@ static const char help[] =
     "  --list                 names the tests, runs nothing\n"
     "  --json                 one object: passed, failed, skipped, results with name, status, message, max_difference\n"
     "  -v, --verbose          passed tests too\n"
+    "  --fusions              run made-up inputs through the model as written and through every level; name the first\n"
+    "                         pass and node that change a result by more than rounding\n"
+    "  --runs N, --seed N     with --fusions: how many inputs per level (12), and which (0)\n"
     "  -t, --threads N        (all the process may use)\n"
     "\n"
     "The last line is 'N passed, N failed, N skipped'.\n";
@@ -362,7 +368,8 @@ static int collect_tests(job *j, const string_list *dirs, skip_list *skips, cons
 static int run(int argc, char **argv) {
     const command *c = &command_verify;
     const char *skip_path = NULL;
-    bool list_only = false, as_json = false, verbose = false;
+    bool list_only = false, as_json = false, verbose = false, fusions = false;
+    fusion_check checked = { .runs = 0 };
     int32_t threads = 0;
     string_list dirs = { NULL, 0 };
     skip_list skips = { { NULL, 0, 0 }, NULL, 0 };
@@ -379,11 +386,19 @@ static int run(int argc, char **argv) {
         { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
         { "verbose", 'v', OPTION_FLAG, &verbose, 0, 0, NULL },
+        { "fusions", 0, OPTION_FLAG, &fusions, 0, 0, NULL },
+        { "runs", 0, OPTION_INT, &checked.runs, 1, 1000000, NULL },
+        { "seed", 0, OPTION_INT, &checked.seed, 0, INT32_MAX, NULL },
         { "threads", 't', OPTION_INT, &threads, 1, 4096, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
     int code = take_options(c, options, argc, argv, &dirs);
     if (code >= 0) return code;
+    checked.level = j.level;
+    checked.as_json = as_json;
+    if (fusions && !dirs.count) return usage(c, "--fusions needs a model");
+    if (fusions) return verify_fusions(c, &dirs, &checked);
+    if (checked.runs || checked.seed) return usage(c, "--runs and --seed go with --fusions");
     if (!dirs.count) return usage(c, "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
     if (list_only && as_json) return usage(c, "--list and --json do not go together");
     const bool files = is_file(dirs.items[0]);

@@ -223,7 +223,7 @@ static pith_status check_find_node(check *c, const pith_model *guilty, uint64_t 
 
 /* The first run of a pass with which the results differ: with `good` runs of passes they do not, with `bad` they do. */
 static pith_status check_find_pass(check *c, int level, const pith_opt_limits *limits, uint64_t run) {
-    pith_opt_limits tried = *limits;
+    pith_opt_limits tried = limits ? *limits : (pith_opt_limits){ .runs = SIZE_MAX };
     size_t good = 0, bad = pith_opt_runs_max();
     while (good + 1 < bad) {
         bool differs = false;

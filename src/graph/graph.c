@@ -113,6 +113,7 @@ pith_status pith_node_set_input_count(pith_node *node, int count) {
 
 pith_status pith_value_replace(pith_value *old, pith_value *by) {
     if (old == by) return PITH_OK;
+    if (by->kind == PITH_VALUE_NODE && !by->name.size) by->name = old->name;
     while (old->user_count) {
         pith_use use = old->users[old->user_count - 1];
         PITH_TRY(pith_node_set_input(use.node, use.input, by));

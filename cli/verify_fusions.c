@@ -1,0 +1,68 @@
+/* verify_fusions.c - the optimised forms of models against the models as written, on made-up inputs. */
+#include "cli/verify_fusions.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/json_out.h"
+#include "cli/output.h"
+
+typedef struct fusion_report {
+    const char *model;
+    bool as_json;
+    json_t *findings;
+} fusion_report;
+
+static void fusion_found(void *user, const pith_check_finding *f) {
+    fusion_report *r = user;
+    if (r->as_json) {
+        json_t *finding = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:f}", "model", r->model, "level", (int)f->level,
+                                    "pass", f->pass, "node", f->node, "output", f->output, "inputs", f->inputs,
+                                    "allowed", f->allowed);
+        json_t *difference = isfinite(f->difference) ? json_real(f->difference) : json_null();
+        if (finding) json_object_set_new(finding, "difference", difference);
+        json_array_append_new(r->findings, finding ? finding : json_null());
+        return;
+    }
+    printf("%s: level %d, pass %s, %s: output '%s' ", r->model, (int)f->level, f->pass, f->node, f->output);
+    if (isfinite(f->difference))
+        printf("differs by %.3g of its largest number (%.3g is allowed)", f->difference, f->allowed);
+    else
+        printf("has another shape, or other elements that are not finite");
+    printf("; inputs: %s\n", f->inputs);
+}
+
+int verify_fusions(const command *c, const string_list *models, const fusion_check *check) {
+    int code = EXIT_DONE;
+    size_t passed = 0, failed = 0;
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    open.optimization = check->level;
+    fusion_report report = { NULL, check->as_json, json_array() };
+    pith_check_options options = PITH_CHECK_OPTIONS_INIT;
+    options.open = &open;
+    options.seed = (uint64_t)check->seed;
+    options.runs = check->runs;
+    options.finding = fusion_found;
+    options.user = &report;
+    for (size_t i = 0; i < models->count; i++) {
+        pith_error err = PITH_ERROR_INIT;
+        size_t findings = 0;
+        report.model = models->items[i];
+        if (pith_model_check_fusions(&findings, report.model, &options, &err)) {
+            code = fail_model(c, &err, report.model);
+            failed++;
+        } else if (findings) {
+            code = EXIT_FAILED;
+            failed++;
+        } else {
+            passed++;
+        }
+    }
+    if (check->as_json)
+        json_print(json_pack("{s:I, s:I, s:o}", "passed", (json_int_t)passed, "failed", (json_int_t)failed, "findings",
+                             report.findings));
+    else
+        json_decref(report.findings);
+    if (!check->as_json) printf("%zu passed, %zu failed\n", passed, failed);
+    return output_close_standard(c, code);
+}
