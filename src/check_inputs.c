@@ -105,12 +105,12 @@ static void inputs_put(pith_tensor *t, int64_t i, double x) {
     }
 }
 
-static bool inputs_is_mask(pith_str name) { return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL; }
+bool pith_check_is_mask(pith_str name) { return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL; }
 
 static void inputs_fill(pith_tensor *t, const pith_value *v, uint64_t seed, uint64_t run, uint64_t input) {
     int64_t count = pith_tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
     int64_t rows = keys ? count / keys : 0, limit = inputs_limit(v);
-    bool mask = inputs_is_mask(v->name), real = pith_dtype_is_float(t->dtype);
+    bool mask = pith_check_is_mask(v->name), real = pith_dtype_is_float(t->dtype);
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = pith_check_random(seed, run, (input << 40) + (uint64_t)i);
         double x = real ? (double)(r >> 11) * 0x1p-52 - 1.0 : t->dtype == PITH_BOOL ? (double)(r & 1) : 0.0;
@@ -144,7 +144,7 @@ pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t
         t->data = pith_arena_alloc64(arena, t->bytes);
         if (!t->data) return pith_fail_memory(err, t->bytes);
         inputs_fill(t, v, seed, run, i);
-        bool mask = inputs_is_mask(v->name);
+        bool mask = pith_check_is_mask(v->name);
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT " %s%s%s%s", used ? ", " : "",
                                      PITH_STR_ARG(v->name), pith_dims_text(t->dims, t->rank, shape, sizeof shape),

@@ -11,6 +11,9 @@ uint64_t pith_check_random(uint64_t seed, uint64_t run, uint64_t i);
  * select from none. */
 int64_t pith_check_index_limit(const pith_graph *graph, const char *input);
 
+/* Is an input of this name an attention mask? */
+bool pith_check_is_mask(pith_str name);
+
 /* Tensors for all inputs of the graph; those with a default are left out (dtype PITH_UNDEFINED). Each run has other
  * sizes for symbols and another kind of attention mask. text: what was chosen, for messages. */
 pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *graph, uint64_t seed, uint64_t run, char *text,
