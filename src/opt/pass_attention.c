@@ -25,7 +25,8 @@ typedef struct attention {
     double scale;
     pith_value *bias;
     pith_skips skips;
-    int step; /* from the softmax down */
+    int step;      /* from the softmax down */
+    int bias_step; /* of the bias nearest to the softmax; CHAIN_MAX: there is none */
     bool bias_left_out, zero_if_none;
     pith_node *product; /* whose output is softmax(…) v */
     const char *why;    /* for the report: what did not fit */
@@ -88,6 +89,7 @@ static pith_value *unexpanded(pith_value *v) {
 
 static pith_status add_bias(attention *m, pith_value *v, pith_node *before) {
     v = unexpanded(v);
+    if (m->step < m->bias_step) m->bias_step = m->step;
     if (!m->bias) {
         m->bias = v;
         return PITH_OK;
@@ -404,7 +406,7 @@ static bool parts_agree(attention *m) {
 static pith_status run(pith_opt *o, size_t *changes) {
     known_masks known = { .count = 0 };
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        attention m = { .scale = 1.0, .known = &known, .o = o };
+        attention m = { .bias_step = CHAIN_MAX, .scale = 1.0, .known = &known, .o = o };
         pith_none_left none_left;
         float numbers[PITH_SKIPS];
         bool softmax = pith_match_is(node, "Softmax"), found = false;
@@ -414,7 +416,8 @@ static pith_status run(pith_opt *o, size_t *changes) {
         PITH_TRY(softmax ? match_softmax(&m, node, &found) : match_operator(&m, node, &found));
         found = found && parts_agree(&m);
         if (found && (!pith_skips_settle(&m.skips, m.zero_if_none, &none_left, numbers) ||
-                      (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out))) {
+                      (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out) ||
+                      pith_skips_show(&m.skips, m.bias_step))) {
             m.why = "where all keys are masked, its masks do not go together";
             found = false;
         }

@@ -39,6 +39,15 @@ bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form for
     return true;
 }
 
+bool pith_skips_show(const pith_skips *skips, int step) {
+    for (int i = 0; i < skips->count; i++) {
+        const struct pith_skips_mask *m = &skips->masks[i];
+        for (int k = 0; k < PITH_SKIPS && m->replaces && m->step > step; k++)
+            if (m->number[k] != 0.0f && m->number[k] > PITH_ABSORBS) return true;
+    }
+    return false;
+}
+
 /* The masks one after the other, the one next to the product first; *replaced: the score itself is gone. */
 static float number_of(const pith_skips *s, int skip, bool *replaced) {
     float number = 0.0f;

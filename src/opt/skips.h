@@ -27,6 +27,9 @@ void pith_skips_init(pith_skips *skips);
  * there. */
 bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form form, double number, bool replaces,
                     int step);
+/* Is a term that is added at this step still seen where a mask before it has replaced the score? Then keys do not count
+ * alike where all are masked. */
+bool pith_skips_show(const pith_skips *skips, int step);
 /* numbers: what is added to the scores by pith_mask_skip, where nothing else is left. false: no numbers would do. */
 bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_left *none_left, float *numbers);
 
