@@ -134,6 +134,29 @@ bool pith_file_exists(const char *path) {
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
+pith_status pith_file_there(bool *there, const char *path, pith_error *err) {
+    struct stat st;
+    *there = lstat(path, &st) == 0;
+    if (!*there && (errno == ENOENT || errno == ENOTDIR)) return PITH_OK;
+    if (!*there || (stat(path, &st) && errno != ENOENT))
+        return pith_fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+    if (stat(path, &st))
+        return pith_fail(err, PITH_ERR_IO,
+                         "%s: a symbolic link to a file that is not there; fetch the model again or remove the link",
+                         path);
+    if (!S_ISREG(st.st_mode))
+        return pith_fail(err, PITH_ERR_IO, "%s: %s; put the file in its place or remove it", path,
+                         S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+    if (access(path, R_OK)) return pith_fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+    return PITH_OK;
+}
+
+pith_status pith_file_find(bool *there, pith_str *path, pith_arena *arena, const char *dir, const char *name,
+                           pith_error *err) {
+    PITH_TRY(pith_path_join(path, arena, dir, pith_str_of(name), err));
+    return pith_file_there(there, path->data, err);
+}
+
 uint64_t pith_file_size(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;

@@ -37,6 +37,13 @@ void pith_files_release(const pith_files *files, const void *begin, size_t bytes
 /* Tells the system that these bytes will not be needed soon (after weights were packed). No effect if not mapped. */
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
 bool pith_file_exists(const char *path); /* a regular file, readable */
+/* Whether a file that may be left out is there. Only a path where nothing lies is *there = false. A link that leads
+ * nowhere, a directory, a device and a file that may not be read are errors: the model has the file and would be run
+ * without what it says. */
+pith_status pith_file_there(bool *there, const char *path, pith_error *err);
+/* pith_file_there for "dir/name"; *path is set in both cases. */
+pith_status pith_file_find(bool *there, pith_str *path, pith_arena *arena, const char *dir, const char *name,
+                           pith_error *err);
 uint64_t pith_file_size(const char *path); /* 0 if there is none */
 bool pith_dir_exists(const char *path);
 /* The parent folder of a path, "." for a bare name; data NULL if memory is out. What comes behind its last slash. */

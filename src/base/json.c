@@ -445,6 +445,19 @@ double pith_json_double(pith_json *j) {
     return value;
 }
 
+int64_t pith_json_limit(pith_json *j, int64_t limit) {
+    if (pith_json_null(j)) return 0;
+    const char *begin = j->p;
+    double n = pith_json_double(j);
+    if (j->failed || n > (double)limit) return 0;
+    if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
+    const char *end = j->p;
+    j->p = begin;
+    pith_json_fail(j, PITH_ERR_FORMAT, "%.*s is not a positive whole number; correct it or leave it out",
+                   (int)(end - begin), begin);
+    return 0;
+}
+
 static bool word(pith_json *j, const char *text) {
     size_t size = strlen(text);
     if ((size_t)(j->end - j->p) >= size && memcmp(j->p, text, size) == 0) {

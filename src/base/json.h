@@ -47,6 +47,9 @@ bool pith_json_next_item(pith_json *j);
 pith_str pith_json_string(pith_json *j);           /* data is never NULL, "" after a failure */
 int64_t pith_json_int(pith_json *j);               /* fails on fractions and on overflow */
 double pith_json_double(pith_json *j);
+/* A number of things from 1 to limit. 0, which stands for no limit, if the value is null or larger than limit: files
+ * say "no limit" by numbers of any size, such as 1e30. Fails on anything else. */
+int64_t pith_json_limit(pith_json *j, int64_t limit);
 bool pith_json_bool(pith_json *j);
 bool pith_json_null(pith_json *j);                 /* true and consumed if the next value is null */
 void pith_json_skip(pith_json *j);                 /* consumes any value */

@@ -51,12 +51,13 @@ static pith_status add_shards(pith_weights *weights, pith_files *files, const ch
 
 static pith_status add_weights(pith_weights *weights, const char **name, pith_files *files, const char *dir,
                                pith_arena *arena, pith_error *err) {
-    pith_str single, index;
-    PITH_TRY(pith_path_join(&single, arena, dir, PITH_STR("model.safetensors"), err));
-    PITH_TRY(pith_path_join(&index, arena, dir, PITH_STR("model.safetensors.index.json"), err));
+    pith_str path;
+    bool there;
     *name = "model.safetensors";
-    if (pith_file_exists(single.data)) return add_file(weights, files, dir, PITH_STR("model.safetensors"), arena, err);
-    if (pith_file_exists(index.data)) return add_shards(weights, files, dir, arena, err);
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, *name, err));
+    if (there) return add_file(weights, files, dir, pith_str_of(*name), arena, err);
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, "model.safetensors.index.json", err));
+    if (there) return add_shards(weights, files, dir, arena, err);
     return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: neither model.safetensors nor its index is there", dir);
 }
 

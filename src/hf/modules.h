@@ -34,8 +34,8 @@ typedef struct pith_modules {
     pith_str default_prompt; /* name; data is NULL if none */
 } pith_modules;
 
-/* Files that are missing say nothing; damaged ones and modules this build cannot run are errors. Strings lie in the
- * arena. */
+/* Files that are missing say nothing, unless modules.json names them. Unreadable and damaged files are errors, and so
+ * are modules this build cannot run. Strings lie in the arena. */
 pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith_allocator *allocator,
                               pith_arena *arena, pith_error *err);
 

@@ -48,6 +48,9 @@ static int make_directory(void **state) {
     (void)state;
     mkdir(DIR, 0777);
     mkdir(DIR "/1_Pooling", 0777);
+    remove(DIR "/sentence_bert_config.json");
+    remove(DIR "/sentence_roberta_config.json");
+    remove(DIR "/tokenizer_config.json");
     copy_file("config.json");
     copy_file("model.safetensors");
     write_file("tokenizer.json", tokenizer_json, sizeof tokenizer_json - 1);
@@ -334,6 +337,28 @@ static void test_damaged_files(void **state) {
     expect("1_Pooling/config.json", "{\"pooling_mode\": \"odd\"}", PITH_ERR_UNSUPPORTED, "'odd'");
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", PITH_ERR_UNSUPPORTED, "do_lower_case");
     expect("sentence_bert_config.json", "{\"max_seq_length\": null, \"do_lower_case\": false}", PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": 1e30}", PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": 1000000000000000019884624838656}", PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"max_seq_length\": -1}", PITH_ERR_FORMAT, "max_seq_length: -1 is not");
+    expect("sentence_bert_config.json", "{\"max_seq_length\": 0.5}", PITH_ERR_FORMAT, "max_seq_length");
+    expect("sentence_bert_config.json", "{\"max_seq_length\": NaN}", PITH_ERR_FORMAT, "max_seq_length");
+    expect("sentence_bert_config.json", "{\"do_lower_case\": true, \"do_lower_case\": false}", PITH_OK, NULL);
+    expect("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}", PITH_ERR_UNSUPPORTED, "fill-mask");
+    expect("sentence_roberta_config.json", "{\"max_seq_length\": []}", PITH_ERR_FORMAT, "sentence_roberta_config.json");
+    expect("tokenizer_config.json", "{\"model_max_length\": -1}", PITH_ERR_FORMAT, "tokenizer_config.json");
+    expect("tokenizer_config.json", "{\"model_max_length\": 1e30}", PITH_OK, NULL);
+    expect("tokenizer_config.json", "{\"do_lower_case\": \"no\"}", PITH_ERR_FORMAT, "do_lower_case");
+    expect("modules.json",
+           "[{\"type\": \"x.Normalize\", \"path\": \"2\"}, {\"type\": \"x.Pooling\", \"path\": "
+           "\"1_Pooling\"}]",
+           PITH_ERR_UNSUPPORTED, "after another Normalize");
+    expect("modules.json", "[{\"type\": \"x.Transformer\", \"path\": \"0_T\"}]", PITH_ERR_UNSUPPORTED, "'0_T'");
+    expect("modules.json", "[{\"type\": \"x.Pooling\", \"path\": \"1_Gone\"}]", PITH_ERR_NOT_FOUND,
+           "1_Gone/config.json is not there");
+    expect("1_Pooling/config.json", "{\"pooling_mode_cls_token\": true, \"pooling_mode_cls_token\": false}",
+           PITH_ERR_UNSUPPORTED, "no pooling mode");
+    expect("config_sentence_transformers.json", "{\"prompts\": 3}", PITH_ERR_FORMAT, "prompts");
+    expect("config_sentence_transformers.json", "{\"default_prompt_name\": \"q\"}", PITH_ERR_FORMAT, "'q'");
     expect("tokenizer.json", "{}", PITH_ERR_FORMAT, "tokenizer.json");
 }
 
