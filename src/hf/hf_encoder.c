@@ -128,8 +128,9 @@ static pith_value *tensor(builder *b, const char *suffix, const char *old_suffix
     if (b->status) return NULL;
     pith_dims_text(dims, rank, want, sizeof want);
     if (!t) {
-        b->status = pith_fail(b->err, PITH_ERR_NOT_FOUND, "%s: tensor '" PITH_STR_FMT "' is missing; shape %s expected",
-                              b->weights_name, PITH_STR_ARG(name), want);
+        b->status = pith_fail(b->err, PITH_ERR_NOT_FOUND,
+                              "%s: tensor '" PITH_STR_FMT "' is missing; config.json wants shape %s", b->weights_name,
+                              PITH_STR_ARG(name), want);
     } else if (t->rank != rank || memcmp(t->dims, dims, (size_t)rank * sizeof *dims)) {
         b->status =
             pith_fail(b->err, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' has shape %s; config.json wants %s",

@@ -1,6 +1,7 @@
 /* safetensors.c - the header is read once; every offset is compared with the file and with the shape. */
 #include "hf/safetensors.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -44,8 +45,43 @@ static void read_shape(pith_json *j, pith_tensor *tensor) {
     }
 }
 
+/* Where a tensor's data lies behind the header. */
+typedef struct span {
+    uint64_t begin, end;
+    pith_str name;
+} span;
+
+static int compare_spans(const void *a, const void *b) {
+    const span *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* The tensors must fill the data without holes and overlaps, as the reference implementation wants it. */
+static pith_status check_spans(span *spans, size_t count, uint64_t data_size, const char *file_name, pith_error *err) {
+    uint64_t at = 0;
+    if (count) qsort(spans, count, sizeof *spans, compare_spans);
+    for (size_t i = 0; i < count; at = spans[i++].end)
+        if (spans[i].begin != at)
+            return pith_fail(err, PITH_ERR_FORMAT,
+                             "%s: the data of '" PITH_STR_FMT "' begins at byte %llu, where byte %llu is next: tensors "
+                             "overlap or leave a hole; fetch the file again",
+                             file_name, PITH_STR_ARG(spans[i].name), (unsigned long long)spans[i].begin,
+                             (unsigned long long)at);
+    if (at == data_size) return PITH_OK;
+    return pith_fail(err, PITH_ERR_FORMAT, "%s: %llu bytes belong to no tensor; fetch the file again", file_name,
+                     (unsigned long long)(data_size - at));
+}
+
+/* Text about the file. */
+static void read_metadata(pith_json *j) {
+    pith_str key;
+    if (pith_json_null(j)) return;
+    for (pith_json_object(j); pith_json_next_key(j, &key);) pith_json_string(j);
+}
+
 /* One entry of the header; false after a fault. */
-static bool read_entry(pith_json *j, pith_tensor *tensor, uint64_t *begin, uint64_t data_size) {
+static bool read_entry(pith_json *j, pith_tensor *tensor, span *place, uint64_t data_size) {
     pith_str key, dtype = { "", 0 };
     int64_t offsets[2] = { -1, -1 };
     *tensor = (pith_tensor){ 0 };
@@ -61,6 +97,7 @@ static bool read_entry(pith_json *j, pith_tensor *tensor, uint64_t *begin, uint6
                 int64_t offset = pith_json_int(j);
                 if (n < 2) offsets[n] = offset;
             }
+            if (n != 2) pith_json_fail(j, PITH_ERR_FORMAT, "%zu offsets instead of 2", n);
         } else {
             pith_json_skip(j);
         }
@@ -81,7 +118,8 @@ static bool read_entry(pith_json *j, pith_tensor *tensor, uint64_t *begin, uint6
                        pith_dims_text(tensor->dims, tensor->rank, shape, sizeof shape), pith_dtype_name(tensor->dtype),
                        tensor->bytes);
     }
-    *begin = (uint64_t)offsets[0];
+    place->begin = (uint64_t)offsets[0];
+    place->end = (uint64_t)offsets[1];
     return !j->failed;
 }
 
@@ -126,17 +164,22 @@ pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const c
     pith_str name;
     pith_json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name, weights->arena,
                    err ? err : &local);
+    span *spans = NULL;
+    size_t count = 0, capacity = 0;
     for (pith_json_object(&j); pith_json_next_key(&j, &name);) {
         pith_tensor tensor;
-        uint64_t begin;
         if (pith_str_is(name, "__metadata__")) {
-            pith_json_skip(&j);
+            read_metadata(&j);
             continue;
         }
-        if (!read_entry(&j, &tensor, &begin, data_size)) break;
-        PITH_TRY(place_data(&tensor, data + begin, weights->arena, err));
+        if (!pith_arena_grow(weights->arena, (void **)&spans, count, &capacity, sizeof *spans))
+            return pith_fail_memory(err, count * sizeof *spans);
+        if (!read_entry(&j, &tensor, &spans[count], data_size)) break;
+        spans[count].name = name;
+        PITH_TRY(place_data(&tensor, data + spans[count].begin, weights->arena, err));
         PITH_TRY(add(weights, name, &tensor, &j));
+        count++;
     }
     pith_json_finish(&j);
-    return j.failed ? j.err->code : PITH_OK;
+    return j.failed ? j.err->code : check_spans(spans, count, data_size, file_name, err);
 }

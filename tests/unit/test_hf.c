@@ -74,7 +74,7 @@ static void configs_that_do_not_fit(void **state) {
                   "model.safetensors: tensor 'embeddings.word_embeddings.weight' has shape [128, 32]; config.json "
                   "wants [128, 64]");
     refuse_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", PITH_ERR_NOT_FOUND,
-                  "tensor 'encoder.layer.2.attention.self.query.weight' is missing; shape [32, 32] expected");
+                  "tensor 'encoder.layer.2.attention.self.query.weight' is missing; config.json wants shape [32, 32]");
     refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 5", PITH_ERR_FORMAT, "no multiple");
     refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 0", PITH_ERR_FORMAT,
                   "num_attention_heads is 0");
@@ -108,7 +108,22 @@ static void headers_that_lie(void **state) {
     (void)state;
     refuse_weights("{\"__metadata__\":{\"a\":\"b\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
                    PITH_OK, "");
-    refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5]}}", 8, PITH_OK, "");
+#define U8(name, size, from, to)                                                                                       \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" size "],\"data_offsets\":[" from "," to "]}"
+    /* Not aligned, and not in the order of the data; tensors without elements anywhere between others. */
+    refuse_weights("{" U8("z", "3", "5", "8") ",\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5]}," U8(
+                       "b", "1", "0", "1") "," U8("e", "0", "5", "5") "," U8("f", "0", "8", "8") "}",
+                   8, PITH_OK, "");
+    refuse_weights("{" U8("a", "4", "1", "5") "}", 5, PITH_ERR_FORMAT, "'a' begins at byte 1, where byte 0 is next");
+    refuse_weights("{" U8("a", "4", "0", "4") "," U8("b", "4", "5", "9") "}", 9, PITH_ERR_FORMAT, "leave a hole");
+    refuse_weights("{" U8("a", "4", "0", "4") "," U8("b", "4", "3", "7") "}", 7, PITH_ERR_FORMAT, "overlap");
+    refuse_weights("{" U8("a", "4", "0", "4") "," U8("b", "4", "0", "4") "}", 4, PITH_ERR_FORMAT, "overlap");
+    refuse_weights("{" U8("a", "4", "0", "4") "," U8("e", "0", "2", "2") "}", 4, PITH_ERR_FORMAT, "'e' begins");
+    refuse_weights("{" U8("a", "4", "0", "4") "}", 6, PITH_ERR_FORMAT, "2 bytes belong to no tensor");
+    refuse_weights("{}", 1, PITH_ERR_FORMAT, "1 bytes belong to no tensor");
+    refuse_weights("{" U8("a", "4", "4294967296", "4294967300") "}", 4, PITH_ERR_FORMAT, "reach beyond");
+    refuse_weights("{" U8("a", "4", "0,2", "4") "}", 4, PITH_ERR_FORMAT, "3 offsets instead of 2");
+    refuse_weights("{\"__metadata__\":{\"a\":1}}", 0, PITH_ERR_FORMAT, "a string expected");
     refuse_weights("{}  ", 0, PITH_OK, "");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, PITH_ERR_FORMAT,
                    "a: data_offsets reach beyond the file");
