@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/json_write.h"
@@ -313,8 +314,8 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
     return PITH_OK;
 }
 
-pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+static pith_status describe(const pith_model *model, pith_description form,
+                            void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
     const pith_graph *graph = model->ragged ? model->ragged : model->graph;
     const pith_plan *plan = model->text_plan;
     pith_json_out w = { write, user, false };
@@ -328,4 +329,12 @@ pith_status pith_model_describe(const pith_model *model, pith_description form,
         return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");
     if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
     return pith_account_explain(&model->account, put_model(&w, model, plan, err), err);
+}
+
+pith_status pith_model_describe(const pith_model *model, pith_description form,
+                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = describe(model, form, write, user, err);
+    pith_fpmode_leave(mode);
+    return status;
 }

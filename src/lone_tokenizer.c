@@ -95,7 +95,7 @@ static pith_status read_modules(pith_modules *modules, pith_files *files, const 
     return pith_modules_read(modules, found.data, files->arena->allocator, files->arena, err);
 }
 
-pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
+static pith_status find_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
     pith_arena arena;
     pith_arena_init(&arena, pith_tokenizer_arena(tokenizer)->allocator);
     pith_files files = { .arena = &arena };
@@ -104,5 +104,12 @@ pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenize
     if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
     pith_files_close(&files);
     pith_arena_free(&arena);
+    return status;
+}
+
+pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = find_limit(tokens, tokenizer, path, err);
+    pith_fpmode_leave(mode);
     return status;
 }

@@ -85,10 +85,11 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     return PITH_OK;
 }
 
-static bool has_file(pith_model *m, pith_str dir, const char *name) {
+/* Also a tokenizer.json that cannot be read: opening the tokenizer says why. */
+static bool has_tokenizer(pith_model *m, pith_str dir) {
     pith_str path;
-    return dir.data && !pith_path_join(&path, &m->arena, dir.data, pith_str_of(name), NULL) &&
-           pith_file_exists(path.data);
+    bool there;
+    return dir.data && (pith_file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
 }
 
 /* folder: for external data; NULL: there is none. */
@@ -108,9 +109,9 @@ static pith_status read_file(pith_model *m, pith_str file, pith_error *err) {
     if (!m->dir.data && !pith_compiled_is(bytes)) {
         pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
         bool in_onnx = pith_str_is(pith_path_name(folder), "onnx");
-        if (has_file(m, folder, "tokenizer.json"))
+        if (has_tokenizer(m, folder))
             m->dir = folder;
-        else if (in_onnx && has_file(m, above, "tokenizer.json"))
+        else if (in_onnx && has_tokenizer(m, above))
             m->dir = above;
     }
     pith_status status = read_bytes(m, bytes, folder.data, err);
@@ -118,15 +119,17 @@ static pith_status read_file(pith_model *m, pith_str file, pith_error *err) {
 }
 
 static pith_status read_directory(pith_model *m, pith_error *err) {
-    static const char *const onnx[] = { "model.onnx", "onnx/model.onnx" };
+    static const char *const names[] = { "model.onnx", "onnx/model.onnx", "config.json", "model.safetensors",
+                                         "model.safetensors.index.json" };
+    enum { ONNX_NAMES = 2, NAMES = sizeof names / sizeof names[0] };
+    bool there[NAMES];
     m->dir = m->path;
-    for (size_t i = 0; i < sizeof onnx / sizeof onnx[0]; i++)
-        if (has_file(m, m->dir, onnx[i])) {
-            pith_str file = pith_arena_printf(&m->arena, "%s/%s", m->dir.data, onnx[i]);
-            return file.data ? read_file(m, file, err) : pith_fail_memory(err, m->dir.size);
-        }
-    if (!has_file(m, m->dir, "config.json") ||
-        (!has_file(m, m->dir, "model.safetensors") && !has_file(m, m->dir, "model.safetensors.index.json")))
+    for (size_t i = 0; i < NAMES; i++) {
+        pith_str path;
+        PITH_TRY(pith_file_find(&there[i], &path, &m->arena, m->dir.data, names[i], err));
+        if (i < ONNX_NAMES && there[i]) return read_file(m, path, err);
+    }
+    if (!there[2] || !(there[3] || there[4]))
         return pith_fail(err, PITH_ERR_NOT_FOUND,
                          "%s: no model in this directory: wanted is model.onnx, onnx/model.onnx, or config.json with "
                          "model.safetensors (or model.safetensors.index.json)",
@@ -352,11 +355,9 @@ struct pith_session {
     bool *open;          /* by input: it has been fed another value than its default */
 };
 
-pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
+static pith_status create_session(pith_session **session, const pith_model *model, pith_error *err) {
     const pith_plan *plan;
-    pith_fpmode mode = pith_fpmode_enter();
     pith_status status = pith_model_plan(&plan, model, err);
-    pith_fpmode_leave(mode);
     if (status) return pith_account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool));
@@ -373,6 +374,13 @@ pith_status pith_session_create(pith_session **session, const pith_model *model,
     else
         *session = s;
     return pith_account_explain(&model->account, status, err);
+}
+
+pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = create_session(session, model, err);
+    pith_fpmode_leave(mode);
+    return status;
 }
 
 void pith_session_destroy(pith_session *session) {
@@ -485,8 +493,8 @@ struct pith_value_file {
     pith_file file;
 };
 
-pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
-                            int32_t kind, pith_error *err) {
+static pith_status open_value(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
+                              int32_t kind, pith_error *err) {
     const pith_allocator *allocator = &pith_allocator_default;
     pith_value_file *f = pith_memory_alloc(allocator, sizeof *f, 64);
     if (!f) return pith_fail_memory(err, sizeof *f);
@@ -510,6 +518,14 @@ pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const c
     if (name) *name = label.data;
     *file = f;
     return PITH_OK;
+}
+
+pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
+                            int32_t kind, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = open_value(file, tensor, name, path, kind, err);
+    pith_fpmode_leave(mode);
+    return status;
 }
 
 void pith_value_close(pith_value_file *file) {

@@ -205,12 +205,19 @@ pith_status pith_model_save(const pith_model *model, pith_write_fn *write, void 
     return pith_account_explain(&model->account, status, err);
 }
 
-pith_status pith_model_verify(const char *path, pith_error *err) {
+static pith_status verify_file(const char *path, pith_error *err) {
     pith_file file;
     PITH_TRY(pith_file_open(&file, path, false, NULL, err));
     pith_status status = pith_compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
     pith_file_close(&file);
     return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
+}
+
+pith_status pith_model_verify(const char *path, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = verify_file(path, err);
+    pith_fpmode_leave(mode);
+    return status;
 }
 
 /* ---- loading ---- */

@@ -72,6 +72,39 @@ def names():
         seen[path.name] = path
 
 
+# Public functions that keep the host's floating-point mode: they hand out what is there, allocate or free.
+KEEP_MODE = set("""
+pith_embed_dim pith_embed_max_length pith_model_bytes pith_model_close pith_model_input pith_model_input_count
+pith_model_output pith_model_output_count pith_model_tokenizer pith_model_trim pith_pin_threads pith_profile_create
+pith_profile_destroy pith_profile_now pith_profile_phase pith_session_destroy pith_text_free pith_text_stream_create
+pith_text_stream_destroy pith_token_text pith_tokenizer_close pith_tokens_free pith_value_close pith_version
+""".split())
+
+
+def floating_point_mode():
+    """Every other public function sets the mode on entry and restores it, itself or in the function it returns."""
+    declared = re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", (ROOT / "include/pith/pith.h").read_text(), re.M)
+    bodies = {}
+    for path in tracked("src/*.c"):
+        text = path.read_text()
+        for m in re.finditer(r"^(?!static)\w[^;{}()\n]*?\b(pith_\w+)\([^;{}]*\) \{(?:\n(.*?)^\}|([^\n]*)\}$)", text,
+                             re.M | re.S):
+            body = m.group(2) or m.group(3)
+            only = re.fullmatch(r"\s*return (\w+)\([^;]*\);\s*", body)
+            inner = only and re.search(rf"^static [^;{{}}()\n]*\b{only.group(1)}\([^;{{}}]*\) \{{(.*?)^\}}", text, re.M | re.S)
+            bodies[m.group(1)] = path, text[: m.start()].count("\n") + 1, inner.group(1) if inner else body
+    for name in declared:
+        if name not in bodies:
+            fault(ROOT / "include/pith/pith.h", 1, f"no definition of {name} is found in src/")
+        elif name not in KEEP_MODE:
+            path, line, body = bodies[name]
+            inside = body.partition("pith_fpmode_enter(")[2].partition("pith_fpmode_leave(")
+            if not inside[1] or re.search(r"\breturn\b|PITH_TRY|PITH_TAKE", inside[0]):
+                fault(path, line, f"{name} computes outside pith_fpmode_enter and _leave (or is missing in KEEP_MODE)")
+    for name in KEEP_MODE - set(declared):
+        fault(Path(__file__).resolve(), 1, f"{name} is in KEEP_MODE but is not public")
+
+
 def words():
     for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.txt", "*.cmake"):
         if "tests/data" in str(path) or path == Path(__file__).resolve():
@@ -111,7 +144,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, words, exports, readme):
+    for check in (layers, lists, names, floating_point_mode, words, exports, readme):
         check()
     for line in faults:
         print(line)

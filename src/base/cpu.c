@@ -71,13 +71,28 @@ static void detect(pith_cpu *cpu) {
     if (d7 >> 22 & 1) cpu->features |= PITH_CPU_AMX_BF16;
 }
 
+/* The control word of the x87 unit, which glibc asks for the rounding of numbers it reads and writes. */
+enum { X87_NEAREST = 0x037F };
+
+static void set_x87(uint16_t word) {
+    uint16_t now;
+    __asm__ volatile("fnstcw %0" : "=m"(now));
+    if (now != word) __asm__ volatile("fldcw %0" : : "m"(word));
+}
+
 pith_fpmode pith_fpmode_enter(void) {
-    pith_fpmode mode = { _mm_getcsr() };
+    uint16_t x87;
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    pith_fpmode mode = { _mm_getcsr() | (uint64_t)x87 << 32 };
     _mm_setcsr(0x1F80);
+    set_x87(X87_NEAREST);
     return mode;
 }
 
-void pith_fpmode_leave(pith_fpmode mode) { _mm_setcsr((unsigned)mode.saved); }
+void pith_fpmode_leave(pith_fpmode mode) {
+    _mm_setcsr((unsigned)mode.saved);
+    set_x87((uint16_t)(mode.saved >> 32));
+}
 
 #elif defined(__aarch64__)
 #define ISA_BEST PITH_ISA_neon

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/json_write.h"
 
@@ -226,8 +227,8 @@ static void put_thread(pith_json_out *out, int lane) {
     pith_json_close(out, "}");
 }
 
-pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
-                               void *user, pith_error *err) {
+static pith_status write_profile(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err) {
     if (!profile || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "a profile and a sink for its text are wanted");
     pith_json_out out = { write, user, false };
     uint64_t origin = UINT64_MAX;
@@ -250,4 +251,12 @@ pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *
     pith_json_close(&out, "}");
     pith_json_put(&out, "\n");
     return PITH_OK;
+}
+
+pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                               void *user, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = write_profile(profile, write, user, err);
+    pith_fpmode_leave(mode);
+    return status;
 }

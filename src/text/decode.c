@@ -5,6 +5,7 @@
  * new; it waits while the text ends in the middle of a character. */
 #include "text/decode.h"
 
+#include "base/cpu.h"
 #include "text/added.h"
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
@@ -130,8 +131,8 @@ static pith_status decode(pith_str *text, const pith_tokenizer *tokenizer, const
     return PITH_OK;
 }
 
-pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
-                            size_t count, int32_t skip_specials, pith_error *err) {
+static pith_status detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                              size_t count, int32_t skip_specials, pith_error *err) {
     pith_arena arena;
     pith_str result;
     pith_arena_init(&arena, tokenizer->allocator);
@@ -148,6 +149,14 @@ pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tok
         }
     }
     pith_arena_free(&arena);
+    return status;
+}
+
+pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                            size_t count, int32_t skip_specials, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = detokenize(text, size, tokenizer, ids, count, skip_specials, err);
+    pith_fpmode_leave(mode);
     return status;
 }
 
@@ -207,7 +216,7 @@ static pith_status advance(pith_text_stream *s, pith_str *text, bool whole, pith
     return decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
 }
 
-pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
+static pith_status push_id(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
     if (!pith_added_find(stream->tokenizer->added, id) && !pith_tokenizer_token(stream->tokenizer, id).data)
         return pith_fail(err, PITH_ERR_ARGUMENT, "id %d is no token", id);
     if (stream->count == PENDING_MAX) {
@@ -219,8 +228,18 @@ pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int3
     return advance(stream, text, stream->count == PENDING_MAX, err);
 }
 
+pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = push_id(stream, text, id, err);
+    pith_fpmode_leave(mode);
+    return status;
+}
+
 pith_status pith_text_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
-    PITH_TRY(advance(stream, text, true, err));
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = advance(stream, text, true, err);
+    pith_fpmode_leave(mode);
+    if (status) return status;
     stream->count = stream->known = 0;
     stream->prefix = PITH_STR("");
     return PITH_OK;
