@@ -62,6 +62,10 @@ pith_status pith_account_settle(pith_account *account, pith_status status, pith_
     return pith_account_explain(account, status, err);
 }
 
+pith_status pith_account_explain_for(const pith_allocator *allocator, pith_status status, pith_error *err) {
+    return allocator->alloc == account_alloc ? pith_account_explain(allocator->user, status, err) : status;
+}
+
 const pith_allocator *pith_account_host(const pith_allocator *allocator) {
     return allocator->alloc == account_alloc ? &((const pith_account *)allocator->user)->host : allocator;
 }

@@ -31,6 +31,9 @@ pith_status pith_account_settle(pith_account *account, pith_status status, pith_
 /* Puts the limit before the message of a MEMORY status that it caused; returns the status. */
 pith_status pith_account_explain(const pith_account *account, pith_status status, pith_error *err);
 
+/* pith_account_explain for the account an allocator belongs to; with any other one the status as it is. */
+pith_status pith_account_explain_for(const pith_allocator *allocator, pith_status status, pith_error *err);
+
 /* The host's allocator below an account's; any other one itself. For memory that may outlive the account. */
 const pith_allocator *pith_account_host(const pith_allocator *allocator);
 

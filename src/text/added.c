@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "text/call.h"
+#include "text/framing.h"
 #include "text/steps.h"
 #include "text/unicode.h"
 
@@ -52,6 +53,40 @@ pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t
         return pith_fail_memory(loader->err, content.size);
     added->tokens[added->count++] = (pith_added_token){ content, content, id, flags };
     return PITH_OK;
+}
+
+pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t listed, uint32_t flags) {
+    const pith_added *added = loader->tokenizer->added;
+    PITH_TRY(pith_loader_add_token(loader, content, -1, flags));
+    uint32_t known = pith_map_get(&added->by_content, content);
+    if (known == UINT32_MAX || added->tokens[known].id == listed) return PITH_OK;
+    return pith_fail(loader->err, PITH_ERR_FORMAT,
+                     "added token \"" PITH_STR_FMT "\" is listed with the id %lld, but the vocabulary gives it %d; the "
+                     "files do not belong together",
+                     PITH_STR_ARG(content), (long long)listed, (int)added->tokens[known].id);
+}
+
+void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed) {
+    pith_str key, content = { "", 0 };
+    uint32_t flags = 0;
+    int32_t id = -1;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        size_t i = 0;
+        while (i < PITH_ADDED_FLAGS && !pith_str_is(key, pith_added_flags[i].key)) i++;
+        if (i < PITH_ADDED_FLAGS)
+            flags = (flags & ~pith_added_flags[i].flag) | (pith_json_bool(j) ? pith_added_flags[i].flag : 0);
+        else if (loader->image.data && pith_str_is(key, "id"))
+            id = pith_json_id(j);
+        else if (pith_str_is(key, "content"))
+            content = pith_json_string(j);
+        else
+            pith_json_skip(j);
+    }
+    if (j->failed) return;
+    pith_status status = listed < 0 ? pith_loader_add_token(loader, content, id, flags)
+                                    : pith_added_add_listed(loader, content, listed, flags);
+    if (status) j->failed = true;
 }
 
 static int compare_patterns(pith_str a, pith_str b) {
@@ -113,6 +148,12 @@ static pith_status normalise_patterns(pith_added *added, pith_loader *loader) {
         call->out_of_memory = !token->pattern.data;
     }
     if (call->out_of_memory) status = pith_fail_memory(loader->err, PITH_ADDED_MAX);
+    for (size_t i = 0; i < added->count && !status; i++)
+        if (!added->tokens[i].pattern.size)
+            status = pith_fail(loader->err, PITH_ERR_UNSUPPORTED,
+                               "the normalizer leaves nothing of the added token \"" PITH_STR_FMT "\", which would "
+                               "match everywhere; set its \"normalized\" to false",
+                               PITH_STR_ARG(added->tokens[i].content));
     pith_call_release(call);
     return status;
 }
@@ -217,7 +258,12 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
             if (token->flags & PITH_ADDED_RSTRIP) {
                 for (const char *next = to; next < end && pith_char_is_space(pith_utf8_next(&next));) to = next;
             }
-            /* White space taken by rstrip may hold the next token: then the two overlap, as they do in the peer. */
+            /* White space taken by rstrip may hold the next token. One that takes white space on its left begins behind
+             * what was taken and may have nothing left; another one overlaps, as it does in the peer. */
+            if (from >= to) {
+                if (done < to) done = to;
+                continue;
+            }
             if (done < from) pith_call_emit(call, (uint32_t)(done - text), (uint32_t)(from - text));
             pith_piece found = { (uint32_t)(from - text), (uint32_t)(to - text), token->id };
             if (!pith_call_emit_piece(call, found)) return false;

@@ -16,7 +16,8 @@ struct pith_call_pool {
 };
 
 static bool grow(pith_call *call, void **memory, size_t used_bytes, size_t bytes) {
-    void *fresh = pith_memory_alloc(call->allocator, bytes, 64);
+    /* Once refused nothing is tried again: steps go on to the end of the text before anybody looks. */
+    void *fresh = call->out_of_memory ? NULL : pith_memory_alloc(call->allocator, bytes, 64);
     if (!fresh) {
         call->out_of_memory = true;
         return false;

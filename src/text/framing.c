@@ -92,41 +92,61 @@ static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], con
 
 static bool is_blank(uint32_t c) { return c == 0x120 || pith_char_is_space(c); } /* 0x120 is the space of byte-level */
 
-/* The text of a token as the peer holds it: an added token's includes the white space it has taken from the source. */
-static pith_str token_text(const pith_tokens *tokens, size_t i, const pith_tokenizer *t, pith_str source) {
-    const pith_added_token *added = pith_added_find(t->added, tokens->ids[i]);
-    if (!added) return pith_tokenizer_token(t, tokens->ids[i]);
-    pith_str slice = { source.data + tokens->begin[i], tokens->end[i] - tokens->begin[i] };
-    for (size_t at = 0; at + added->content.size <= slice.size; at++) {
-        if (memcmp(slice.data + at, added->content.data, added->content.size) == 0) return slice;
-        if ((unsigned char)slice.data[at] > ' ' && (unsigned char)slice.data[at] < 0x80) break;
-    }
-    return added->pattern;
-}
-
-/* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. */
-static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
-    pith_str text = token_text(tokens, i, t, source);
-    size_t leading = 0, trailing = 0;
-    if (!text.data) text = PITH_STR(""); /* an id without a token */
+/* The blanks at both ends of a token's text. */
+static void count_blanks(pith_str text, size_t *leading, size_t *trailing) {
     const char *p = text.data, *end = text.data + text.size;
-    while (p < end && is_blank(pith_utf8_next(&p))) leading++;
-    for (p = end; p > text.data; trailing++) {
+    *leading = *trailing = 0;
+    while (p < end && is_blank(pith_utf8_next(&p))) ++*leading;
+    for (p = end; p > text.data; ++*trailing) {
         const char *c;
         do p--;
         while (p > text.data && (*p & 0xC0) == 0x80);
         c = p;
         if (!is_blank(pith_utf8_next(&c))) break;
     }
-    /* The counts are taken from the source, by characters: the peer's offsets are in characters where it is used. */
-    const char *b = source.data + tokens->begin[i], *e = source.data + tokens->end[i];
-    if ((first || tokens->begin[i] == 0) && t->framing->trim_prefix_space && leading == 1) leading = 0;
+}
+
+/* Leaves so many characters out of a range of the source. The counts are by characters: the peer's offsets are in
+ * characters where it trims them. */
+static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t leading, size_t trailing) {
+    const char *b = source.data + *begin, *e = source.data + *end;
     for (; leading > 0 && b < e; leading--) pith_utf8_next(&b);
-    for (; trailing > 0 && e > b; trailing--) do
-            e--;
-        while ((*e & 0xC0) == 0x80);
-    tokens->begin[i] = (uint32_t)(b - source.data);
-    tokens->end[i] = (uint32_t)(e - source.data);
+    const char *stop = e; /* where the trailing ones begin, unless that is before the source: then none are left out */
+    for (; trailing > 0 && stop > source.data; trailing--) do
+            stop--;
+        while ((*stop & 0xC0) == 0x80);
+    if (!trailing) e = stop < b ? b : stop;
+    *begin = (uint32_t)(b - source.data);
+    *end = (uint32_t)(e - source.data);
+}
+
+void pith_trim_added(pith_call *call, size_t i, pith_str slice) {
+    size_t leading, trailing;
+    count_blanks(slice, &leading, &trailing);
+    bool waits = leading == 1 && call->tokenizer->framing->trim_prefix_space && call->begin[i] < call->end[i];
+    trim_range(&call->begin[i], &call->end[i], call->source, waits ? 0 : leading, trailing);
+    if (waits) call->words[i] |= PITH_WORD_BLANK;
+}
+
+/* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. A blank that
+ * was put before a text is no part of it, so the first token keeps one. */
+static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t, bool first, pith_str source) {
+    int32_t word = tokens->word_ids[i];
+    bool keeps = (first || tokens->begin[i] == 0) && t->framing->trim_prefix_space;
+    size_t leading = word & PITH_WORD_BLANK ? 1 : 0, trailing = 0;
+    tokens->word_ids[i] = word & ~(PITH_WORD_ADDED | PITH_WORD_BLANK);
+    if (!(word & PITH_WORD_ADDED)) {
+        pith_str text = t->model->token(t->model_self, tokens->ids[i]);
+        if (!text.data || (t->from_image && pith_utf8_valid_prefix(text.data, text.size) < text.size)) return;
+        count_blanks(text, &leading, &trailing);
+    } else if (leading && !keeps) { /* the trailing ones are gone already, this one perhaps among them */
+        const char *b = source.data + tokens->begin[i];
+        pith_utf8_next(&b);
+        tokens->begin[i] = (uint32_t)(b - source.data);
+        if (tokens->end[i] < tokens->begin[i]) tokens->end[i] = tokens->begin[i];
+        return;
+    }
+    trim_range(&tokens->begin[i], &tokens->end[i], source, keeps && leading == 1 ? 0 : leading, trailing);
 }
 
 /* ---- offsets in characters ---- */

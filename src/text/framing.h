@@ -39,6 +39,13 @@ typedef struct pith_framing {
     pith_padding padding;
 } pith_framing;
 
+/* Bits of a call's word ids where offsets are trimmed; pith_frame takes them off. An added token is trimmed when it is
+ * found, since only then its text is known (the model may give the same id to other text); but whether one blank before
+ * it is its own depends on the token's place in a window. */
+enum { PITH_WORD_ADDED = 1 << 30, PITH_WORD_BLANK = 1 << 29 };
+/* Trims the added token i of a call, whose offsets are those in the source and whose text was `slice`. */
+void pith_trim_added(struct pith_call *call, size_t i, pith_str slice);
+
 pith_status pith_framing_create(pith_loader *loader);
 /* A value of "post_processor", "truncation", "padding"; faults are left in j. */
 void pith_framing_parse(pith_json *j, pith_loader *loader);

@@ -74,13 +74,14 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
 static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens,
                         written_piece piece) {
     pith_json *inner = pith_arena_alloc(loader->scratch, sizeof *inner);
-    if (!inner) {
+    pith_str place = pith_arena_printf(loader->scratch, "%s: special_tokens", j->name);
+    if (!inner || !place.data) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     bool found = false;
     pith_str key, field;
-    pith_json_init(inner, tokens, "special_tokens", loader->scratch, loader->err);
+    pith_json_init(inner, tokens, place.data, loader->scratch, loader->err);
     pith_json_object(inner);
     while (pith_json_next_key(inner, &key)) {
         bool wanted = !found && pith_str_eq(key, piece.special);

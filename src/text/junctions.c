@@ -1,6 +1,7 @@
 /* junctions.c - the pairs of characters that merges join, as a set of bits. */
 #include "text/junctions.h"
 
+#include "text/bytes.h"
 #include "text/image.h"
 
 /* A bit table that is larger leaves the cache and has few false pairs less. */
@@ -12,16 +13,25 @@ static const char *character_before(const char *begin, const char *p) {
     return p;
 }
 
+static uint64_t bit_of_pair(const pith_junctions *j, uint32_t left, uint32_t right) {
+    return ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u >> j->shift;
+}
+
 /* The bit of the characters at left and right. Strings of a vocabulary have some bytes behind them, so that even a
  * damaged character can be read. */
 static uint64_t bit_of(const pith_junctions *j, const char *left, const char *right) {
-    uint64_t pair = (uint64_t)pith_utf8_next(&left) << 32;
-    return (pair | pith_utf8_next(&right)) * 0x9E3779B97F4A7C15u >> j->shift;
+    uint32_t l = pith_utf8_next(&left);
+    return bit_of_pair(j, l, pith_utf8_next(&right));
+}
+
+static bool has_bit(const pith_junctions *j, uint64_t bit) { return j->bits[bit / 64] >> bit % 64 & 1; }
+
+bool pith_junctions_join_bytes(const pith_junctions *j, unsigned char left, unsigned char right) {
+    return has_bit(j, bit_of_pair(j, pith_byte_char(left), pith_byte_char(right)));
 }
 
 bool pith_junctions_join(const pith_junctions *j, const char *text, uint32_t at) {
-    uint64_t bit = bit_of(j, character_before(text, text + at), text + at);
-    return j->bits[bit / 64] >> bit % 64 & 1;
+    return has_bit(j, bit_of(j, character_before(text, text + at), text + at));
 }
 
 pith_status pith_junctions_build(pith_junctions *j, const pith_merges *merges, const pith_vocab *vocab,

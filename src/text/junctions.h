@@ -21,6 +21,9 @@ pith_status pith_junctions_build(pith_junctions *junctions, const pith_merges *m
 void pith_junctions_save(const pith_junctions *junctions, pith_image_writer *writer);
 pith_status pith_junctions_open(pith_junctions *junctions, pith_loader *loader);
 
+/* The same for two bytes of a text that is read by byte, where the merges are spelled in byte-level characters. */
+bool pith_junctions_join_bytes(const pith_junctions *junctions, unsigned char left, unsigned char right);
+
 /* Whether a merge may join the character that begins at `at`, which is not the first, to the one before it. */
 bool pith_junctions_join(const pith_junctions *junctions, const char *text, uint32_t at);
 

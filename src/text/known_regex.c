@@ -420,3 +420,7 @@ const pith_scan *pith_scan_find(pith_str regex) {
         if (is_known(regex, known[i].regex)) return known[i].scan;
     return NULL;
 }
+
+bool pith_scan_cuts_words(const pith_scan *scan) {
+    return scan->run == NO_RUN || (scan->run == WHITE && scan->least == 1);
+}

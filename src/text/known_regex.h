@@ -19,4 +19,7 @@ extern const pith_scan pith_scan_gpt2;
 bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
                     uint32_t *match_end);
 
+/* Whether a match begins before a single space between two ASCII letters, or one ends there, in any text. */
+bool pith_scan_cuts_words(const pith_scan *scan);
+
 #endif

@@ -6,6 +6,7 @@
 #include "text/call.h"
 #include "text/framing.h"
 #include "text/image.h"
+#include "text/prefix.h"
 #include "text/sources.h"
 
 /* ---- steps from JSON ---- */
@@ -188,26 +189,6 @@ pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json
 
 /* ---- tokenizer.json ---- */
 
-static void parse_added_token(pith_json *j, pith_loader *loader) {
-    pith_str key, content = { "", 0 };
-    uint32_t flags = 0;
-    int32_t id = -1;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        size_t i = 0;
-        while (i < PITH_ADDED_FLAGS && !pith_str_is(key, pith_added_flags[i].key)) i++;
-        if (i < PITH_ADDED_FLAGS)
-            flags |= pith_json_bool(j) ? pith_added_flags[i].flag : 0;
-        else if (loader->image.data && pith_str_is(key, "id")) /* those of a file are not believed, as in the peer */
-            id = pith_json_id(j);
-        else if (pith_str_is(key, "content"))
-            content = pith_json_string(j);
-        else
-            pith_json_skip(j);
-    }
-    if (!j->failed && pith_loader_add_token(loader, content, id, flags)) j->failed = true;
-}
-
 static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
     const char *slash = strrchr(path, '/');
     pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j + 1;
@@ -229,7 +210,7 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     if (j->failed) return failure(loader);
     if (has_added) {
         pith_json_array(added);
-        while (pith_json_next_item(added)) parse_added_token(added, loader);
+        while (pith_json_next_item(added)) pith_added_parse(added, loader, -1);
         if (added->failed) return failure(loader);
     }
     return PITH_OK;
@@ -265,6 +246,7 @@ static pith_status read_config(pith_loader *loader, const char *name, pith_str b
         { "eos_token", &c->eos_token },   { "cls_token", &c->cls_token },
         { "sep_token", &c->sep_token },   { "pad_token", &c->pad_token },
         { "mask_token", &c->mask_token }, { "tokenizer_class", &c->tokenizer_class },
+        { "src_lang", &c->src_lang },
     };
     const struct {
         const char *key;
@@ -273,6 +255,7 @@ static pith_status read_config(pith_loader *loader, const char *name, pith_str b
         { "do_lower_case", &c->do_lower_case },
         { "strip_accents", &c->strip_accents },
         { "tokenize_chinese_chars", &c->tokenize_chinese_chars },
+        { "keep_accents", &c->keep_accents },
         { "add_bos_token", &c->add_bos_token },
         { "add_eos_token", &c->add_eos_token },
         { "add_prefix_space", &c->add_prefix_space },
@@ -290,31 +273,72 @@ static pith_status read_config(pith_loader *loader, const char *name, pith_str b
         while (f < sizeof flags / sizeof flags[0] && !pith_str_is(key, flags[f].key)) f++;
         if (t < sizeof tokens / sizeof tokens[0] && !tokens[t].token->data)
             *tokens[t].token = config_token(j, loader->arena);
-        else if (f < sizeof flags / sizeof flags[0] && pith_json_peek(j) == PITH_JSON_BOOL)
-            *flags[f].flag = pith_json_bool(j);
-        else if (pith_str_is(key, "model_max_length") && pith_json_peek(j) == PITH_JSON_NUMBER) {
-            double n = pith_json_double(j);
-            c->model_max_length = n >= 1 && n <= PITH_TEXT_MAX ? (int64_t)n : 0;
-        } else
+        else if (f < sizeof flags / sizeof flags[0])
+            *flags[f].flag = pith_json_null(j) ? -1 : pith_json_bool(j);
+        else if (pith_str_is(key, "model_max_length"))
+            c->model_max_length = pith_json_limit(j, PITH_TEXT_MAX);
+        else if (pith_str_is(key, "added_tokens_decoder"))
+            c->added_tokens = pith_arena_str(loader->arena, pith_json_raw(j));
+        else if (pith_str_is(key, "additional_special_tokens") || pith_str_is(key, "extra_special_tokens"))
+            c->more_specials = pith_arena_str(loader->arena, pith_json_raw(j));
+        else
             pith_json_skip(j);
     }
     pith_json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-static pith_status read_configs(pith_loader *loader, const char *dir, bool copy) {
-    static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
-    for (int i = 0; i < 2; i++) {
-        pith_str path;
-        pith_file file;
-        PITH_TRY(pith_path_join(&path, loader->scratch, dir, pith_str_of(names[i]), loader->err));
-        if (!pith_file_exists(path.data)) continue;
-        PITH_TRY(pith_source_open(&file, loader, path.data, copy));
-        pith_status status = read_config(loader, names[i], (pith_str){ (const char *)file.data, file.size });
-        pith_file_close(&file);
-        PITH_TRY(status);
+/* config.json of the model, which may name the class. */
+static pith_status read_model_config(pith_loader *loader, const char *name, pith_str bytes) {
+    pith_tokenizer_config *c = loader->config;
+    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    pith_str key, class_name = { NULL, 0 };
+    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "tokenizer_class"))
+            class_name = config_token(j, loader->arena);
+        else if (pith_str_is(key, "model_type"))
+            c->model_type = config_token(j, loader->arena);
+        else
+            pith_json_skip(j);
     }
-    return PITH_OK;
+    pith_json_finish(j);
+    if (!c->tokenizer_class.data) c->tokenizer_class = class_name;
+    return j->failed ? loader->err->code : PITH_OK;
+}
+
+typedef pith_status read_config_fn(pith_loader *loader, const char *name, pith_str bytes);
+
+/* Reads a file of the directory, or nothing if it is not there. */
+static pith_status read_config_file(pith_loader *loader, const char *dir, const char *name, read_config_fn *fn,
+                                    bool copy) {
+    pith_str path;
+    pith_file file;
+    bool there;
+    PITH_TRY(pith_file_find(&there, &path, loader->scratch, dir, name, loader->err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_source_open(&file, loader, path.data, copy));
+    pith_status status = fn(loader, name, (pith_str){ (const char *)file.data, file.size });
+    pith_file_close(&file);
+    return status;
+}
+
+/* added_tokens.json: what became added_tokens_decoder. */
+static pith_status read_added_tokens(pith_loader *loader, const char *name, pith_str bytes) {
+    (void)name;
+    loader->config->old_added_tokens = pith_arena_str(loader->arena, bytes);
+    return loader->config->old_added_tokens.data ? PITH_OK : pith_fail_memory(loader->err, bytes.size);
+}
+
+/* whole: tokenizer.json says everything about tokens itself. */
+static pith_status read_configs(pith_loader *loader, const char *dir, bool whole, bool copy) {
+    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", read_config, copy));
+    PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", read_config, copy));
+    if (whole) return PITH_OK;
+    PITH_TRY(read_config_file(loader, dir, "config.json", read_model_config, copy));
+    return read_config_file(loader, dir, "added_tokens.json", read_added_tokens, copy);
 }
 
 /* ---- choosing files ---- */
@@ -326,7 +350,7 @@ static bool ends_with(const char *path, pith_str end) {
 
 static bool has_name(const pith_tokenizer_source *source, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (int i = 0; i < 4 && source->files[i]; i++)
+    for (int i = 0; i < PITH_SOURCE_FILES && source->files[i]; i++)
         if (strcmp(name, source->files[i]) == 0) return true;
     return false;
 }
@@ -347,13 +371,14 @@ static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *pa
     *found = NULL;
     for (size_t s = 0; pith_tokenizer_sources[s]; s++) {
         const pith_tokenizer_source *source = pith_tokenizer_sources[s];
-        for (int i = 0; i < 4 && source->files[i]; i++) {
+        for (int i = 0; i < PITH_SOURCE_FILES && source->files[i]; i++) {
             pith_str candidate;
+            bool there;
             tried = pith_arena_printf(loader->scratch, "%s%s%s", tried.data, tried.size ? ", " : "", source->files[i]);
             if (!tried.data) return pith_fail_memory(loader->err, 1);
             if (*found && source->rank >= (*found)->rank) continue;
-            PITH_TRY(pith_path_join(&candidate, loader->scratch, dir, pith_str_of(source->files[i]), loader->err));
-            if (!pith_file_exists(candidate.data)) continue;
+            PITH_TRY(pith_file_find(&there, &candidate, loader->scratch, dir, source->files[i], loader->err));
+            if (!there) continue;
             *found = source;
             *path = candidate;
         }
@@ -393,8 +418,9 @@ static pith_status prepare(pith_loader *loader) {
     pith_tokenizer_config *c = pith_arena_array(loader->arena, 1, sizeof *c);
     if (!t || !c) return pith_fail_memory(loader->err, sizeof *t);
     c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
-    c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
+    c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
     t->arena = loader->arena;
+    t->unknown_id = -1;
     t->allocator = loader->allocator;
     t->config = loader->config = c;
     loader->tokenizer = t;
@@ -406,8 +432,11 @@ static pith_status prepare(pith_loader *loader) {
 static pith_status finish(pith_loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
+    /* Otherwise pieces are spans of the source. */
+    t->needs_origins = t->needs_origins && (t->normalizers.count || t->pretokenizers.count > 1);
     PITH_TRY(pith_added_finish(loader));
     if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader))) return loader->err->code;
+    PITH_TRY(pith_prefix_find_out(loader));
     if (t->model->fuse && (!t->normalizers.count || !t->added->normalized.count))
         t->fused = t->model->fuse(t->model_self, loader);
     return loader->err->code;
@@ -419,18 +448,21 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     if (pith_dir_exists(path))
         PITH_TRY(find_in_dir(&source, &file_path, loader, path));
     else {
-        if (!pith_file_exists(path))
-            return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
+        bool there;
+        PITH_TRY(pith_file_there(&there, path, loader->err));
+        if (!there) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory", path);
         PITH_TRY(find_for_file(&source, loader, path));
         const char *slash = strrchr(path, '/');
         dir = slash ? pith_arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 }) : PITH_STR(".");
         if (!dir.data) return pith_fail_memory(loader->err, strlen(path));
     }
-    PITH_TRY(read_configs(loader, dir.data, copy));
+    bool whole = source == &pith_source_tokenizer_json;
+    PITH_TRY(read_configs(loader, dir.data, whole, copy));
     pith_file file;
     PITH_TRY(pith_source_open(&file, loader, file_path.data, copy));
     pith_str bytes = { (const char *)file.data, file.size };
     pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
+    if (!status && !whole) status = pith_listed_tokens_add(loader);
     if (!status) status = finish(loader);
     pith_file_close(&file);
     return status;

@@ -18,6 +18,8 @@
 
 /* Where nothing joins, words are cut at spaces, or into parts of at least so many bytes. */
 enum { PART_MIN = 24 };
+/* Bytes from which on a piece that is read by byte is cut where nothing joins. */
+enum { RAW_PART = 1 << 16 };
 
 /* SentencePiece's space, U+2581. */
 static const char space_mark[] = "\xE2\x96\x81";
@@ -298,11 +300,24 @@ static uint32_t end_of_part(const bpe *model, const char *text, uint32_t begin, 
     return end;
 }
 
+/* The same in a piece that is read by byte: only long ones are cut, so that memory does not grow with them. */
+static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t begin, uint32_t end) {
+    uint32_t at = end - begin > RAW_PART ? begin + RAW_PART : end;
+    while (at < end &&
+           pith_junctions_join_bytes(model->junctions, (unsigned char)text[at - 1], (unsigned char)text[at]))
+        at++;
+    return at;
+}
+
 static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     const bpe *model = self;
-    if (!model->junctions->bits) return pith_word_encode(model, call, piece, encode_word);
-    for (pith_piece part = { piece.begin, piece.begin, -1 }; part.end < piece.end; part.begin = part.end) {
-        part.end = end_of_part(model, call->text.data, part.begin, piece.end);
+    uint32_t size = piece.end - piece.begin;
+    if (!model->junctions->bits || (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
+        return pith_word_encode(model, call, piece, encode_word);
+    pith_piece part = { piece.begin, piece.begin, -1 };
+    for (; part.end < piece.end && call->count <= call->limit; part.begin = part.end) {
+        if (!pith_call_room(call, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
+        part.end = (model->raw ? end_of_raw_part : end_of_part)(model, call->text.data, part.begin, piece.end);
         PITH_TRY(pith_word_encode(model, call, part, encode_word));
     }
     return PITH_OK;
@@ -338,8 +353,13 @@ static bool may_cut(const bpe *model) {
     const pith_vocab *vocab = &model->vocab;
     uint32_t tokens = 0;
     int32_t first_byte = INT32_MAX, last_byte = -1;
-    if (model->raw || model->prefix.size || model->suffix.size || model->ignore_merges || model->unk_id < 0)
-        return false;
+    if (model->prefix.size || model->suffix.size) return false;
+    if (model->raw) {
+        bool known = true; /* then no byte becomes an unknown token */
+        for (unsigned b = 0; b < 256; b++) known &= model->direct[0][b] >= 0;
+        return known;
+    }
+    if (model->ignore_merges || model->unk_id < 0) return false;
     for (int32_t id = 0; id < vocab->id_count; id++) tokens += pith_vocab_token(vocab, id).data != NULL;
     for (unsigned b = 0; b < 256 && model->byte_fallback; b++) {
         if (model->byte_ids[b] > last_byte) last_byte = model->byte_ids[b];

@@ -4,7 +4,11 @@
  * each of them may be the best way to reach its end. A character that is no piece of its own costs the lowest score
  * minus 10. Sums are made in f64 in the order of the text and only a higher one replaces, as in Hugging Face
  * tokenizers, so ties fall the same way; scores are read as its JSON reader reads them. Runs of unknown characters
- * become one token, or their bytes' tokens. Sampling is left out. */
+ * become one token, or their bytes' tokens. Sampling is left out.
+ *
+ * A long piece goes through in windows. Where no vocabulary piece lies across a place, every path leads through it, and
+ * what comes before is settled: its tokens are emitted and the next window begins there, with the sum so far. So memory
+ * does not grow with the piece, unless it has no such place. */
 #include "text/unigram.h"
 
 #include <math.h>
@@ -16,6 +20,8 @@
 
 static const double unknown_penalty = 10.0;
 enum { UNREACHED = -1 };
+/* Bytes of a window; it doubles as long as nothing in it is settled. Smaller ones read more bytes twice. */
+enum { WINDOW = 1 << 16 };
 
 struct pith_unigram {
     pith_trie trie;
@@ -58,6 +64,7 @@ const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *sco
     }
     if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
     if (pith_trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
+    loader->tokenizer->unknown_id = unk_id;
     finish(model, own_scores, unk_id, byte_fallback);
     return model;
 }
@@ -73,6 +80,7 @@ static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_
         pith_image_damaged(loader, "scores");
         return NULL;
     }
+    loader->tokenizer->unknown_id = (int32_t)unk_id;
     finish(model, scores, (int32_t)unk_id, byte_fallback);
     return model;
 }
@@ -103,24 +111,29 @@ static bool emit_unknown(const pith_unigram *model, pith_call *call, const char 
     return true;
 }
 
-static void find_best_path(const pith_unigram *model, node *best, const char *text, uint32_t size) {
+/* The best ways through text[0, size), the first of which begins with the sum best[0].score. Returns how much of it is
+ * settled: all of a whole piece, else up to the last place that no vocabulary piece crosses. */
+static uint32_t find_best_path(const pith_unigram *model, node *best, const char *text, uint32_t size, bool whole) {
     const pith_trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
     const double *scores = model->scores;
-    for (uint32_t i = 0; i <= size; i++) best[i] = (node){ -INFINITY, UNREACHED, 0 };
-    best[0].score = 0;
+    uint32_t settled = 0, reach = 0; /* reach: where the longest way so far ends */
+    for (uint32_t i = 1; i <= size; i++) best[i] = (node){ -INFINITY, UNREACHED, 0 };
     for (uint32_t at = 0; at < size;) {
         const char *after = text + at;
         pith_utf8_next(&after);
-        uint32_t char_end = (uint32_t)(after - text);
+        uint32_t char_end = (uint32_t)(after - text), i = at;
         double score_here = best[at].score;
-        bool has_char = false;
+        bool has_char = false, short_of = false;
         pith_trie_slot slot = root;
-        for (uint32_t i = at; i < size && pith_trie_step(slots, &slot, (unsigned char)text[i]); i++) {
+        /* Unknown characters go together: the place between two of them is none. */
+        if (at == reach && at && best[at].id != model->unk_id) settled = at;
+        for (; i < size && pith_trie_step(slots, &slot, (unsigned char)text[i]); i++) {
             if (slot.value == PITH_TRIE_NONE) continue;
             uint32_t id = slot.value, end = i + 1;
             if (id & PITH_TRIE_TAIL) {
                 id ^= PITH_TRIE_TAIL;
                 uint32_t key_size = pith_trie_tail(&model->trie, id, text + at, end - at, size - at);
+                short_of = pith_trie_key(&model->trie, id).size > size - at;
                 if (!key_size) break;
                 end = at + key_size;
             }
@@ -129,23 +142,24 @@ static void find_best_path(const pith_unigram *model, node *best, const char *te
             if (score > reached->score || reached->other == UNREACHED)
                 *reached = (node){ score, (int32_t)at, (int32_t)id };
             has_char |= end == char_end;
+            if (end > reach) reach = end;
         }
+        if (!whole && (i == size || short_of)) return settled; /* a piece may go on behind the window */
         if (!has_char) {
             node *reached = &best[char_end];
             double score = model->unk_score + score_here;
             if (score > reached->score || reached->other == UNREACHED)
                 *reached = (node){ score, (int32_t)at, model->unk_id };
+            if (char_end > reach) reach = char_end;
         }
         at = char_end;
     }
+    return whole ? size : settled;
 }
 
-static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
-    const pith_unigram *model = self;
-    uint32_t size = piece.end - piece.begin;
-    node *best = pith_call_scratch(call, 0, (size + (size_t)1) * sizeof *best);
-    if (!best) return PITH_ERR_MEMORY;
-    find_best_path(model, best, call->text.data + piece.begin, size);
+/* The tokens of the best way to best[size]; text: where the way begins in call->text. */
+static pith_status emit_path(const pith_unigram *model, pith_call *call, node *best, uint32_t text, uint32_t size) {
+    if (!pith_call_room(call, size)) return PITH_ERR_MEMORY;
     node last = best[size];
     for (uint32_t end = size; end;) {
         uint32_t begin = (uint32_t)last.other;
@@ -158,14 +172,36 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
         uint32_t end = (uint32_t)best[at].other;
         int32_t id = best[at].id;
         if (id != model->unk_id) {
-            pith_call_token(call, id, piece.begin + at, piece.begin + end);
+            pith_call_token(call, id, text + at, text + end);
         } else {
             while (end < size && best[end].id == id) end = (uint32_t)best[end].other;
-            if (!emit_unknown(model, call, call->text.data, piece.begin + at, piece.begin + end))
+            if (!emit_unknown(model, call, call->text.data, text + at, text + end))
                 return pith_fail(call->err, PITH_ERR_ARGUMENT,
                                  "the text has a character outside the vocabulary, and the model has no unk_id");
         }
         at = end;
+    }
+    return PITH_OK;
+}
+
+static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
+    const pith_unigram *model = self;
+    uint32_t window = WINDOW;
+    double score = 0;
+    for (uint32_t begin = piece.begin; begin < piece.end && call->count <= call->limit;) {
+        const char *text = call->text.data + begin;
+        uint32_t rest = piece.end - begin, size = rest < window ? rest : window;
+        while (size < rest && (text[size] & 0xC0) == 0x80) size++; /* a character is not cut */
+        node *best = pith_call_scratch(call, 0, (size + (size_t)1) * sizeof *best);
+        if (!best) return PITH_ERR_MEMORY;
+        best[0] = (node){ score, UNREACHED, 0 };
+        uint32_t settled = find_best_path(model, best, text, size, size == rest);
+        if (settled) {
+            score = best[settled].score;
+            PITH_TRY(emit_path(model, call, best, begin, settled));
+        }
+        if (!settled) window = window > PITH_TEXT_MAX / 2 ? PITH_TEXT_MAX : window * 2;
+        begin += settled;
     }
     return PITH_OK;
 }

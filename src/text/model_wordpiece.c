@@ -130,7 +130,7 @@ static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
     size_t count = 0;
     if (chars <= w->max_chars) {
         uint64_t *hashes = pith_call_scratch(call, 0, ((size_t)size + 1) * (sizeof *hashes + sizeof(uint32_t)));
-        if (!hashes) return pith_fail_memory(call->err, size * sizeof *hashes);
+        if (!hashes || !pith_call_room(call, size)) return pith_fail_memory(call->err, size * sizeof *hashes);
         uint32_t *ends = (uint32_t *)(hashes + size + 1);
         hashes[0] = 0;
         for (uint32_t i = 0; i < size; i++) hashes[i + 1] = pith_vocab_step(hashes[i], (unsigned char)word[i]);

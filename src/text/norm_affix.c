@@ -31,5 +31,5 @@ static pith_status append(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Append = { "Append", 0, parse, append };
-const pith_normalizer_desc pith_normalizer_Prepend = { "Prepend", 0, parse, prepend };
+const pith_normalizer_desc pith_normalizer_Append = { "Append", 0, parse, append, NULL };
+const pith_normalizer_desc pith_normalizer_Prepend = { "Prepend", PITH_STEP_LOCAL, parse, prepend, NULL };

@@ -41,8 +41,9 @@ static pith_status strip(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_bert_clean = { "BertNormalizer: clean", 0, NULL, clean };
-const pith_normalizer_desc pith_bert_strip = { "BertNormalizer: strip", PITH_STEP_ASCII_NOOP, NULL, strip };
+const pith_normalizer_desc pith_bert_clean = { "BertNormalizer: clean", PITH_STEP_LOCAL, NULL, clean, NULL };
+const pith_normalizer_desc pith_bert_strip = { "BertNormalizer: strip", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
+                                               strip, NULL };
 
 static void parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_bert_options *o = pith_arena_array(loader->arena, 1, sizeof *o);
@@ -76,4 +77,4 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     if (!ok) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
 
-const pith_normalizer_desc pith_normalizer_BertNormalizer = { "BertNormalizer", 0, parse, NULL };
+const pith_normalizer_desc pith_normalizer_BertNormalizer = { "BertNormalizer", 0, parse, NULL, NULL };

@@ -10,4 +10,4 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_ByteLevel = { "ByteLevel", 0, NULL, run };
+const pith_normalizer_desc pith_normalizer_ByteLevel = { "ByteLevel", PITH_STEP_LOCAL, NULL, run, NULL };

@@ -262,4 +262,6 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         *self = map;
 }
 
-const pith_normalizer_desc pith_normalizer_Precompiled = { .name = "Precompiled", .parse = parse, .run = run };
+const pith_normalizer_desc pith_normalizer_Precompiled = {
+    .name = "Precompiled", .flags = PITH_STEP_LOCAL, .parse = parse, .run = run
+};

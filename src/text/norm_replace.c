@@ -55,4 +55,8 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Replace = { "Replace", 0, parse, run };
+static uint32_t nature(const void *self) {
+    return pith_pattern_is_local(((const replace *)self)->pattern) ? PITH_STEP_LOCAL : 0;
+}
+
+const pith_normalizer_desc pith_normalizer_Replace = { "Replace", 0, parse, run, nature };

@@ -54,5 +54,6 @@ static pith_status run_accents(const void *self, pith_call *call, pith_piece pie
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Strip = { "Strip", 0, parse, run };
-const pith_normalizer_desc pith_normalizer_StripAccents = { "StripAccents", PITH_STEP_ASCII_NOOP, NULL, run_accents };
+const pith_normalizer_desc pith_normalizer_Strip = { "Strip", PITH_STEP_LOCAL, parse, run, NULL };
+const pith_normalizer_desc pith_normalizer_StripAccents = { "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL,
+                                                            NULL, run_accents, NULL };

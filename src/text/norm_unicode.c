@@ -141,7 +141,7 @@ static pith_status nfkd(const void *self, pith_call *call, pith_piece piece) {
     return normalise(call, piece, COMPATIBLE);
 }
 
-const pith_normalizer_desc pith_normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP, NULL, nfc };
-const pith_normalizer_desc pith_normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP, NULL, nfd };
-const pith_normalizer_desc pith_normalizer_NFKC = { "NFKC", PITH_STEP_ASCII_NOOP, NULL, nfkc };
-const pith_normalizer_desc pith_normalizer_NFKD = { "NFKD", PITH_STEP_ASCII_NOOP, NULL, nfkd };
+const pith_normalizer_desc pith_normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };
+const pith_normalizer_desc pith_normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfd, NULL };
+const pith_normalizer_desc pith_normalizer_NFKC = { "NFKC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkc, NULL };
+const pith_normalizer_desc pith_normalizer_NFKD = { "NFKD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkd, NULL };

@@ -61,3 +61,13 @@ int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece p
     *end = piece.begin + (uint32_t)match_end;
     return found;
 }
+
+bool pith_pattern_is_local(const pith_pattern *pattern) {
+    pith_str string = pattern->string;
+    return string.data ? string.size == 1 || !memchr(string.data, ' ', string.size) : pattern->scan != NULL;
+}
+
+bool pith_pattern_cuts_words(const pith_pattern *pattern) {
+    return pattern->string.data ? pith_str_is(pattern->string, " ")
+                                : pattern->scan && pith_scan_cuts_words(pattern->scan);
+}

@@ -18,4 +18,9 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader);
 int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece piece, uint32_t at, uint32_t *begin,
                       uint32_t *end);
 
+/* About the place before a single space that stands between two ASCII letters: whether no match lies across it and none
+ * before it depends on what follows; and whether a match always begins or ends there. */
+bool pith_pattern_is_local(const pith_pattern *pattern);
+bool pith_pattern_cuts_words(const pith_pattern *pattern);
+
 #endif

@@ -111,8 +111,9 @@ static inline void pith_call_emit(pith_call *call, uint32_t begin, uint32_t end)
     call->next[call->next_count++] = (pith_piece){ begin, end, -1 };
 }
 
-/* Models: one token for text bytes [begin, end). The framework has made room for one token per byte of the piece plus
- * eight; a fused step that gives more calls pith_call_room first. */
+/* Models: one token for text bytes [begin, end). The framework has made room for one token per byte of the piece, but
+ * for PITH_PIECE_ROOM at most, plus eight; a step that gives more calls pith_call_room first. */
+enum { PITH_PIECE_ROOM = 4096 };
 bool pith_call_room(pith_call *call, size_t tokens);
 static inline void pith_call_token(pith_call *call, int32_t id, uint32_t begin, uint32_t end) {
     size_t i = call->count++;
@@ -173,7 +174,12 @@ extern const char pith_step_replaced;
 
 enum {
     PITH_STEP_ASCII_NOOP = 1u << 0, /* leaves ASCII text as it is: the framework skips it there */
-    PITH_STEP_REWRITES = 1u << 1    /* a pre-tokenizer that writes out; normalizers always do */
+    PITH_STEP_REWRITES = 1u << 1,   /* a pre-tokenizer that writes out; normalizers always do */
+    /* About the place before a single space that stands between two ASCII letters, see prefix.h. LOCAL: what comes of
+     * the text before it does not depend on what follows, but for the piece that holds the place, and the space stays.
+     * CUTS: pieces always end there. */
+    PITH_STEP_LOCAL = 1u << 2,
+    PITH_STEP_CUTS = 1u << 3
 };
 
 /* run appends the normalised piece to out. */
@@ -182,6 +188,7 @@ typedef struct pith_normalizer_desc {
     uint32_t flags;
     pith_parse_fn *parse;
     pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+    uint32_t (*nature)(const void *self); /* further flags, which depend on the step's data; may be NULL */
 } pith_normalizer_desc;
 
 /* run emits the pieces of a piece. call->next_count == 0 and piece.begin's origin tell whether it is the first. */
@@ -190,6 +197,7 @@ typedef struct pith_pretokenizer_desc {
     uint32_t flags;
     pith_parse_fn *parse;
     pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+    uint32_t (*nature)(const void *self); /* as above */
 } pith_pretokenizer_desc;
 
 typedef struct pith_model_desc {
@@ -227,11 +235,13 @@ typedef struct pith_decoder_desc {
     pith_status (*run)(const void *self, struct pith_decoding *decoding);
 } pith_decoder_desc;
 
+enum { PITH_SOURCE_FILES = 5 };
+
 /* A kind of tokenizer files that is not tokenizer.json. load fills loader->tokenizer, mostly by pith_loader_add. */
 typedef struct pith_tokenizer_source {
     const char *name;
     int rank;              /* the lowest that is found in a directory wins; tokenizer.json has 0 */
-    const char *files[4];  /* names looked for in a directory, any of them is enough */
+    const char *files[PITH_SOURCE_FILES];  /* names looked for in a directory, any of them is enough */
     const char *suffixes;  /* of a path given directly: ".model .spm" */
     pith_status (*load)(pith_loader *loader, const char *path, pith_str bytes);
     bool (*is)(pith_str bytes); /* whether a file of any name is of this kind for certain; NULL: nobody can tell */
@@ -271,6 +281,9 @@ struct pith_tokenizer {
     struct pith_call_pool *calls;
     pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
     size_t setting_count, setting_capacity;
+    int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
+    bool begins_alone;  /* see prefix.h */
+    bool needs_origins; /* a step asks where a piece begins in the source */
     bool from_image; /* token strings may be anything: whoever shows them checks them first */
 };
 
@@ -288,8 +301,10 @@ pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t
 /* tokenizer_config.json and special_tokens_map.json: what loaders of plain vocabularies need. Absent strings have no
  * data. */
 typedef struct pith_tokenizer_config {
-    pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token;
-    int do_lower_case, strip_accents, tokenize_chinese_chars; /* -1: not said */
+    pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token, src_lang;
+    pith_str added_tokens, old_added_tokens, more_specials; /* JSON: see listed_tokens.c */
+    pith_str model_type; /* of config.json; read, as its tokenizer_class, where tokenizer_config.json has no class */
+    int do_lower_case, strip_accents, tokenize_chinese_chars, keep_accents; /* -1: not said */
     int add_bos_token, add_eos_token, add_prefix_space, legacy, clean_up_tokenization_spaces; /* -1: not said */
     int64_t model_max_length; /* 0: not said, or beyond 2^30 */
 } pith_tokenizer_config;

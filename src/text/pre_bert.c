@@ -19,4 +19,5 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_BertPreTokenizer = { "BertPreTokenizer", 0, NULL, run };
+const pith_pretokenizer_desc pith_pretokenizer_BertPreTokenizer = { "BertPreTokenizer",
+                                                                    PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL, run, NULL };

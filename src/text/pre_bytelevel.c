@@ -32,8 +32,8 @@ static pith_status spell(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-static const pith_pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES, .run = add_space };
-static const pith_pretokenizer_desc cut_desc = { .run = cut };
+static const pith_pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES | PITH_STEP_LOCAL, .run = add_space };
+static const pith_pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH_STEP_CUTS, .run = cut };
 
 static void add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
     pith_step_list *list = &loader->tokenizer->pretokenizers;

@@ -73,6 +73,8 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_CharDelimiterSplit = { "CharDelimiterSplit", 0, parse_delimiter, run };
-const pith_pretokenizer_desc pith_pretokenizer_Digits = { "Digits", 0, parse_digits, run };
-const pith_pretokenizer_desc pith_pretokenizer_Punctuation = { "Punctuation", 0, parse_punctuation, run };
+const pith_pretokenizer_desc pith_pretokenizer_CharDelimiterSplit = { "CharDelimiterSplit", PITH_STEP_LOCAL,
+                                                                      parse_delimiter, run, NULL };
+const pith_pretokenizer_desc pith_pretokenizer_Digits = { "Digits", PITH_STEP_LOCAL, parse_digits, run, NULL };
+const pith_pretokenizer_desc pith_pretokenizer_Punctuation = { "Punctuation", PITH_STEP_LOCAL, parse_punctuation, run,
+                                                               NULL };

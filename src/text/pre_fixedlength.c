@@ -31,4 +31,4 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_FixedLength = { "FixedLength", 0, parse, run };
+const pith_pretokenizer_desc pith_pretokenizer_FixedLength = { "FixedLength", 0, parse, run, NULL };

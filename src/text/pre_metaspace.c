@@ -1,7 +1,7 @@
 /* pre_metaspace.c - SentencePiece's spaces: written as a visible character, put before the text, pieces begin there.
  *
- * The first space that is put before a text belongs to the character it precedes. "first" means the piece that begins
- * where the source begins. */
+ * The first space that is put before a text belongs to the character it precedes. "first" means a piece that begins
+ * where the source begins: not one whose first characters a normalizer has removed. */
 #include "text/pipeline.h"
 
 typedef enum scheme { ALWAYS, FIRST, NEVER } scheme;
@@ -17,12 +17,18 @@ static bool has_mark(const metaspace *step, const char *p, const char *end) {
     return (size_t)(end - p) >= step->mark_size && memcmp(p, step->mark, step->mark_size) == 0;
 }
 
+static bool begins_source(const pith_call *call, pith_piece piece) {
+    uint32_t begin, end;
+    pith_call_range(call, piece.begin, piece.begin + 1, &begin, &end);
+    return begin == 0;
+}
+
 static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     const metaspace *step = self;
     const char *text = call->text.data, *p = text + piece.begin, *end = text + piece.end;
     uint32_t begin = (uint32_t)call->out.size;
     if (p == end) return PITH_OK;
-    bool wanted = step->scheme == ALWAYS || (step->scheme == FIRST && piece.begin == 0);
+    bool wanted = step->scheme == ALWAYS || (step->scheme == FIRST && begins_source(call, piece));
     if (wanted && *p != ' ' && !has_mark(step, p, end)) pith_call_put(call, step->mark, step->mark_size, piece.begin);
     while (p < end) {
         if (step->split && (*p == ' ' || has_mark(step, p, end))) {
@@ -80,14 +86,18 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     if (!j->failed && (!mark.size || p != mark.data + mark.size))
         pith_json_fail(j, PITH_ERR_FORMAT, "the replacement is not one character");
     if (j->failed) return;
+    if (step->scheme == FIRST) loader->tokenizer->needs_origins = true;
     step->mark_size = (uint32_t)mark.size;
     memcpy(step->mark, mark.data, mark.size);
     *self = step;
 }
+
+static uint32_t nature(const void *self) { return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0; }
 
 const pith_pretokenizer_desc pith_pretokenizer_Metaspace = {
     .name = "Metaspace",
     .flags = PITH_STEP_REWRITES,
     .parse = parse,
     .run = run,
+    .nature = nature,
 };

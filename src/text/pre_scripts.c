@@ -20,4 +20,4 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, run };
+const pith_pretokenizer_desc pith_pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, run, NULL };

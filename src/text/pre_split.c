@@ -58,4 +58,13 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_Split = { .name = "Split", .parse = parse, .run = run };
+static uint32_t nature(const void *self) {
+    const split *step = self;
+    bool apart = step->behavior == PITH_SPLIT_ISOLATED || step->behavior == PITH_SPLIT_REMOVED;
+    return (pith_pattern_is_local(step->pattern) ? PITH_STEP_LOCAL : 0) |
+           (apart && pith_pattern_cuts_words(step->pattern) ? PITH_STEP_CUTS : 0);
+}
+
+const pith_pretokenizer_desc pith_pretokenizer_Split = {
+    .name = "Split", .parse = parse, .run = run, .nature = nature
+};

@@ -30,5 +30,7 @@ static pith_status run_split(const void *self, pith_call *call, pith_piece piece
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_Whitespace = { "Whitespace", 0, NULL, run };
-const pith_pretokenizer_desc pith_pretokenizer_WhitespaceSplit = { "WhitespaceSplit", 0, NULL, run_split };
+const pith_pretokenizer_desc pith_pretokenizer_Whitespace = { "Whitespace", PITH_STEP_LOCAL | PITH_STEP_CUTS, NULL, run,
+                                                              NULL };
+const pith_pretokenizer_desc pith_pretokenizer_WhitespaceSplit = { "WhitespaceSplit", PITH_STEP_LOCAL | PITH_STEP_CUTS,
+                                                                   NULL, run_split, NULL };

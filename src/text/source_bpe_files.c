@@ -1,11 +1,11 @@
-/* source_bpe_files.c - vocab.json and merges.txt, as GPT-2, RoBERTa, CLIP and Qwen2 have them. The rest of the
- * tokenizer follows from the class in tokenizer_config.json, or without one from the special tokens of the vocabulary.
+/* source_bpe_files.c - vocab.json and merges.txt, as GPT-2, RoBERTa, CLIP, DeBERTa, HerBERT and Qwen2 have them. The
+ * rest of the tokenizer follows from its class, or where no file names one from the special tokens of the vocabulary.
  */
 #include "base/file.h"
 #include "text/bpe.h"
 #include "text/sources.h"
 
-typedef enum family { GPT2, ROBERTA, CLIP, QWEN2 } family;
+typedef enum family { GPT2, ROBERTA, CLIP, QWEN2, DEBERTA, HERBERT } family;
 
 static pith_status read_merges(pith_bpe_spec *spec, pith_str bytes, pith_error *err) {
     const char *p = bytes.data, *end = p + bytes.size;
@@ -35,29 +35,45 @@ static pith_status read_vocab(pith_bpe_spec *spec, pith_str bytes, pith_loader *
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-static family find_family(const pith_loader *loader, const pith_bpe_spec *spec) {
-    static const struct {
-        const char *name;
-        family family;
-    } names[] = {
-        { "BartTokenizer", ROBERTA }, { "CLIPTokenizer", CLIP },          { "GPT2Tokenizer", GPT2 },
-        { "LEDTokenizer", ROBERTA },  { "LongformerTokenizer", ROBERTA }, { "MvpTokenizer", ROBERTA },
-        { "Qwen2Tokenizer", QWEN2 },  { "RobertaTokenizer", ROBERTA },
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (pith_source_class_is(loader, names[i].name)) return names[i].family;
-    for (size_t i = 0; i < spec->vocab.count; i++) {
+typedef struct class_row {
+    const char *name; /* the first member: see pith_source_class */
+    family family;
+} class_row;
+
+static const class_row classes[] = {
+    { "BartTokenizer", ROBERTA },    { "CLIPTokenizer", CLIP },          { "CodeGenTokenizer", GPT2 },
+    { "DebertaTokenizer", DEBERTA }, { "GPT2Tokenizer", GPT2 },          { "HerbertTokenizer", HERBERT },
+    { "LEDTokenizer", ROBERTA },     { "LongformerTokenizer", ROBERTA }, { "MvpTokenizer", ROBERTA },
+    { "Qwen2Tokenizer", QWEN2 },     { "RobertaTokenizer", ROBERTA },
+};
+
+static pith_status find_family(family *kind, const pith_loader *loader, const pith_bpe_spec *spec) {
+    const void *row;
+    PITH_TRY(pith_source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
+                               "vocab.json and merges.txt"));
+    *kind = row ? ((const class_row *)row)->family : GPT2;
+    for (size_t i = 0; i < spec->vocab.count && !row; i++) {
         pith_str token = { spec->vocab.entries[i].text, spec->vocab.entries[i].size };
-        if (pith_str_is(token, "<|startoftext|>")) return CLIP;
-        if (pith_str_is(token, "<s>")) return ROBERTA;
+        bool clip = pith_str_is(token, "<|startoftext|>");
+        if (!clip && !pith_str_is(token, "<s>")) continue;
+        *kind = clip ? CLIP : ROBERTA;
+        break;
     }
-    return GPT2;
+    return PITH_OK;
 }
 
 static pith_status add_steps(pith_loader *loader, family kind) {
     static const char bytes[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"use_regex\":%s}";
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define SPLIT(regex, rest) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"}," rest "}"
+    if (kind == HERBERT) {
+        PITH_TRY(pith_loader_add(loader, "normalizer",
+                                 PITH_STR("{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+                                          "\"handle_chinese_chars\":true,\"strip_accents\":false,"
+                                          "\"lowercase\":false}")));
+        PITH_TRY(pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"BertPreTokenizer\"}")));
+        return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}"));
+    }
     const char *space = loader->config->add_prefix_space == 1 ? "true" : "false";
     pith_str pre =
         pith_arena_printf(loader->scratch, bytes, kind == CLIP ? "false" : space, kind == QWEN2 ? "false" : "true");
@@ -85,40 +101,53 @@ static pith_status add_steps(pith_loader *loader, family kind) {
     return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
 }
 
+/* The tokens of a class where tokenizer_config.json names no others; NULL: it has none of that kind. */
+static const struct {
+    const char *bos, *eos, *unk, *pad, *mask;
+} usual[] = {
+    [GPT2] = { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
+    [QWEN2] = { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
+    [CLIP] = { "<|startoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
+    [ROBERTA] = { "<s>", "</s>", "<unk>", "<pad>", "<mask>" },
+    [DEBERTA] = { "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" },
+    [HERBERT] = { "<s>", "</s>", "<unk>", "<pad>", "<mask>" },
+};
+
 static pith_status add_frame(pith_loader *loader, family kind) {
+    static const pith_source_template deberta = { "0A1", "000", "0A1B1", "00011" };
     const pith_tokenizer_config *c = loader->config;
     const pith_tokenizer *t = loader->tokenizer;
-    pith_str cls =
-        kind == CLIP ? pith_source_token(c->bos_token, "<|startoftext|>") : pith_source_token(c->cls_token, "<s>");
-    pith_str sep =
-        kind == CLIP ? pith_source_token(c->eos_token, "<|endoftext|>") : pith_source_token(c->sep_token, "</s>");
-    int32_t ids[2] = { t->model->id(t->model_self, cls), t->model->id(t->model_self, sep) };
-    if (kind != ROBERTA && kind != CLIP) return PITH_OK;
-    if (ids[0] < 0 || ids[1] < 0)
-        return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab.json: no token '" PITH_STR_FMT "'",
-                         PITH_STR_ARG(ids[0] < 0 ? cls : sep));
+    if (kind == GPT2 || kind == QWEN2) return PITH_OK;
+    const pith_str tokens[] = { pith_source_token(kind == CLIP ? c->bos_token : c->cls_token, usual[kind].bos),
+                                pith_source_token(kind == CLIP ? c->eos_token : c->sep_token, usual[kind].eos) };
+    int32_t ids[2];
+    for (int i = 0; i < 2; i++) {
+        ids[i] = t->model->id(t->model_self, tokens[i]);
+        if (ids[i] < 0)
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab.json: no token '" PITH_STR_FMT "'",
+                             PITH_STR_ARG(tokens[i]));
+    }
+    if (kind == DEBERTA) return pith_source_frame(loader, tokens, &deberta);
     pith_str json = pith_arena_printf(loader->scratch,
-                                      "{\"type\":\"RobertaProcessing\",\"sep\":[\"sep\",%d],\"cls\":[\"cls\",%d],"
+                                      "{\"type\":\"%s\",\"sep\":[\"sep\",%d],\"cls\":[\"cls\",%d],"
                                       "\"trim_offsets\":%s,\"add_prefix_space\":%s}",
-                                      ids[1], ids[0], kind == CLIP ? "false" : "true",
+                                      kind == HERBERT ? "BertProcessing" : "RobertaProcessing", ids[1], ids[0],
+                                      kind == CLIP ? "false" : "true",
                                       kind == ROBERTA && c->add_prefix_space == 1 ? "true" : "false");
     return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 256);
 }
 
 static pith_status add_specials(pith_loader *loader, family kind) {
     const pith_tokenizer_config *c = loader->config;
-    bool roberta = kind == ROBERTA;
-    const char *end = "<|endoftext|>";
-    pith_str tokens[] = {
-        pith_source_token(c->bos_token, roberta        ? "<s>"
-                                        : kind == CLIP ? "<|startoftext|>"
-                                                       : end),
-        pith_source_token(c->eos_token, roberta ? "</s>" : end),
-        pith_source_token(c->unk_token, roberta ? "<unk>" : end),
-        pith_source_token(c->pad_token, roberta ? "<pad>" : end),
+    const pith_str tokens[] = {
+        pith_source_token(c->bos_token, usual[kind].bos),
+        pith_source_token(c->eos_token, usual[kind].eos),
+        pith_source_token(c->unk_token, usual[kind].unk),
+        pith_source_token(c->pad_token, usual[kind].pad),
     };
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) PITH_TRY(pith_source_special(loader, tokens[i], 0));
-    return roberta ? pith_source_special(loader, pith_source_token(c->mask_token, "<mask>"), 0) : PITH_OK;
+    if (!usual[kind].mask) return PITH_OK;
+    return pith_source_special(loader, pith_source_token(c->mask_token, usual[kind].mask), 0);
 }
 
 static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_str merges) {
@@ -126,10 +155,11 @@ static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_st
     const void *model = NULL;
     PITH_TRY(read_vocab(&spec, vocab, loader));
     PITH_TRY(read_merges(&spec, merges, loader->err));
-    family kind = find_family(loader, &spec);
-    if (kind == CLIP) {
+    family kind;
+    PITH_TRY(find_family(&kind, loader, &spec));
+    if (kind == CLIP || kind == HERBERT) {
         spec.suffix = PITH_STR("</w>");
-        spec.unk_token = pith_source_token(loader->config->unk_token, "<|endoftext|>");
+        spec.unk_token = pith_source_token(loader->config->unk_token, usual[kind].unk);
     }
     PITH_TRY(pith_bpe_build(&model, &spec, loader));
     pith_loader_set_model(loader, &pith_model_BPE, model);
@@ -144,8 +174,9 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
         pith_arena_printf(loader->scratch, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, "merges.txt");
     pith_file merges;
     if (!merges_path.data) return pith_fail_memory(loader->err, strlen(path));
-    if (!pith_file_exists(merges_path.data))
-        return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs merges.txt beside it", path);
+    bool there;
+    PITH_TRY(pith_file_there(&there, merges_path.data, loader->err));
+    if (!there) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs merges.txt beside it", path);
     PITH_TRY(pith_source_open(&merges, loader, merges_path.data, false));
     pith_status status = load_with_merges(loader, bytes, (pith_str){ (const char *)merges.data, merges.size });
     pith_file_close(&merges);

@@ -1,24 +1,25 @@
 /* source_sentencepiece.c - SentencePiece's model files (protobuf): unigram and BPE pieces and the character map. What
- * the file does not say (frames, white space, moved ids) follows from the class in tokenizer_config.json, or from the
- * name of the file and the special pieces, as Hugging Face's tokenizer classes have it.
+ * the file does not say (frames, white space, moved ids) follows from the tokenizer's class (spm_family.h), or where no
+ * file names one from the name of the file and the special pieces.
  *
  * Field numbers are those of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a
  * piece arises from every two pieces it can be cut into, the best score first. */
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
 #include "text/sources.h"
+#include "text/spm_family.h"
 #include "text/unigram.h"
 
-enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNIGRAM = 1, PAIRS = 2, PIECE_MAX = 1024, EXTRA_IDS = 100 };
-
-typedef enum family { PLAIN, XLM_ROBERTA, T5, ALBERT, DEBERTA, LLAMA, GEMMA } family;
+enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNIGRAM = PITH_SPM_UNIGRAM, PAIRS = PITH_SPM_BPE, PIECE_MAX = 1024 };
 
 typedef struct spm {
     pith_loader *loader;
+    const pith_spm_family *family;
     pith_str *pieces;
     double *scores;
     uint8_t *types;
@@ -135,50 +136,81 @@ static bool has_piece(const spm *s, const char *piece) {
     return false;
 }
 
-static family find_family(const spm *s, const char *path) {
-    static const struct {
-        const char *name;
-        family family;
-    } names[] = {
-        { "AlbertTokenizer", ALBERT },   { "DebertaV2Tokenizer", DEBERTA },
-        { "GemmaTokenizer", GEMMA },     { "LlamaTokenizer", LLAMA },
-        { "T5Tokenizer", T5 },           { "XLMRobertaTokenizer", XLM_ROBERTA },
-        { "CodeLlamaTokenizer", LLAMA }, { "MT5Tokenizer", T5 },
-    };
+/* What the files are usually, where nothing names a class. */
+static const char *usual_class(const spm *s, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (pith_source_class_is(s->loader, names[i].name)) return names[i].family;
-    if (s->model_type == PAIRS) return has_piece(s, "<bos>") ? GEMMA : LLAMA;
-    if (strcmp(name, "sentencepiece.bpe.model") == 0) return XLM_ROBERTA;
-    if (strcmp(name, "spm.model") == 0) return DEBERTA;
-    if (strcmp(name, "spiece.model") == 0) return has_piece(s, "[CLS]") ? ALBERT : T5;
-    return PLAIN;
+    if (s->model_type == PAIRS) return has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
+    if (strcmp(name, "sentencepiece.bpe.model") == 0) return "XLMRobertaTokenizer";
+    if (strcmp(name, "spm.model") == 0) return "DebertaV2Tokenizer";
+    if (strcmp(name, "spiece.model") == 0) return has_piece(s, "[CLS]") ? "AlbertTokenizer" : "T5Tokenizer";
+    return "(plain)";
 }
 
-/* fairseq's order of special pieces stands before the rest of the vocabulary, the mask behind. */
-static bool move_fairseq(spm *s) {
-    static const char *const first[] = { "<s>", "<pad>", "</s>", "<unk>" };
-    if (s->count < 3 || !add_piece(s, PITH_STR("<mask>"), 0, CONTROL) || !add_piece(s, PITH_STR(""), 0, CONTROL))
-        return false;
-    size_t rest = s->count - 5;
-    memmove(s->pieces + 4, s->pieces + 3, (rest + 1) * sizeof *s->pieces);
-    memmove(s->scores + 4, s->scores + 3, (rest + 1) * sizeof *s->scores);
-    memmove(s->types + 4, s->types + 3, (rest + 1) * sizeof *s->types);
-    for (size_t i = 0; i < 4; i++) {
-        s->pieces[i] = pith_str_of(first[i]);
-        s->scores[i] = 0;
-        s->types[i] = i == 3 ? UNKNOWN : CONTROL;
-    }
-    s->unk_id = 3;
-    return true;
+static pith_status find_family(spm *s, const char *path) {
+    const void *row;
+    const char *slash = strrchr(path, '/'), *name = usual_class(s, path);
+    PITH_TRY(pith_source_class(&row, s->loader, pith_spm_families, pith_spm_family_count, sizeof *pith_spm_families,
+                               slash ? slash + 1 : path));
+    for (size_t i = 0; i < pith_spm_family_count && !row; i++)
+        if (strcmp(pith_spm_families[i].name, name) == 0) row = &pith_spm_families[i];
+    s->family = row;
+    if (s->family->type == PITH_SPM_ANY || s->family->type == s->model_type) return PITH_OK;
+    return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED,
+                     "%s: a %s model, which a %s is not made of; put the tokenizer.json of the model there", path,
+                     s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
 }
 
-static bool add_extra_ids(spm *s) {
-    for (int i = EXTRA_IDS; i--;) {
-        pith_str name = pith_arena_printf(s->loader->scratch, "<extra_id_%d>", i);
-        if (!name.data || !add_piece(s, name, 0, CONTROL)) return false;
+/* ---- ids ---- */
+
+/* The words of a family's head or tail. */
+static pith_status add_words(spm *s, const char *words) {
+    for (const char *p = words; *p; p += *p == ' ') {
+        size_t size = strcspn(p, " @"), stem = 0;
+        double score = 0;
+        int first = 0, last = 0, read = 0;
+        while (stem < size && (p[stem] < '0' || p[stem] > '9')) stem++;
+        bool range = stem < size && sscanf(p + stem, "%d..%d>%n", &first, &last, &read) == 2 && read;
+        if (!range) first = last = 0;
+        const char *word = p;
+        p += size;
+        if (*p == '@') score = strtol(p + 1, (char **)(uintptr_t)&p, 10);
+        for (int i = first;; i += first < last ? 1 : -1) {
+            pith_str name =
+                range ? pith_arena_printf(s->loader->scratch, "%.*s%d>", (int)stem, word, i) : (pith_str){ word, size };
+            if (!name.data || !add_piece(s, name, score, CONTROL)) return pith_fail_memory(s->loader->err, s->count);
+            if (i == last) break;
+        }
     }
-    return true;
+    return PITH_OK;
+}
+
+/* Gives the ids: puts the family's words around the pieces. */
+static pith_status lay_out(spm *s) {
+    const pith_spm_family *f = s->family;
+    spm laid = *s;
+    laid.pieces = NULL;
+    laid.scores = NULL;
+    laid.types = NULL;
+    laid.count = laid.piece_capacity = laid.score_capacity = laid.type_capacity = 0;
+    if (s->count < f->skip)
+        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%zu pieces are too few for a %s", s->count, f->name);
+    PITH_TRY(add_words(&laid, f->head));
+    int64_t moved = (int64_t)laid.count - f->skip;
+    for (size_t i = f->skip; i < s->count; i++) {
+        pith_str piece = s->pieces[i];
+        bool less = f->commas && piece.size > 1 && piece.data[piece.size - 1] == ',' &&
+                    piece.data[piece.size - 2] >= '0' && piece.data[piece.size - 2] <= '9';
+        if (!add_piece(&laid, piece, s->scores[i] - (less ? 100 : 0), s->types[i]))
+            return pith_fail_memory(s->loader->err, s->count);
+    }
+    PITH_TRY(add_words(&laid, f->tail));
+    laid.unk_id = f->unk >= 0 ? f->unk : s->unk_id + moved;
+    if (laid.unk_id < 0 || laid.unk_id >= (int64_t)laid.count)
+        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)laid.unk_id,
+                         laid.count);
+    laid.types[laid.unk_id] = UNKNOWN;
+    *s = laid;
+    return PITH_OK;
 }
 
 typedef struct scored {
@@ -201,12 +233,12 @@ static scored *sort_pieces(const spm *s) {
     return order;
 }
 
-static pith_status build_pairs(const spm *s, const void **model, bool with_unknown) {
+static pith_status build_pairs(const spm *s, const void **model) {
     pith_bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
     pith_map ids;
     const scored *order = sort_pieces(s);
     if (!order) return pith_fail_memory(s->loader->err, s->count * sizeof *order);
-    if (with_unknown) spec.unk_token = s->pieces[s->unk_id];
+    if (!s->family->no_unknown) spec.unk_token = s->pieces[s->unk_id];
     PITH_TRY(pith_map_init(&ids, s->loader->scratch, s->count));
     for (size_t i = 0; i < s->count; i++)
         if (!pith_map_put(&ids, s->pieces[i], (uint32_t)i, NULL) ||
@@ -225,16 +257,14 @@ static pith_status build_pairs(const spm *s, const void **model, bool with_unkno
     return pith_bpe_build(model, &spec, s->loader);
 }
 
-static pith_status build_model(spm *s, family kind) {
+static pith_status build_model(spm *s) {
     const void *model = NULL;
     if (s->model_type == PAIRS) {
-        PITH_TRY(build_pairs(s, &model, kind != LLAMA));
+        PITH_TRY(build_pairs(s, &model));
         pith_loader_set_model(s->loader, &pith_model_BPE, model);
         return PITH_OK;
     }
-    if (kind == XLM_ROBERTA && !move_fairseq(s)) return pith_fail_memory(s->loader->err, s->count);
-    if (kind == T5 && !add_extra_ids(s)) return pith_fail_memory(s->loader->err, s->count);
-    bool bytes = s->byte_fallback && kind == PLAIN;
+    bool bytes = s->byte_fallback && s->family->byte_pieces;
     model = pith_unigram_build(s->pieces, s->scores, s->count, (int32_t)s->unk_id, bytes, s->loader);
     if (!model) return s->loader->err->code;
     pith_loader_set_model(s->loader, &pith_model_Unigram, model);
@@ -266,105 +296,122 @@ static pith_status add_precompiled(const spm *s) {
     return pith_loader_add(s->loader, "normalizer", (pith_str){ json, at + 2 });
 }
 
-static pith_status add_normalizers(const spm *s, family kind) {
-    pith_loader *l = s->loader;
-    const pith_tokenizer_config *c = l->config;
-    if (kind == LLAMA) return PITH_OK;
-    if (kind == GEMMA) return pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK)));
-    if (kind == ALBERT) {
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\"``\"}", "\\\""))));
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\"''\"}", "\\\""))));
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR("{\"type\":\"NFKD\"}")));
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR("{\"type\":\"StripAccents\"}")));
-    }
-    if ((kind == ALBERT && c->do_lower_case) || (kind == DEBERTA && c->do_lower_case == 1))
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR("{\"type\":\"Lowercase\"}")));
-    if (kind == DEBERTA) {
-        PITH_TRY(
-            pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\s{2,}|[\\\\n\\\\r\\\\t]\"}", " "))));
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR("{\"type\":\"NFC\"}")));
-        return pith_loader_add(l, "normalizer",
-                               PITH_STR("{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}"));
-    }
-    PITH_TRY(add_precompiled(s));
-    if (kind != PLAIN) return PITH_OK;
-    return pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK)));
-}
+typedef struct step {
+    char letter; /* of pith_spm_family */
+    const char *json;
+} step;
 
-static pith_status add_cuts(const spm *s, family kind) {
-    pith_loader *l = s->loader;
-    bool words = kind == XLM_ROBERTA || kind == T5 || kind == ALBERT;
-    if (words) PITH_TRY(pith_loader_add(l, "pre_tokenizer", PITH_STR("{\"type\":\"WhitespaceSplit\"}")));
-    if (words || kind == DEBERTA) {
-        PITH_TRY(pith_loader_add(l, "pre_tokenizer", PITH_STR(METASPACE("always", "true"))));
-        return pith_loader_add(l, "decoder", PITH_STR(METASPACE("always", "true")));
-    }
-    if (kind == LLAMA) PITH_TRY(pith_loader_add(l, "pre_tokenizer", PITH_STR(METASPACE("first", "false"))));
-    if (kind == GEMMA)
-        PITH_TRY(pith_loader_add(l, "pre_tokenizer",
-                                 PITH_STR("{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},"
-                                          "\"behavior\":\"MergedWithPrevious\",\"invert\":false}")));
-    PITH_TRY(pith_loader_add(l, "decoder", PITH_STR(REPLACE("{\"String\":\"" MARK "\"}", " "))));
-    if (kind == PLAIN && !s->byte_fallback) return PITH_OK;
-    PITH_TRY(pith_loader_add(l, "decoder", PITH_STR("{\"type\":\"ByteFallback\"}")));
-    PITH_TRY(pith_loader_add(l, "decoder", PITH_STR("{\"type\":\"Fuse\"}")));
-    if (kind != LLAMA) return PITH_OK;
-    return pith_loader_add(l, "decoder", PITH_STR("{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"));
-}
-
-static pith_status add_tokens(const spm *s, family kind) {
-    for (size_t i = 0; i < s->count; i++) {
-        bool mask = pith_str_is(s->pieces[i], kind == XLM_ROBERTA ? "<mask>" : "[MASK]");
-        if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
-            PITH_TRY(pith_source_special(s->loader, s->pieces[i], mask && kind != PLAIN ? PITH_ADDED_LSTRIP : 0));
-        else if (s->types[i] == USER_DEFINED && s->pieces[i].size)
-            PITH_TRY(pith_loader_add_token(s->loader, s->pieces[i], -1, 0));
-    }
-    if (kind == GEMMA)
-        return pith_source_special(s->loader, pith_source_token(s->loader->config->mask_token, "<mask>"), 0);
+static pith_status add_steps(pith_loader *l, const char *kind, char letter, const step *steps, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (steps[i].letter == letter) PITH_TRY(pith_loader_add(l, kind, pith_str_of(steps[i].json)));
     return PITH_OK;
 }
 
-static pith_status add_frame(const spm *s, family kind) {
+static pith_status add_normalizers(const spm *s) {
+    static const step steps[] = {
+        { 'q', REPLACE("{\"String\":\"``\"}", "\\\"") },
+        { 'q', REPLACE("{\"String\":\"''\"}", "\\\"") },
+        { 'k', "{\"type\":\"NFKD\"}" },
+        { 'k', "{\"type\":\"StripAccents\"}" },
+        { 'l', "{\"type\":\"Lowercase\"}" },
+        { 't', "{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}" },
+        { 's', REPLACE("{\"Regex\":\" {2,}\"}", " ") },
+        { 'u', REPLACE("{\"Regex\":\" {2,}\"}", MARK) },
+        { 'w', REPLACE("{\"Regex\":\"\\\\s{2,}|[\\\\n\\\\r\\\\t]\"}", " ") },
+        { 'n', "{\"type\":\"NFC\"}" },
+        { 'm', REPLACE("{\"String\":\" \"}", MARK) },
+    };
     const pith_tokenizer_config *c = s->loader->config;
-    if (kind == XLM_ROBERTA) {
-        pith_str tokens[] = { pith_source_token(c->cls_token, "<s>"), pith_source_token(c->sep_token, "</s>") };
-        return pith_source_frame(s->loader, tokens, "0A1", "0A11B1", "000000");
+    for (const char *p = s->family->normalizers; *p; p++) {
+        char letter = *p;
+        if (letter == 'c') PITH_TRY(add_precompiled(s));
+        if ((letter == 'k' && c->keep_accents == 1) || (letter == 'K' && c->keep_accents != 0)) continue;
+        if ((letter == 'l' && c->do_lower_case == 0) || (letter == 'L' && c->do_lower_case != 1)) continue;
+        if (letter == 'K' || letter == 'L') letter = (char)(letter - 'A' + 'a');
+        PITH_TRY(add_steps(s->loader, "normalizer", letter, steps, sizeof steps / sizeof *steps));
     }
-    if (kind == T5) {
-        pith_str end = pith_source_token(c->eos_token, "</s>");
-        return pith_source_frame(s->loader, &end, "A0", "A0B0", "0000");
+    return PITH_OK;
+}
+
+static pith_status add_cuts(const spm *s) {
+    static const step cuts[] = {
+        { 'w', "{\"type\":\"WhitespaceSplit\"}" },
+        { 'm', METASPACE("always", "true") },
+        { 'f', METASPACE("first", "false") },
+        { 'g', "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
+               "\"invert\":false}" },
+    };
+    static const step decoders[] = {
+        { 'm', METASPACE("always", "true") },
+        { 'r', REPLACE("{\"String\":\"" MARK "\"}", " ") },
+        { 'b', "{\"type\":\"ByteFallback\"}" },
+        { 'f', "{\"type\":\"Fuse\"}" },
+        { 'B', "{\"type\":\"ByteFallback\"}" },
+        { 'B', "{\"type\":\"Fuse\"}" },
+        { 's', "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}" },
+    };
+    for (const char *p = s->family->cuts; *p; p++)
+        PITH_TRY(add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
+    for (const char *p = s->family->decoders; *p; p++)
+        if (*p != 'B' || s->byte_fallback)
+            PITH_TRY(add_steps(s->loader, "decoder", *p, decoders, sizeof decoders / sizeof *decoders));
+    return PITH_OK;
+}
+
+static pith_status add_tokens(const spm *s) {
+    const char *mask = s->family->mask;
+    for (size_t i = 0; i < s->count; i++) {
+        bool strips = mask && pith_str_is(s->pieces[i], mask);
+        if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
+            PITH_TRY(pith_source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
+        else if (s->types[i] == USER_DEFINED && s->pieces[i].size)
+            PITH_TRY(pith_loader_add_token(s->loader, s->pieces[i], -1, 0));
     }
-    if (kind == ALBERT || kind == DEBERTA) {
-        pith_str tokens[] = { pith_source_token(c->cls_token, "[CLS]"), pith_source_token(c->sep_token, "[SEP]") };
-        return pith_source_frame(s->loader, tokens, "0A1", "0A1B1", "00011");
-    }
-    pith_str ends[] = { pith_source_token(c->bos_token, kind == GEMMA ? "<bos>" : "<s>"),
-                        pith_source_token(c->eos_token, kind == GEMMA ? "<eos>" : "</s>") };
-    bool begin = c->add_bos_token == 1, end = c->add_eos_token == 1;
-    if (kind == PLAIN || (!begin && !end)) return PITH_OK;
-    return pith_source_frame(s->loader, ends,
-                             begin && end ? "0A1"
-                             : begin      ? "0A"
-                                          : "A1",
-                             begin && end ? "0A10B1"
-                             : begin      ? "0A0B"
-                                          : "A1B1",
-                             begin && end ? "000111" : "0011");
+    if (!s->family->last) return PITH_OK;
+    return pith_source_special(s->loader, pith_source_token(s->loader->config->mask_token, s->family->last), 0);
+}
+
+static pith_str frame_token(const pith_tokenizer_config *c, const char *token) {
+    pith_str said = *token == 'c'   ? c->cls_token
+                    : *token == 's' ? c->sep_token
+                    : *token == 'b' ? c->bos_token
+                    : *token == 'e' ? c->eos_token
+                                    : c->src_lang;
+    return pith_source_token(said, token + 1);
+}
+
+static pith_status add_frame(const spm *s) {
+    /* By add_bos_token and add_eos_token. */
+    static const pith_source_template ends[2][2] = {
+        { { NULL, NULL, NULL, NULL }, { "A1", "00", "A1B1", "0011" } },
+        { { "0A", "00", "0A0B", "0011" }, { "0A1", "000", "0A10B1", "000111" } },
+    };
+    const pith_spm_family *f = s->family;
+    const pith_tokenizer_config *c = s->loader->config;
+    pith_source_template frame = { f->single, f->single_types, f->pair, f->pair_types };
+    pith_str tokens[2] = { PITH_STR(""), PITH_STR("") };
+    for (int i = 0; i < 2; i++)
+        if (f->tokens[i]) tokens[i] = frame_token(c, f->tokens[i]);
+    if (!frame.single && f->tokens[0]) frame = ends[c->add_bos_token == 1][c->add_eos_token == 1];
+    return frame.single ? pith_source_frame(s->loader, tokens, &frame) : PITH_OK;
 }
 
 static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     spm s = { .loader = loader, .model_type = UNIGRAM };
     PITH_TRY(read_model(&s, bytes));
-    family kind = find_family(&s, path);
-    PITH_TRY(build_model(&s, kind));
-    PITH_TRY(add_normalizers(&s, kind));
-    PITH_TRY(add_cuts(&s, kind));
-    PITH_TRY(add_tokens(&s, kind));
-    return add_frame(&s, kind);
+    PITH_TRY(find_family(&s, path));
+    PITH_TRY(lay_out(&s));
+    PITH_TRY(build_model(&s));
+    PITH_TRY(add_normalizers(&s));
+    PITH_TRY(add_cuts(&s));
+    PITH_TRY(add_tokens(&s));
+    return add_frame(&s);
 }
 
-const pith_tokenizer_source pith_source_sentencepiece = {
-    "SentencePiece model", 20,   { "sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "spm.model" },
-    ".model .spm",         load, NULL
-};
+const pith_tokenizer_source pith_source_sentencepiece = { "SentencePiece model",
+                                                          20,
+                                                          { "sentencepiece.bpe.model", "spiece.model",
+                                                            "tokenizer.model", "spm.model", "sentencepiece.model" },
+                                                          ".model .spm",
+                                                          load,
+                                                          NULL };

@@ -112,13 +112,20 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
     return PITH_OK;
 }
 
+/* Classes that say nothing of how a text is cut. */
+static const char *const classes[] = { "PreTrainedTokenizer", "TokenizersBackend" };
+
 static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     pith_bpe_spec spec = { .vocab.scratch = loader->scratch, .ignore_merges = true };
     pith_str *tokens = NULL;
     const void *model = NULL;
     size_t count = 0;
     pith_map ranks;
+    const void *row;
     (void)path;
+    if (loader->config->tokenizer_class.data)
+        PITH_TRY(pith_source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
+                                   "tiktoken ranks"));
     PITH_TRY(read_ranks(&tokens, &count, bytes, loader));
     PITH_TRY(pith_map_init(&ranks, loader->scratch, count));
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /* source_vocab_txt.c - vocab.txt, a token a line, as BERT, DistilBERT and MPNet have it; the rest of the tokenizer
  * follows from tokenizer_config.json as Hugging Face's converters have it. */
+#include "text/sources.h"
 #include "text/wordpiece.h"
 
 static pith_status read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_error *err) {
@@ -17,35 +18,49 @@ static pith_status read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_er
     return PITH_OK;
 }
 
-static pith_str or_else(pith_str token, const char *usual) { return token.data ? token : pith_str_of(usual); }
+/* The classes that read a vocab.txt, with their usual tokens. */
+typedef struct family {
+    const char *name;                                     /* the first member: see pith_source_class */
+    const char *cls, *sep, *unk, *pad, *mask, *bos, *eos; /* NULL: none */
+    bool mask_strips, two_seps;
+    char cls_type;
+} family;
 
-static pith_status add_special(pith_loader *loader, pith_str token) {
+#define BERT "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", NULL, NULL, false, false, '0'
+
+static const family families[] = {
+    { "BertTokenizer", BERT },
+    { "ConvBertTokenizer", BERT },
+    { "DPRContextEncoderTokenizer", BERT },
+    { "DPRQuestionEncoderTokenizer", BERT },
+    { "DPRReaderTokenizer", BERT },
+    { "DistilBertTokenizer", BERT },
+    { "ElectraTokenizer", BERT },
+    { "FunnelTokenizer", "<cls>", "<sep>", "<unk>", "<pad>", "<mask>", "<s>", "</s>", false, false, '2' },
+    { "LayoutLMTokenizer", BERT },
+    { "LxmertTokenizer", BERT },
+    { "MPNetTokenizer", "<s>", "</s>", "[UNK]", "<pad>", "<mask>", "<s>", "</s>", true, true, '0' },
+    { "MobileBertTokenizer", BERT },
+    { "RetriBertTokenizer", BERT },
+    { "SqueezeBertTokenizer", BERT },
+};
+
+static pith_status add_special(pith_loader *loader, pith_str token, uint32_t flags) {
     const pith_tokenizer *t = loader->tokenizer;
-    if (t->model->id(t->model_self, token) < 0) return PITH_OK;
-    return pith_loader_add_token(loader, token, -1, PITH_ADDED_SPECIAL);
+    return !token.data || t->model->id(t->model_self, token) < 0 ? PITH_OK : pith_source_special(loader, token, flags);
 }
 
-static pith_status add_template(pith_loader *loader, pith_str cls, pith_str sep, bool two_seps) {
+static pith_status add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep) {
     const pith_tokenizer *t = loader->tokenizer;
-    int32_t ids[2] = { t->model->id(t->model_self, cls), t->model->id(t->model_self, sep) };
+    const pith_str tokens[] = { cls, sep };
+    const char single[] = { f->cls_type, '0', '0', 0 };
+    const char pair[] = { f->cls_type, '0', '0', f->two_seps ? '0' : '1', '1', '1', 0 };
+    const pith_source_template frame = { "0A1", single, f->two_seps ? "0A11B1" : "0A1B1", pair };
     for (int i = 0; i < 2; i++)
-        if (ids[i] < 0)
+        if (t->model->id(t->model_self, tokens[i]) < 0)
             return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab.txt: no token \"" PITH_STR_FMT "\"",
-                             PITH_STR_ARG(i ? sep : cls));
-#define SPECIAL(name, type) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":" type "}}"
-#define TEXT(name, type) "{\"Sequence\":{\"id\":\"" name "\",\"type_id\":" type "}}"
-    pith_str json = pith_arena_printf(
-        loader->scratch,
-        "{\"type\":\"TemplateProcessing\",\"single\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL(
-            "sep",
-            "0") "],"
-                 "\"pair\":[" SPECIAL("cls", "0") "," TEXT("A", "0") "," SPECIAL("sep", "0") ",%s" TEXT(
-                     "B", "1") "," SPECIAL("sep",
-                                           "1") "],\"special_tokens\":{\"cls\":{\"ids\":[%d]},\"sep\":{\"ids\":[%d]}}}",
-        two_seps ? SPECIAL("sep", "0") "," : "", ids[0], ids[1]);
-#undef SPECIAL
-#undef TEXT
-    return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 1024);
+                             PITH_STR_ARG(tokens[i]));
+    return pith_source_frame(loader, tokens, &frame);
 }
 
 static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
@@ -53,9 +68,14 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     const pith_tokenizer_config *c = loader->config;
     pith_vocab_builder vocab = { .scratch = loader->scratch };
     const pith_wordpiece *model = NULL;
-    pith_str unk = or_else(c->unk_token, "[UNK]"), cls = or_else(c->cls_token, "[CLS]"),
-             sep = or_else(c->sep_token, "[SEP]");
+    const void *row;
     (void)path;
+    PITH_TRY(
+        pith_source_class(&row, loader, families, sizeof families / sizeof *families, sizeof *families, "vocab.txt"));
+    const family *f = row ? row : &families[0];
+    pith_str unk = pith_source_token(c->unk_token, f->unk), cls = pith_source_token(c->cls_token, f->cls),
+             sep = pith_source_token(c->sep_token, f->sep), pad = pith_source_token(c->pad_token, f->pad),
+             mask = pith_source_token(c->mask_token, f->mask);
     PITH_TRY(read_vocab(&vocab, bytes, loader->err));
     PITH_TRY(pith_wordpiece_build(&model, loader, &vocab, unk, PITH_STR("##"), 100));
     pith_loader_set_model(loader, &pith_model_WordPiece, model);
@@ -69,10 +89,12 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"BertPreTokenizer\"}")));
     PITH_TRY(
         pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}")));
-    pith_str specials[] = { unk, sep, or_else(c->pad_token, "[PAD]"), cls, or_else(c->mask_token, "[MASK]") };
-    for (int i = 0; i < 5; i++) PITH_TRY(add_special(loader, specials[i]));
-    bool mpnet = c->tokenizer_class.size >= 5 && memcmp(c->tokenizer_class.data, "MPNet", 5) == 0;
-    return add_template(loader, cls, sep, mpnet);
+    const pith_str specials[] = {
+        unk, sep, pad, cls, pith_source_token(c->bos_token, f->bos), pith_source_token(c->eos_token, f->eos)
+    };
+    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) PITH_TRY(add_special(loader, specials[i], 0));
+    PITH_TRY(add_special(loader, mask, f->mask_strips ? PITH_ADDED_LSTRIP : 0));
+    return add_frame(loader, f, cls, sep);
 }
 
 const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt", 40, { "vocab.txt" }, "vocab.txt", load, NULL };

@@ -24,12 +24,11 @@ static pith_str frame_pieces(pith_arena *arena, const char *pieces, const char *
     return json;
 }
 
-pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const char *single, const char *pair,
-                              const char *types) {
+pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const pith_source_template *frame) {
     const pith_tokenizer *t = loader->tokenizer;
-    pith_str singles = frame_pieces(loader->scratch, single, "000"), names = PITH_STR("");
-    pith_str pairs = frame_pieces(loader->scratch, pair, types);
-    for (const char *p = single; *p && names.data; p++) {
+    pith_str singles = frame_pieces(loader->scratch, frame->single, frame->single_types), names = PITH_STR("");
+    pith_str pairs = frame_pieces(loader->scratch, frame->pair, frame->pair_types);
+    for (const char *p = frame->single; *p && names.data; p++) {
         if (*p >= 'A') continue;
         int32_t id = t->model->id(t->model_self, tokens[*p - '0']);
         if (id < 0) return PITH_OK;
@@ -44,9 +43,44 @@ pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const
     return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 1024);
 }
 
-bool pith_source_class_is(const pith_loader *loader, const char *name) {
-    pith_str class_name = loader->config->tokenizer_class;
-    size_t size = strlen(name);
-    if (!class_name.data || class_name.size < size || memcmp(class_name.data, name, size) != 0) return false;
+/* ---- classes ---- */
+
+/* Whether the class's name is that of a row, with or without "Fast". */
+static bool class_is(pith_str class_name, const char *row) {
+    size_t size = strlen(row);
+    if (class_name.size < size || memcmp(class_name.data, row, size) != 0) return false;
     return class_name.size == size || (class_name.size == size + 4 && memcmp(class_name.data + size, "Fast", 4) == 0);
+}
+
+/* Whether a row is the class of a model type: "xlm-roberta" is XLMRobertaTokenizer, "big_bird" BigBirdTokenizer. */
+static bool model_type_is(pith_str type, const char *row) {
+    for (size_t i = 0; i < type.size; i++) {
+        char c = type.data[i], r = *row;
+        if (c == '-' || c == '_') continue;
+        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        if (r >= 'A' && r <= 'Z') r = (char)(r - 'A' + 'a');
+        if (c != r) return false;
+        row++;
+    }
+    return strcmp(row, "Tokenizer") == 0;
+}
+
+pith_status pith_source_class(const void **row, const pith_loader *loader, const void *table, size_t count,
+                              size_t row_size, const char *file) {
+    const pith_tokenizer_config *c = loader->config;
+    bool by_class = c->tokenizer_class.data;
+    pith_str wanted = by_class ? c->tokenizer_class : c->model_type;
+    *row = NULL;
+    if (!wanted.data) return PITH_OK;
+    for (size_t i = 0; i < count; i++) {
+        const void *candidate = (const char *)table + i * row_size;
+        const char *name = *(const char *const *)candidate;
+        if (by_class ? !class_is(wanted, name) : !model_type_is(wanted, name)) continue;
+        *row = candidate;
+        return PITH_OK;
+    }
+    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED,
+                     "%s: no tokenizer is known that makes a " PITH_STR_FMT "%s out of %s; put the tokenizer.json of "
+                     "the model there (save_pretrained of transformers writes one)",
+                     loader->path, PITH_STR_ARG(wanted), by_class ? "" : " (model_type)", file);
 }

@@ -16,16 +16,25 @@ pith_status pith_source_open(pith_file *file, const pith_loader *loader, const c
 /* Makes the token a special one, behind the vocabulary if it is not in there; flags: further PITH_ADDED_*. */
 pith_status pith_source_special(pith_loader *loader, pith_str token, uint32_t flags);
 
-/* A post-processor of templates. 'A' and 'B' are the texts, digits index tokens; types has a digit for each character
- * of pair. "0A1", "0A11B1" is RoBERTa's. Without all of the tokens: none. */
-pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const char *single, const char *pair,
-                              const char *types);
+/* A post-processor of templates. 'A' and 'B' are the texts, digits index tokens; the types have a digit for each
+ * character. "0A1" and "0A11B1" are RoBERTa's. Without all of the tokens: none. */
+typedef struct pith_source_template {
+    const char *single, *single_types, *pair, *pair_types;
+} pith_source_template;
+pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const pith_source_template *frame);
 
-/* True if the class name of tokenizer_config.json is name, with or without "Fast". */
-bool pith_source_class_is(const pith_loader *loader, const char *name);
+/* The row of a source's table that has the tokenizer's class: the one tokenizer_config.json names, else config.json,
+ * else the one that goes with its model_type. Rows begin with the class's name, a const char *. *row is NULL where
+ * nothing names a class: then the source goes by its files. A class that is not in the table is an error. */
+pith_status pith_source_class(const void **row, const pith_loader *loader, const void *table, size_t count,
+                              size_t row_size, const char *file);
 
+/* Adds the tokens that tokenizer_config.json or added_tokens.json list, after those of the source. */
+pith_status pith_listed_tokens_add(pith_loader *loader);
+
+/* usual may be NULL, for a token that need not be. */
 static inline pith_str pith_source_token(pith_str token, const char *usual) {
-    return token.data ? token : pith_str_of(usual);
+    return token.data || !usual ? token : pith_str_of(usual);
 }
 
 #endif

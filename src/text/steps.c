@@ -4,6 +4,7 @@
 
 #include "text/added.h"
 #include "text/call.h"
+#include "text/framing.h"
 
 static bool is_ascii(const char *p, size_t size) {
     uint64_t seen = 0, word;
@@ -71,6 +72,12 @@ static pith_status pretokenize(pith_call *call) {
     return PITH_OK;
 }
 
+/* An added token. Where offsets are trimmed it is marked: the model may give the same id to other text. */
+static void put_added(pith_call *call, pith_piece piece) {
+    pith_call_token(call, piece.id, piece.begin, piece.end);
+    if (call->offsets && call->tokenizer->framing->trim) call->words[call->count - 1] |= PITH_WORD_ADDED;
+}
+
 static pith_status encode_fused(pith_call *call) {
     const pith_tokenizer *t = call->tokenizer;
     call->source_offsets = true;
@@ -79,7 +86,7 @@ static pith_status encode_fused(pith_call *call) {
         if (piece.id < 0)
             PITH_TRY(t->model->encode_fused(t->fused, call, piece));
         else if (pith_call_room(call, 1)) {
-            pith_call_token(call, piece.id, piece.begin, piece.end);
+            put_added(call, piece);
             call->word++;
         }
         if (call->out_of_memory) return memory_status(call);
@@ -100,14 +107,28 @@ static pith_status encode_steps(pith_call *call) {
     for (size_t i = 0; i < call->piece_count && call->count <= call->limit; i++) {
         pith_piece piece = call->pieces[i];
         call->word = (int32_t)i;
-        if (!pith_call_room(call, piece.end - piece.begin + 8)) return memory_status(call);
+        size_t size = piece.end - piece.begin;
+        if (!pith_call_room(call, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(call);
         if (piece.id >= 0)
-            pith_call_token(call, piece.id, piece.begin, piece.end);
+            put_added(call, piece);
         else
             PITH_TRY(t->model->encode(t->model_self, call, piece));
         if (call->out_of_memory) return memory_status(call);
     }
     return PITH_OK;
+}
+
+/* A token's place in the text to that in the source. */
+static void find_in_source(pith_call *call, size_t i) {
+    uint32_t end;
+    if (call->begin[i] < call->end[i]) {
+        pith_call_range(call, call->begin[i], call->end[i], &call->begin[i], &call->end[i]);
+    } else if (call->begin[i] < call->text.size) {
+        pith_call_range(call, call->begin[i], call->begin[i] + 1, &call->begin[i], &end);
+        call->end[i] = call->begin[i];
+    } else {
+        call->begin[i] = call->end[i] = (uint32_t)call->source.size;
+    }
 }
 
 pith_status pith_encode_text(pith_call *call, pith_str text, bool offsets) {
@@ -116,26 +137,25 @@ pith_status pith_encode_text(pith_call *call, pith_str text, bool offsets) {
     if (text.size >= PITH_TEXT_MAX)
         return pith_fail(call->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
                          PITH_TEXT_MAX - 1);
-    if (!pith_call_begin(call, text, offsets) || !pith_added_split(call, t->added, &t->added->raw))
+    bool origins = offsets || t->needs_origins;
+    if (!pith_call_begin(call, text, origins) || !pith_added_split(call, t->added, &t->added->raw))
         return memory_status(call);
     call->unfused = !t->fused;
     if (t->fused) PITH_TRY(encode_fused(call));
     if (t->fused && call->unfused) {
         call->count = first;
-        if (!pith_call_begin(call, text, offsets) || !pith_added_split(call, t->added, &t->added->raw))
+        if (!pith_call_begin(call, text, origins) || !pith_added_split(call, t->added, &t->added->raw))
             return memory_status(call);
     }
     if (call->unfused) PITH_TRY(encode_steps(call));
+    call->offsets = offsets;
     if (!offsets) return PITH_OK;
-    for (size_t i = first; i < call->count && !call->source_offsets; i++) {
-        if (call->begin[i] < call->end[i])
-            pith_call_range(call, call->begin[i], call->end[i], &call->begin[i], &call->end[i]);
-        else if (call->begin[i] < call->text.size) {
-            uint32_t end;
-            pith_call_range(call, call->begin[i], call->begin[i] + 1, &call->begin[i], &end);
-            call->end[i] = call->begin[i];
-        } else
-            call->begin[i] = call->end[i] = (uint32_t)text.size;
+    for (size_t i = first; i < call->count && (!call->source_offsets || t->framing->trim); i++) {
+        pith_str slice = { call->text.data + call->begin[i], call->end[i] - call->begin[i] };
+        if (!call->source_offsets) find_in_source(call, i);
+        if (!t->framing->trim || !(call->words[i] & PITH_WORD_ADDED || call->ids[i] == t->unknown_id)) continue;
+        call->words[i] |= PITH_WORD_ADDED;
+        pith_trim_added(call, i, slice);
     }
     return PITH_OK;
 }

@@ -9,7 +9,7 @@
 #include "text/added.h"
 #include "text/call.h"
 #include "text/framing.h"
-#include "text/steps.h"
+#include "text/prefix.h"
 #include "text/token_rows.h"
 
 void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
@@ -54,10 +54,11 @@ static pith_status encode(pith_tokens *tokens, pith_call *call, pith_str text, c
         PITH_TRY(check_utf8(texts[i], call->err));
         split = i ? call->count : 0;
         call->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
-        status = pith_encode_text(call, texts[i], !o->no_offsets);
+        status = pith_prefix_encode(call, texts[i], !o->no_offsets);
     }
     if (!status) status = pith_frame(tokens, call, texts, pair ? split : call->count, pair != NULL, &t, o);
-    return call->out_of_memory ? pith_fail_memory(call->err, text.size) : status;
+    if (call->out_of_memory) status = pith_fail_memory(call->err, text.size);
+    return status == PITH_ERR_MEMORY ? pith_fail_at(call->err, status, "a text of %zu bytes: ", text.size) : status;
 }
 
 /* allocator: what tokens grow with. */
@@ -92,7 +93,11 @@ pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tok
 /* The caller's tokens may outlive the tokenizer. */
 pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,
                           const pith_tokenize_options *options, pith_error *err) {
-    return encode_alone(tokens, tokenizer, text, pair, options, pith_account_host(tokenizer->allocator), err);
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status =
+        encode_alone(tokens, tokenizer, text, pair, options, pith_account_host(tokenizer->allocator), err);
+    pith_fpmode_leave(mode);
+    return pith_account_explain_for(tokenizer->allocator, status, err);
 }
 
 /* ---- batches ---- */
@@ -337,7 +342,7 @@ static pith_status pad_batch(batch *b, pith_error *err) {
     return PITH_OK;
 }
 
-pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                 const pith_str *texts, const pith_str *pairs, size_t count,
                                 const pith_tokenize_options *options, pith_error *err) {
     batch b = {
@@ -350,6 +355,15 @@ pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_to
     if (!status) status = pad_batch(&b, err);
     if (status) tokens->count = 0;
     return status;
+}
+
+pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                const pith_str *texts, const pith_str *pairs, size_t count,
+                                const pith_tokenize_options *options, pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = encode_batch(tokens, ends, tokenizer, texts, pairs, count, options, err);
+    pith_fpmode_leave(mode);
+    return pith_account_explain_for(tokenizer->allocator, status, err);
 }
 
 /* ---- names ---- */

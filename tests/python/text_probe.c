@@ -34,7 +34,7 @@ EXPORT long probe_batch(probe *p, const char *texts, const size_t *ends, size_t 
 EXPORT const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_specials, size_t *size);
 EXPORT size_t probe_bytes(const probe *p);
 
-enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4, CHARACTERS = 8 };
+enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4, CHARACTERS = 8, NO_OVERFLOW = 16 };
 
 probe *probe_open(const char *path, const char *json, size_t size, char *message) {
     probe *p = calloc(1, sizeof *p);
@@ -108,7 +108,7 @@ long probe_encode(probe *p, const char *text, size_t size, const char *pair, siz
     options.no_offsets = flags & NO_OFFSETS;
     options.characters = flags & CHARACTERS;
     options.max_length = max_length;
-    options.overflow = 1;
+    options.overflow = !(flags & NO_OVERFLOW);
     if (pith_tokenize(&p->tokens, p->tokenizer, (pith_str){ text, size }, pair ? &second : NULL, &options, &p->err))
         return -1;
     *out = p->tokens;

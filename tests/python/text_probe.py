@@ -37,7 +37,7 @@ def load_library(build="build"):
     return library
 
 
-RAW, NO_SPECIALS, NO_OFFSETS, CHARACTERS = 1, 2, 4, 8
+RAW, NO_SPECIALS, NO_OFFSETS, CHARACTERS, NO_OVERFLOW = 1, 2, 4, 8, 16
 
 
 class Pith:

@@ -1,0 +1,101 @@
+/* prefix.c - which tokenizers may be given the beginning of a text, and where a text may be cut. */
+#include "text/prefix.h"
+
+#include "text/added.h"
+#include "text/call.h"
+#include "text/steps.h"
+
+/* Bytes of the text for each token wanted: most have fewer, so that one attempt is mostly enough. An attempt that gives
+ * too few tokens is repeated with twice as much. */
+enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* Whether a normalizer leaves spaces alone and makes letters of letters, each by itself. */
+static pith_status keeps_words(bool *keeps, pith_call *call, const pith_step *step) {
+    static const char probe[] = " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const pith_normalizer_desc *desc = step->desc;
+    *keeps = true;
+    for (const char *p = probe; *p && *keeps; p++) {
+        if (!pith_call_begin(call, (pith_str){ p, 1 }, false)) return pith_fail_memory(call->err, 1);
+        PITH_TRY(desc->run(step->self, call, call->pieces[0]));
+        if (call->out_of_memory) return pith_fail_memory(call->err, 1);
+        *keeps = call->out.size == 1 && (*p == ' ' ? call->out.data[0] == ' ' : is_letter(call->out.data[0]));
+    }
+    return PITH_OK;
+}
+
+/* Strip and Prepend change the ends of a text only, which a probe of one character would take for more. */
+static bool changes_ends(const pith_normalizer_desc *desc) {
+    return strcmp(desc->name, "Strip") == 0 || strcmp(desc->name, "Prepend") == 0;
+}
+
+static pith_status normalizers_allow(bool *allow, pith_loader *loader) {
+    const pith_step_list *list = &loader->tokenizer->normalizers;
+    pith_call *call = pith_call_acquire(loader->tokenizer);
+    if (!call) return pith_fail_memory(loader->err, sizeof *call);
+    pith_status status = PITH_OK;
+    call->err = loader->err;
+    *allow = true;
+    for (size_t i = 0; i < list->count && *allow && !status; i++) {
+        const pith_normalizer_desc *desc = list->steps[i].desc;
+        uint32_t flags = desc->flags | (desc->nature ? desc->nature(list->steps[i].self) : 0);
+        *allow = flags & PITH_STEP_LOCAL;
+        if (*allow && !changes_ends(desc)) status = keeps_words(allow, call, &list->steps[i]);
+    }
+    pith_call_release(call);
+    return status;
+}
+
+/* The step that cuts must come before any that is not local; what comes behind it sees pieces that are whole. */
+static bool pretokenizers_allow(const pith_step_list *list) {
+    bool cut = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const pith_pretokenizer_desc *desc = list->steps[i].desc;
+        uint32_t flags = desc->flags | (desc->nature ? desc->nature(list->steps[i].self) : 0);
+        cut |= (flags & PITH_STEP_CUTS) != 0;
+        if (!cut && !(flags & PITH_STEP_LOCAL)) return false;
+    }
+    return cut;
+}
+
+/* No added token lies across such a place. */
+static bool added_allow(const pith_added *added) {
+    for (size_t i = 0; i < added->count; i++) {
+        const pith_str texts[] = { added->tokens[i].content, added->tokens[i].pattern };
+        for (int k = 0; k < 2; k++)
+            for (size_t at = 1; at < texts[k].size; at++)
+                if (texts[k].data[at] == ' ' && is_letter(texts[k].data[at - 1])) return false;
+    }
+    return true;
+}
+
+pith_status pith_prefix_find_out(pith_loader *loader) {
+    pith_tokenizer *t = loader->tokenizer;
+    if (!pretokenizers_allow(&t->pretokenizers) || !added_allow(t->added)) return PITH_OK;
+    return normalizers_allow(&t->begins_alone, loader);
+}
+
+/* The first place at or after `from` where the text may be cut; its end if there is none. */
+static size_t find_cut(pith_str text, size_t from) {
+    for (size_t at = from; at + 1 < text.size; at++) {
+        const char *space = memchr(text.data + at, ' ', text.size - 1 - at);
+        if (!space) break;
+        if (is_letter(space[-1]) && is_letter(space[1])) return (size_t)(space - text.data);
+        at = (size_t)(space - text.data);
+    }
+    return text.size;
+}
+
+pith_status pith_prefix_encode(pith_call *call, pith_str text, bool offsets) {
+    size_t first = call->count, wanted = call->limit == SIZE_MAX ? SIZE_MAX : call->limit - first;
+    bool alone = call->tokenizer->begins_alone && text.size < PITH_TEXT_MAX && wanted < text.size / BYTES_PER_TOKEN / 2;
+    for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2; size *= 2) {
+        size_t cut = find_cut(text, size);
+        if (cut == text.size) break;
+        PITH_TRY(pith_encode_text(call, (pith_str){ text.data, cut }, offsets));
+        if (call->count > call->limit) return PITH_OK;
+        call->count = first;
+    }
+    return pith_encode_text(call, text, offsets);
+}
