@@ -49,7 +49,8 @@ typedef struct option {
 } option;
 
 /* Takes options (name "" ends the list) out of argv wherever they stand; what is left is moved to its front, *rest. The
- * items of an OPTION_LIST are to be freed. Of an option given twice the last counts. -h and --help print the help. Returns -1 to go on, else the exit code. */
+ * items of an OPTION_LIST are to be freed. Of an option given twice the last counts. -h and --help print the help.
+ * Returns -1 to go on, else the exit code. */
 int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest);
 
 /* The model named with -m (*model, else NULL) or in rest. Returns -1 to go on; *model is NULL if neither names one. */

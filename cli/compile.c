@@ -9,7 +9,6 @@
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
-#include "compiled/compiled.h"
 
 static const char help[];
 
@@ -173,7 +172,7 @@ static int check_target(const char *path) {
     FILE *file = fopen(path, "rb");
     size_t size = file ? fread(start, 1, sizeof start, file) : 0;
     if (file) fclose(file);
-    if (!size || pith_compiled_is((pith_str){ start, size })) return EXIT_DONE;
+    if (!size || (size >= 8 && !memcmp(start, "\x89PITH\r\n\x1a", 8))) return EXIT_DONE;
     return fail(c, "%s is there and is no compiled model; remove it first if it is to be replaced", path);
 }
 

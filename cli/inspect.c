@@ -243,7 +243,8 @@ static int run(int argc, char **argv) {
         timing.as_json = as_json;
         if (!timing.runs) timing.runs = 20;
         if (!timing.threads) timing.threads = 1;
-        open_options.flags = PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
+        open_options.flags =
+            PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
         open_options.log = &warnings;
         open_options.input_shapes = timing.shapes.items;
         open_options.input_shape_count = timing.shapes.count;

@@ -1,4 +1,4 @@
-/* json_line.h - lines that hold one JSON object each: the texts in some of its fields, and its source as it was written.
+/* json_line.h - lines that hold one JSON object each: the texts in some of its fields, and its source as written.
  *
  * What is not asked for is checked but never converted, so numbers of any size and unpaired surrogates stay as they
  * are. A byte order mark before the object is passed over. */

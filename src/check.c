@@ -449,13 +449,11 @@ pith_status pith_model_open_checked(pith_model **model, const char *path, pith_s
     pith_opt_limits limits = { .runs = SIZE_MAX, .without = without };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    pith_fpmode mode = pith_fpmode_enter();
     pith_status status = check_begin(&c, options);
     if (!status) {
         status = check_leave_out(&c, &o.optimization, o.log, without, &limits);
         pith_model_close(c.reference);
     }
-    pith_fpmode_leave(mode);
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
     return status ? status : pith_model_open_limited(model, path, bytes, &o, &limits, err);
 }

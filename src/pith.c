@@ -298,7 +298,6 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, err));
     m->limits = limits;
-    pith_fpmode mode = pith_fpmode_enter();
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
     pith_status status = path ? read_path(m, path, err) : read_bytes(m, bytes, NULL, err);
@@ -306,7 +305,6 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     if (!status) status = finish(m, lane, err);
     status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
-    pith_fpmode_leave(mode);
     m->limits = NULL;
     m->options.stop_after = NULL;
     m->options.profile = NULL;
@@ -318,12 +316,20 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     return status;
 }
 
-static pith_status open_model(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
-                              pith_error *err) {
+static pith_status open_checked_or_not(pith_model **model, const char *path, pith_str bytes,
+                                       const pith_open_options *options, pith_error *err) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     return o.flags & PITH_OPEN_CHECK ? pith_model_open_checked(model, path, bytes, options, err)
                                      : pith_model_open_limited(model, path, bytes, options, NULL, err);
+}
+
+static pith_status open_model(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
+                              pith_error *err) {
+    pith_fpmode mode = pith_fpmode_enter();
+    pith_status status = open_checked_or_not(model, path, bytes, options, err);
+    pith_fpmode_leave(mode);
+    return status;
 }
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {

@@ -146,10 +146,10 @@ enum {
     PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
     PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict what is inferred or given are errors, not
                                           warnings */
-    PITH_OPEN_CHECK = 1u << 3, /* compare the optimised model with the model as written on a few made-up inputs, and leave
-                                  out passes whose result does not hold, with a warning each. Opening takes several
-                                  times as long. */
-    PITH_OPEN_DESCRIBE = 1u << 2       /* keep what pith_model_describe tells of the file and of the fusions */
+    PITH_OPEN_DESCRIBE = 1u << 2,      /* keep what pith_model_describe tells of the file and of the fusions */
+    PITH_OPEN_CHECK = 1u << 3          /* compare the optimised model with the model as written on a few made-up inputs,
+                                          and leave out passes whose result does not hold, with a warning each; opening
+                                          takes several times as long */
 };
 
 /* The arithmetic of products by constant matrices (dense layers), which are nearly all of a text encoder's work; wants

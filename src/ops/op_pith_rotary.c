@@ -126,7 +126,8 @@ const pith_op pith_op_Rotary_pith = {
     .min_inputs = 3,
     .max_inputs = 3,
     .max_outputs = 1,
-    .attrs = "column int 0.. = 0; heads int! 1..; interleaved bool = 0; pitch int 0..; ragged bool = 0; size int! 1..; turned int 1..",
+    .attrs = "column int 0.. = 0; heads int! 1..; interleaved bool = 0; pitch int 0..; "
+             "ragged bool = 0; size int! 1..; turned int 1..",
     .infer = infer,
     .prepare = prepare,
     .run = run,
