@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind fuzz bench size install clean
+.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -33,6 +33,10 @@ build-test/build.ninja: CMakeLists.txt tests/CMakeLists.txt | setup-test
 setup-test:
 	@tools/setup.sh build test
 	@tools/test_python.sh >/dev/null
+
+dev: setup setup-test build-test/build.ninja model ## install what development needs, build the tests
+	@tools/setup.sh long
+	@cmake --build build-test -j $(JOBS)
 
 test: build-test/build.ninja model  ## build with warnings as errors and run every quick test
 	@cmake --build build-test -j $(JOBS)
