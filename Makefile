@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind fuzz bench size install clean
+.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind mutate fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -68,6 +68,11 @@ tsan: model                     ## the tests under the thread sanitizer
 
 valgrind: test                  ## the unit tests under valgrind (AVX2 level: valgrind knows no AVX-512)
 	@PITH_ISA=avx2 PITH_PYTHON="$$(tools/test_python.sh)" tests/valgrind.sh build-test
+
+# make mutate FILES="src/encode src/heads/pooling.c" N=20 SEED=1 JOBS=2
+mutate: setup-test model        ## plant faults in FILES, list those that no quick test notices (N per file, SEED)
+	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/mutate/mutate.py --count $(or $(N),10) --seed $(or $(SEED),1) \
+	  --jobs $(JOBS) $(or $(FILES),src/encode src/heads src/opt src/onnx src/hf src/text src/compiled)
 
 fuzz:                           ## T seconds of each fuzz target (make fuzz T=3600)
 	@tools/setup.sh build test
