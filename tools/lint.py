@@ -105,6 +105,16 @@ def floating_point_mode():
         fault(Path(__file__).resolve(), 1, f"{name} is in KEEP_MODE but is not public")
 
 
+def ends():
+    """Operators reach a node's inputs and outputs through pith_node_input and pith_node_output, which know the counts."""
+    for path in tracked("src/ops/*.c"):
+        if path.name in ("op_infer.c", "op_bind.c"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"(node|producer)->(in|out)puts\[", line):
+                fault(path, number, "a node's inputs and outputs are reached through pith_node_input and pith_node_output")
+
+
 def words():
     for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.txt", "*.cmake"):
         if "tests/data" in str(path) or path == Path(__file__).resolve():
@@ -144,7 +154,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, floating_point_mode, words, exports, readme):
+    for check in (layers, lists, names, ends, floating_point_mode, words, exports, readme):
         check()
     for line in faults:
         print(line)

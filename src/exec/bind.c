@@ -427,14 +427,21 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     return add_slot(k, scratch, index, index, &slot);
 }
 
+/* An output whose shape infer does not know yet, used or not: scratch reads the shapes of both. */
+static bool unsettled(const binder *k, const pith_bound_step *bound, size_t i) {
+    return (bound->out[i] || k->out[i].dtype) && !pith_type_is_plain(&k->out[i]);
+}
+
 static pith_status bind_step(binder *k, uint32_t index) {
     const pith_step *step = &k->plan->steps[index];
     pith_bound_step *bound = &k->binding->steps[index];
     pith_binding *b = k->binding;
-    bound->in = pith_arena_array(&b->arena, (size_t)step->in_count, sizeof *bound->in);
-    bound->out = pith_arena_array(&b->arena, (size_t)step->out_count, sizeof *bound->out);
+    size_t in_room = pith_node_in_room(step->node);
+    bound->in = pith_arena_array(&b->arena, in_room, sizeof *bound->in);
+    bound->out = pith_arena_array(&b->arena, pith_node_out_room(step->node), sizeof *bound->out);
     bound->children = pith_arena_array(&b->arena, step->subplan_count, sizeof *bound->children);
     if (!bound->in || !bound->out || !bound->children) return out_of_memory(k);
+    memset(k->in, 0, in_room * sizeof *k->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_value *value = step->in[i];
         bool absent = !value || (value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id]);
@@ -455,7 +462,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
                      .arena = k->how->scratch,
                      .err = k->err };
     if (!late) PITH_TRY(pith_step_infer(step, &c));
-    for (int i = 0; i < step->out_count && !late; i++) late = bound->out[i] && !pith_type_is_plain(&k->out[i]);
+    for (size_t i = 0; i < pith_node_out_room(step->node) && !late; i++) late = unsettled(k, bound, i);
     if (!late) return settle_step(k, step, bound, index, &c);
     set_late(k, step, bound);
     return PITH_OK;

@@ -14,8 +14,8 @@ typedef enum pith_bound_mode {
 
 typedef struct pith_bound_step {
     pith_bound_mode mode;
-    const pith_tensor **in; /* into the binding's tensors; NULL: absent */
-    pith_tensor **out;      /* NULL: nobody wants it */
+    const pith_tensor **in; /* [pith_node_in_room], into the binding's tensors; NULL: absent */
+    pith_tensor **out;      /* [pith_node_out_room]; NULL: absent or unused */
     size_t scratch, scratch_bytes; /* offset in the buffer */
     struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;

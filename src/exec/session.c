@@ -394,9 +394,9 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
                      .out_count = step->out_count,
                      .arena = &e->late,
                      .err = run->err };
+    memset(e->in, 0, pith_node_in_room(step->node) * sizeof *e->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_tensor *t = run->in[i];
-        e->in[i] = NULL;
         if (!t) continue;
         pith_type_of_tensor(&e->types[i], t);
         if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;

@@ -193,6 +193,14 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
 /* The invariants above. */
 pith_status pith_graph_check(const pith_graph *graph, pith_error *err);
 
+/* Input or output i, NULL if it is absent: the node has fewer of them, or leaves this one out. */
+static inline pith_value *pith_node_input(const pith_node *node, int i) {
+    return i < node->input_count ? node->inputs[i] : NULL;
+}
+static inline pith_value *pith_node_output(const pith_node *node, int i) {
+    return i < node->output_count ? node->outputs[i] : NULL;
+}
+
 /* Attributes; the getters return the fall-back if the attribute is absent or of another kind. */
 const pith_attr *pith_node_attr(const pith_node *node, const char *name);
 int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback);

@@ -2,8 +2,8 @@
 #include "ops/compose.h"
 
 bool pith_compose_wanted(const pith_node *node, int i) {
-    return i < node->output_count && node->outputs[i] &&
-           (node->outputs[i]->user_count || node->outputs[i]->output_uses);
+    const pith_value *v = pith_node_output(node, i);
+    return v && (v->user_count || v->output_uses);
 }
 
 int pith_compose_rank(const pith_value *v) { return v->type.rank < 0 && v->hint ? v->hint->rank : v->type.rank; }
@@ -16,7 +16,7 @@ pith_value *pith_compose(pith_node *at, const char *domain, const char *op_type,
     if (!node) return NULL;
     node->name = at->name;
     node->index = at->index;
-    return node->outputs[0];
+    return pith_node_output(node, 0);
 }
 
 pith_value *pith_compose1(pith_node *at, const char *op_type, pith_value *a) {
@@ -89,7 +89,6 @@ pith_status pith_compose_require(const pith_node *node, unsigned inputs, int max
         if (inputs >> i & 1 && !pith_node_input(node, i))
             return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", i);
     }
-    if (node->output_count < 1 || !node->outputs[0]) return pith_fail(err, PITH_ERR_FORMAT, "output 0 is missing");
     if (node->output_count > max_outputs)
         return pith_fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are known", node->output_count, max_outputs);
     return PITH_OK;
@@ -102,10 +101,11 @@ pith_status pith_compose_refuse(const pith_node *node, int i, pith_error *err) {
 
 pith_status pith_compose_give(pith_node *node, int i, pith_value *v, pith_error *err) {
     if (!v) return pith_fail_memory(err, 0);
-    v->name = node->outputs[i]->name;
-    v->hint = node->outputs[i]->hint;
-    node->outputs[i]->name = PITH_STR("");
-    return pith_value_replace(node->outputs[i], v) ? pith_fail_memory(err, 0) : PITH_OK;
+    pith_value *old = pith_node_output(node, i);
+    v->name = old->name;
+    v->hint = old->hint;
+    old->name = PITH_STR("");
+    return pith_value_replace(old, v) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
 pith_status pith_compose_become(pith_node *node, pith_value *v, pith_error *err) {

@@ -9,10 +9,6 @@
 
 #include "ops/op.h"
 
-static inline pith_value *pith_node_input(const pith_node *node, int i) {
-    return i < node->input_count ? node->inputs[i] : NULL;
-}
-
 /* Somebody reads output i. */
 bool pith_compose_wanted(const pith_node *node, int i);
 /* As inferred, else as declared; -1 if neither says. */
@@ -45,8 +41,7 @@ pith_value *pith_with_float(pith_value *v, const char *name, float item);
 /* The attributes of `from` that are named (NULL ends the list) and there. */
 pith_value *pith_with_attributes(pith_value *v, const pith_node *from, const char *const *names);
 
-/* upgrade comes before any check of counts: the inputs in the bit set and output 0 must be there, not more outputs than
- * max_outputs. */
+/* Beyond what the descriptor demands: the inputs in the bit set must be there, not more outputs than max_outputs. */
 pith_status pith_compose_require(const pith_node *node, unsigned inputs, int max_outputs, pith_error *err);
 /* Fails if input i is there. */
 pith_status pith_compose_refuse(const pith_node *node, int i, pith_error *err);

@@ -7,7 +7,7 @@
 #include "kernels/move.h"
 
 void pith_infer_set(pith_infer *c, int output, int dtype, int rank, const pith_dim *dims) {
-    if (output >= c->out_count) return;
+    if ((size_t)output >= pith_node_out_room(c->node)) return;
     pith_type_set(&c->out[output], dtype, rank, dims);
 }
 

@@ -13,7 +13,7 @@
 pith_status pith_infer_same(pith_infer *c);
 /* An error unless all known dtypes of inputs [first, last] are equal; absent inputs do not count. */
 pith_status pith_infer_equal_dtypes(pith_infer *c, int first, int last);
-/* Sets an output's type; nothing happens if nobody wants the output. */
+/* Sets an output's type, also one the node does not have: scratch may need its shape. */
 void pith_infer_set(pith_infer *c, int output, int dtype, int rank, const pith_dim *dims);
 
 /* Numbers that a one-dimensional (or scalar) input of at most PITH_MAX_RANK * 2 elements holds. count: -1 if not even

@@ -67,6 +67,17 @@ pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error 
     return PITH_OK;
 }
 
+static size_t room(int32_t own, int32_t least, int32_t most) {
+    int32_t entries = own > least ? own : least;
+    return (size_t)(entries > most ? entries : most);
+}
+
+size_t pith_node_in_room(const pith_node *node) {
+    return room(node->input_count, node->op->min_inputs, node->op->max_inputs);
+}
+
+size_t pith_node_out_room(const pith_node *node) { return room(node->output_count, 1, node->op->max_outputs); }
+
 pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims) {
     pith_tensor *t = r->out[output];
     size_t bytes;
@@ -140,7 +151,7 @@ int64_t pith_tensor_count(const pith_tensor *t) {
 }
 
 pith_cost pith_run_cost(const pith_run *r) {
-    pith_cost cost = { .operations = (double)pith_tensor_count(r->out[0]) };
+    pith_cost cost = { .operations = r->out[0] ? (double)pith_tensor_count(r->out[0]) : 0 };
     for (int i = 0; i < r->in_count; i++)
         if (r->in[i]) cost.bytes += (double)r->in[i]->bytes;
     for (int i = 0; i < r->out_count; i++)
@@ -149,7 +160,7 @@ pith_cost pith_run_cost(const pith_run *r) {
     return cost;
 }
 
-void pith_cost_product(const pith_run *r, pith_cost *cost, int64_t k, const char *kernel) {
-    cost->operations = 2.0 * (double)pith_tensor_count(r->out[0]) * (double)k;
+void pith_cost_product(pith_cost *cost, int64_t k, const char *kernel) {
+    cost->operations *= 2.0 * (double)k;
     cost->kernel = kernel;
 }

@@ -8,6 +8,11 @@
  *   scratch   at bind: bytes that run wants
  *   run       computes; allocates nothing (but late outputs), starts no thread (but through pith_run_parallel)
  *   cost      what a run took in operations and bytes, only for profiles
+ * How inputs and outputs are reached: the arrays that infer, prepare, scratch, run and cost are handed have at least
+ * max_inputs and max_outputs entries, whatever the node's counts are. Entries beyond the node's own are NULL (types of
+ * outputs: nothing known until infer says it), so in[i] with i < max_inputs is always a valid read, and NULL always
+ * means absent. Inputs below min_inputs and, unless FIRST_OPTIONAL says otherwise, output 0 are there. upgrade and passes ask
+ * pith_node_input and pith_node_output, since older spellings have other counts.
  * Inner loops live in kernels/, never here. Domains: "" (ai.onnx), "ai.onnx.ml", "ai.onnx.preview.training",
  * "com.microsoft", and "pith" for what fusion makes. */
 #ifndef PITH_OPS_OP_H
@@ -28,15 +33,16 @@ enum {
     PITH_OP_SHAPE_ONLY = 1u << 5,  /* reads shapes of its inputs, not contents (Shape, Size) */
     PITH_OP_LAST_AXIS = 1u << 6,   /* row-wise as long as the attribute `axis` (default -1) is the last one */
     PITH_OP_SEQUENCES = 1u << 7,   /* takes sequences and absent optionals; others never see any (captures excepted) */
-    PITH_OP_GAPS = 1u << 8         /* of any number of inputs, those from min_inputs on may be absent */
+    PITH_OP_GAPS = 1u << 8,        /* of any number of inputs, those from min_inputs on may be absent */
+    PITH_OP_FIRST_OPTIONAL = 1u << 9 /* output 0 may be absent; for others it is there, wanted or not */
 };
 
 /* Inputs of infer, upgrade and scratch. */
 typedef struct pith_infer {
     const pith_node *node;
     pith_dims *dims;            /* NULL at bind */
-    const pith_type *const *in; /* [in_count], NULL for an absent optional; captures included at the end */
-    pith_type *out;             /* [out_count], begins as "nothing known" */
+    const pith_type *const *in; /* NULL for an absent optional; captures are the last of in_count */
+    pith_type *out;             /* begins as "nothing known" */
     int in_count, out_count;
     pith_arena *arena; /* for elems */
     pith_error *err;
@@ -85,7 +91,7 @@ typedef struct pith_run {
     const pith_node *node;
     const void *state;
     const pith_tensor *const *in; /* NULL for an absent optional */
-    pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if nobody wants it; out[0] never is */
+    pith_tensor *const *out;      /* shape and data are set (LATE: not yet); NULL if absent or unused */
     int in_count, out_count;
     void *scratch;              /* 64-byte aligned, scratch() bytes */
     pith_packed_bytes upcoming; /* what the next step that has any will read, to be fetched meanwhile; or 0 bytes */
@@ -140,6 +146,10 @@ const pith_op *pith_op_find(pith_str domain, pith_str name); /* NULL if this bui
 /* Gives every node, subgraphs included, its op, inlining model-local functions first, and upgrades it. Lists every
  * unsupported op at once in the message, each with node, domain and opset. */
 pith_status pith_ops_bind(pith_graph *graph, pith_error *err);
+/* How many entries the arrays of a node's inputs and outputs have: its own, or more if its operator may index more. */
+size_t pith_node_in_room(const pith_node *node);
+size_t pith_node_out_room(const pith_node *node);
+
 /* For nodes a pass made; their attributes are not checked. */
 pith_status pith_op_bind_node(pith_node *node, pith_error *err);
 
@@ -180,7 +190,7 @@ int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, in
 /* The cost of a step as a profile shows it. */
 pith_cost pith_run_cost(const pith_run *r);
 /* The operations of products: k multiply-adds per element of output 0. */
-void pith_cost_product(const pith_run *r, pith_cost *cost, int64_t k, const char *kernel);
+void pith_cost_product(pith_cost *cost, int64_t k, const char *kernel);
 /* Elements of a tensor; exact, checked when it was made. */
 int64_t pith_tensor_count(const pith_tensor *t);
 

@@ -2,6 +2,7 @@
  * LpNormalization: all scale values by statistics over some axes; in double. Source: ONNX operators of these names. */
 #include <math.h>
 
+#include "ops/compose.h"
 #include "ops/infer.h"
 #include "ops/wide.h"
 
@@ -44,7 +45,7 @@ static pith_status infer_batch(pith_infer *c) {
 /* Up to opset 13 training was told by further outputs, whose values are not needed. */
 static pith_status upgrade_batch(pith_node *node, pith_error *err) {
     for (int i = 1; i < node->output_count; i++)
-        if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses))
+        if (pith_compose_wanted(node, i))
             return pith_fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d", (int)node->opset);
     node->output_count = 1;
     return PITH_OK;

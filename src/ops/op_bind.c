@@ -172,6 +172,21 @@ static bool opset_known(const pith_node *node, const pith_op *op) {
     return true;
 }
 
+/* What upgrade and everything after it may rely on. An older spelling may have other counts than the newest, so those
+ * are checked here only where no spelling is new enough (PITH_OP_COMPOSED; which of its inputs may be left out, its
+ * upgrade says through pith_compose_require); inference checks the rest. */
+static pith_status check_ends(const pith_node *node, const pith_op *op, pith_error *err) {
+    bool composed = op->since == INT32_MAX;
+    if (composed && node->input_count < op->min_inputs)
+        return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", node->input_count);
+    if (composed && op->max_outputs >= 0 && node->output_count > op->max_outputs) {
+        return pith_fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are allowed", node->output_count,
+                         op->max_outputs);
+    }
+    if (op->flags & PITH_OP_FIRST_OPTIONAL || pith_node_output(node, 0)) return PITH_OK;
+    return pith_fail(err, PITH_ERR_FORMAT, "output 0 has no name, but this operator must have it");
+}
+
 static pith_status bind_op(binder *b, pith_node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
         const pith_op *op = find_op(b, node);
@@ -179,6 +194,9 @@ static pith_status bind_op(binder *b, pith_node *node) {
             note_unsupported(b, node);
             return PITH_OK;
         }
+        pith_status status = check_ends(node, op, b->err);
+        char place[256];
+        if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
         if (round == 0) PITH_TRY(pith_attrs_check(node, op, b->root->compiled, b->err));
         if (node->opset >= op->since || !op->upgrade) {
             node->op = op;

@@ -94,7 +94,7 @@ const pith_op pith_op_Concat = { .domain = "",
 
 static pith_status upgrade_split(pith_node *node, pith_error *err) {
     if (node->opset < 13 && pith_upgrade_ints(node, "split", 1)) return pith_fail_memory(err, 0);
-    if (node->input_count > 1 && node->inputs[1]) return PITH_OK;
+    if (pith_node_input(node, 1)) return PITH_OK;
     return pith_node_set_int(node, "num_outputs", node->output_count) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
@@ -168,6 +168,7 @@ const pith_op pith_op_Split = { .domain = "",
                                 .types = "mn",
                                 .attrs = "axis int @-1; axis int = 0 @2; num_outputs int 1.. @18; split ints 0.. @-12",
                                 .upgrade = upgrade_split,
+                                .flags = PITH_OP_FIRST_OPTIONAL,
                                 .infer = infer_split,
                                 .prepare = pith_prepare_movable,
                                 .run = run_split };

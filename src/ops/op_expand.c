@@ -64,12 +64,12 @@ static pith_status upgrade_tile(pith_node *node, pith_error *err) {
         constants[i] = pith_graph_add_const(node->graph, PITH_STR(""), &scalar);
         if (!constants[i]) return pith_fail_memory(err, sizeof scalar);
     }
-    pith_value *rank = pith_compose1(node, "Size", pith_compose1(node, "Shape", node->inputs[0]));
+    pith_value *rank = pith_compose1(node, "Size", pith_compose1(node, "Shape", pith_node_input(node, 0)));
     pith_value *axes = rank ? pith_compose3(node, "Range", constants[0], rank, constants[1]) : NULL;
-    pith_value *here = pith_compose2(node, "Equal", axes, pith_compose_cast(node, node->inputs[2], PITH_I64));
-    pith_value *tiles = pith_compose_cast(node, node->inputs[1], PITH_I64);
+    pith_value *here = pith_compose2(node, "Equal", axes, pith_compose_cast(node, pith_node_input(node, 2), PITH_I64));
+    pith_value *tiles = pith_compose_cast(node, pith_node_input(node, 1), PITH_I64);
     pith_value *repeats = here && tiles ? pith_compose3(node, "Where", here, tiles, constants[1]) : NULL;
-    return pith_compose_become(node, pith_compose2(node, "Tile", node->inputs[0], repeats), err);
+    return pith_compose_become(node, pith_compose2(node, "Tile", pith_node_input(node, 0), repeats), err);
 }
 
 static pith_status infer_tile(pith_infer *c) {

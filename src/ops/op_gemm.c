@@ -129,7 +129,7 @@ static pith_status run(pith_run *r) {
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const state *s = r->state;
-    pith_cost_product(r, cost, r->in[0]->dims[!s->transpose_a], "gemm");
+    pith_cost_product(cost, r->in[0]->dims[!s->transpose_a], "gemm");
 }
 
 const pith_op pith_op_Gemm = { .domain = "",

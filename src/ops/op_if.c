@@ -45,6 +45,6 @@ const pith_op pith_op_If = { .domain = "",
                              .max_outputs = -1,
                              .types = "b",
                              .attrs = "else_branch graph!; then_branch graph!",
-                             .flags = PITH_OP_LATE,
+                             .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE,
                              .infer = infer,
                              .run = run };

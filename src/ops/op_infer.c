@@ -96,7 +96,7 @@ static pith_status check_dtypes(const pith_infer *c, bool *refused) {
 static pith_status infer_unplaced(pith_infer *c) {
     bool refused = false;
     PITH_TRY(check_counts(c));
-    for (int i = 0; i < c->out_count; i++) pith_type_init(&c->out[i]);
+    for (size_t i = 0; i < pith_node_out_room(c->node); i++) pith_type_init(&c->out[i]);
     PITH_TRY(check_dtypes(c, &refused));
     if (refused) return PITH_OK; /* its outputs stay unknown */
     PITH_TRY(c->node->op->infer(c));
@@ -178,8 +178,8 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
                                pith_error *err) {
     size_t widest_in = 0, widest_out = 0;
     for (const pith_node *node = graph->first; node; node = node->next) {
-        if ((size_t)node->input_count > widest_in) widest_in = (size_t)node->input_count;
-        if ((size_t)node->output_count > widest_out) widest_out = (size_t)node->output_count;
+        if (pith_node_in_room(node) > widest_in) widest_in = pith_node_in_room(node);
+        if (pith_node_out_room(node) > widest_out) widest_out = pith_node_out_room(node);
     }
     const pith_type **in = pith_arena_array(scratch, widest_in, sizeof *in);
     pith_type *out = pith_arena_array(scratch, widest_out, sizeof *out);
@@ -195,7 +195,10 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
                          .err = err,
                          .strict = strict,
                          .refusals = refusals };
-        for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
+        for (size_t i = 0; i < pith_node_in_room(node); i++) {
+            const pith_value *value = pith_node_input(node, (int)i);
+            in[i] = value ? &value->type : NULL;
+        }
         PITH_TRY(pith_op_infer_node(&c));
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;

@@ -129,6 +129,6 @@ const pith_op pith_op_Loop = { .domain = "",
                                .max_inputs = -1,
                                .max_outputs = -1,
                                .attrs = "body graph!",
-                               .flags = PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
+                               .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
                                .infer = infer,
                                .run = run };

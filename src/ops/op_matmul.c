@@ -175,7 +175,7 @@ static pith_status run(pith_run *r) {
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *a = r->in[0];
-    pith_cost_product(r, cost, a->dims[a->rank - 1 - is_transposed(r->node, 0, a->rank)], "gemm");
+    pith_cost_product(cost, a->dims[a->rank - 1 - is_transposed(r->node, 0, a->rank)], "gemm");
 }
 
 const pith_op pith_op_MatMul = { .domain = "",
@@ -198,7 +198,7 @@ const pith_op pith_op_MatMul = { .domain = "",
 static pith_status upgrade_fused(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *a = node->inputs[0], *b = node->inputs[1];
+    pith_value *a = pith_node_input(node, 0), *b = pith_node_input(node, 1);
     if (pith_node_int(node, "transBatchA", 0)) a = pith_compose_move(node, a, 0, -2);
     if (pith_node_int(node, "transBatchB", 0)) b = pith_compose_move(node, b, 0, -2);
     pith_value *y = a && b ? pith_compose(node, "com.microsoft", "FusedMatMul", (pith_value *[]){ a, b }, 2, 1) : NULL;

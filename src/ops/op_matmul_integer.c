@@ -251,7 +251,7 @@ static pith_status run(pith_run *r) {
 
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *a = r->in[((const state *)r->state)->inputs->a];
-    pith_cost_product(r, cost, a->dims[a->rank - 1], "gemm i8");
+    pith_cost_product(cost, a->dims[a->rank - 1], "gemm i8");
 }
 
 #define PRODUCT(symbol, types_, domain_, name_, since_, newest_, min, max)                                             \

@@ -20,7 +20,7 @@ static int64_t width_of(const pith_value *v, int axis, int depth) {
         return width_of(p->inputs[0], axis, depth + 1);
     for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
         bool sum = pith_str_is(p->op_type, "Add"), product = i == 1 && pith_str_is(p->op_type, "MatMul");
-        const pith_value *x = p->inputs[i];
+        const pith_value *x = pith_node_input(p, i);
         if (!x || !(sum || product)) continue;
         const pith_tensor *t = x->type.data;
         if (t && t->rank > 0) return t->dims[t->rank - 1];
@@ -52,7 +52,7 @@ static pith_value *score_mask(pith_node *node, pith_value *mask, pith_value *q, 
 
 /* Sizes of q, k and v in the weight's columns. */
 static pith_status split_sizes(const pith_node *node, int64_t heads, int64_t sizes[3], pith_error *err) {
-    int64_t columns = width_of(node->inputs[1], 1, 0);
+    int64_t columns = width_of(pith_node_input(node, 1), 1, 0);
     if (heads < 1 || columns < 1)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the weight's size is not known, or there are no heads");
     for (int i = 0; i < 3; i++) sizes[i] = columns / 3;
@@ -81,7 +81,7 @@ static pith_status with_past(pith_node *node, pith_value *rows, int64_t heads, c
     pith_value *counts = pith_graph_add_i64s(node->graph, PITH_STR(""), sizes, 3);
     pith_value *split = pith_compose(node, "", "Split", (pith_value *[]){ rows, counts }, 2, 3);
     if (!counts || !pith_with_int(split, "axis", -1)) return pith_fail_memory(err, 0);
-    for (int i = 0; i < 3; i++) parts[i] = split->producer->outputs[i];
+    for (int i = 0; i < 3; i++) parts[i] = pith_node_output(split->producer, i);
     for (int i = 0; past && i < 2; i++) {
         halves[i] = half_of(node, past, i);
         if (!halves[i]) return pith_fail_memory(err, 0);
@@ -96,8 +96,8 @@ static pith_status with_past(pith_node *node, pith_value *rows, int64_t heads, c
     if (scale != 0) y = pith_with_float(y, "scale", scale);
     if (!y) return pith_fail_memory(err, 0);
     if (pith_compose_wanted(node, 1)) {
-        pith_value *k = pith_compose_list(node, "Unsqueeze", y->producer->outputs[1], (int64_t[]){ 0 }, 1);
-        pith_value *v = pith_compose_list(node, "Unsqueeze", y->producer->outputs[2], (int64_t[]){ 0 }, 1);
+        pith_value *k = pith_compose_list(node, "Unsqueeze", pith_node_output(y->producer, 1), (int64_t[]){ 0 }, 1);
+        pith_value *v = pith_compose_list(node, "Unsqueeze", pith_node_output(y->producer, 2), (int64_t[]){ 0 }, 1);
         PITH_TRY(pith_compose_give(node, 1, pith_with_int(pith_compose2(node, "Concat", k, v), "axis", 0), err));
     }
     return pith_compose_become(node, y, err);
@@ -105,7 +105,7 @@ static pith_status with_past(pith_node *node, pith_value *rows, int64_t heads, c
 
 /* x times the weights plus the bias. */
 static pith_value *projected(pith_node *node, pith_value *bias) {
-    pith_value *rows = pith_compose2(node, "MatMul", node->inputs[0], node->inputs[1]);
+    pith_value *rows = pith_compose2(node, "MatMul", pith_node_input(node, 0), pith_node_input(node, 1));
     return bias ? pith_compose2(node, "Add", rows, bias) : rows;
 }
 
@@ -145,8 +145,8 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     }
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith_value *in[6] = { rows, rows, rows, bias, mask, NULL };
-    pith_value *y =
-        attention(node, in, dtype_of(node->inputs[WEIGHT]), heads, columns, sizes[0] / heads, sizes[2] / heads);
+    pith_value *y = attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns, sizes[0] / heads,
+                              sizes[2] / heads);
     return pith_compose_become(node, y, err);
 }
 
@@ -156,12 +156,12 @@ static pith_status upgrade_packed(pith_node *node, pith_error *err) {
     int64_t heads = pith_node_int(node, "num_heads", 0), sizes[3];
     PITH_TRY(split_sizes(node, heads, sizes, err));
     pith_value *rows = projected(node, pith_node_input(node, INPUT_BIAS));
-    pith_value *offsets = pith_compose_cast(node, node->inputs[CUMULATIVE], PITH_I64);
+    pith_value *offsets = pith_compose_cast(node, pith_node_input(node, CUMULATIVE), PITH_I64);
     if (!rows || !offsets) return pith_fail_memory(err, 0);
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith_value *in[6] = { rows, rows, rows, pith_node_input(node, BIAS), NULL, offsets };
-    pith_value *y =
-        attention(node, in, dtype_of(node->inputs[WEIGHT]), heads, columns, sizes[0] / heads, sizes[2] / heads);
+    pith_value *y = attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns, sizes[0] / heads,
+                              sizes[2] / heads);
     return pith_compose_become(node, y, err);
 }
 
@@ -197,7 +197,7 @@ enum { QUERY, KEY, VALUE, HEADS_BIAS, KEY_MASK, SCORE_BIAS, PAST_KEY, PAST_VALUE
 
 /* A mask of keys by position in the form that exporters write, any other as pith.ScoreMask. */
 static pith_value *heads_mask(pith_node *node, pith_value *const v[3]) {
-    pith_value *keys = node->inputs[KEY_MASK], *bias = pith_node_input(node, SCORE_BIAS);
+    pith_value *keys = pith_node_input(node, KEY_MASK), *bias = pith_node_input(node, SCORE_BIAS);
     if (pith_compose_rank(keys) != 2) return score_mask(node, keys, v[0], v[1], pith_node_input(node, PAST_KEY), bias);
     pith_value *wide =
         pith_compose_list(node, "Unsqueeze", pith_compose_cast(node, keys, PITH_BOOL), (int64_t[]){ 1, 2 }, 2);
@@ -213,7 +213,7 @@ static pith_status upgrade_heads(pith_node *node, pith_error *err) {
     for (int i = PAST_VALUE + 1; i < node->input_count; i++) PITH_TRY(pith_compose_refuse(node, i, err));
     int64_t heads = pith_node_int(node, "num_heads", 0);
     if (heads < 1) return pith_fail(err, PITH_ERR_ARGUMENT, "attribute num_heads is %lld", (long long)heads);
-    pith_value *v[3] = { node->inputs[QUERY], pith_node_input(node, KEY), pith_node_input(node, VALUE) };
+    pith_value *v[3] = { pith_node_input(node, QUERY), pith_node_input(node, KEY), pith_node_input(node, VALUE) };
     bool ready = v[1] && pith_compose_rank(v[1]) == 4; /* keys and values in heads, their bias added */
     if (!v[1]) PITH_TRY(unpack(node, v[0], 3, v, err));
     if (!v[2]) PITH_TRY(unpack(node, v[1], 2, v + 1, err));
@@ -229,7 +229,7 @@ static pith_status upgrade_heads(pith_node *node, pith_error *err) {
     if (scale != 0) y = pith_with_float(y, "scale", scale);
     if (!y) return pith_fail_memory(err, 0);
     for (int i = 1; i < node->output_count; i++) {
-        if (node->outputs[i]) PITH_TRY(pith_compose_give(node, i, y->producer->outputs[i], err));
+        if (pith_node_output(node, i)) PITH_TRY(pith_compose_give(node, i, pith_node_output(y->producer, i), err));
     }
     return pith_compose_become(node, y, err);
 }
@@ -237,7 +237,7 @@ static pith_status upgrade_heads(pith_node *node, pith_error *err) {
 static pith_status upgrade_packed_heads(pith_node *node, pith_error *err) {
     enum { TOKENS = 4, CUMULATIVE, BIAS };
     PITH_TRY(pith_compose_require(node, 1u << QUERY | 1u << CUMULATIVE, 1, err));
-    pith_value *v[3] = { node->inputs[QUERY], pith_node_input(node, KEY), pith_node_input(node, VALUE) };
+    pith_value *v[3] = { pith_node_input(node, QUERY), pith_node_input(node, KEY), pith_node_input(node, VALUE) };
     int64_t heads = pith_node_int(node, "num_heads", 0), columns[3] = { 0, 0, 0 };
     bool packed = !v[1] || !v[2];
     int dtype = dtype_of(v[0]);
@@ -255,7 +255,7 @@ static pith_status upgrade_packed_heads(pith_node *node, pith_error *err) {
     } else {
         PITH_TRY(add_bias(node, v, pith_node_input(node, HEADS_BIAS), 3, 1, err));
     }
-    pith_value *offsets = pith_compose_cast(node, node->inputs[CUMULATIVE], PITH_I64);
+    pith_value *offsets = pith_compose_cast(node, pith_node_input(node, CUMULATIVE), PITH_I64);
     if (!offsets) return pith_fail_memory(err, 0);
     pith_value *in[6] = { v[0], v[1], v[2], pith_node_input(node, BIAS), NULL, offsets };
     return pith_compose_become(node, attention(node, in, dtype, heads, columns, size, v_size), err);
@@ -286,9 +286,9 @@ static pith_status upgrade_rotary(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 15u, 1, err));
     if (pith_node_float(node, "scale", 1.0f) != 1.0f)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "attribute scale is not supported");
-    pith_value *x = node->inputs[0], *positions = node->inputs[1];
+    pith_value *x = pith_node_input(node, 0), *positions = pith_node_input(node, 1);
     if (pith_compose_rank(positions) == 1) positions = counted(node, x, positions);
-    pith_value *in[] = { x, node->inputs[2], node->inputs[3], positions };
+    pith_value *in[] = { x, pith_node_input(node, 2), pith_node_input(node, 3), positions };
     pith_value *y = positions ? pith_compose(node, "", "RotaryEmbedding", in, 4, 1) : NULL;
     y = pith_with_attributes(y, node, kept);
     return pith_compose_become(node, y, err);

@@ -59,23 +59,23 @@ static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
 /* Conv of these weights, + the added input 3, activation. */
 static pith_status become_conv(pith_node *node, pith_value *weights, pith_error *err) {
     static const char *const kept[] = { "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", NULL };
-    pith_value *inputs[] = { node->inputs[0], weights, pith_node_input(node, 2) };
+    pith_value *inputs[] = { pith_node_input(node, 0), weights, pith_node_input(node, 2) };
     pith_value *y = weights ? pith_compose(node, "", "Conv", inputs, 3, 1) : NULL;
     y = pith_with_attributes(y, node, kept);
-    if (pith_node_input(node, 3)) y = pith_compose2(node, "Add", y, node->inputs[3]);
+    if (pith_node_input(node, 3)) y = pith_compose2(node, "Add", y, pith_node_input(node, 3));
     PITH_TRY(activate(node, &y, err));
     return pith_compose_become(node, y, err);
 }
 
 static pith_status upgrade_fused_conv(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x3, 1, err));
-    return become_conv(node, node->inputs[1], err);
+    return become_conv(node, pith_node_input(node, 1), err);
 }
 
 static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "beta", "transA", "transB", NULL };
     PITH_TRY(pith_compose_require(node, 0x3, 1, err));
-    pith_value *inputs[] = { node->inputs[0], node->inputs[1], pith_node_input(node, 2) };
+    pith_value *inputs[] = { pith_node_input(node, 0), pith_node_input(node, 1), pith_node_input(node, 2) };
     pith_value *y = pith_with_attributes(pith_compose(node, "", "Gemm", inputs, 3, 1), node, kept);
     PITH_TRY(activate(node, &y, err));
     return pith_compose_become(node, y, err);
@@ -133,7 +133,7 @@ static pith_status block_of(pith_node *node, int64_t *block, pith_error *err) {
 /* Weights [maps, channels, height, width] in order. A filter of less channels than a block, or of one for each group,
  * has blocks of maps innermost; any other has blocks of channels outside of those. */
 static pith_status ordered(pith_node *node, pith_value **weights, pith_error *err) {
-    const pith_tensor *t = node->inputs[1]->type.data;
+    const pith_tensor *t = pith_node_input(node, 1)->type.data;
     int64_t block;
     PITH_TRY(block_of(node, &block, err));
     if (!t || t->rank != 4 || t->dtype != PITH_F32 || t->dims[0] % block || pith_tensor_count(t) == 0)
@@ -176,7 +176,7 @@ static pith_status upgrade_plain(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x1, 1, err));
     pith_value *y = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (pith_str_is(node->op_type, names[i])) y = pith_compose1(node, names[i], node->inputs[0]);
+        if (pith_str_is(node->op_type, names[i])) y = pith_compose1(node, names[i], pith_node_input(node, 0));
     }
     return pith_compose_become(node, pith_with_attributes(y, node, kept), err);
 }
@@ -190,7 +190,7 @@ static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
     float *items = scales.data = pith_arena_alloc(node->graph->arena, scales.bytes);
     if (!items) return pith_fail_memory(err, scales.bytes);
     for (size_t i = 0; i < 4; i++) items[i] = given && count == 4 ? (float)given[i] : 1;
-    pith_value *inputs[] = { node->inputs[0], NULL, pith_graph_add_const(node->graph, PITH_STR(""), &scales) };
+    pith_value *inputs[] = { pith_node_input(node, 0), NULL, pith_graph_add_const(node->graph, PITH_STR(""), &scales) };
     pith_value *y = inputs[2] ? pith_compose(node, "", "Resize", inputs, 3, 1) : NULL;
     y = pith_with_attributes(y, node, kept);
     if (y && pith_str_is(pith_node_str(node, "mode", "nearest"), "nearest") &&
@@ -209,7 +209,8 @@ static pith_status upgrade_into(pith_node *node, pith_error *err) {
     int64_t block;
     PITH_TRY(pith_compose_require(node, 0x1, 1, err));
     PITH_TRY(block_of(node, &block, err));
-    pith_value *x = node->inputs[0], *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1),
+    pith_value *x = pith_node_input(node, 0),
+               *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1),
                *axis = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
     if (pith_node_int(node, "channels_last", 0)) x = pith_compose_turn(node, x, (int64_t[]){ 0, 3, 1, 2 }, 4);
     pith_value *channels = with_number(node, "Gather", pith_compose1(node, "Shape", x), 1);
@@ -227,7 +228,7 @@ static pith_status upgrade_out_of(pith_node *node, pith_error *err) {
                *to = pith_graph_add_i64s(node->graph, PITH_STR(""), &channels, 1),
                *axis = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
     if (!from || !to || !axis) return pith_fail_memory(err, 0);
-    pith_value *y = pith_compose(node, "", "Slice", (pith_value *[]){ node->inputs[0], from, to, axis }, 4, 1);
+    pith_value *y = pith_compose(node, "", "Slice", (pith_value *[]){ pith_node_input(node, 0), from, to, axis }, 4, 1);
     if (pith_node_int(node, "channels_last", 0)) y = pith_compose_turn(node, y, (int64_t[]){ 0, 2, 3, 1 }, 4);
     return pith_compose_become(node, y, err);
 }

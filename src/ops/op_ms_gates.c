@@ -44,7 +44,7 @@ static pith_value *gates_shape_of(pith_node *at, pith_value *v, pith_value *x) {
 
 static pith_status upgrade_scaled_silu(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *x = node->inputs[0], *scale = pith_node_input(node, 1);
+    pith_value *x = pith_node_input(node, 0), *scale = pith_node_input(node, 1);
     scale = scale ? gates_f32(node, pith_compose1(node, "Squeeze", scale))
                   : pith_graph_add_f32(node->graph, PITH_STR(""), pith_node_float(node, "alpha", 1.0f));
     pith_value *z = gates_f32(node, gates_like(node, pith_compose2(node, "Mul", gates_f32(node, x), scale), x));
@@ -55,9 +55,9 @@ static pith_status upgrade_scaled_silu(pith_node *node, pith_error *err) {
 static pith_status upgrade_gated_add(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
     PITH_TRY(pith_compose_refuse(node, 3, err));
-    pith_value *x = node->inputs[0];
+    pith_value *x = pith_node_input(node, 0);
     pith_value *product =
-        pith_compose2(node, "Mul", gates_f32(node, node->inputs[1]), gates_f32(node, node->inputs[2]));
+        pith_compose2(node, "Mul", gates_f32(node, pith_node_input(node, 1)), gates_f32(node, pith_node_input(node, 2)));
     product = gates_f32(node, gates_like(node, product, x));
     pith_value *sum = product ? pith_compose2(node, "Add", gates_f32(node, x), product) : NULL;
     return pith_compose_become(node, gates_like(node, sum, x), err);
@@ -66,8 +66,8 @@ static pith_status upgrade_gated_add(pith_node *node, pith_error *err) {
 static pith_status upgrade_gated_norm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
     bool sigmoid = pith_str_is(pith_node_str(node, "activation", "silu"), "sigmoid");
-    pith_value *x = node->inputs[0], *scale = gates_f32(node, node->inputs[1]),
-               *gate = gates_f32(node, node->inputs[2]);
+    pith_value *x = pith_node_input(node, 0), *scale = gates_f32(node, pith_node_input(node, 1)),
+               *gate = gates_f32(node, pith_node_input(node, 2));
     pith_value *any = gates_list(node, (int64_t[]){ -1 }, 1);
     pith_value *rows = any ? pith_compose_join(node, any, pith_compose1(node, "Shape", scale)) : NULL;
     pith_value *y = pith_compose2(node, "Reshape", gates_f32(node, x), rows);
@@ -80,7 +80,7 @@ static pith_status upgrade_gated_norm(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_branch_norm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *x = node->inputs[0], *scale = pith_node_input(node, 1);
+    pith_value *x = pith_node_input(node, 0), *scale = pith_node_input(node, 1);
     pith_value *grouped = gates_f32(node, gates_grouped(node, x));
     pith_value *y = gates_rms(node, grouped, pith_node_float(node, "epsilon", 1e-5f));
     if (scale && y) { /* [C * H], [C, H] or [H], as rows of H */
@@ -98,9 +98,9 @@ static pith_value *gates_of_streams(pith_node *node, pith_value *gates, pith_val
 
 static pith_status upgrade_pre_mix(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *x = node->inputs[0], *grouped = gates_f32(node, gates_grouped(node, x));
+    pith_value *x = pith_node_input(node, 0), *grouped = gates_f32(node, gates_grouped(node, x));
     pith_value *y =
-        grouped ? pith_compose2(node, "Mul", grouped, gates_of_streams(node, node->inputs[1], grouped)) : NULL;
+        grouped ? pith_compose2(node, "Mul", grouped, gates_of_streams(node, pith_node_input(node, 1), grouped)) : NULL;
     y = gates_sum(node, "ReduceSum", y, -2, false);
     y = gates_number(node, "Mul", y, pith_node_float(node, "reduction_scale", 1.0f));
     return pith_compose_become(node, gates_like(node, y, x), err);
@@ -108,27 +108,27 @@ static pith_status upgrade_pre_mix(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_post_mix(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
-    pith_value *x = node->inputs[0], *grouped = gates_f32(node, gates_grouped(node, x)), *mixed = grouped;
-    pith_value *block = pith_compose_list(node, "Unsqueeze", gates_f32(node, node->inputs[1]), (int64_t[]){ -2 }, 1);
+    pith_value *x = pith_node_input(node, 0), *grouped = gates_f32(node, gates_grouped(node, x)), *mixed = grouped;
+    pith_value *block = pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, 1)), (int64_t[]){ -2 }, 1);
     if (!grouped || !block) return pith_fail_memory(err, 0);
     if (pith_node_input(node, 3))
         mixed =
-            pith_compose2(node, "MatMul", pith_compose_move(node, gates_f32(node, node->inputs[3]), -1, -2), grouped);
-    pith_value *added = pith_compose2(node, "Mul", gates_of_streams(node, node->inputs[2], grouped), block);
+            pith_compose2(node, "MatMul", pith_compose_move(node, gates_f32(node, pith_node_input(node, 3)), -1, -2), grouped);
+    pith_value *added = pith_compose2(node, "Mul", gates_of_streams(node, pith_node_input(node, 2), grouped), block);
     pith_value *y = pith_compose2(node, "Add", mixed, added);
     return pith_compose_become(node, gates_like(node, gates_shape_of(node, y, x), x), err);
 }
 
 static pith_status upgrade_decay(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 2, err));
-    pith_value *a = node->inputs[0], *b = pith_node_input(node, 3);
+    pith_value *a = pith_node_input(node, 0), *b = pith_node_input(node, 3);
     if (pith_compose_wanted(node, 1)) {
         if (!b) return pith_fail(err, PITH_ERR_FORMAT, "beta is read, input 3 is missing");
         PITH_TRY(
             pith_compose_give(node, 1, gates_like(node, pith_compose1(node, "Sigmoid", gates_f32(node, b)), b), err));
     }
-    pith_value *y = pith_compose2(node, "Add", gates_f32(node, a), node->inputs[1]);
-    y = pith_compose2(node, "Mul", pith_compose1(node, "Softplus", y), node->inputs[2]);
+    pith_value *y = pith_compose2(node, "Add", gates_f32(node, a), pith_node_input(node, 1));
+    y = pith_compose2(node, "Mul", pith_compose1(node, "Softplus", y), pith_node_input(node, 2));
     return pith_compose_become(node, gates_like(node, y, a), err);
 }
 
@@ -136,10 +136,10 @@ static pith_status upgrade_engram(pith_node *node, pith_error *err) {
     enum { KEY, QUERY, VALUE, KEY_SCALE, QUERY_SCALE, NORM_SCALE };
     PITH_TRY(pith_compose_require(node, 31u, 2, err));
     float epsilon = pith_node_float(node, "epsilon", 1e-5f);
-    pith_value *x = node->inputs[KEY], *sides[2];
+    pith_value *x = pith_node_input(node, KEY), *sides[2];
     for (int i = 0; i < 2; i++) {
-        sides[i] = gates_rms(node, gates_f32(node, node->inputs[KEY + i]), epsilon);
-        sides[i] = pith_compose2(node, "Mul", sides[i], gates_f32(node, node->inputs[KEY_SCALE + i]));
+        sides[i] = gates_rms(node, gates_f32(node, pith_node_input(node, KEY + i)), epsilon);
+        sides[i] = pith_compose2(node, "Mul", sides[i], gates_f32(node, pith_node_input(node, KEY_SCALE + i)));
     }
     pith_value *dot = sides[0] ? pith_compose2(node, "Mul", sides[0], sides[1]) : NULL;
     pith_value *width = gates_f32(node, pith_compose_sizes(node, x, -1, INT64_MAX));
@@ -147,13 +147,13 @@ static pith_status upgrade_engram(pith_node *node, pith_error *err) {
     dot = dot ? pith_compose2(node, "Div", dot, pith_compose1(node, "Sqrt", width)) : NULL;
     pith_value *size = gates_number(node, "Max", pith_compose1(node, "Abs", dot), 1e-6f);
     pith_value *gate = pith_compose2(node, "Mul", pith_compose1(node, "Sign", dot), pith_compose1(node, "Sqrt", size));
-    pith_value *value = pith_compose_list(node, "Unsqueeze", gates_f32(node, node->inputs[VALUE]), (int64_t[]){ 2 }, 1);
+    pith_value *value = pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, VALUE)), (int64_t[]){ 2 }, 1);
     pith_value *y = gate ? pith_compose2(node, "Mul", pith_compose1(node, "Sigmoid", gate), value) : NULL;
     if (pith_compose_wanted(node, 1)) {
         if (!pith_node_input(node, NORM_SCALE))
             return pith_fail(err, PITH_ERR_FORMAT, "gated_value_normed is read, input %d is missing", NORM_SCALE);
         pith_value *normed = gates_rms(node, y, epsilon);
-        normed = pith_compose2(node, "Mul", normed, gates_f32(node, node->inputs[NORM_SCALE]));
+        normed = pith_compose2(node, "Mul", normed, gates_f32(node, pith_node_input(node, NORM_SCALE)));
         PITH_TRY(pith_compose_give(node, 1, gates_like(node, normed, x), err));
     }
     return pith_compose_become(node, gates_like(node, y, x), err);

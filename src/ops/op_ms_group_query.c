@@ -61,7 +61,7 @@ static pith_status check_window(pith_infer *c) {
     if (c->in[PAST_K]->rank == 4 && pith_dim_known(c->in[PAST_K]->dims[2]) && c->in[PAST_K]->dims[2] < window)
         return pith_op_fail(c, "a cache of %lld rows for a window of %lld", (long long)c->in[PAST_K]->dims[2],
                             (long long)window);
-    if (c->out_count > 3 && c->node->outputs[3])
+    if (c->out_count > 3 && pith_node_output(c->node, 3))
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "scores as an output with sliding_window_cache");
     return PITH_OK;
 }

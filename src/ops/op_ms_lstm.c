@@ -33,7 +33,7 @@ static pith_status lstm_direction(pith_node *node, int64_t direction, pith_value
     pith_value *y = pith_compose(node, "pith", "QuantizedLSTM", inputs, INPUTS, 3);
     if (!y || pith_node_copy_attrs(y->producer, node) || !pith_with_int(y, "second", direction))
         return pith_fail_memory(err, 0);
-    for (int i = 0; i < 3; i++) outputs[i] = y->producer->outputs[i];
+    for (int i = 0; i < 3; i++) outputs[i] = pith_node_output(y->producer, i);
     return PITH_OK;
 }
 

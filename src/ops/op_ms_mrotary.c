@@ -29,17 +29,17 @@ static pith_status mrotary_upgrade(pith_node *node, pith_error *err) {
     if (count != 3) return pith_fail(err, PITH_ERR_ARGUMENT, "mrope_section has %zu numbers, not 3", count);
     float scale = pith_node_float(node, "scale", 1);
     int64_t columns = sections[0] + sections[1] + sections[2];
-    pith_value *kinds[3], *places[3], *in[] = { node->inputs[0], NULL, NULL };
+    pith_value *kinds[3], *places[3], *in[] = { pith_node_input(node, 0), NULL, NULL };
     for (int64_t i = 0; i < 3; i++) {
-        places[i] = pith_compose_list(node, "Gather", node->inputs[1], &i, 1);
+        places[i] = pith_compose_list(node, "Gather", pith_node_input(node, 1), &i, 1);
         places[i] = places[i] ? pith_compose_list(node, "Squeeze", places[i], (int64_t[]){ 0 }, 1) : NULL;
         kinds[i] = mrotary_columns(node, sections, columns, (int)i);
         if (!places[i] || !kinds[i]) return pith_fail_memory(err, 0);
     }
     for (int i = 1; i < 3; i++) { /* cosines, sines */
-        in[i] = pith_compose2(node, "Gather", node->inputs[1 + i], places[TIME]);
+        in[i] = pith_compose2(node, "Gather", pith_node_input(node, 1 + i), places[TIME]);
         for (int k = HEIGHT; in[i] && k <= WIDTH; k++) {
-            pith_value *other = pith_compose2(node, "Gather", node->inputs[1 + i], places[k]);
+            pith_value *other = pith_compose2(node, "Gather", pith_node_input(node, 1 + i), places[k]);
             in[i] = pith_compose3(node, "Where", kinds[k], other, in[i]);
         }
         if (scale != 1 && in[i]) /* of what is turned */

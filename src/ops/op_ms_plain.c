@@ -7,22 +7,22 @@ static pith_value *plain_scalar(pith_node *at, pith_value *v) { return v ? pith_
 
 static pith_status upgrade_expand_dims(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *axis = pith_compose_cast(node, node->inputs[1], PITH_I64);
+    pith_value *axis = pith_compose_cast(node, pith_node_input(node, 1), PITH_I64);
     axis = pith_compose_list(node, "Reshape", axis, (int64_t[]){ 1 }, 1);
-    return pith_compose_become(node, pith_compose2(node, "Unsqueeze", node->inputs[0], axis), err);
+    return pith_compose_become(node, pith_compose2(node, "Unsqueeze", pith_node_input(node, 0), axis), err);
 }
 
 static pith_status upgrade_gather_nd(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *indices = pith_compose_cast(node, node->inputs[1], PITH_I64);
-    return pith_compose_become(node, pith_compose2(node, "GatherND", node->inputs[0], indices), err);
+    pith_value *indices = pith_compose_cast(node, pith_node_input(node, 1), PITH_I64);
+    return pith_compose_become(node, pith_compose2(node, "GatherND", pith_node_input(node, 0), indices), err);
 }
 
 /* Its modes are those of opset 16. */
 static pith_status upgrade_grid_sample(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "align_corners", "mode", "padding_mode", NULL };
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *y = pith_compose2(node, "GridSample", node->inputs[0], node->inputs[1]);
+    pith_value *y = pith_compose2(node, "GridSample", pith_node_input(node, 0), pith_node_input(node, 1));
     y = pith_with_attributes(y, node, kept);
     if (y) y->producer->opset = 16;
     return pith_compose_become(node, y, err);
@@ -31,15 +31,15 @@ static pith_status upgrade_grid_sample(pith_node *node, pith_error *err) {
 static pith_status upgrade_pad(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "mode", NULL };
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *pads = pith_compose_list(node, "Reshape", node->inputs[1], (int64_t[]){ -1 }, 1);
-    pith_value *in[] = { node->inputs[0], pads, plain_scalar(node, pith_node_input(node, 2)) };
+    pith_value *pads = pith_compose_list(node, "Reshape", pith_node_input(node, 1), (int64_t[]){ -1 }, 1);
+    pith_value *in[] = { pith_node_input(node, 0), pads, plain_scalar(node, pith_node_input(node, 2)) };
     if (!in[1] || (!in[2] && pith_node_input(node, 2))) return pith_fail_memory(err, 0);
     return pith_compose_become(node, pith_with_attributes(pith_compose(node, "", "Pad", in, 3, 1), node, kept), err);
 }
 
 static pith_status upgrade_range(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *start = plain_scalar(node, node->inputs[0]), *limit = plain_scalar(node, node->inputs[1]);
+    pith_value *start = plain_scalar(node, pith_node_input(node, 0)), *limit = plain_scalar(node, pith_node_input(node, 1));
     pith_value *delta = plain_scalar(node, pith_node_input(node, 2));
     if (!pith_node_input(node, 2))
         delta = pith_compose2(node, "CastLike", pith_graph_add_f32(node->graph, PITH_STR(""), 1), start);
@@ -48,13 +48,13 @@ static pith_status upgrade_range(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_sample(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    return pith_compose_become(node, pith_compose1(node, "Identity", node->inputs[0]), err);
+    return pith_compose_become(node, pith_compose1(node, "Identity", pith_node_input(node, 0)), err);
 }
 
 static pith_status upgrade_trilu(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "upper", NULL };
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *in[] = { node->inputs[0], pith_node_input(node, 1) };
+    pith_value *in[] = { pith_node_input(node, 0), pith_node_input(node, 1) };
     return pith_compose_become(node, pith_with_attributes(pith_compose(node, "", "Trilu", in, 2, 1), node, kept), err);
 }
 
@@ -64,7 +64,7 @@ static pith_status upgrade_unique(pith_node *node, pith_error *err) {
     pith_value *y = pith_compose(node, "", "Unique", node->inputs, 1, 4);
     if (!pith_with_int(y, "sorted", 0)) return pith_fail_memory(err, 0);
     for (int i = 1; i < 3; i++) {
-        if (pith_compose_wanted(node, i)) PITH_TRY(pith_compose_give(node, i, y->producer->outputs[i + 1], err));
+        if (pith_compose_wanted(node, i)) PITH_TRY(pith_compose_give(node, i, pith_node_output(y->producer, i + 1), err));
     }
     return pith_compose_become(node, y, err);
 }
@@ -74,7 +74,7 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
     int64_t axis = pith_node_int(node, "dim", -1), size = pith_node_int(node, "size", 0);
     int64_t step = pith_node_int(node, "step", 1);
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *length = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", node->inputs[0]), &axis, 1);
+    pith_value *length = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", pith_node_input(node, 0)), &axis, 1);
     length = pith_compose_list(node, "Sub", length, (int64_t[]){ size - 1 }, 1);
     pith_value *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1);
     pith_value *one = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);
@@ -87,7 +87,7 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
     pith_value *inside = pith_compose3(node, "Range", ends[0], plain_scalar(node, sizes), ends[1]);
     first = first ? pith_compose_list(node, "Unsqueeze", first, (int64_t[]){ 1 }, 1) : NULL;
     pith_value *at = first ? pith_compose2(node, "Add", first, inside) : NULL;
-    pith_value *y = pith_with_int(pith_compose2(node, "Gather", node->inputs[0], at), "axis", axis);
+    pith_value *y = pith_with_int(pith_compose2(node, "Gather", pith_node_input(node, 0), at), "axis", axis);
     return pith_compose_become(node, pith_compose_move(node, y, axis < 0 ? axis : axis + 1, -1), err);
 }
 
@@ -95,9 +95,9 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
 static pith_status upgrade_distances(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
     bool root = pith_str_is(pith_node_str(node, "metric", "sqeuclidean"), "euclidean");
-    pith_value *squares[2], *a = node->inputs[0], *b = node->inputs[1];
+    pith_value *squares[2], *a = pith_node_input(node, 0), *b = pith_node_input(node, 1);
     for (int i = 0; i < 2; i++) {
-        squares[i] = pith_compose_list(node, "ReduceSumSquare", node->inputs[i], (int64_t[]){ 1 }, 1);
+        squares[i] = pith_compose_list(node, "ReduceSumSquare", pith_node_input(node, i), (int64_t[]){ 1 }, 1);
         squares[i] = pith_with_int(squares[i], "keepdims", i == 0);
     }
     pith_value *y = pith_with_int(pith_with_float(pith_compose2(node, "Gemm", a, b), "alpha", -2), "transB", 1);
@@ -108,9 +108,9 @@ static pith_status upgrade_distances(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_int16_product(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *b = pith_compose_cast(node, node->inputs[1], PITH_I32);
+    pith_value *b = pith_compose_cast(node, pith_node_input(node, 1), PITH_I32);
     return pith_compose_become(
-        node, pith_compose2(node, "MatMul", pith_compose_cast(node, node->inputs[0], PITH_I32), b), err);
+        node, pith_compose2(node, "MatMul", pith_compose_cast(node, pith_node_input(node, 0), PITH_I32), b), err);
 }
 
 #define PLAIN(name, min, max, outputs, upgrade, attrs_)                                                                \

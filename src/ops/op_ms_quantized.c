@@ -66,7 +66,7 @@ static pith_status upgrade_windows(pith_node *node, pith_error *err) {
     pith_value *inputs[9] = { NULL };
     PITH_TRY(pith_compose_require(node, conv ? 0xFF : 1, 1, err));
     if (node->input_count > 9) return pith_fail(err, PITH_ERR_FORMAT, "has %d inputs, 9 are known", node->input_count);
-    for (int i = 0; i < node->input_count; i++) inputs[i] = node->inputs[i];
+    for (int i = 0; i < node->input_count; i++) inputs[i] = pith_node_input(node, i);
     if (last) inputs[0] = pith_compose_move(node, inputs[0], -1, 1);
     pith_value *y = pith_compose(node, "", conv ? "QLinearConv" : "MaxPool", inputs, 9, 1);
     y = pith_with_attributes(y, node, kept);
@@ -75,7 +75,7 @@ static pith_status upgrade_windows(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_where(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0xB7, 1, err));
-    pith_value *z = pith_compose3(node, "Where", node->inputs[0], real_at(node, 1), real_at(node, 4));
+    pith_value *z = pith_compose3(node, "Where", pith_node_input(node, 0), real_at(node, 1), real_at(node, 4));
     return become_quantized(node, z, 7, err);
 }
 
@@ -103,7 +103,8 @@ static pith_status upgrade_gemm(pith_node *node, pith_error *err) {
     b = pith_with_int(b, "axis", pith_node_int(node, "transB", 0) ? 0 : 1);
     if (c) {
         c = pith_compose_cast(node, c, PITH_F32);
-        c = pith_compose2(node, "Mul", c, pith_compose2(node, "Mul", node->inputs[1], node->inputs[4]));
+        c = pith_compose2(node, "Mul", c,
+                          pith_compose2(node, "Mul", pith_node_input(node, 1), pith_node_input(node, 4)));
         c = pith_compose2(node, "Mul", c, pith_graph_add_f32(node->graph, PITH_STR(""), alpha));
         if (!c) return pith_fail_memory(err, 0);
     }
@@ -145,14 +146,15 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
         "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL
     };
     PITH_TRY(pith_compose_require(node, 0x1B, 2, err));
-    pith_value *x = real(node, node->inputs[0], node->inputs[3], pith_node_input(node, 6)), *weights = NULL;
+    pith_value *x = real(node, pith_node_input(node, 0), pith_node_input(node, 3), pith_node_input(node, 6)),
+               *weights = NULL;
     PITH_TRY(real_weights(node, &weights, err));
     pith_value *inputs[] = { x, weights, pith_node_input(node, 2), pith_node_input(node, 5), pith_node_input(node, 8) };
     pith_value *y = pith_compose(node, "com.microsoft", "Attention", inputs, 5, node->output_count);
     y = pith_with_attributes(y, node, kept);
     if (!y) return pith_fail_memory(err, 0);
     y->producer->opset = node->opset; /* itself one that is written out */
-    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, y->producer->outputs[1], err));
+    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, pith_node_output(y->producer, 1), err));
     return pith_compose_become(node, y, err);
 }
 
@@ -187,8 +189,8 @@ static pith_value *middle(pith_node *at, const pith_tensor *scales, int bits) {
 /* Dequantised rows along blocks, then picked; constants are folded once. */
 static pith_status upgrade_gather(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x7, 1, err));
-    pith_value *data = node->inputs[0], *zeros = pith_node_input(node, 3);
-    const pith_tensor *t = data->type.data, *scales = node->inputs[2]->type.data;
+    pith_value *data = pith_node_input(node, 0), *zeros = pith_node_input(node, 3);
+    const pith_tensor *t = data->type.data, *scales = pith_node_input(node, 2)->type.data;
     int bits = (int)pith_node_int(node, "bits", 4);
     if (data->type.dtype == PITH_U8) {
         if (!t || !scales || t->rank < 1 || scales->rank != t->rank || (bits != 2 && bits != 4 && bits != 8) ||
@@ -200,10 +202,10 @@ static pith_status upgrade_gather(pith_node *node, pith_error *err) {
         if (!pith_node_input(node, 3)) zeros = middle(node, scales, bits);
         if (!data || !zeros) return pith_fail_memory(err, 0);
     }
-    pith_value *x = real(node, data, node->inputs[2], zeros);
+    pith_value *x = real(node, data, pith_node_input(node, 2), zeros);
     x = pith_with_int(x, "axis", pith_node_int(node, "quantize_axis", 1));
     x = pith_with_int(x, "block_size", pith_node_int(node, "block_size", 128));
-    pith_value *y = pith_compose2(node, "Gather", x, node->inputs[1]);
+    pith_value *y = pith_compose2(node, "Gather", x, pith_node_input(node, 1));
     return pith_compose_become(node, pith_with_int(y, "axis", pith_node_int(node, "gather_axis", 0)), err);
 }
 
@@ -220,7 +222,7 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 1u << IDS | 3u << WORD | 3u << GAMMA | 3u << 8 | 3u << 11 | 3u << 13 | 3u << 16,
                                   2, err));
     bool segments = pith_node_input(node, SEGMENTS) != NULL;
-    pith_value *inputs[] = { node->inputs[IDS],
+    pith_value *inputs[] = { pith_node_input(node, IDS),
                              pith_node_input(node, SEGMENTS),
                              real_part(node, WORD),
                              real_part(node, POSITION),
@@ -235,7 +237,7 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
     y = pith_with_attributes(y, node, kept);
     if (!y) return pith_fail_memory(err, 0);
     y->producer->opset = node->opset;
-    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, y->producer->outputs[1], err));
+    if (pith_compose_wanted(node, 1)) PITH_TRY(pith_compose_give(node, 1, pith_node_output(y->producer, 1), err));
     return pith_compose_become(node, y, err);
 }
 

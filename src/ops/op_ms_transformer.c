@@ -10,7 +10,7 @@ static pith_value *gather(pith_node *at, pith_value *table, pith_value *ids) {
 
 static pith_status upgrade_gelu(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *x = node->inputs[0], *bias = pith_node_input(node, 1);
+    pith_value *x = pith_node_input(node, 0), *bias = pith_node_input(node, 1);
     bool tanh = pith_str_is(node->op_type, "FastGelu");
     if (bias) x = pith_compose2(node, "Add", x, bias);
     pith_value *y = pith_compose1(node, "Gelu", x);
@@ -23,17 +23,17 @@ static pith_status upgrade_gelu(pith_node *node, pith_error *err) {
 static pith_status upgrade_skip_norm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 4, err));
     bool rms = pith_str_is(node->op_type, "SkipSimplifiedLayerNormalization");
-    pith_value *bias = pith_node_input(node, rms ? 3 : 4), *x = node->inputs[0];
+    pith_value *bias = pith_node_input(node, rms ? 3 : 4), *x = pith_node_input(node, 0);
     if (bias) x = pith_compose2(node, "Add", x, bias);
-    pith_value *sum = pith_compose2(node, "Add", x, node->inputs[1]);
-    pith_value *inputs[] = { sum, node->inputs[2], rms ? NULL : pith_node_input(node, 3) };
+    pith_value *sum = pith_compose2(node, "Add", x, pith_node_input(node, 1));
+    pith_value *inputs[] = { sum, pith_node_input(node, 2), rms ? NULL : pith_node_input(node, 3) };
     if (rms && (pith_compose_wanted(node, 1) || pith_compose_wanted(node, 2)))
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "its statistics are read");
     int outputs = pith_compose_wanted(node, 2) ? 3 : pith_compose_wanted(node, 1) ? 2 : 1;
     pith_value *y = pith_compose(node, "", rms ? "RMSNormalization" : "LayerNormalization", inputs, 3, outputs);
     y = pith_with_float(y, "epsilon", pith_node_float(node, "epsilon", 1e-12f));
     for (int i = 1; y && i < 3; i++) {
-        if (pith_compose_wanted(node, i)) PITH_TRY(pith_compose_give(node, i, y->producer->outputs[i], err));
+        if (pith_compose_wanted(node, i)) PITH_TRY(pith_compose_give(node, i, pith_node_output(y->producer, i), err));
     }
     if (pith_compose_wanted(node, 3)) PITH_TRY(pith_compose_give(node, 3, sum, err));
     return pith_compose_become(node, y, err);
@@ -61,14 +61,14 @@ static pith_value *count_ones(pith_node *at, pith_value *mask, pith_value *ids) 
 static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
     enum { IDS, TYPES, WORD, POSITION, TYPE, GAMMA, BETA, MASK, POSITION_IDS };
     PITH_TRY(pith_compose_require(node, 1u << IDS | 1u << WORD | 1u << POSITION | 1u << GAMMA | 1u << BETA, 3, err));
-    pith_value *ids = node->inputs[IDS], *types = pith_node_input(node, TYPES),
+    pith_value *ids = pith_node_input(node, IDS), *types = pith_node_input(node, TYPES),
                *at = pith_node_input(node, POSITION_IDS);
     if (!at) at = positions(node, ids);
-    pith_value *sum = pith_compose2(node, "Add", gather(node, node->inputs[WORD], ids),
-                                    at ? gather(node, node->inputs[POSITION], at) : NULL);
+    pith_value *sum = pith_compose2(node, "Add", gather(node, pith_node_input(node, WORD), ids),
+                                    at ? gather(node, pith_node_input(node, POSITION), at) : NULL);
     if (types && pith_node_input(node, TYPE))
-        sum = pith_compose2(node, "Add", sum, gather(node, node->inputs[TYPE], types));
-    pith_value *inputs[] = { sum, node->inputs[GAMMA], node->inputs[BETA] };
+        sum = pith_compose2(node, "Add", sum, gather(node, pith_node_input(node, TYPE), types));
+    pith_value *inputs[] = { sum, pith_node_input(node, GAMMA), pith_node_input(node, BETA) };
     pith_value *y = pith_compose(node, "", "LayerNormalization", inputs, 3, 1);
     y = pith_with_float(y, "epsilon", pith_node_float(node, "epsilon", 1e-12f));
     if (pith_compose_wanted(node, 1))

@@ -261,7 +261,7 @@ const pith_linear_way pith_linear_f32 = {
 static void cost(const pith_run *r, pith_cost *cost) {
     const pith_linear *s = r->state;
     const int64_t m = rows_of(s, r);
-    pith_cost_product(r, cost, s->k, s->way->kernel);
+    pith_cost_product(cost, s->k, s->way->kernel);
     if (distinct_bytes(s, m)) cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
 }
 

@@ -229,6 +229,7 @@ const pith_op pith_op_GRU = {
              "clip float; direction string forward|reverse|bidirectional = forward; "
              "hidden_size int 1..; layout bool = 0 @14; linear_before_reset bool = 0 @3; "
              "output_sequence bool = 0 @-6",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_gru,
     .prepare = prepare_gru,
     .scratch = scratch,
@@ -248,6 +249,7 @@ const pith_op pith_op_LSTM = {
              "clip float; direction string forward|reverse|bidirectional = forward; "
              "hidden_size int 1..; input_forget bool = 0; layout bool = 0 @14; "
              "output_sequence bool = 0 @-6",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_lstm,
     .prepare = prepare_lstm,
     .scratch = scratch,
@@ -267,6 +269,7 @@ const pith_op pith_op_RNN = {
              "activations strings = Tanh,Tanh; clip float; "
              "direction string forward|reverse|bidirectional = forward; "
              "hidden_size int 1..; layout bool = 0 @14; output_sequence bool = 0 @-6",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_rnn,
     .prepare = prepare_rnn,
     .scratch = scratch,

@@ -365,7 +365,7 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
     if (node->opset >= 11) return PITH_OK;
     PITH_TRY(pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith_node_set_str(node, "nearest_mode", PITH_STR("floor")));
-    pith_value *scales = node->input_count > 1 ? node->inputs[1] : NULL;
+    pith_value *scales = pith_node_input(node, 1);
     if (pith_node_set_input_count(node, 3) || pith_node_set_input(node, 2, scales) ||
         pith_node_set_input(node, 1, NULL))
         return pith_fail_memory(err, 0);
@@ -406,7 +406,7 @@ const pith_op pith_op_Resize = {
 static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
     size_t count;
     const float *scales = pith_node_floats(node, "scales", &count);
-    pith_value *inputs[3] = { node->inputs[0], NULL, node->input_count > 1 ? node->inputs[1] : NULL };
+    pith_value *inputs[3] = { pith_node_input(node, 0), NULL, pith_node_input(node, 1) };
     if (!inputs[2]) {
         float *copy = pith_arena_array(node->graph->arena, count + 1, sizeof *copy);
         if (!copy) return pith_fail_memory(err, count * sizeof *copy);
@@ -427,7 +427,7 @@ static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
     PITH_TRY(pith_node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith_node_set_str(by, "nearest_mode", PITH_STR("floor")));
     PITH_TRY(pith_op_bind_node(by, err));
-    PITH_TRY(pith_value_replace(node->outputs[0], by->outputs[0]));
+    PITH_TRY(pith_value_replace(pith_node_output(node, 0), pith_node_output(by, 0)));
     pith_node_remove(node);
     return PITH_OK;
 }

@@ -14,9 +14,9 @@ typedef struct layout {
 
 static pith_status upgrade(pith_node *node, pith_error *err) {
     int given = node->input_count - node->capture_count;
-    pith_value *lengths = given ? node->inputs[0] : NULL;
+    pith_value *lengths = given ? pith_node_input(node, 0) : NULL;
     for (int i = 1; i < given; i++)
-        if (pith_node_set_input(node, i - 1, node->inputs[i])) return pith_fail_memory(err, 0);
+        if (pith_node_set_input(node, i - 1, pith_node_input(node, i))) return pith_fail_memory(err, 0);
     size_t count;
     const int64_t *directions = pith_node_ints(node, "directions", &count);
     if (directions && pith_node_set_ints(node, "scan_input_directions", directions, count)) {
@@ -29,7 +29,7 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
         return full ? pith_fail_memory(err, 0) : PITH_OK;
     }
     for (int i = given; given && i < node->input_count; i++)
-        if (pith_node_set_input(node, i - 1, node->inputs[i])) return pith_fail_memory(err, 0);
+        if (pith_node_set_input(node, i - 1, pith_node_input(node, i))) return pith_fail_memory(err, 0);
     return given && pith_node_set_input_count(node, node->input_count - 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
@@ -221,7 +221,7 @@ const pith_op pith_op_Scan = {
     .attrs = "body graph!; batched bool = 0 @own; directions ints 0|1 @-8; num_scan_inputs int! 1..; "
              "lengths bool = 0 @own; scan_input_axes ints @9; scan_input_directions ints 0|1 @9; "
              "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
-    .flags = PITH_OP_LATE,
+    .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE,
     .upgrade = upgrade,
     .infer = infer,
     .run = run

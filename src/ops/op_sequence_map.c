@@ -54,6 +54,6 @@ const pith_op pith_op_SequenceMap = { .domain = "",
                                       .max_inputs = -1,
                                       .max_outputs = -1,
                                       .attrs = "body graph!",
-                                      .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
+                                      .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES,
                                       .infer = infer,
                                       .run = run };

@@ -112,6 +112,7 @@ const pith_op pith_op_training_Adagrad = {
     .max_outputs = -1,
     .types = "dld",
     .attrs = "decay_factor float = 0; epsilon float = 1e-06; norm_coefficient float = 0",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_one,
     .prepare = prepare_adagrad,
     .run = run_adagrad,
@@ -128,6 +129,7 @@ const pith_op pith_op_training_Adam = {
     .types = "dld",
     .attrs = "alpha float = 0.9; beta float = 0.999; epsilon float = 1e-06; "
              "norm_coefficient float = 0; norm_coefficient_post float = 0",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_two,
     .prepare = prepare_adam,
     .run = run_adam,
@@ -144,6 +146,7 @@ const pith_op pith_op_training_Momentum = {
     .types = "dld",
     .attrs = "alpha float!; beta float!; mode string! standard|nesterov; "
              "norm_coefficient float!",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_one,
     .prepare = prepare_momentum,
     .run = run_momentum,

@@ -15,7 +15,7 @@ enum { COLUMNS = 64, CONVERT_BLOCK = 256 };
 
 bool pith_pack_can(const pith_prepare *c, int input) {
     const pith_tensor *data = c->in[input]->data;
-    return (data && data->data) || c->node->inputs[input]->kind == PITH_VALUE_PACKED;
+    return (data && data->data) || pith_node_input(c->node, input)->kind == PITH_VALUE_PACKED;
 }
 
 static pith_status fill_alone(const pith_prepare *c, const void **where, const pith_pack *pack) {

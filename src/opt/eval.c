@@ -38,10 +38,12 @@ static pith_status make_outputs(pith_tensor *out, const pith_type *types, int co
     return PITH_OK;
 }
 
-/* Constants that lie anywhere in their files (pith_constant_lies_anywhere) are copied. */
-static pith_status align_inputs(const pith_tensor *const **in, int count, pith_arena *arena, pith_error *err) {
-    const pith_tensor **aligned = pith_arena_array(arena, (size_t)count, sizeof *aligned);
-    if (!aligned) return pith_fail_memory(err, (size_t)count * sizeof *aligned);
+/* *in becomes an array of in_room entries. Constants that lie anywhere in their files (pith_constant_lies_anywhere) are
+ * copied. */
+static pith_status align_inputs(const pith_tensor *const **in, int count, size_t in_room, pith_arena *arena,
+                                pith_error *err) {
+    const pith_tensor **aligned = pith_arena_array(arena, in_room, sizeof *aligned);
+    if (!aligned) return pith_fail_memory(err, in_room * sizeof *aligned);
     for (int i = 0; i < count; i++) {
         const pith_tensor *t = aligned[i] = (*in)[i];
         if (!t || t->dtype != PITH_F32 || (uintptr_t)t->data % sizeof(float) == 0) continue;
@@ -60,21 +62,19 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
                            pith_arena *arena, pith_error *err) {
     if (node->capture_count > 0) return pith_fail(err, PITH_ERR_UNSUPPORTED, "the node has a subgraph");
     int in_count = node->input_count, out_count = node->output_count;
-    pith_type *types = pith_arena_array(arena, (size_t)in_count + (size_t)out_count, sizeof *types);
-    const pith_type **in_types = pith_arena_array(arena, (size_t)in_count, sizeof *in_types);
-    pith_tensor **outs = pith_arena_array(arena, (size_t)out_count, sizeof *outs);
+    size_t in_room = pith_node_in_room(node), out_room = pith_node_out_room(node);
+    pith_type *types = pith_arena_array(arena, in_room + out_room, sizeof *types);
+    const pith_type **in_types = pith_arena_array(arena, in_room, sizeof *in_types);
+    pith_tensor **outs = pith_arena_array(arena, out_room, sizeof *outs);
     if (!types || !in_types || !outs) return pith_fail_memory(err, 0);
-    PITH_TRY(align_inputs(&in, in_count, arena, err));
+    PITH_TRY(align_inputs(&in, in_count, in_room, arena, err));
     for (int i = 0; i < in_count; i++) {
         if (!in[i]) continue;
         pith_type_of_tensor(&types[i], in[i]);
         in_types[i] = &types[i];
     }
-    pith_type *out_types = types + in_count;
-    for (int i = 0; i < out_count; i++) {
-        pith_type_init(&out_types[i]);
-        outs[i] = &out[i];
-    }
+    pith_type *out_types = types + in_room;
+    for (int i = 0; i < out_count; i++) outs[i] = &out[i];
     pith_infer infer = { .node = node,
                          .in = in_types,
                          .out = out_types,

@@ -159,7 +159,7 @@ static pith_status prepare_step(builder *b, pith_step *step) {
     const pith_node *node = step->node;
     pith_arena scratch;
     pith_arena_init(&scratch, b->arena->allocator);
-    size_t ins = (size_t)node->input_count, outs = (size_t)node->output_count;
+    size_t ins = pith_node_in_room(node), outs = pith_node_out_room(node);
     const pith_type **in = pith_arena_array(&scratch, ins, sizeof *in);
     pith_type *types = pith_arena_array(&scratch, ins + outs, sizeof *types);
     pith_status status = PITH_ERR_MEMORY;
@@ -168,14 +168,16 @@ static pith_status prepare_step(builder *b, pith_step *step) {
         goto out;
     }
     for (size_t i = 0; i < ins; i++) {
-        if (!node->inputs[i]) continue;
-        types[i] = node->inputs[i]->type;
-        if (types[i].data) types[i].data = b->constants[node->inputs[i]->id];
+        const pith_value *value = pith_node_input(node, (int)i);
+        if (!value) continue;
+        types[i] = value->type;
+        if (types[i].data) types[i].data = b->constants[value->id];
         in[i] = &types[i];
     }
     for (size_t i = 0; i < outs; i++) {
-        if (node->outputs[i])
-            types[ins + i] = node->outputs[i]->type;
+        const pith_value *value = pith_node_output(node, (int)i);
+        if (value)
+            types[ins + i] = value->type;
         else
             pith_type_init(&types[ins + i]);
     }
@@ -214,8 +216,8 @@ static pith_status add_step(builder *b, const pith_node *node) {
         return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: cannot run on %s",
                          pith_node_place(node, place, sizeof place), step->backend->name);
     }
-    if ((size_t)node->input_count > plan->widest_in) plan->widest_in = (size_t)node->input_count;
-    if ((size_t)node->output_count > plan->widest_out) plan->widest_out = (size_t)node->output_count;
+    if (pith_node_in_room(node) > plan->widest_in) plan->widest_in = pith_node_in_room(node);
+    if (pith_node_out_room(node) > plan->widest_out) plan->widest_out = pith_node_out_room(node);
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i]) b->last_use[node->inputs[i]->id] = index;
     pith_status status = plan_subgraphs(b, step);

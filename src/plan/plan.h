@@ -31,7 +31,7 @@ struct pith_plan {
     const pith_backend *backend; /* whose memory activations lie in */
     pith_step *steps;
     size_t step_count;
-    size_t widest_in, widest_out; /* most inputs and outputs of a step */
+    size_t widest_in, widest_out; /* most entries a step's arrays of inputs and outputs have (pith_node_in_room) */
     /* By value id: contents known at load, aligned for their type, or NULL. Of PITH_VALUE_PACKED: without data. */
     const pith_tensor *const *constants;
     /* Values whose contents follow from the sizes of the inputs alone (type.elems); no step makes them. */

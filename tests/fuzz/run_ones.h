@@ -1,5 +1,6 @@
 /* run_ones.h - opens a model from memory and runs it twice on ones of the shapes its inputs declare, with limits on
- * memory and loops. What the fuzz target `run` and the test of flipped bits share. */
+ * memory and loops; the second time with a profile, which asks every step for its costs. What the fuzz target `run` and
+ * the tests of broken models share. */
 #ifndef PITH_TEST_RUN_ONES_H
 #define PITH_TEST_RUN_ONES_H
 
@@ -60,14 +61,17 @@ static void run_model(pith_model *model, run_counts *c) {
                 .data = items[i], .bytes = sizeof items[i], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { ITEMS }
             };
         }
+        pith_run_options options = PITH_RUN_OPTIONS_INIT;
         for (int round = 0; round < 2; round++) {
-            if (pith_session_run(session, out, names, in, inputs, NULL, &err)) {
+            if (round && pith_profile_create(&options.profile, NULL, &err)) abort();
+            if (pith_session_run(session, out, names, in, inputs, &options, &err)) {
                 if (!err.message[0]) abort();
                 c->refused++;
             } else {
                 c->ran++;
             }
         }
+        pith_profile_destroy(options.profile);
         pith_session_destroy(session);
     }
     for (size_t i = 0; i < MAX_PORTS; i++) free(memory[i]);

@@ -1,5 +1,6 @@
 /* Every single-bit flip of small models with control flow and sequences, opened and run: an error or a result, bounded
- * in memory and time. The sanitizer runs of this test are what finds a read beyond an end. */
+ * in memory and time. And files that once crashed, each with what opening it must say. The sanitizer runs of this test
+ * are what finds a read beyond an end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +68,42 @@ static void flipped_bits(void **state) {
     flip_bits("sequence_map_identity_1_sequence_1_tensor_expanded", 7);
 }
 
+/* Opened at every level: refused with these words, or (NULL) run. */
+static void once_crashed(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *says;
+    } files[] = {
+        { "unnamed_attention", "node 0 (Attention): output 0 has no name" },
+        { "unnamed_layernorm", "node 0 (LayerNormalization): output 0 has no name" },
+        { "unnamed_maxpool", "node 0 (MaxPool): output 0 has no name" },
+        { "unnamed_upsample", "node 0 (Upsample): output 0 has no name" },
+        { "upsample_two_outputs", "node 0 (Upsample): has 2 outputs, at most 1 are allowed" },
+        { "lstm_without_y", NULL },
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/hostile/%s.onnx", PITH_TEST_DATA, files[i].name);
+        for (int level = 0; level <= 3; level += 3) {
+            pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+            pith_error err = PITH_ERROR_INIT;
+            pith_model *model = NULL;
+            run_counts c = { 0 };
+            options.optimization = level;
+            options.flags = PITH_OPEN_DESCRIBE;
+            pith_status status = pith_model_open(&model, path, &options, &err);
+            if (files[i].says && (!status || !strstr(err.message, files[i].says)))
+                fail_msg("%s: '%s', not '%s'", files[i].name, err.message, files[i].says);
+            if (files[i].says) continue;
+            if (status) fail_msg("%s: %s", files[i].name, err.message);
+            run_model(model, &c);
+            assert_int_equal(c.ran, 2);
+            pith_model_close(model);
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(flipped_bits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(flipped_bits), cmocka_unit_test(once_crashed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
