@@ -71,17 +71,19 @@ pith_status pith_dims_create(pith_dims **dims, pith_arena *arena) {
 
 static pith_dim handle_of(size_t index) { return INT64_MIN + 1 + (int64_t)index; }
 
+/* NULL for numbers, what is unknown, and handles of other tables. */
 static const expr *expr_of(const pith_dims *dims, pith_dim d) {
-    return &dims->exprs[(uint64_t)d - (uint64_t)INT64_MIN - 1];
+    uint64_t index = (uint64_t)d - (uint64_t)INT64_MIN - 1;
+    return dims && index < dims->expr_count ? &dims->exprs[index] : NULL;
 }
 
-static bool is_symbolic(pith_dim d) { return d <= PITH_DIM_LIMIT && d != PITH_DIM_UNKNOWN; }
+bool pith_dim_means(const pith_dims *dims, pith_dim d) { return pith_dim_known(d) || expr_of(dims, d); }
 
 /* ---- polynomials ---- */
 
 static void poly_of(const pith_dims *dims, pith_dim d, poly *p) {
-    if (is_symbolic(d)) {
-        const expr *e = expr_of(dims, d);
+    const expr *e = expr_of(dims, d);
+    if (e) {
         p->count = e->count;
         memcpy(p->terms, e->terms, e->count * sizeof(term));
     } else {
@@ -98,8 +100,11 @@ static int term_order(const term *a, const term *b) {
     return 0;
 }
 
-/* Coefficients stay far from the ends of int64, so that they can be negated. */
-static bool coef_fits(int64_t coef) { return coef > PITH_DIM_LIMIT && coef < -PITH_DIM_LIMIT; }
+/* Coefficients stay so far from the ends of int64 that an expression over sizes of tensors that fit into memory can be
+ * evaluated: what is computed with larger ones is left to the run, which wraps around as the operators do. */
+static bool coef_fits(int64_t coef) { return coef >= -INT32_MAX && coef <= INT32_MAX; }
+
+static bool number_fits(pith_dim d) { return !pith_dim_known(d) || coef_fits(d); }
 
 /* p += t; false if a bound is hit. */
 static bool poly_add_term(poly *p, const term *t) {
@@ -252,9 +257,13 @@ static bool never_negative(const pith_dims *dims, pith_dim d) {
     return poly_lower_bound(dims, &p, &bound) && bound >= 0;
 }
 
-static uint32_t size_of(const pith_dims *dims, pith_dim d) { return is_symbolic(d) ? expr_of(dims, d)->size : 1; }
+static uint32_t size_of(const pith_dims *dims, pith_dim d) {
+    const expr *e = expr_of(dims, d);
+    return e ? e->size : 1;
+}
 
 static pith_dim make_atom(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
+    if (!number_fits(a) || !number_fits(b)) return PITH_DIM_UNKNOWN;
     atom_key key = { op, a, b };
     pith_str bytes = { (const char *)&key, sizeof key };
     uint32_t index = pith_map_get(&dims->atom_map, bytes);
@@ -343,7 +352,7 @@ static pith_dim floor_div_by_number(pith_dims *dims, const poly *p, int64_t n) {
 
 static pith_dim divide(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
     poly p, q, quotient;
-    if (b == 0) return PITH_DIM_UNKNOWN;
+    if (b == 0 || !number_fits(b)) return PITH_DIM_UNKNOWN;
     poly_of(dims, a, &p);
     poly_of(dims, b, &q);
     if (poly_div(&p, &q, &quotient)) return intern(dims, &quotient);
@@ -379,22 +388,22 @@ static pith_dim choose(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) 
 }
 
 pith_dim pith_dim_apply(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
-    if (a == PITH_DIM_UNKNOWN || b == PITH_DIM_UNKNOWN) return PITH_DIM_UNKNOWN;
     if (pith_dim_known(a) && pith_dim_known(b)) return apply_numbers(op, a, b);
-    if (!dims) return PITH_DIM_UNKNOWN;
+    if (!pith_dim_means(dims, a) || !pith_dim_means(dims, b)) return PITH_DIM_UNKNOWN;
     if (op == PITH_DIM_FLOOR_DIV || op == PITH_DIM_CEIL_DIV) return divide(dims, op, a, b);
     if (op == PITH_DIM_MIN || op == PITH_DIM_MAX) return choose(dims, op, a, b);
+    if (!number_fits(a) || !number_fits(b)) return PITH_DIM_UNKNOWN;
     poly p, q, r = { 0 };
     poly_of(dims, a, &p);
     poly_of(dims, b, &q);
-    bool fits = true;
+    bool good = true;
     if (op == PITH_DIM_MUL) {
-        for (uint32_t i = 0; i < p.count && fits; i++) fits = poly_add(&r, &q, &p.terms[i]);
+        for (uint32_t i = 0; i < p.count && good; i++) good = poly_add(&r, &q, &p.terms[i]);
     } else {
         r = p;
-        fits = poly_add(&r, &q, &(term){ .coef = op == PITH_DIM_ADD ? 1 : -1 });
+        good = poly_add(&r, &q, &(term){ .coef = op == PITH_DIM_ADD ? 1 : -1 });
     }
-    return fits ? intern(dims, &r) : PITH_DIM_UNKNOWN;
+    return good ? intern(dims, &r) : PITH_DIM_UNKNOWN;
 }
 
 pith_dim pith_dim_product(pith_dims *dims, const pith_dim *items, int count) {
@@ -412,15 +421,14 @@ size_t pith_dims_symbol_count(const pith_dims *dims) { return dims->symbol_count
 pith_str pith_dims_symbol_name(const pith_dims *dims, int32_t index) { return dims->atoms[dims->symbols[index]].name; }
 
 int32_t pith_dim_symbol_index(const pith_dims *dims, pith_dim d) {
-    if (!is_symbolic(d)) return -1;
     const expr *e = expr_of(dims, d);
-    if (e->count != 1 || e->terms[0].coef != 1 || e->terms[0].count != 1) return -1;
+    if (!e || e->count != 1 || e->terms[0].coef != 1 || e->terms[0].count != 1) return -1;
     return dims->atoms[e->terms[0].factors[0]].symbol;
 }
 
 bool pith_dim_solve(const pith_dims *dims, pith_dim d, int64_t value, int32_t *symbol, int64_t *size) {
-    if (!is_symbolic(d)) return false;
     const expr *e = expr_of(dims, d);
+    if (!e) return false;
     const term *t = &e->terms[0];
     if (t->count != 1 || e->count > 2 || (e->count == 2 && e->terms[1].count)) return false;
     *symbol = dims->atoms[t->factors[0]].symbol;
@@ -439,8 +447,8 @@ static pith_dim eval_atom(const pith_dims *dims, const atom *a, const pith_dim *
 }
 
 pith_dim pith_dim_eval(const pith_dims *dims, pith_dim d, const pith_dim *values) {
-    if (!is_symbolic(d)) return d;
     const expr *e = expr_of(dims, d);
+    if (!e) return pith_dim_of(d);
     pith_dim sum = 0;
     for (uint32_t i = 0; i < e->count; i++) {
         pith_dim product = e->terms[i].coef;
@@ -488,15 +496,12 @@ static void put_atom(writer *w, const pith_dims *dims, const atom *a) {
 }
 
 static void put_dim(writer *w, const pith_dims *dims, pith_dim d) {
-    if (d == PITH_DIM_UNKNOWN || (is_symbolic(d) && !dims)) {
-        put(w, "?");
-        return;
-    }
-    if (!is_symbolic(d)) {
-        put(w, "%" PRId64, d);
-        return;
-    }
     const expr *e = expr_of(dims, d);
+    if (pith_dim_known(d))
+        put(w, "%" PRId64, d);
+    else if (!e)
+        put(w, "?");
+    if (!e) return;
     for (uint32_t i = 0; i < e->count && w->used < w->size; i++) {
         const term *t = &e->terms[i];
         int64_t coef = t->coef;

@@ -1,9 +1,14 @@
 /* dim.h - sizes that may be symbolic.
  *
  * A pith_dim is an int64. Ordinary values stand for themselves (elements of shape tensors may be negative); values
- * below PITH_DIM_LIMIT are handles of interned expressions over symbols ("batch", "sequence * 12"). Equal handles are
+ * up to PITH_DIM_LIMIT are handles of interned expressions over symbols ("batch", "sequence * 12"). Equal handles are
  * equal sizes; PITH_DIM_UNKNOWN equals nothing, not even itself. With concrete operands the functions only compute, so
- * the same shape rules serve at load (symbolic) and at bind (concrete, dims may then be NULL). */
+ * the same shape rules serve at load (symbolic) and at bind (concrete, dims may then be NULL).
+ *
+ * An integer from a file or a caller may lie where the handles are, so none becomes a pith_dim by assignment. Contents
+ * of tensors go through pith_type_elem, which makes such a number unknown; attributes are checked when the node gets
+ * its operator (ops/op_bind.c), so what the getters of attributes give is no handle. The functions here take a handle
+ * that is not of their table for unknown. */
 #ifndef PITH_GRAPH_DIM_H
 #define PITH_GRAPH_DIM_H
 
@@ -23,6 +28,8 @@ typedef enum pith_dim_op {
     PITH_DIM_ADD, PITH_DIM_SUB, PITH_DIM_MUL, PITH_DIM_FLOOR_DIV, PITH_DIM_CEIL_DIV, PITH_DIM_MIN, PITH_DIM_MAX
 } pith_dim_op;
 
+/* An integer from outside as a size or an element: unknown if it is no representable number. */
+static inline pith_dim pith_dim_of(int64_t number) { return number > PITH_DIM_LIMIT ? number : PITH_DIM_UNKNOWN; }
 static inline bool pith_dim_known(pith_dim d) { return d > PITH_DIM_LIMIT; } /* a number */
 static inline bool pith_dim_equal(pith_dim a, pith_dim b) { return a == b && a != PITH_DIM_UNKNOWN; }
 
@@ -32,6 +39,8 @@ pith_dim pith_dim_symbol(pith_dims *dims, pith_str name);
 /* a op b, normalised: constants folded, sums and products sorted, (a * b) / b = a. Unknown if an operand is, if a
  * concrete result overflows or divides by zero, or if dims is NULL and an operand is symbolic. */
 pith_dim pith_dim_apply(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b);
+/* A number, or a handle of this table (of none if dims is NULL). */
+bool pith_dim_means(const pith_dims *dims, pith_dim d);
 pith_dim pith_dim_product(pith_dims *dims, const pith_dim *items, int count);
 
 /* Symbols are numbered from 0. values has one entry per symbol, PITH_DIM_UNKNOWN where it is not bound. */

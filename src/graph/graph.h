@@ -32,6 +32,10 @@ static inline bool pith_constant_lies_anywhere(const pith_tensor *t) {
 
 #define PITH_OPSET_NEWEST INT32_MAX
 
+/* Integers of attributes that are not data lie within this of 0: more than any tensor has elements, and few enough that
+ * sums of them cannot reach the handles of symbolic sizes. */
+#define PITH_ATTR_INT_MAX ((int64_t)1 << 48)
+
 /* What is known of a value before it is computed. */
 typedef struct pith_type {
     int32_t dtype;                /* PITH_UNDEFINED: unknown */
@@ -204,6 +208,8 @@ static inline pith_value *pith_node_output(const pith_node *node, int i) {
 /* Attributes; the getters return the fall-back if the attribute is absent or of another kind. */
 const pith_attr *pith_node_attr(const pith_node *node, const char *name);
 int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback);
+/* A dtype or another choice among few: what does not fit int32 is one that nobody knows, INT32_MAX. */
+int32_t pith_node_choice(const pith_node *node, const char *name, int32_t fallback);
 float pith_node_float(const pith_node *node, const char *name, float fallback);
 pith_str pith_node_str(const pith_node *node, const char *name, const char *fallback);
 const int64_t *pith_node_ints(const pith_node *node, const char *name, size_t *count); /* NULL and 0 if absent */
@@ -229,8 +235,8 @@ const char *pith_node_place(const pith_node *node, char *buffer, size_t size);
 void pith_type_init(pith_type *type); /* nothing known */
 void pith_type_of_tensor(pith_type *type, const pith_tensor *tensor);
 void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims);
-/* Element i of an integer tensor whose contents are known (data or elems); false if not. Numbers are clamped above
- * PITH_DIM_LIMIT. count: elements, or -1 if not even that is known. */
+/* Element i of an integer tensor whose contents are known (data or elems); false if not. A number that no pith_dim can
+ * be is PITH_DIM_UNKNOWN. count: elements, or -1 if not even that is known. */
 bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem);
 int64_t pith_type_count(const pith_type *type);
 bool pith_type_concrete(const pith_type *type); /* dtype, rank and all dims are numbers */

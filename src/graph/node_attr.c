@@ -24,6 +24,11 @@ int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback)
     return attr ? attr->i : fallback;
 }
 
+int32_t pith_node_choice(const pith_node *node, const char *name, int32_t fallback) {
+    int64_t item = pith_node_int(node, name, fallback);
+    return item >= INT32_MIN && item <= INT32_MAX ? (int32_t)item : INT32_MAX;
+}
+
 float pith_node_float(const pith_node *node, const char *name, float fallback) {
     const pith_attr *attr = find_kind(node, name, PITH_ATTR_FLOAT);
     return attr ? attr->f : fallback;

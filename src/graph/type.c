@@ -34,12 +34,13 @@ static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
         ITEM(PITH_I16, int16_t)
         ITEM(PITH_I8, int8_t)
         ITEM(PITH_U32, uint32_t)
-        ITEM(PITH_U16, uint16_t) ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
+        ITEM(PITH_U16, uint16_t)
+        ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
 #undef ITEM
             case PITH_U64 : {
             uint64_t x;
             memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
-            *item = x > INT64_MAX ? INT64_MAX : (int64_t)x;
+            *item = x > INT64_MAX ? PITH_DIM_UNKNOWN : (int64_t)x;
             return true;
         }
     default: return false;
@@ -52,7 +53,7 @@ bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem) {
     if (type->data) {
         int64_t item;
         if (!type->data->data || !read_int(type->data, i, &item)) return false;
-        *elem = item > PITH_DIM_LIMIT ? item : PITH_DIM_LIMIT + 1;
+        *elem = pith_dim_of(item);
         return true;
     }
     if (!type->elems) return false;

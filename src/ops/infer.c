@@ -45,7 +45,10 @@ pith_status pith_infer_numbers(pith_infer *c, int input, pith_numbers *numbers) 
     }
     numbers->count = (int)count;
     for (int i = 0; i < numbers->count; i++) {
-        if (!pith_type_elem(t, i, &numbers->items[i])) numbers->items[i] = PITH_DIM_UNKNOWN;
+        if (!pith_type_elem(t, i, &numbers->items[i]))
+            numbers->items[i] = PITH_DIM_UNKNOWN;
+        else if (t->data && numbers->items[i] == PITH_DIM_UNKNOWN)
+            numbers->items[i] = PITH_DIM_LIMIT + 1;
     }
     return PITH_OK;
 }
@@ -61,7 +64,7 @@ pith_status pith_run_numbers(pith_run *r, int input, pith_numbers *numbers) {
     numbers->count = (int)count;
     for (int i = 0; i < numbers->count; i++) {
         int64_t v = t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
-        numbers->items[i] = v < PITH_DIM_LIMIT + 1 ? PITH_DIM_LIMIT + 1 : v;
+        numbers->items[i] = v > PITH_DIM_LIMIT ? v : PITH_DIM_LIMIT + 1;
     }
     return PITH_OK;
 }

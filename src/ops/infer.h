@@ -17,7 +17,9 @@ pith_status pith_infer_equal_dtypes(pith_infer *c, int first, int last);
 void pith_infer_set(pith_infer *c, int output, int dtype, int rank, const pith_dim *dims);
 
 /* Numbers that a one-dimensional (or scalar) input of at most PITH_MAX_RANK * 2 elements holds. count: -1 if not even
- * their number is known, 0 if the input is absent. items[i] is PITH_DIM_UNKNOWN where only the number is known. */
+ * their number is known, 0 if the input is absent. items[i] is PITH_DIM_UNKNOWN where only the number is known. These
+ * are arguments, not contents that others go on with: a number below all representable ones is the smallest of those,
+ * which means the same to Slice and is as wrong elsewhere. */
 typedef struct pith_numbers {
     int count;
     pith_dim items[2 * PITH_MAX_RANK];

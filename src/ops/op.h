@@ -11,7 +11,7 @@
  * How inputs and outputs are reached: the arrays that infer, prepare, scratch, run and cost are handed have at least
  * max_inputs and max_outputs entries, whatever the node's counts are. Entries beyond the node's own are NULL (types of
  * outputs: nothing known until infer says it), so in[i] with i < max_inputs is always a valid read, and NULL always
- * means absent. Inputs below min_inputs and, unless FIRST_OPTIONAL says otherwise, output 0 are there. upgrade and passes ask
+ * means absent. Inputs below min_inputs and, unless FIRST_OPTIONAL says otherwise, output 0 are there. Upgrades ask
  * pith_node_input and pith_node_output, since older spellings have other counts.
  * Inner loops live in kernels/, never here. Domains: "" (ai.onnx), "ai.onnx.ml", "ai.onnx.preview.training",
  * "com.microsoft", and "pith" for what fusion makes. */

@@ -192,7 +192,7 @@ static pith_status run_plain(pith_run *r) {
     a.causal = pith_node_int(r->node, "is_causal", 0) != 0;
     a.left = pith_node_int(r->node, "left_window_size", -1);
     a.right = pith_node_int(r->node, "right_window_size", -1);
-    a.mode = (int)pith_node_int(r->node, "qk_matmul_output_mode", 0);
+    a.mode = pith_node_choice(r->node, "qk_matmul_output_mode", 0);
     a.precision = precision_of(s, r->node);
     a.mask = pith_has_input(r, MASK) ? r->in[MASK] : NULL;
     a.lengths = pith_has_input(r, LENGTHS) ? r->in[LENGTHS]->data : NULL;

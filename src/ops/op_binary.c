@@ -25,13 +25,16 @@ ELEM(elem_mul, PITH_DIM_MUL)
 ELEM(elem_min, PITH_DIM_MIN)
 ELEM(elem_max, PITH_DIM_MAX)
 
-/* The operator truncates, symbols divide with floor: the same where both sides are sizes. */
+/* It cannot be negative, whatever the inputs' sizes are. */
+static bool is_size(pith_dims *dims, pith_dim x) { return pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x, 0), x); }
+
+/* The operator truncates, symbols divide with floor: the same where both sides are sizes, or nothing is left over. */
 static pith_dim elem_div(pith_dims *dims, const pith_dim *x, int count) {
     (void)count;
-    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) {
-        return x[1] == 0 || (x[1] == -1 && x[0] == INT64_MIN) ? PITH_DIM_UNKNOWN : x[0] / x[1];
-    }
-    return pith_dim_known(x[1]) && x[1] <= 0 ? PITH_DIM_UNKNOWN : pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
+    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
+    pith_dim q = pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
+    bool exact = pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MUL, q, x[1]), x[0]);
+    return exact || (is_size(dims, x[0]) && is_size(dims, x[1])) ? q : PITH_DIM_UNKNOWN;
 }
 
 static pith_dim elem_mod(pith_dims *dims, const pith_dim *x, int count) {
@@ -48,8 +51,7 @@ static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
     if (pith_dim_equal(x[0], x[1])) return 1;
     if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return 0;
     for (int i = 0; i < 2; i++) {
-        bool size = pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x[i], 0), x[i]);
-        if (size && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
+        if (is_size(dims, x[i]) && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
     }
     return PITH_DIM_UNKNOWN;
 }
@@ -122,11 +124,12 @@ static pith_status infer_shape(pith_infer *c, int dtype) {
         int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
+    bool plain = b.rank == c->in[1]->rank && !pith_node_int(c->node, "fmod", 0); /* as the rows' functions have it */
     pith_type_init(&out);
     PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
     pith_infer_set(c, 0, dtype, out.rank, out.dims);
     const row *found = find_row(c->node);
-    return found && found->elem ? pith_infer_elems(c, found->elem) : PITH_OK;
+    return found && found->elem && plain ? pith_infer_elems(c, found->elem) : PITH_OK;
 }
 
 static pith_status infer(pith_infer *c) {

@@ -187,6 +187,51 @@ static pith_status check_ends(const pith_node *node, const pith_op *op, pith_err
     return pith_fail(err, PITH_ERR_FORMAT, "output 0 has no name, but this operator must have it");
 }
 
+/* Attributes whose integers are data, or bounds that are cut to what there is; others are axes, sizes and choices. */
+static bool holds_data(pith_str name) {
+    static const char *const names[] = { "cats_int64s",
+                                         "classlabels_int64s",
+                                         "classlabels_ints",
+                                         "default_int64",
+                                         "end",
+                                         "ends",
+                                         "ignore_index",
+                                         "imputed_value_int64s",
+                                         "keys_int64s",
+                                         "maxsplit",
+                                         "pool_int64s",
+                                         "int64_vocabulary",
+                                         "seed",
+                                         "replaced_value_int64",
+                                         "start",
+                                         "starts",
+                                         "values_int64s",
+                                         "value_int",
+                                         "value_ints" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (pith_str_is(name, names[i])) return true;
+    return false;
+}
+
+/* The integers of attributes become axes and sizes, so all are small enough to compute with; see graph/dim.h. */
+static pith_status check_integers(const pith_node *node, pith_error *err) {
+    for (size_t i = 0; i < node->attr_count; i++) {
+        const pith_attr *a = &node->attrs[i];
+        bool list = a->kind == PITH_ATTR_INTS;
+        if ((a->kind != PITH_ATTR_INT && !list) || holds_data(a->name)) continue;
+        for (size_t k = 0; k < (list ? a->count : 1); k++) {
+            int64_t item = list ? a->ints[k] : a->i;
+            if (item <= PITH_ATTR_INT_MAX && item >= -PITH_ATTR_INT_MAX) continue;
+            char place[32] = "";
+            if (list) snprintf(place, sizeof place, "[%zu]", k);
+            return pith_fail(err, PITH_ERR_ARGUMENT,
+                             "attribute " PITH_STR_FMT "%s is %" PRId64 ", which is out of range",
+                             PITH_STR_ARG(a->name), place, item);
+        }
+    }
+    return PITH_OK;
+}
+
 static pith_status bind_op(binder *b, pith_node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
         const pith_op *op = find_op(b, node);
@@ -195,6 +240,7 @@ static pith_status bind_op(binder *b, pith_node *node) {
             return PITH_OK;
         }
         pith_status status = check_ends(node, op, b->err);
+        if (!status) status = check_integers(node, b->err);
         char place[256];
         if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
         if (round == 0) PITH_TRY(pith_attrs_check(node, op, b->root->compiled, b->err));

@@ -92,8 +92,10 @@ static pith_status infer_of_shape(pith_infer *c) {
     int64_t count;
     pith_dim *elems = value ? pith_infer_new_elems(c, &count) : NULL;
     if (!elems) return PITH_OK;
-    int64_t item;
-    pith_convert(&item, PITH_I64, 0, value->data, value->dtype, 0, 1, true);
+    pith_type type;
+    pith_dim item;
+    pith_type_of_tensor(&type, value);
+    if (!pith_type_elem(&type, 0, &item)) return PITH_OK;
     for (int64_t i = 0; i < count; i++) elems[i] = item;
     c->out[0].elems = elems;
     return PITH_OK;
@@ -134,7 +136,7 @@ const pith_op pith_op_ConstantOfShape = { .domain = "",
 static pith_status infer_eye(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 2) return pith_op_fail(c, "input has rank %d, expected 2", x->rank);
-    int dtype = (int)pith_node_int(c->node, "dtype", x->dtype);
+    int dtype = pith_node_choice(c->node, "dtype", x->dtype);
     if (dtype != PITH_UNDEFINED && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
     pith_infer_set(c, 0, dtype, x->rank, x->dims);
     return PITH_OK;
@@ -167,21 +169,48 @@ const pith_op pith_op_EyeLike = { .domain = "",
 
 /* ---- Range ---- */
 
+/* Start, limit and delta as the exact integers they are: 64 bits of contents, or a followed number. */
+static bool exact_bounds(const pith_infer *c, int64_t bounds[3]) {
+    for (int i = 0; i < 3; i++) {
+        const pith_type *t = c->in[i];
+        if (!pith_dtype_is_int(t->dtype) || t->dtype == PITH_U64 || pith_type_count(t) != 1) return false;
+        if (t->data && t->data->data)
+            pith_convert(&bounds[i], PITH_I64, 0, t->data->data, t->dtype, 0, 1, true);
+        else if (!pith_infer_number(c, i, &bounds[i]) || !pith_dim_known(bounds[i]))
+            return false;
+    }
+    return true;
+}
+
+/* How many elements there are, if that is known. */
+static pith_status range_count(pith_infer *c, pith_dim *n) {
+    const double most = 4503599627370496.0; /* that many have no address */
+    int64_t bounds[3];
+    double first, last, step, count;
+    if (exact_bounds(c, bounds)) {
+        step = (double)bounds[2];
+        __int128 span = (__int128)bounds[1] - bounds[0], delta = bounds[2] ? bounds[2] : 1, whole = span / delta;
+        count = (double)(whole + (span % delta && (span > 0) == (delta > 0)));
+    } else if (pith_infer_scalar(c, 0, &first) && pith_infer_scalar(c, 1, &last) && pith_infer_scalar(c, 2, &step)) {
+        count = ceil((last - first) / step);
+    } else {
+        return PITH_OK;
+    }
+    if (step == 0) return pith_op_fail(c, "delta is 0");
+    if (!(count < most)) return pith_op_fail(c, "asks for more elements than memory can hold");
+    *n = count > 0 ? (pith_dim)count : 0;
+    return PITH_OK;
+}
+
 static pith_status infer_range(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, 2));
     int dtype = c->in[0]->dtype;
     pith_dim n = PITH_DIM_UNKNOWN, start, limit, delta;
-    double first, last, step;
     bool numbers =
         pith_infer_number(c, 0, &start) && pith_infer_number(c, 1, &limit) && pith_infer_number(c, 2, &delta);
-    if (pith_infer_scalar(c, 0, &first) && pith_infer_scalar(c, 1, &last) && pith_infer_scalar(c, 2, &step)) {
-        if (step == 0) return pith_op_fail(c, "delta is 0");
-        double count = ceil((last - first) / step);
-        if (!(count < 4503599627370496.0)) return pith_op_fail(c, "asks for more elements than memory can hold");
-        n = count > 0 ? (pith_dim)count : 0;
-    } else if (numbers && delta == 1) {
-        n = pith_dim_apply(c->dims, PITH_DIM_SUB, limit, start);
-    }
+    PITH_TRY(range_count(c, &n));
+    if (n == PITH_DIM_UNKNOWN && numbers && delta == 1)
+        n = pith_dim_apply(c->dims, PITH_DIM_MAX, pith_dim_apply(c->dims, PITH_DIM_SUB, limit, start), 0);
     pith_infer_set(c, 0, dtype, 1, &n);
     int64_t count;
     pith_dim *elems = numbers && pith_dim_known(delta) ? pith_infer_new_elems(c, &count) : NULL;

@@ -49,10 +49,9 @@ static pith_status check_output(const pith_infer *c, int index) {
     }
     bool concrete = type->rank >= 0, negative = false;
     for (int i = 0; i < type->rank; i++) {
-        if (!pith_dim_known(type->dims[i]))
-            concrete = false;
-        else if (type->dims[i] < 0)
-            negative = true;
+        concrete = concrete && pith_dim_known(type->dims[i]);
+        negative = negative || (pith_dim_known(type->dims[i]) && type->dims[i] < 0);
+        if (!pith_dim_means(c->dims, type->dims[i])) c->out[index].dims[i] = PITH_DIM_UNKNOWN;
     }
     size_t bytes;
     char text[256];
@@ -64,6 +63,31 @@ static pith_status check_output(const pith_infer *c, int index) {
         return pith_op_fail(c, "output %d of shape %s is too large", index,
                             pith_dims_text(type->dims, type->rank, text, sizeof text));
     }
+    return PITH_OK;
+}
+
+/* The item is one that the dtype can hold; sizes fit the two dtypes that shapes are computed in. */
+static bool fits_dtype(const pith_dims *dims, int dtype, pith_dim item) {
+    if (!pith_dim_known(item)) return (dtype == PITH_I64 || dtype == PITH_I32) && pith_dim_means(dims, item);
+    bool is_signed = dtype == PITH_I8 || dtype == PITH_I16 || dtype == PITH_I32 || dtype == PITH_I64;
+    int bits = dtype == PITH_BOOL ? 1 : pith_dtype_bits(dtype) - is_signed;
+    if (item < 0 && !is_signed) return false;
+    return bits >= 63 || (item < 0 ? item >= -((int64_t)1 << bits) : item < (int64_t)1 << bits);
+}
+
+/* What arithmetic on followed contents cannot say is unknown: an operator wraps around where a number leaves its dtype.
+ */
+static pith_status settle_elems(const pith_infer *c, pith_type *type) {
+    int64_t count = type->elems ? pith_type_count(type) : 0, i = 0;
+    while (i < count && (type->elems[i] == PITH_DIM_UNKNOWN || fits_dtype(c->dims, type->dtype, type->elems[i]))) i++;
+    if (i >= count) return PITH_OK;
+    pith_dim *settled = pith_arena_array(c->arena, (size_t)count, sizeof *settled);
+    if (!settled) return pith_fail_memory(c->err, (size_t)count * sizeof *settled);
+    for (i = 0; i < count; i++) {
+        bool fits = fits_dtype(c->dims, type->dtype, type->elems[i]);
+        settled[i] = fits ? type->elems[i] : PITH_DIM_UNKNOWN;
+    }
+    type->elems = settled;
     return PITH_OK;
 }
 
@@ -100,7 +124,10 @@ static pith_status infer_unplaced(pith_infer *c) {
     PITH_TRY(check_dtypes(c, &refused));
     if (refused) return PITH_OK; /* its outputs stay unknown */
     PITH_TRY(c->node->op->infer(c));
-    for (int i = 0; i < c->out_count; i++) PITH_TRY(check_output(c, i));
+    for (int i = 0; i < c->out_count; i++) {
+        PITH_TRY(check_output(c, i));
+        PITH_TRY(settle_elems(c, &c->out[i]));
+    }
     return PITH_OK;
 }
 

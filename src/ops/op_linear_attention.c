@@ -229,7 +229,7 @@ const pith_op pith_op_CausalConvWithState = {
 /* ---- FlexAttention: attention with subgraphs over scores and probabilities ---- */
 
 static int flex_precision(const pith_node *node, int dtype) {
-    return (int)pith_node_int(node, "softmax_precision", dtype == PITH_F64 ? PITH_F64 : PITH_F32);
+    return pith_node_choice(node, "softmax_precision", dtype == PITH_F64 ? PITH_F64 : PITH_F32);
 }
 
 static pith_status infer_flex(pith_infer *c) {

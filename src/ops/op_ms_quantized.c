@@ -52,7 +52,7 @@ static pith_status upgrade_one(pith_node *node, pith_error *err) {
     if (last) x = pith_compose_move(node, x, -1, 1);
     pith_value *y = pith_with_attributes(pith_compose1(node, plain, x), node, kept);
     if (!y) return pith_fail_memory(err, 0);
-    if (pith_str_is(node->op_type, "QLinearSoftmax")) y->producer->opset = (int32_t)pith_node_int(node, "opset", 13);
+    if (pith_str_is(node->op_type, "QLinearSoftmax")) y->producer->opset = pith_node_choice(node, "opset", 13);
     if (pith_str_is(node->op_type, "QLinearReduceMean")) y->producer->opset = 13; /* axes are an attribute */
     if (last) y = pith_compose_move(node, y, 1, -1);
     return become_quantized(node, y, 3, err);
@@ -191,7 +191,7 @@ static pith_status upgrade_gather(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x7, 1, err));
     pith_value *data = pith_node_input(node, 0), *zeros = pith_node_input(node, 3);
     const pith_tensor *t = data->type.data, *scales = pith_node_input(node, 2)->type.data;
-    int bits = (int)pith_node_int(node, "bits", 4);
+    int bits = pith_node_choice(node, "bits", 4);
     if (data->type.dtype == PITH_U8) {
         if (!t || !scales || t->rank < 1 || scales->rank != t->rank || (bits != 2 && bits != 4 && bits != 8) ||
             (zeros && (!zeros->type.data || zeros->type.data->dtype != PITH_U8 || zeros->type.data->rank != t->rank)))

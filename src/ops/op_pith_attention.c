@@ -139,7 +139,7 @@ static pith_status prepare(pith_prepare *c) {
     s->scale = pith_node_float(c->node, "scale", 1.0f);
     s->window_left = pith_node_int(c->node, "window_left", -1);
     s->window_right = pith_node_int(c->node, "window_right", -1);
-    s->head_major = (int)pith_node_int(c->node, "head_major", 0);
+    s->head_major = pith_node_choice(c->node, "head_major", 0);
     s->none_left = (pith_none_left)pith_node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
     s->mask_numbers = (pith_mask_numbers)pith_node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
     size_t count;

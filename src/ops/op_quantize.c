@@ -196,10 +196,10 @@ static pith_status check_form(pith_infer *c) {
 }
 
 static pith_status infer_quantize(pith_infer *c) {
-    int64_t named = pith_node_int(c->node, "output_dtype", 0);
-    int dtype = pith_has_input(c, 2) ? c->in[2]->dtype : named ? (int)named : PITH_U8;
+    int named = pith_node_choice(c->node, "output_dtype", 0);
+    int dtype = pith_has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
     if (named && pith_has_input(c, 2) && dtype && named != dtype) {
-        return pith_op_fail(c, "output_dtype %lld is not the zero point's", (long long)named);
+        return pith_op_fail(c, "output_dtype %d is not the zero point's", named);
     }
     if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
     pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
@@ -207,13 +207,13 @@ static pith_status infer_quantize(pith_infer *c) {
 }
 
 static pith_status infer_dequantize(pith_infer *c) {
-    int64_t named = pith_node_int(c->node, "output_dtype", 0);
+    int named = pith_node_choice(c->node, "output_dtype", 0);
     PITH_TRY(pith_infer_equal_dtypes(c, 2, 2));
     if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype && c->in[2]->dtype != c->in[0]->dtype) {
         return pith_op_fail(c, "zero point has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype),
                             pith_dtype_name(c->in[0]->dtype));
     }
-    int dtype = named ? (int)named : c->in[1]->dtype;
+    int dtype = named ? named : c->in[1]->dtype;
     if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
     pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
     return check_form(c);

@@ -32,12 +32,12 @@ static pith_status infer_shape(pith_infer *c) {
     if (!shape || rank > PITH_MAX_RANK) return pith_op_fail(c, "attribute 'shape' is missing or too long");
     for (size_t i = 0; i < rank; i++)
         if (shape[i] < 0) return pith_op_fail(c, "shape[%zu] is negative", i);
-    pith_type_set(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_F32), (int)rank, shape);
+    pith_type_set(&c->out[0], pith_node_choice(c->node, "dtype", PITH_F32), (int)rank, shape);
     return check_dtype(c, c->out[0].dtype);
 }
 
 static pith_status infer_like(pith_infer *c) {
-    pith_type_set(&c->out[0], (int)pith_node_int(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims);
+    pith_type_set(&c->out[0], pith_node_choice(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims);
     return check_dtype(c, c->out[0].dtype);
 }
 
@@ -46,7 +46,7 @@ static pith_status infer_multinomial(pith_infer *c) {
     int64_t samples = pith_node_int(c->node, "sample_size", 1);
     if (x->rank >= 0 && x->rank != 2) return pith_op_fail(c, "input has %d dimensions, not 2", x->rank);
     if (samples < 0) return pith_op_fail(c, "sample_size is negative");
-    pith_type_set(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_I32), 2,
+    pith_type_set(&c->out[0], pith_node_choice(c->node, "dtype", PITH_I32), 2,
                   (pith_dim[]){ x->rank == 2 ? x->dims[0] : PITH_DIM_UNKNOWN, samples });
     return check_dtype(c, c->out[0].dtype);
 }

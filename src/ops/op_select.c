@@ -190,7 +190,7 @@ static pith_status infer_reverse(pith_infer *c) {
 
 static pith_status run_reverse(pith_run *r) {
     const pith_tensor *x = r->in[0];
-    int batch = (int)pith_node_int(r->node, "batch_axis", 1);
+    int batch = pith_node_choice(r->node, "batch_axis", 1);
     int64_t n = x->dims[1 - batch], rows = x->dims[batch], at[2];
     size_t bytes = pith_element_size(x->dtype);
     for (int i = 2; i < x->rank; i++) bytes *= (size_t)x->dims[i];

@@ -79,7 +79,7 @@ const pith_op pith_op_SequenceConstruct = { .domain = "",
                                             .run = run_construct };
 
 static pith_status infer_empty(pith_infer *c) {
-    set_sequence(&c->out[0], (int)pith_node_int(c->node, "dtype", PITH_F32));
+    set_sequence(&c->out[0], pith_node_choice(c->node, "dtype", PITH_F32));
     return PITH_OK;
 }
 

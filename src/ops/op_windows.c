@@ -11,7 +11,7 @@ static double number(const pith_tensor *t) { return pith_tensor_count(t) > 0 ? p
 static pith_status infer_window(pith_infer *c) {
     pith_dim size;
     if (!pith_type_elem(c->in[0], 0, &size)) size = PITH_DIM_UNKNOWN;
-    int dtype = (int)pith_node_int(c->node, "output_datatype", PITH_F32);
+    int dtype = pith_node_choice(c->node, "output_datatype", PITH_F32);
     if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype)) return pith_op_fail(c, "output_datatype %d", dtype);
     pith_type_set(&c->out[0], dtype, 1, &size);
     return PITH_OK;
@@ -80,7 +80,7 @@ static pith_status infer_mel(pith_infer *c) {
     if (!pith_type_elem(c->in[1], 0, &length)) length = PITH_DIM_UNKNOWN;
     pith_dim rows = pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, length, 2);
     pith_dim dims[2] = { pith_dim_apply(c->dims, PITH_DIM_ADD, rows, 1), bins };
-    int dtype = (int)pith_node_int(c->node, "output_datatype", PITH_F32);
+    int dtype = pith_node_choice(c->node, "output_datatype", PITH_F32);
     if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype)) return pith_op_fail(c, "output_datatype %d", dtype);
     pith_type_set(&c->out[0], dtype, 2, dims);
     return PITH_OK;

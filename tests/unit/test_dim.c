@@ -146,6 +146,30 @@ static void symbols_and_solving(void **state) {
     assert_false(pith_dim_solve(dims, add(S, 5), 3, &symbol, &size));
 }
 
+static void handles_of_others_mean_nothing(void **state) {
+    (void)state;
+    char buffer[64];
+    int32_t symbol;
+    int64_t size;
+    pith_dim strange[] = { INT64_MIN + 1000, INT64_MIN / 2, INT64_MIN / 2 - 1, INT64_MIN + (1 << 22) };
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        pith_dim d = strange[i];
+        assert_false(pith_dim_means(dims, d));
+        for (int op = PITH_DIM_ADD; op <= PITH_DIM_MAX; op++) {
+            assert_int_equal(pith_dim_apply(dims, (pith_dim_op)op, d, 2), PITH_DIM_UNKNOWN);
+            assert_int_equal(pith_dim_apply(dims, (pith_dim_op)op, S, d), PITH_DIM_UNKNOWN);
+        }
+        assert_int_equal(pith_dim_eval(dims, d, NULL), PITH_DIM_UNKNOWN);
+        assert_int_equal(pith_dim_symbol_index(dims, d), -1);
+        assert_false(pith_dim_solve(dims, d, 3, &symbol, &size));
+        assert_string_equal(pith_dim_text(dims, d, buffer, sizeof buffer), "?");
+        assert_int_equal(pith_dim_of(d), PITH_DIM_UNKNOWN);
+    }
+    assert_true(pith_dim_means(dims, S));
+    assert_false(pith_dim_means(NULL, S));
+    assert_true(pith_dim_means(NULL, PITH_DIM_LIMIT + 1));
+}
+
 static void text(void **state) {
     (void)state;
     char buffer[64];
@@ -159,12 +183,9 @@ static void text(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles),
-                                        TEST(minima_and_maxima),
-                                        TEST(unknown_equals_nothing),
-                                        TEST(evaluation_agrees_with_arithmetic),
-                                        TEST(hostile_expressions_stay_small),
-                                        TEST(symbols_and_solving),
-                                        TEST(text) };
+    const struct CMUnitTest tests[] = { TEST(equal_sizes_are_equal_handles),  TEST(minima_and_maxima),
+                                        TEST(unknown_equals_nothing),         TEST(evaluation_agrees_with_arithmetic),
+                                        TEST(hostile_expressions_stay_small), TEST(symbols_and_solving),
+                                        TEST(handles_of_others_mean_nothing), TEST(text) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

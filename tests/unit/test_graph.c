@@ -176,13 +176,21 @@ static void elements_of_types(void **state) {
     pith_dim d;
     pith_type_of_tensor(&type, &t);
     assert_true(pith_type_elem(&type, 0, &d));
-    assert_int_equal(d, INT64_MAX);
+    assert_int_equal(d, PITH_DIM_UNKNOWN); /* no pith_dim says it */
+    assert_true(pith_type_elem(&type, 1, &d));
+    assert_int_equal(d, 5);
     assert_false(pith_type_elem(&type, 2, &d));
     assert_false(pith_type_elem(&type, -1, &d));
     t = (pith_tensor){ .data = low, .bytes = 8, .dtype = PITH_I64 };
     pith_type_of_tensor(&type, &t);
+    for (int i = 0; i < 3; i++) {
+        low[0] = (int64_t[]){ INT64_MIN, INT64_MIN + 1, PITH_DIM_LIMIT }[i]; /* where the handles are */
+        assert_true(pith_type_elem(&type, 0, &d));
+        assert_int_equal(d, PITH_DIM_UNKNOWN);
+    }
+    low[0] = PITH_DIM_LIMIT + 1;
     assert_true(pith_type_elem(&type, 0, &d));
-    assert_true(pith_dim_known(d));
+    assert_int_equal(d, low[0]);
     t.dtype = PITH_F32;
     pith_type_of_tensor(&type, &t);
     assert_false(pith_type_elem(&type, 0, &d));

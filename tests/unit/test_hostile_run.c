@@ -80,6 +80,13 @@ static void once_crashed(void **state) {
         { "unnamed_upsample", "node 0 (Upsample): output 0 has no name" },
         { "upsample_two_outputs", "node 0 (Upsample): has 2 outputs, at most 1 are allowed" },
         { "lstm_without_y", NULL },
+        { "tree_regressor_targets", "node 0 (TreeEnsembleRegressor): attribute n_targets is -9223372036853775808" },
+        { "feature_vectorizer_widths", "node 0 (FeatureVectorizer): attribute inputdimensions[0] is -922337203685" },
+        { "tree_targets", "node 0 (TreeEnsemble): attribute n_targets is -9223372036854775768, which is out of range" },
+        { "max_unpool_kernel", "node 0 (MaxUnpool): attribute kernel_shape[1] is -9223372036854775768" },
+        { "constant_of_shape_handle", NULL },
+        { "constant_of_shape_symbol", NULL },
+        { "range_at_the_end", NULL },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[512];

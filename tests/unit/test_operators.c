@@ -116,6 +116,75 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
     assert_string_equal(dims_of(f, y, text, sizeof text), "B S 2 3");
 }
 
+/* The int64 result of a graph whose only input is x[S]. */
+static void run_to_ints(void **state, pith_value *y, int64_t size, int64_t count, const int64_t *wanted) {
+    fixture *f = *state;
+    pith_tensor x = { .data = malloc((size_t)size * 4), .bytes = (size_t)size * 4, .dtype = PITH_F32, .rank = 1 }, out;
+    x.dims[0] = size;
+    memset(x.data, 0, x.bytes);
+    graph_output(f->graph, y);
+    run_ok(f, &out, &x, 1);
+    assert_int_equal(pith_tensor_count(&out), count);
+    for (int64_t i = 0; i < count; i++) assert_true(((const int64_t *)out.data)[i] == wanted[i]);
+    free(x.data);
+    teardown(state);
+    setup(state);
+}
+
+static void numbers_at_the_edges_are_followed(void **state) {
+    static const int64_t edges[] = { INT64_MIN, INT64_MIN + 1,      INT64_MIN + 40,    PITH_DIM_LIMIT,
+                                     INT64_MAX, PITH_DIM_LIMIT - 1, PITH_DIM_LIMIT + 1 };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        fixture *f = *state;
+        graph_input_of(f->graph, "x", PITH_F32, "S");
+        run_to_ints(state, apply(f, "Min", 2, numbers(f, 1, &edges[i]), numbers(f, 1, (int64_t[]){ INT64_MAX })), 3, 1,
+                    &edges[i]);
+        f = *state;
+        graph_input_of(f->graph, "x", PITH_F32, "S");
+        pith_node *fill = node(f, "ConstantOfShape", 21, 1, numbers(f, 1, (int64_t[]){ 1 }), NULL, NULL);
+        pith_attr value = { .name = PITH_STR("value"), .kind = PITH_ATTR_TENSOR };
+        value.tensor = numbers(f, 1, &edges[i])->type.data;
+        fill->attrs = &value;
+        fill->attr_count = 1;
+        run_to_ints(state, fill->outputs[0], 3, 1, &edges[i]);
+    }
+}
+
+static void ranges_at_the_edges(void **state) {
+    static const struct {
+        int64_t start, limit, delta, count;
+    } ranges[] = { { INT64_MAX - 3, INT64_MAX, 1, 3 },
+                   { INT64_MIN + 3, INT64_MIN, -1, 3 },
+                   { INT64_MIN, INT64_MAX, INT64_C(1) << 62, 4 },
+                   { (INT64_C(1) << 53) - 1, (INT64_C(1) << 53) + 3, 1, 4 },
+                   { INT64_MAX, INT64_MIN, 1, 0 } };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        fixture *f = *state;
+        int64_t wanted[4];
+        for (int64_t k = 0; k < ranges[i].count; k++)
+            wanted[k] = (int64_t)((uint64_t)ranges[i].start + (uint64_t)k * (uint64_t)ranges[i].delta);
+        graph_input_of(f->graph, "x", PITH_F32, "S");
+        pith_value *bounds[] = { constant(f, PITH_I64, &ranges[i].start, 0, NULL),
+                                 constant(f, PITH_I64, &ranges[i].limit, 0, NULL),
+                                 constant(f, PITH_I64, &ranges[i].delta, 0, NULL) };
+        run_to_ints(state, node(f, "Range", 21, 3, bounds[0], bounds[1], bounds[2])->outputs[0], 3, ranges[i].count,
+                    wanted);
+    }
+}
+
+/* (S - 10) / 4 rounds toward zero, also where S is below 10; Mod with fmod has the sign of the dividend. */
+static void quotients_of_differences(void **state) {
+    fixture *f = *state;
+    pith_value *shape = apply(f, "Shape", 1, graph_input_of(f->graph, "x", PITH_F32, "S"), NULL);
+    pith_value *less = apply(f, "Sub", 2, shape, numbers(f, 1, (int64_t[]){ 10 }));
+    run_to_ints(state, apply(f, "Div", 2, less, numbers(f, 1, (int64_t[]){ 4 })), 3, 1, (int64_t[]){ -1 });
+    f = *state;
+    graph_input_of(f->graph, "x", PITH_F32, "S");
+    pith_node *mod = node(f, "Mod", 21, 2, numbers(f, 1, (int64_t[]){ -7 }), numbers(f, 1, (int64_t[]){ 3 }), NULL);
+    assert_int_equal(pith_node_set_int(mod, "fmod", 1), PITH_OK);
+    run_to_ints(state, mod->outputs[0], 3, 1, (int64_t[]){ -1 });
+}
+
 static void
 masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters write Expand */
     fixture *f = *state;
@@ -500,6 +569,9 @@ static void missing_inputs_are_named(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(numbers_at_the_edges_are_followed),
+        TEST(ranges_at_the_edges),
+        TEST(quotients_of_differences),
         TEST(shapes_are_followed),
         TEST(masks_of_shapes_are_followed),
         TEST(slices_of_symbols),
