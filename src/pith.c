@@ -414,11 +414,13 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
     const pith_model *m = s->model;
     size_t wanted = m->graph->input_count;
     char list[700];
+    size_t p = 0; /* names mostly come in the model's order: each is looked for from where the last one was */
     memset(s->inputs, 0, wanted * sizeof *s->inputs);
     for (size_t i = 0; i < count; i++) {
-        size_t p = 0, bytes;
-        while (p < wanted && strcmp(m->inputs[p].name, names[i])) p++;
-        if (p == wanted)
+        size_t bytes, tried = 0;
+        for (; tried < wanted && strcmp(m->inputs[p % wanted].name, names[i]); tried++) p++;
+        p = wanted ? p % wanted : 0;
+        if (tried == wanted)
             return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", names[i],
                              list_ports(list, sizeof list, m->inputs, wanted, NULL));
         const pith_port *port = &m->inputs[p];
@@ -439,7 +441,7 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
         PITH_TRY(pith_model_check_input(m, p, t, &s->warned[p], err));
         s->inputs[p] = *t;
     }
-    for (size_t p = 0; p < wanted; p++)
+    for (p = 0; p < wanted; p++)
         if (s->inputs[p].dtype == PITH_UNDEFINED && !m->inputs[p].optional)
             return pith_fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
                              list_ports(list, sizeof list, m->inputs, wanted, s->inputs));

@@ -1,84 +1,167 @@
-/* place.c - a walk through the steps that gives and takes memory as an allocator would: the smallest free block that
- * fits, else the end of the buffer. Free blocks are sorted by offset and never touch each other. */
+/* place.c - a walk through the steps that gives and takes memory as an allocator would: the smallest free region that
+ * fits (of equal ones the lowest), else the end of the buffer.
+ *
+ * Regions, free or taken, are a list in the order of their offsets, so that a freed one finds its neighbours; free ones
+ * never touch each other. The free ones are also a treap by size: a binary search tree, and by priority a heap. */
 #include "exec/place.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "base/checked.h"
 
-typedef struct block {
+/* Numbers of regions count from 1; 0 is none. */
+typedef struct region {
     size_t offset, bytes;
-} block;
+    size_t before, after; /* neighbours in the buffer */
+    size_t child[2];
+    uint32_t priority;
+    bool free;
+} region;
 
 typedef struct space {
-    block *blocks;
-    size_t count, end;
+    region *regions;                       /* [0] is not used */
+    size_t count, unused, root, last, end; /* unused: a chain of numbers to be used again, through after */
 } space;
 
-static bool take(space *s, size_t bytes, size_t *offset) {
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < s->count; i++) {
-        if (s->blocks[i].bytes >= bytes && (best == SIZE_MAX || s->blocks[i].bytes < s->blocks[best].bytes)) best = i;
-    }
-    if (best != SIZE_MAX) {
-        block *b = &s->blocks[best];
-        *offset = b->offset;
-        b->offset += bytes;
-        b->bytes -= bytes;
-        if (!b->bytes) memmove(b, b + 1, (--s->count - best) * sizeof *b);
-        return true;
-    }
-    /* A free block at the end grows. */
-    size_t begin = s->end;
-    if (s->count && s->blocks[s->count - 1].offset + s->blocks[s->count - 1].bytes == s->end) {
-        begin = s->blocks[--s->count].offset;
-    }
-    *offset = begin;
-    return !pith_add_overflows(begin, bytes, &s->end);
+/* ---- the treap of free regions ---- */
+
+static bool is_less(const space *s, size_t a, size_t b) {
+    const region *x = &s->regions[a], *y = &s->regions[b];
+    return x->bytes != y->bytes ? x->bytes < y->bytes : x->offset < y->offset;
 }
 
-static void give(space *s, size_t offset, size_t bytes) {
-    size_t low = 0, high = s->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->blocks[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
+static size_t merge(space *s, size_t low, size_t high) {
+    if (!low || !high) return low ? low : high;
+    region *a = &s->regions[low], *b = &s->regions[high];
+    if (a->priority > b->priority) {
+        a->child[1] = merge(s, a->child[1], high);
+        return low;
     }
-    bool before = low > 0 && s->blocks[low - 1].offset + s->blocks[low - 1].bytes == offset;
-    bool after = low < s->count && offset + bytes == s->blocks[low].offset;
-    if (before && after) {
-        s->blocks[low - 1].bytes += bytes + s->blocks[low].bytes;
-        memmove(&s->blocks[low], &s->blocks[low + 1], (--s->count - low) * sizeof(block));
-    } else if (before) {
-        s->blocks[low - 1].bytes += bytes;
-    } else if (after) {
-        s->blocks[low].offset = offset;
-        s->blocks[low].bytes += bytes;
+    b->child[0] = merge(s, low, b->child[0]);
+    return high;
+}
+
+/* Those below `key` and the others. */
+static void split(space *s, size_t tree, size_t key, size_t *low, size_t *high) {
+    if (!tree) {
+        *low = *high = 0;
+    } else if (is_less(s, tree, key)) {
+        *low = tree;
+        split(s, s->regions[tree].child[1], key, &s->regions[tree].child[1], high);
     } else {
-        memmove(&s->blocks[low + 1], &s->blocks[low], (s->count++ - low) * sizeof(block));
-        s->blocks[low] = (block){ offset, bytes };
+        *high = tree;
+        split(s, s->regions[tree].child[0], key, low, &s->regions[tree].child[0]);
     }
+}
+
+static void set_free(space *s, size_t number) {
+    region *r = &s->regions[number];
+    size_t low, high;
+    r->free = true;
+    r->child[0] = r->child[1] = 0;
+    split(s, s->root, number, &low, &high);
+    s->root = merge(s, merge(s, low, number), high);
+}
+
+static void set_taken(space *s, size_t number) {
+    size_t *link = &s->root;
+    while (*link != number) link = &s->regions[*link].child[is_less(s, *link, number)];
+    *link = merge(s, s->regions[number].child[0], s->regions[number].child[1]);
+    s->regions[number].free = false;
+}
+
+static size_t best_fit(const space *s, size_t bytes) {
+    size_t best = 0;
+    for (size_t at = s->root; at;) {
+        bool fits = s->regions[at].bytes >= bytes;
+        if (fits) best = at;
+        at = s->regions[at].child[!fits];
+    }
+    return best;
+}
+
+/* ---- the list ---- */
+
+/* A new region behind `before`. */
+static size_t add_region(space *s, size_t before, size_t offset, size_t bytes) {
+    size_t number = s->unused ? s->unused : ++s->count, after = before ? s->regions[before].after : 0;
+    if (s->unused) s->unused = s->regions[number].after;
+    s->regions[number] = (region){ .offset = offset, .bytes = bytes, .before = before, .after = after };
+    s->regions[number].priority = (uint32_t)number * 0x9E3779B9u;
+    s->regions[before].after = number;
+    if (after)
+        s->regions[after].before = number;
+    else
+        s->last = number;
+    return number;
+}
+
+/* The region behind `number` becomes part of it. */
+static void join_next(space *s, size_t number) {
+    region *r = &s->regions[number];
+    size_t gone = r->after, after = s->regions[gone].after;
+    r->bytes += s->regions[gone].bytes;
+    r->after = after;
+    if (after)
+        s->regions[after].before = number;
+    else
+        s->last = number;
+    s->regions[gone].after = s->unused;
+    s->unused = gone;
+}
+
+/* The number of a region of this size; 0 if the buffer would be too large. */
+static size_t take(space *s, size_t bytes) {
+    size_t number = best_fit(s, bytes);
+    if (number) {
+        region *r = &s->regions[number];
+        set_taken(s, number);
+        size_t rest = r->bytes - bytes;
+        r->bytes = bytes;
+        if (rest) set_free(s, add_region(s, number, r->offset + bytes, rest));
+        return number;
+    }
+    /* A free region at the end grows. */
+    number = s->last;
+    if (number && s->regions[number].free)
+        set_taken(s, number);
+    else
+        number = add_region(s, s->last, s->end, 0);
+    s->regions[number].bytes = bytes;
+    return pith_add_overflows(s->regions[number].offset, bytes, &s->end) ? 0 : number;
+}
+
+static void give(space *s, size_t number) {
+    size_t before = s->regions[number].before, after = s->regions[number].after;
+    if (after && s->regions[after].free) {
+        set_taken(s, after);
+        join_next(s, number);
+    }
+    if (before && s->regions[before].free) {
+        set_taken(s, before);
+        join_next(s, before);
+        number = before;
+    }
+    set_free(s, number);
 }
 
 pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_t *total, pith_arena *scratch) {
-    space s = { .blocks = pith_arena_array(scratch, count + 1, sizeof *s.blocks) };
+    space s = { .regions = pith_arena_array(scratch, 2 * count + 2, sizeof *s.regions) };
+    size_t *region_of = pith_arena_array(scratch, count, sizeof *region_of);
     /* Slots that end at a step, a chain of 1 + index. */
     size_t *first = pith_arena_array(scratch, steps + 1, sizeof *first);
     size_t *next = pith_arena_array(scratch, count, sizeof *next);
-    if (!s.blocks || !first || !next) return PITH_ERR_MEMORY;
+    if (!s.regions || !region_of || !first || !next) return PITH_ERR_MEMORY;
     size_t at = 0;
     for (size_t step = 0; step < steps; step++) {
-        for (size_t i = step ? first[step - 1] : 0; i; i = next[i - 1]) {
-            give(&s, slots[i - 1].offset, slots[i - 1].bytes);
-        }
+        for (size_t i = step ? first[step - 1] : 0; i; i = next[i - 1]) give(&s, region_of[i - 1]);
         for (; at < count && slots[at].begin == step; at++) {
             if (pith_add_overflows(slots[at].bytes, 63, &slots[at].bytes)) return PITH_ERR_MEMORY;
             slots[at].bytes &= ~(size_t)63;
             if (slots[at].bytes == 0) slots[at].bytes = 64;
-            if (!take(&s, slots[at].bytes, &slots[at].offset)) return PITH_ERR_MEMORY;
+            region_of[at] = take(&s, slots[at].bytes);
+            if (!region_of[at]) return PITH_ERR_MEMORY;
+            slots[at].offset = s.regions[region_of[at]].offset;
             next[at] = first[slots[at].end];
             first[slots[at].end] = at + 1;
         }

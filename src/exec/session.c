@@ -7,6 +7,7 @@
  * tree share one count of the bytes held for activations and one listener to their steps. */
 #include "exec/session.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/checked.h"
@@ -488,25 +489,38 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     return PITH_OK;
 }
 
+static int order_of_addresses(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
+    return (x > y) - (x < y);
+}
+
 /* Outputs belong to the executor: one that shows an input, or items of one, is copied. */
-static bool is_borrowed(const pith_executor *e, const pith_tensor *output) {
-    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
-        const pith_tensor *port = &e->ports[p];
-        if (port->dtype == PITH_SEQUENCE && output->dtype == PITH_SEQUENCE) return true;
-        if (port->dtype && output->data && output->data == port->data && port->bytes) return true;
+static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_error *err) {
+    enum { FEW = 64 };
+    size_t ports = pith_plan_port_count(e->plan), count = 0;
+    const void *few[FEW], **given = few; /* addresses, sorted */
+    bool sequences = false;
+    if (ports > FEW) given = pith_arena_array(&e->late, ports, sizeof *given);
+    if (!given) return pith_fail_memory(err, ports * sizeof *given);
+    for (size_t p = 0; p < ports; p++) {
+        sequences = sequences || e->ports[p].dtype == PITH_SEQUENCE;
+        if (e->ports[p].dtype && e->ports[p].bytes) given[count++] = e->ports[p].data;
     }
-    return false;
+    if (count) qsort(given, count, sizeof *given, order_of_addresses);
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        pith_tensor *t = &outputs[i];
+        bool borrowed = t->dtype == PITH_SEQUENCE && sequences;
+        if (count && t->data) borrowed |= bsearch(&t->data, given, count, sizeof *given, order_of_addresses) != NULL;
+        if (borrowed) PITH_TRY(pith_tensor_copy(t, t, arena_memory, &e->late, err));
+    }
+    count_late(e);
+    return PITH_OK;
 }
 
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err) {
     PITH_TRY(run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
-    for (size_t i = 0; i < executor->plan->graph->output_count; i++) {
-        if (!is_borrowed(executor, &outputs[i])) continue;
-        PITH_TRY(pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, &executor->late, err));
-        count_late(executor);
-    }
-    return PITH_OK;
+    return copy_borrowed(executor, outputs, err);
 }
 
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,

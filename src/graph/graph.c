@@ -1,8 +1,8 @@
 /* graph.c - making and editing graphs.
  *
  * Every change goes through these functions, which keep the user lists and output counts of values right. A user list
- * is unordered: an entry is removed by putting the last one in its place, and is looked for from the end, since graphs
- * are mostly taken apart in the reverse order of their making. */
+ * is unordered: an entry is removed by putting the last one in its place. Each node knows where its entries stand, and
+ * each value which outputs name it, so that an edit costs no more where a value has many users. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -69,30 +69,30 @@ pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item) {
 
 /* ---- uses ---- */
 
-static bool add_use(pith_value *value, pith_node *node, int input) {
-    if (!pith_arena_grow(node->graph->arena, (void **)&value->users, value->user_count, &value->user_capacity,
-                         sizeof *value->users)) {
-        return false;
-    }
-    value->users[value->user_count++] = (pith_use){ node, input };
-    return true;
+static bool reserve_use(pith_value *value) {
+    return pith_arena_grow(value->graph->arena, (void **)&value->users, value->user_count, &value->user_capacity,
+                           sizeof *value->users);
 }
 
-static void remove_use(pith_value *value, const pith_node *node, int input) {
-    for (size_t i = value->user_count; i-- > 0;) {
-        if (value->users[i].node == node && value->users[i].input == input) {
-            value->users[i] = value->users[--value->user_count];
-            return;
-        }
-    }
+/* Room must be there. */
+static void add_use(pith_value *value, pith_node *node, int input) {
+    node->places[input] = (uint32_t)value->user_count;
+    value->users[value->user_count++] = (pith_use){ node, input };
+}
+
+static void remove_use(pith_value *value, uint32_t place) {
+    pith_use last = value->users[--value->user_count];
+    value->users[place] = last;
+    last.node->places[last.input] = place;
 }
 
 pith_status pith_node_set_input(pith_node *node, int input, pith_value *value) {
     assert(input >= 0 && input < node->input_count);
     pith_value *old = node->inputs[input];
     if (old == value) return PITH_OK;
-    if (value && !add_use(value, node, input)) return PITH_ERR_MEMORY;
-    if (old) remove_use(old, node, input);
+    if (value && !reserve_use(value)) return PITH_ERR_MEMORY;
+    if (old) remove_use(old, node->places[input]); /* before add_use, which takes over the input's place in the list */
+    if (value) add_use(value, node, input);
     node->inputs[input] = value;
     return PITH_OK;
 }
@@ -101,14 +101,30 @@ pith_status pith_node_set_input_count(pith_node *node, int count) {
     assert(count >= 0);
     if (count > node->input_count) {
         pith_value **inputs = pith_arena_array(node->graph->arena, (size_t)count, sizeof *inputs);
-        if (!inputs) return PITH_ERR_MEMORY;
-        if (node->input_count) memcpy(inputs, node->inputs, (size_t)node->input_count * sizeof *inputs);
+        uint32_t *places = pith_arena_array(node->graph->arena, (size_t)count, sizeof *places);
+        if (!inputs || !places) return PITH_ERR_MEMORY;
+        if (node->input_count) {
+            memcpy(inputs, node->inputs, (size_t)node->input_count * sizeof *inputs);
+            memcpy(places, node->places, (size_t)node->input_count * sizeof *places);
+        }
         node->inputs = inputs;
+        node->places = places;
     }
     for (int i = count; i < node->input_count; i++)
-        if (node->inputs[i]) remove_use(node->inputs[i], node, i);
+        if (node->inputs[i]) remove_use(node->inputs[i], node->places[i]);
     node->input_count = count;
     return PITH_OK;
+}
+
+/* Chains the outputs that name one value. */
+static bool chain_outputs(pith_graph *graph) {
+    if (graph->output_next) return true;
+    graph->output_next = pith_arena_array(graph->arena, graph->output_count, sizeof *graph->output_next);
+    for (size_t i = graph->output_count; graph->output_next && i-- > 0;) {
+        graph->output_next[i] = graph->outputs[i]->first_output;
+        graph->outputs[i]->first_output = (uint32_t)i + 1;
+    }
+    return graph->output_next;
 }
 
 pith_status pith_value_replace(pith_value *old, pith_value *by) {
@@ -124,12 +140,17 @@ pith_status pith_value_replace(pith_value *old, pith_value *by) {
         by->name = old->name;
         by->hint = old->hint;
     }
-    for (size_t i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] != old) continue;
-        graph->outputs[i] = by;
-        old->output_uses--;
-        by->output_uses++;
+    if (!chain_outputs(graph)) return PITH_ERR_MEMORY;
+    uint32_t first = old->first_output, last = first;
+    for (uint32_t i = first; i; i = graph->output_next[i - 1]) {
+        graph->outputs[i - 1] = by;
+        last = i;
     }
+    graph->output_next[last - 1] = by->first_output;
+    by->first_output = first;
+    by->output_uses += old->output_uses;
+    old->first_output = 0;
+    old->output_uses = 0;
     return PITH_OK;
 }
 
@@ -163,8 +184,9 @@ pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char 
     node->index = -1;
     node->graph = graph;
     node->inputs = pith_arena_array(graph->arena, (size_t)input_count, sizeof *node->inputs);
+    node->places = pith_arena_array(graph->arena, (size_t)input_count, sizeof *node->places);
     node->outputs = pith_arena_array(graph->arena, (size_t)output_count, sizeof *node->outputs);
-    if (!node->inputs || !node->outputs) return NULL;
+    if (!node->inputs || !node->places || !node->outputs) return NULL;
     node->input_count = input_count;
     for (int i = 0; i < output_count; i++) {
         pith_value *value = outputs ? outputs[i] : pith_graph_add_value(graph, PITH_STR(""), PITH_VALUE_NODE);
@@ -186,7 +208,7 @@ pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char 
 
 void pith_node_detach(pith_node *node) {
     for (int i = node->input_count; i-- > 0;)
-        if (node->inputs[i]) remove_use(node->inputs[i], node, i);
+        if (node->inputs[i]) remove_use(node->inputs[i], node->places[i]);
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] && node->outputs[i]->producer == node) node->outputs[i]->producer = NULL;
     unlink_node(node);
@@ -228,6 +250,11 @@ size_t pith_graph_sweep(pith_graph *graph) {
 }
 
 /* ---- order ---- */
+
+void pith_graph_number(pith_graph *graph) {
+    uint32_t place = 0;
+    for (pith_node *node = graph->first; node; node = node->next) node->mark = ++place;
+}
 
 /* Depth first along producers, in the order the nodes had; the stack is the chain of nodes being visited. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err) {

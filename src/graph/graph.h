@@ -71,7 +71,8 @@ struct pith_value {
     pith_node *producer;
     pith_use *users;
     size_t user_count, user_capacity;
-    int32_t output_uses; /* how many graph outputs name it */
+    int32_t output_uses;   /* how many graph outputs name it */
+    uint32_t first_output; /* 1 + the first of those, a chain through graph->output_next; 0 before that is made */
 };
 
 /* Numbers are those of onnx.AttributeProto.AttributeType. */
@@ -115,6 +116,7 @@ struct pith_node {
     int32_t index;                  /* place in the file, for messages; -1 if a pass made it */
     const struct pith_op *op;       /* set by pith_ops_bind */
     pith_value **inputs, **outputs;
+    uint32_t *places; /* by input: where the use stands in its value's list of users */
     int32_t input_count, output_count, capture_count;
     pith_attr *attrs;
     size_t attr_count;
@@ -148,6 +150,7 @@ struct pith_graph {
     pith_graph *parent;     /* of a subgraph; NULL for the main graph */
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
+    uint32_t *output_next;  /* by output: 1 + the next one that names the same value, or 0; graph.c makes it when needed */
     const pith_str *output_names; /* as in the file, whatever passes do to the values; set by pith_ops_bind */
     pith_value **values;
     size_t value_count, value_capacity;
@@ -186,6 +189,8 @@ void pith_node_detach(pith_node *node); /* the same, but outputs may be in use: 
 void pith_node_move_before(pith_node *node, pith_node *before);
 /* Removes nodes none of whose outputs is used, until none is left; returns how many went. */
 size_t pith_graph_sweep(pith_graph *graph);
+/* Gives every node its place in the list as its mark, counted from 1. */
+void pith_graph_number(pith_graph *graph);
 /* Sorts the nodes topologically, stable; a cycle is PITH_ERR_FORMAT naming a node on it. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
 /* Puts a copy of body's nodes in the place of node: inputs (body->input_count of them) and the node's captures stand

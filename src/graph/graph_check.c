@@ -60,7 +60,8 @@ static pith_status check_value(const pith_graph *graph, const pith_value *value,
     bool good = value->user_count == uses && value->graph == graph;
     for (size_t i = 0; i < value->user_count && good; i++) {
         pith_use use = value->users[i];
-        good = use.node->graph == graph && use.input < use.node->input_count && use.node->inputs[use.input] == value;
+        good = use.node->graph == graph && use.input < use.node->input_count && use.node->inputs[use.input] == value &&
+               use.node->places[use.input] == i;
     }
     if (!good) {
         return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': user list is wrong",

@@ -13,6 +13,7 @@
 #include "onnx/reader.h"
 
 #define NODES_MAX ((size_t)1 << 22)
+#define OPSETS_MAX 256 /* each node looks its domain up in the list */
 
 pith_status pith_onnx_no_memory(pith_onnx_reader *r) { return pith_fail_memory(r->source.err, 0); }
 
@@ -301,6 +302,9 @@ pith_status pith_onnx_read_graph(pith_onnx_reader *r, pith_onnx_scope *s, pith_s
 static pith_status read_opsets(pith_onnx_reader *r, pith_str bytes, uint32_t tag) {
     size_t count, n = 0;
     PITH_TRY(count_fields(r, &count, bytes, tag));
+    if (count > OPSETS_MAX)
+        return pith_fail(r->source.err, PITH_ERR_UNSUPPORTED, "imports %zu operator sets, at most %d are supported",
+                         count, OPSETS_MAX);
     pith_opset *opsets = pith_arena_array(r->source.arena, count, sizeof *opsets);
     if (!opsets) return pith_onnx_no_memory(r);
     pith_wire w, o;

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "ops/attrs.h"
 
-enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 18, MAX_UPGRADES = 16, MAX_LISTED = 32, END = UINT32_MAX };
+enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 19, MAX_UPGRADES = 16, MAX_LISTED = 32, END = UINT32_MAX };
 
 /* Things by name, and by domain among those of one name. */
 typedef struct name_index {
@@ -96,10 +96,10 @@ static pith_status inline_call(binder *b, pith_node *node, const pith_function *
     if (given > wanted || (size_t)node->output_count > f->body->output_count) {
         return pith_fail(b->err, PITH_ERR_FORMAT, "%s: has more inputs or outputs than its function", place);
     }
-    b->inlined += f->body->node_count + 1;
+    b->inlined += f->body->node_count + f->body->value_count + 1;
     if (b->inlined > MAX_INLINED) {
-        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes", place,
-                         MAX_INLINED);
+        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes and values",
+                         place, MAX_INLINED);
     }
     pith_value **inputs = pith_arena_array(&b->scratch, wanted, sizeof *inputs);
     if (!inputs) return pith_fail_memory(b->err, wanted * sizeof *inputs);
@@ -239,11 +239,11 @@ static pith_status bind_op(binder *b, pith_node *node) {
             note_unsupported(b, node);
             return PITH_OK;
         }
+        if (round == 0) PITH_TRY(pith_attrs_check(node, op, b->root->compiled, b->err));
         pith_status status = check_ends(node, op, b->err);
         if (!status) status = check_integers(node, b->err);
         char place[256];
         if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
-        if (round == 0) PITH_TRY(pith_attrs_check(node, op, b->root->compiled, b->err));
         if (node->opset >= op->since || !op->upgrade) {
             node->op = op;
             return PITH_OK;

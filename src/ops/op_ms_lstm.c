@@ -315,11 +315,11 @@ static pith_status lstm_run(pith_run *r) {
 }
 
 static void lstm_cost(const pith_run *r, pith_cost *cost) {
-    pith_cost_product(r, cost, 4 * (r->in[X]->dims[2] + r->in[R]->dims[0]), "gemm i8");
+    pith_cost_product(cost, 4 * (r->in[X]->dims[2] + r->in[R]->dims[0]), "gemm i8");
 }
 
 PITH_OP_COMPOSED(
-    DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL,
+    DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL, .flags = PITH_OP_FIRST_OPTIONAL,
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
              "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0")
 const pith_op pith_op_QuantizedLSTM_pith = {
@@ -334,6 +334,7 @@ const pith_op pith_op_QuantizedLSTM_pith = {
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
              "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0; "
              "second bool = 0",
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = lstm_infer,
     .prepare = lstm_prepare,
     .scratch = lstm_scratch,

@@ -32,23 +32,29 @@ static bool foldable(const pith_node *node) {
     return true;
 }
 
-/* A product reads it as its weight, perhaps through further casts. */
+static bool moves_weight(const pith_node *node) {
+    return pith_match_is(node, "Cast") || pith_match_is(node, "Transpose");
+}
+
+/* A product reads it as its weight, perhaps through further casts, which are marked already. */
 static bool feeds_product(const pith_value *v) {
     for (size_t i = 0; i < v->user_count; i++) {
         const pith_node *user = v->users[i].node;
         if (v->users[i].input == 1 && (pith_match_is(user, "MatMul") || pith_match_is(user, "Gemm"))) return true;
-        if ((pith_match_is(user, "Cast") || pith_match_is(user, "Transpose")) && feeds_product(user->outputs[0]))
-            return true;
+        if (moves_weight(user) && user->mark) return true;
     }
     return false;
 }
 
+/* Marks the casts and transpositions of weights. */
+static void mark_weights(pith_graph *graph) {
+    for (pith_node *node = graph->last; node; node = node->prev)
+        node->mark = moves_weight(node) && feeds_product(node->outputs[0]);
+}
+
 static size_t bytes_max(const pith_opt *o, const pith_node *node) {
     size_t in = 0;
-    if (o->level > 1 && (pith_match_is(node, "Cast") || pith_match_is(node, "Transpose")) &&
-        feeds_product(node->outputs[0])) {
-        return SMALL_BYTES;
-    }
+    if (o->level > 1 && node->mark) return SMALL_BYTES;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] && node->inputs[i]->type.data->bytes > in) in = node->inputs[i]->type.data->bytes;
     }
@@ -109,6 +115,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
     pith_arena scratch;
     pith_arena_init(&scratch, o->allocator);
     pith_status status = PITH_OK;
+    mark_weights(o->graph);
     for (pith_node *node = o->graph->first; node && !status; node = node->next) {
         if (!foldable(node)) continue;
         size_t before = *changes;

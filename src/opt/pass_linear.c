@@ -13,9 +13,12 @@ typedef struct dense {
     pith_activation activation;
 } dense;
 
+/* Exporters write a Transpose and a Cast or two. */
+#define CHAIN_MAX 16
+
 /* The matrix behind Transpose and Cast, if it is a constant of a float dtype. */
 static pith_value *weight_of(pith_value *v, bool *transposed) {
-    for (;;) {
+    for (int i = 0; i < CHAIN_MAX; i++) {
         pith_node *transpose = pith_match_maker(v, "Transpose"), *cast = pith_match_maker(v, "Cast");
         if (!transpose && !cast) break;
         if (v->type.rank != 2) return NULL;

@@ -34,13 +34,10 @@ static int64_t columns_of(const pith_node *linear) {
 }
 
 /* The first of the linears in the graph's order. */
-static pith_node *earliest(const pith_node *attention, const part *parts) {
-    pith_node *first = NULL;
-    int left = 3;
-    for (pith_node *n = attention->prev; n && left; n = n->prev) {
-        for (int i = 0; i < 3; i++) {
-            if (n == parts[i].linear) first = n, left--;
-        }
+static pith_node *earliest(const part *parts) {
+    pith_node *first = parts[0].linear;
+    for (int i = 1; i < 3; i++) {
+        if (parts[i].linear->mark < first->mark) first = parts[i].linear;
     }
     return first;
 }
@@ -59,6 +56,7 @@ static pith_status redirect(pith_node *attention, const part *parts, pith_value 
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {
+    pith_graph_number(o->graph);
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is_own(node, "Attention") || pith_node_int(node, "head_major", 0)) continue;
         part parts[3];
@@ -80,11 +78,12 @@ static pith_status run(pith_opt *o, size_t *changes) {
         }
         if (!fits) continue;
         inputs[0] = parts[0].linear->inputs[0];
-        pith_node *first = earliest(node, parts);
+        pith_node *first = earliest(parts);
         pith_node *made = pith_graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
         if (!made || pith_node_set_int(made, "transposed", transposed) ||
             pith_node_set_int(made, "activation", PITH_ACT_NONE))
             return pith_fail_memory(o->err, 0);
+        made->mark = first->mark;
         made->name = first->name;
         PITH_TRY(pith_op_bind_node(made, o->err));
         if (redirect(node, parts, made->outputs[0])) return pith_fail_memory(o->err, 0);

@@ -3,22 +3,22 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
-/* Is each row a function of a few integers? */
-static bool is_looked_up(const pith_value *v) {
-    for (const pith_node *n = v->producer; n; n = n->inputs[0]->producer) {
-        if (pith_match_is_own(n, "EmbedNorm")) return true;
-        if (pith_match_is(n, "Gather"))
-            return pith_match_const(n->inputs[0]) && n->inputs[0]->type.rank == 2 && !pith_node_int(n, "axis", 0);
-        if (!pith_match_is(n, "RMSNormalization") && !pith_match_is(n, "LayerNormalization") &&
-            !pith_match_is_own(n, "Linear"))
-            return false;
-    }
-    return false;
+static bool is_marked(const pith_value *v) { return v->producer && v->producer->mark; }
+
+/* Is each row a function of a few integers: one of a table, or made of such a row alone? Nodes before it are marked. */
+static bool is_looked_up(const pith_node *n) {
+    if (pith_match_is_own(n, "EmbedNorm")) return true;
+    if (pith_match_is(n, "Gather"))
+        return pith_match_const(n->inputs[0]) && n->inputs[0]->type.rank == 2 && !pith_node_int(n, "axis", 0);
+    bool by_row = pith_match_is(n, "RMSNormalization") || pith_match_is(n, "LayerNormalization") ||
+                  pith_match_is_own(n, "Linear");
+    return by_row && is_marked(n->inputs[0]);
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!pith_match_is_own(node, "Linear") || pith_node_int(node, "repeats", 0) || !is_looked_up(node->inputs[0]))
+        node->mark = is_looked_up(node);
+        if (!pith_match_is_own(node, "Linear") || pith_node_int(node, "repeats", 0) || !is_marked(node->inputs[0]))
             continue;
         if (pith_node_set_int(node, "repeats", 1)) return pith_fail_memory(o->err, 0);
         pith_report_add(o->report, true, "repeats", "equal rows of '" PITH_STR_FMT "' are multiplied once",

@@ -1,78 +1,140 @@
 /* pass_share.c - nodes that compute the same from the same become one: exporters ask for the same Shape, cast the same
- * mask and take the same square root in every layer. Candidates are found among the users of an input, so the cost
- * is that of the users lists. */
+ * mask and take the same square root in every layer.
+ *
+ * Nodes are met in order, each written out as bytes that are equal for equal nodes and looked up among those before it.
+ * An input is written as its id, a small constant by its contents. Since inputs are replaced at once, equal chains
+ * become one in a single walk. */
+#include <stdlib.h>
+
+#include "base/map.h"
 #include "opt/match.h"
 #include "opt/pass.h"
 
-static bool same_attr(const pith_attr *a, const pith_attr *b) {
-    if (a->kind != b->kind) return false;
+/* A node as bytes. */
+typedef struct writer {
+    pith_arena *arena;
+    char *bytes;
+    size_t size, capacity;
+    bool full; /* out of memory */
+} writer;
+
+static void put(writer *w, const void *data, size_t size) {
+    if (w->size + size > w->capacity) {
+        size_t capacity = 2 * (w->size + size);
+        char *bytes = pith_arena_alloc(w->arena, capacity);
+        w->full = w->full || !bytes;
+        if (!bytes) return;
+        if (w->size) memcpy(bytes, w->bytes, w->size);
+        w->bytes = bytes;
+        w->capacity = capacity;
+    }
+    if (size) memcpy(w->bytes + w->size, data, size);
+    w->size += size;
+}
+
+static void put_number(writer *w, uint64_t number) { put(w, &number, sizeof number); }
+
+static void put_str(writer *w, pith_str s) {
+    put_number(w, s.size);
+    put(w, s.data, s.size);
+}
+
+static void put_tensor(writer *w, const pith_tensor *t) {
+    put_number(w, (uint64_t)t->dtype);
+    put_number(w, (uint64_t)t->rank);
+    put(w, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    put_number(w, t->bytes);
+    put(w, t->data, t->bytes);
+}
+
+static void put_input(writer *w, const pith_value *v) {
+    const pith_tensor *t = pith_match_const(v) ? v->type.data : NULL;
+    bool small = t && t->dtype != PITH_STRING && t->bytes <= PITH_ELEMS_MAX * sizeof(int64_t);
+    put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
+    if (small) put_tensor(w, t);
+}
+
+/* false if attributes of its kind are not compared. */
+static bool put_attr(writer *w, const pith_attr *a) {
+    put_str(w, a->name);
+    put_number(w, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_INT: return a->i == b->i;
-    case PITH_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case PITH_ATTR_STRING: return pith_str_eq(a->s, b->s);
-    case PITH_ATTR_INTS: return a->count == b->count && memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0;
+    case PITH_ATTR_INT: put(w, &a->i, sizeof a->i); return true;
+    case PITH_ATTR_FLOAT: put(w, &a->f, sizeof a->f); return true;
+    case PITH_ATTR_STRING: put_str(w, a->s); return true;
+    case PITH_ATTR_INTS:
+        put_number(w, a->count);
+        put(w, a->ints, a->count * sizeof *a->ints);
+        return true;
     case PITH_ATTR_TENSOR:
-        return a->tensor->dtype == b->tensor->dtype && a->tensor->rank == b->tensor->rank &&
-               a->tensor->bytes == b->tensor->bytes &&
-               memcmp(a->tensor->dims, b->tensor->dims, (size_t)a->tensor->rank * sizeof a->tensor->dims[0]) == 0 &&
-               memcmp(a->tensor->data, b->tensor->data, a->tensor->bytes) == 0;
+        if (a->tensor->dtype == PITH_STRING) return false;
+        put_tensor(w, a->tensor);
+        return true;
     default: return false;
     }
 }
 
-static bool same_value(const pith_value *a, const pith_value *b) {
-    if (a == b) return true;
-    if (!pith_match_const(a) || !pith_match_const(b)) return false;
-    const pith_tensor *x = a->type.data, *y = b->type.data;
-    return x->bytes <= PITH_ELEMS_MAX * sizeof(int64_t) && x->bytes == y->bytes && x->dtype == y->dtype &&
-           x->dtype != PITH_STRING && pith_match_same_shape(&a->type, &b->type) &&
-           memcmp(x->data, y->data, x->bytes) == 0;
+static int order_of_names(const void *a, const void *b) {
+    const pith_attr *x = *(const pith_attr *const *)a, *y = *(const pith_attr *const *)b;
+    size_t common = x->name.size < y->name.size ? x->name.size : y->name.size;
+    int order = common ? memcmp(x->name.data, y->name.data, common) : 0;
+    return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
 }
 
-static bool same_node(const pith_node *a, const pith_node *b) {
-    if (a->op != b->op || a->input_count != b->input_count || a->attr_count != b->attr_count) return false;
-    if (a->output_count != 1 || b->output_count != 1 || a->opset != b->opset) return false;
-    for (int i = 0; i < a->input_count; i++) {
-        if (!same_value(a->inputs[i], b->inputs[i])) return false;
-    }
-    for (size_t i = 0; i < a->attr_count; i++) {
-        size_t j = 0;
-        while (j < b->attr_count && !pith_str_eq(a->attrs[i].name, b->attrs[j].name)) j++;
-        if (j == b->attr_count || !same_attr(&a->attrs[i], &b->attrs[j])) return false;
-    }
-    return true;
+/* Attributes in the order of their names. */
+static bool put_node(writer *w, const pith_node *node) {
+    w->size = 0;
+    put(w, &node->op, sizeof(const void *));
+    put_number(w, (uint64_t)node->opset);
+    put_number(w, (uint64_t)node->input_count);
+    for (int i = 0; i < node->input_count; i++) put_input(w, node->inputs[i]);
+    const pith_attr **sorted = pith_arena_array(w->arena, node->attr_count, sizeof *sorted);
+    w->full = w->full || !sorted;
+    if (w->full) return false;
+    for (size_t i = 0; i < node->attr_count; i++) sorted[i] = &node->attrs[i];
+    if (node->attr_count) qsort(sorted, node->attr_count, sizeof *sorted, order_of_names);
+    for (size_t i = 0; i < node->attr_count; i++)
+        if (!put_attr(w, sorted[i])) return false;
+    return !w->full;
 }
 
-/* a comes before b in the list. */
-static bool before(const pith_node *a, const pith_node *b) {
-    for (const pith_node *n = a->next; n; n = n->next) {
-        if (n == b) return true;
-    }
-    return false;
+/* Constants alone are folded, not shared. */
+static bool is_candidate(const pith_node *node) {
+    bool varies = false;
+    if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1) return false;
+    for (int i = 0; i < node->input_count; i++) varies |= node->inputs[i] && !pith_match_const(node->inputs[i]);
+    return varies && pith_match_live(node);
 }
 
-/* The first node that is not a constant's user decides where to look: any two equal nodes share that input. */
-static const pith_value *shared_input(const pith_node *node) {
-    for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !pith_match_const(node->inputs[i])) return node->inputs[i];
-    }
-    return NULL;
-}
-
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status share_nodes(pith_opt *o, pith_arena *scratch, size_t *changes) {
+    writer w = { .arena = scratch };
+    pith_map seen;
+    if (pith_map_init(&seen, scratch, 16)) return pith_fail_memory(o->err, 0);
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        const pith_value *input = shared_input(node);
-        if (!input || node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1) continue;
-        for (size_t i = 0; i < input->user_count; i++) {
-            pith_node *twin = input->users[i].node;
-            if (twin == node || !same_node(node, twin) || !before(node, twin)) continue;
-            pith_value *old = twin->outputs[0], *kept = node->outputs[0];
-            if ((old->user_count == 0 && old->output_uses == 0) || !pith_match_replaceable(old, kept)) continue;
-            PITH_TRY(pith_match_replace(old, kept, o->err));
+        if (!is_candidate(node)) continue;
+        if (!put_node(&w, node)) {
+            if (w.full) return pith_fail_memory(o->err, w.capacity);
+            continue;
+        }
+        uint32_t first = pith_map_get(&seen, (pith_str){ w.bytes, w.size });
+        pith_value *own = node->outputs[0], *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
+        if (kept && pith_match_replaceable(own, kept)) {
+            PITH_TRY(pith_match_replace(own, kept, o->err));
             ++*changes;
+        } else if (!kept) {
+            pith_str key = pith_arena_str(scratch, (pith_str){ w.bytes, w.size });
+            if (!key.data || !pith_map_put(&seen, key, own->id, NULL)) return pith_fail_memory(o->err, w.size);
         }
     }
     return PITH_OK;
+}
+
+static pith_status run(pith_opt *o, size_t *changes) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, o->allocator);
+    pith_status status = share_nodes(o, &scratch, changes);
+    pith_arena_free(&scratch);
+    return status;
 }
 
 const pith_pass pith_pass_share = { "share", 1, false, run };

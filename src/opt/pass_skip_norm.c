@@ -22,6 +22,7 @@ static pith_status fuse(pith_opt *o, pith_node *norm, pith_node *add, bool rms) 
     if (!made || pith_node_set_float(made, "epsilon", pith_node_float(norm, "epsilon", 1e-5f)) ||
         pith_node_set_int(made, "rms", rms))
         return pith_fail_memory(o->err, 0);
+    made->mark = norm->mark;
     made->name = norm->name;
     PITH_TRY(pith_op_bind_node(made, o->err));
     if (made->output_count == 2) PITH_TRY(pith_match_replace(sum, made->outputs[1], o->err));
@@ -30,15 +31,14 @@ static pith_status fuse(pith_opt *o, pith_node *norm, pith_node *add, bool rms) 
 
 /* The sum's other readers come after the normalisation, so that they may take it from there. */
 static bool readers_follow(const pith_value *sum, const pith_node *norm) {
-    for (const pith_node *n = norm->prev; n && n != sum->producer; n = n->prev) {
-        for (int i = 0; i < n->input_count; i++) {
-            if (n->inputs[i] == sum) return false;
-        }
+    for (size_t i = 0; i < sum->user_count; i++) {
+        if (sum->users[i].node->mark < norm->mark) return false;
     }
     return true;
 }
 
 static pith_status run(pith_opt *o, size_t *changes) {
+    pith_graph_number(o->graph);
     for (pith_node *node = o->graph->first; node; node = node->next) {
         bool rms = pith_match_is(node, "RMSNormalization");
         int64_t n;
