@@ -65,16 +65,19 @@ pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_e
 /* The model planned again with some inputs that have a default made ordinary ones; a session that is fed other values
  * for them keeps one. */
 typedef struct pith_fed pith_fed;
-/* open: by input, those that are fed; `options` for its executor. Thread-safe; the model must outlive it. */
-pith_status pith_fed_create(pith_fed **fed, const pith_model *model, const bool *open,
+/* open: by input, those that are fed; apart: every axis of an input has a symbol of its own; options: of its executor.
+ * Thread-safe; the model must outlive it. */
+pith_status pith_fed_create(pith_fed **fed, const pith_model *model, const bool *open, bool apart,
                             const pith_executor_options *options, pith_error *err);
 void pith_fed_destroy(pith_fed *fed); /* NULL is fine */
 /* The executor to run on. Opened inputs that are not given get their defaults here; inputs in the graph's order. */
 pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
 /* Whether a tensor given for an input that has a default differs from it. */
 bool pith_fed_needs(const pith_model *model, size_t input, const pith_tensor *tensor);
-/* Whether all inputs that `open` marks are opened. */
-bool pith_fed_has(const pith_fed *fed, const bool *open);
+/* Whether axes of inputs that have one symbol are given different sizes, in a model that can be planned for that. */
+bool pith_fed_apart(const pith_model *model, const pith_tensor *inputs);
+/* Whether all inputs that `open` marks are opened, and axes have symbols of their own if `apart`. */
+bool pith_fed_has(const pith_fed *fed, const bool *open, bool apart);
 
 /* What the model's passes made, out of a compiled file: graphs, ports, modules, report. file outlives the model. */
 pith_status pith_model_load(pith_model *model, pith_str file, pith_error *err);

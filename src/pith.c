@@ -359,6 +359,7 @@ struct pith_session {
     pith_tensor *inputs; /* in the graph's order */
     bool *warned;        /* by input: that its declared shape is wrong */
     bool *open;          /* by input: it has been fed another value than its default */
+    bool apart;          /* axes that share a symbol have been given different sizes */
 };
 
 static pith_status create_session(pith_session **session, const pith_model *model, pith_error *err) {
@@ -459,13 +460,15 @@ static pith_status choose_executor(pith_executor **executor, pith_session *s, pi
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
+    bool apart = pith_fed_apart(m, s->inputs);
     *executor = s->executor;
-    if (!fed) return PITH_OK;
-    if (!s->fed || !pith_fed_has(s->fed, s->open)) {
+    if (!fed && !apart) return PITH_OK;
+    s->apart = s->apart || apart;
+    if (!s->fed || !pith_fed_has(s->fed, s->open, s->apart)) {
         pith_executor_options options = executor_options(m);
         pith_fed_destroy(s->fed);
         s->fed = NULL;
-        PITH_TRY(pith_fed_create(&s->fed, m, s->open, &options, err));
+        PITH_TRY(pith_fed_create(&s->fed, m, s->open, s->apart, &options, err));
     }
     *executor = pith_fed_ready(s->fed, s->inputs);
     return PITH_OK;

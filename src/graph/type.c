@@ -35,7 +35,8 @@ static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
         ITEM(PITH_I8, int8_t)
         ITEM(PITH_U32, uint32_t)
         ITEM(PITH_U16, uint16_t)
-        ITEM(PITH_U8, uint8_t) ITEM(PITH_BOOL, uint8_t)
+        ITEM(PITH_U8, uint8_t)
+        ITEM(PITH_BOOL, uint8_t)
 #undef ITEM
             case PITH_U64 : {
             uint64_t x;

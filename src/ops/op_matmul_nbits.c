@@ -266,9 +266,7 @@ static pith_status run_plain(pith_run *r) {
 
 static pith_status run(pith_run *r) { return pith_widen_run(r, SKIPPED, run_plain); }
 
-static void cost(const pith_run *r, pith_cost *cost) {
-    pith_cost_product(cost, ((const state *)r->state)->k, "gemm");
-}
+static void cost(const pith_run *r, pith_cost *cost) { pith_cost_product(cost, ((const state *)r->state)->k, "gemm"); }
 
 #define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \

@@ -56,8 +56,8 @@ static pith_status upgrade_gated_add(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
     PITH_TRY(pith_compose_refuse(node, 3, err));
     pith_value *x = pith_node_input(node, 0);
-    pith_value *product =
-        pith_compose2(node, "Mul", gates_f32(node, pith_node_input(node, 1)), gates_f32(node, pith_node_input(node, 2)));
+    pith_value *product = pith_compose2(node, "Mul", gates_f32(node, pith_node_input(node, 1)),
+                                        gates_f32(node, pith_node_input(node, 2)));
     product = gates_f32(node, gates_like(node, product, x));
     pith_value *sum = product ? pith_compose2(node, "Add", gates_f32(node, x), product) : NULL;
     return pith_compose_become(node, gates_like(node, sum, x), err);
@@ -109,11 +109,12 @@ static pith_status upgrade_pre_mix(pith_node *node, pith_error *err) {
 static pith_status upgrade_post_mix(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 7u, 1, err));
     pith_value *x = pith_node_input(node, 0), *grouped = gates_f32(node, gates_grouped(node, x)), *mixed = grouped;
-    pith_value *block = pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, 1)), (int64_t[]){ -2 }, 1);
+    pith_value *block =
+        pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, 1)), (int64_t[]){ -2 }, 1);
     if (!grouped || !block) return pith_fail_memory(err, 0);
     if (pith_node_input(node, 3))
-        mixed =
-            pith_compose2(node, "MatMul", pith_compose_move(node, gates_f32(node, pith_node_input(node, 3)), -1, -2), grouped);
+        mixed = pith_compose2(node, "MatMul",
+                              pith_compose_move(node, gates_f32(node, pith_node_input(node, 3)), -1, -2), grouped);
     pith_value *added = pith_compose2(node, "Mul", gates_of_streams(node, pith_node_input(node, 2), grouped), block);
     pith_value *y = pith_compose2(node, "Add", mixed, added);
     return pith_compose_become(node, gates_like(node, gates_shape_of(node, y, x), x), err);
@@ -147,7 +148,8 @@ static pith_status upgrade_engram(pith_node *node, pith_error *err) {
     dot = dot ? pith_compose2(node, "Div", dot, pith_compose1(node, "Sqrt", width)) : NULL;
     pith_value *size = gates_number(node, "Max", pith_compose1(node, "Abs", dot), 1e-6f);
     pith_value *gate = pith_compose2(node, "Mul", pith_compose1(node, "Sign", dot), pith_compose1(node, "Sqrt", size));
-    pith_value *value = pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, VALUE)), (int64_t[]){ 2 }, 1);
+    pith_value *value =
+        pith_compose_list(node, "Unsqueeze", gates_f32(node, pith_node_input(node, VALUE)), (int64_t[]){ 2 }, 1);
     pith_value *y = gate ? pith_compose2(node, "Mul", pith_compose1(node, "Sigmoid", gate), value) : NULL;
     if (pith_compose_wanted(node, 1)) {
         if (!pith_node_input(node, NORM_SCALE))

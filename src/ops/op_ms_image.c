@@ -87,7 +87,8 @@ static pith_status upgrade_dynamic_pads(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "auto_pad",       "dilations", "group", "kernel_shape",
                                         "output_padding", "strides",   NULL };
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *in[] = { pith_node_input(node, 0), pith_node_input(node, 1), pith_node_input(node, 3) }, *pads = pith_node_input(node, 2);
+    pith_value *in[] = { pith_node_input(node, 0), pith_node_input(node, 1), pith_node_input(node, 3) },
+               *pads = pith_node_input(node, 2);
     pith_value *y = pith_with_attributes(pith_compose(node, "", "ConvTranspose", in, 3, 1), node, kept);
     if (!pads || !y) return pith_compose_become(node, y, err);
     pith_value *none = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0, 0 }, 2), *cut[2];

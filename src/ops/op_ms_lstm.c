@@ -319,7 +319,8 @@ static void lstm_cost(const pith_run *r, pith_cost *cost) {
 }
 
 PITH_OP_COMPOSED(
-    DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL, .flags = PITH_OP_FIRST_OPTIONAL,
+    DynamicQuantizeLSTM_ms, "com.microsoft", "DynamicQuantizeLSTM", 12, 12, 3, lstm_upgrade, NULL,
+    .flags = PITH_OP_FIRST_OPTIONAL,
     .attrs = "activation_alpha floats; activation_beta floats; activations strings; clip float; "
              "direction string forward|reverse|bidirectional = forward; hidden_size int 1..; input_forget bool = 0")
 const pith_op pith_op_QuantizedLSTM_pith = {

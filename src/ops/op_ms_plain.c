@@ -39,7 +39,8 @@ static pith_status upgrade_pad(pith_node *node, pith_error *err) {
 
 static pith_status upgrade_range(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *start = plain_scalar(node, pith_node_input(node, 0)), *limit = plain_scalar(node, pith_node_input(node, 1));
+    pith_value *start = plain_scalar(node, pith_node_input(node, 0)),
+               *limit = plain_scalar(node, pith_node_input(node, 1));
     pith_value *delta = plain_scalar(node, pith_node_input(node, 2));
     if (!pith_node_input(node, 2))
         delta = pith_compose2(node, "CastLike", pith_graph_add_f32(node->graph, PITH_STR(""), 1), start);
@@ -64,7 +65,8 @@ static pith_status upgrade_unique(pith_node *node, pith_error *err) {
     pith_value *y = pith_compose(node, "", "Unique", node->inputs, 1, 4);
     if (!pith_with_int(y, "sorted", 0)) return pith_fail_memory(err, 0);
     for (int i = 1; i < 3; i++) {
-        if (pith_compose_wanted(node, i)) PITH_TRY(pith_compose_give(node, i, pith_node_output(y->producer, i + 1), err));
+        if (pith_compose_wanted(node, i))
+            PITH_TRY(pith_compose_give(node, i, pith_node_output(y->producer, i + 1), err));
     }
     return pith_compose_become(node, y, err);
 }
@@ -74,7 +76,8 @@ static pith_status upgrade_unfold(pith_node *node, pith_error *err) {
     int64_t axis = pith_node_int(node, "dim", -1), size = pith_node_int(node, "size", 0);
     int64_t step = pith_node_int(node, "step", 1);
     PITH_TRY(pith_compose_require(node, 1u, 1, err));
-    pith_value *length = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", pith_node_input(node, 0)), &axis, 1);
+    pith_value *length =
+        pith_compose_list(node, "Gather", pith_compose1(node, "Shape", pith_node_input(node, 0)), &axis, 1);
     length = pith_compose_list(node, "Sub", length, (int64_t[]){ size - 1 }, 1);
     pith_value *zero = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 0 }, 1);
     pith_value *one = pith_graph_add_i64s(node->graph, PITH_STR(""), (int64_t[]){ 1 }, 1);

@@ -16,7 +16,7 @@ typedef struct recurrent {
     kind kind;
     pith_directions directions;
     bool batch_first, linear_before_reset, input_forget;
-    double clip;               /* 0: none */
+    double clip;                 /* 0: none */
     pith_cell_fn activations[6]; /* three per direction at most */
 } recurrent;
 
