@@ -66,7 +66,7 @@ static int compare_ops(const void *a, const void *b) {
 pith_status pith_model_count_ops(pith_model *m, const pith_graph *graph, pith_error *err) {
     pith_map places;
     size_t capacity = 0;
-    PITH_TRY(pith_map_init(&places, &m->arena, 64));
+    if (pith_map_init(&places, &m->arena, 64)) return pith_fail_memory(err, 0);
     PITH_TRY(count_graph(m, &places, &capacity, graph, err));
     if (m->op_count) qsort(m->ops, m->op_count, sizeof *m->ops, compare_ops);
     return PITH_OK;

@@ -49,6 +49,7 @@ struct pith_executor {
     uint64_t clock;
     pith_tensor *given;   /* ports of a subgraph, put together by its owner's executor */
     pith_tensor *ports;   /* of this run, aligned */
+    const void **lent;    /* [ports], of the root: addresses of the inputs of this run, sorted */
     const pith_type **in; /* for late steps: in points into types */
     pith_type *types, *out;
 };
@@ -128,10 +129,11 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     pith_arena_init(&e->late, &e->allocator);
     e->given = pith_arena_array(&e->arena, parent ? pith_plan_port_count(plan) : 0, sizeof *e->given);
     e->ports = pith_arena_array(&e->arena, pith_plan_port_count(plan), sizeof *e->ports);
+    e->lent = pith_arena_array(&e->arena, parent ? 0 : pith_plan_port_count(plan), sizeof *e->lent);
     e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
     e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
     e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
-    bool complete = e->given && e->ports && e->in && e->types && e->out;
+    bool complete = e->given && e->ports && e->lent && e->in && e->types && e->out;
     pith_status status = complete ? plan->backend->open(&e->backend_context, &e->allocator, err)
                                   : pith_fail_memory(err, plan->widest_in * sizeof *e->types);
     if (status) {
@@ -496,21 +498,18 @@ static int order_of_addresses(const void *a, const void *b) {
 
 /* Outputs belong to the executor: one that shows an input, or items of one, is copied. */
 static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_error *err) {
-    enum { FEW = 64 };
-    size_t ports = pith_plan_port_count(e->plan), count = 0;
-    const void *few[FEW], **given = few; /* addresses, sorted */
+    size_t count = 0;
     bool sequences = false;
-    if (ports > FEW) given = pith_arena_array(&e->late, ports, sizeof *given);
-    if (!given) return pith_fail_memory(err, ports * sizeof *given);
-    for (size_t p = 0; p < ports; p++) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
         sequences = sequences || e->ports[p].dtype == PITH_SEQUENCE;
-        if (e->ports[p].dtype && e->ports[p].bytes) given[count++] = e->ports[p].data;
+        if (e->ports[p].dtype && e->ports[p].bytes) e->lent[count++] = e->ports[p].data;
     }
-    if (count) qsort(given, count, sizeof *given, order_of_addresses);
+    if (count) qsort(e->lent, count, sizeof *e->lent, order_of_addresses);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
         bool borrowed = t->dtype == PITH_SEQUENCE && sequences;
-        if (count && t->data) borrowed |= bsearch(&t->data, given, count, sizeof *given, order_of_addresses) != NULL;
+        if (count && t->data && !borrowed)
+            borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
         if (borrowed) PITH_TRY(pith_tensor_copy(t, t, arena_memory, &e->late, err));
     }
     count_late(e);

@@ -16,8 +16,8 @@ static int64_t width_of(const pith_value *v, int axis, int depth) {
         if (types[i] && types[i]->rank > axis && types[i]->dims[axis] > 0) return types[i]->dims[axis];
     }
     const pith_node *p = v->producer;
-    if (p && depth < 4 && pith_str_is(p->op_type, "Cast") && p->inputs[0])
-        return width_of(p->inputs[0], axis, depth + 1);
+    if (p && depth < 4 && pith_str_is(p->op_type, "Cast") && pith_node_input(p, 0))
+        return width_of(pith_node_input(p, 0), axis, depth + 1);
     for (int i = 0; p && depth < 4 && i < p->input_count && i < 2; i++) {
         bool sum = pith_str_is(p->op_type, "Add"), product = i == 1 && pith_str_is(p->op_type, "MatMul");
         const pith_value *x = pith_node_input(p, i);
