@@ -131,8 +131,8 @@ static void test_models(void **state) {
 
 /* Text encoders of every family; images and sequences of rows are no text. */
 static void test_families(void **state) {
-    static const char *const others[] = { "clip-vision", "convnext", "dinov2",        "gru", "lstm",
-                                          "mobilenet",   "resnet",   "siglip-vision", "vit" };
+    static const char *const others[] = { "clip-vision", "convnext",  "dinov2", "efficientnet",  "gru", "levit",
+                                          "lstm",        "mobilenet", "resnet", "siglip-vision", "vit" };
     (void)state;
     struct dirent **entries;
     int count = scandir(PITH_TEST_DATA "/families", &entries, is_model, alphasort), checked = 0;
