@@ -146,7 +146,7 @@ static pith_status run_roi(pith_run *r) {
     double scale = pith_node_float(r->node, "spatial_scale", 1), offset = half ? 0.5 : 0;
     int64_t ratio = pith_node_int(r->node, "sampling_ratio", 0);
     for (int64_t n = 0; n < y->dims[0]; n++) {
-        int64_t image = (int64_t)w.in[2][n];
+        int64_t image = ((const int64_t *)r->in[2]->data)[n];
         if (image < 0 || image >= x->dims[0])
             return pith_fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image,
                              (long long)x->dims[0]);

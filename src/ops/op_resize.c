@@ -89,16 +89,21 @@ static const pith_tensor *contents(const pith_type *const *in, int count, int i,
     return in[i]->data;
 }
 
-static void keep_aspect(const resize *s, target *t, const int *axes, int count, const int64_t *dims) {
+static pith_status keep_aspect(const resize *s, target *t, const int *axes, int count, const int64_t *dims,
+                               pith_error *err) {
     double scale = s->aspect == NOT_LARGER ? INFINITY : 0;
     for (int k = 0; k < count; k++) {
         double own = (double)t->size[axes[k]] / (double)dims[axes[k]];
         scale = s->aspect == NOT_LARGER ? fmin(scale, own) : fmax(scale, own);
     }
     for (int k = 0; k < count; k++) {
+        double size = floor(scale * (double)dims[axes[k]] + 0.5);
+        if (!(size <= INT32_MAX))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "size %g of axis %d is out of range", size, axes[k]);
         t->scale[axes[k]] = scale;
-        t->size[axes[k]] = (int64_t)floor(scale * (double)dims[axes[k]] + 0.5);
+        t->size[axes[k]] = (int64_t)size;
     }
+    return PITH_OK;
 }
 
 static pith_status read_target(target *t, const resize *s, const pith_type *const *in, int count, pith_error *err) {
@@ -132,8 +137,7 @@ static pith_status read_target(target *t, const resize *s, const pith_type *cons
         if (s->coordinates == TF_CROP_AND_RESIZE)
             t->roi_begin[d] = pith_wide_get(roi, k), t->roi_end[d] = pith_wide_get(roi, k + n);
     }
-    if (sizes && s->aspect != STRETCH) keep_aspect(s, t, axes, n, x->dims);
-    return PITH_OK;
+    return sizes && s->aspect != STRETCH ? keep_aspect(s, t, axes, n, x->dims, err) : PITH_OK;
 }
 
 static pith_status infer(pith_infer *c) {
@@ -190,11 +194,12 @@ static double cubic(double x, double a) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with antialias. */
-static int64_t half_taps(const resize *s, double scale) {
+/* Half the taps of an output index: it reaches as far as the kernel, widened when shrinking with antialias, though not
+ * beyond the input's `length` on either side. */
+static int64_t half_taps(const resize *s, double scale, int64_t length) {
     if (s->mode == NEAREST) return 1;
     double reach = s->mode == LINEAR ? 1 : 2;
-    if (s->antialias && scale < 1) reach /= scale;
+    if (s->antialias && scale < 1) reach = fmin(reach / scale, reach * (double)length + 1);
     return 1 - (int64_t)(floor(-reach) + 1);
 }
 
@@ -227,7 +232,7 @@ static void sizes_of(const pith_type *x, const target *t, int64_t *widest, int64
     *widest = 1, *taps = 0;
     for (int d = 0; d < x->rank; d++) {
         *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
-        int64_t n = 2 * half_taps(s, t->scale[d]);
+        int64_t n = 2 * half_taps(s, t->scale[d], x->dims[d]);
         if (n > *taps) *taps = n;
     }
 }
@@ -305,7 +310,7 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
 /* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of parts. */
 static void run_axis(const resize *s, const target *t, int d, const double *from, double *to, int64_t outer,
                      int64_t length, int64_t inner, int parts, void *memory) {
-    int64_t half = half_taps(s, t->scale[d]), *index = memory, size = t->size[d];
+    int64_t half = half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
         double x = source_place(s, t, d, length, i);
