@@ -5,8 +5,10 @@
  * Attention. Masks of keys by length, by start and end, by position or by pair of positions all come down to numbers
  * that are added to scores (pith.ScoreMask) where pith.Attention does not know them itself. Source: ONNX Runtime's
  * ContribOperators.md. */
+#include <float.h>
 #include <math.h>
 
+#include "kernels/attention.h"
 #include "ops/compose.h"
 
 /* What is known of axis `axis`, as a number, from the type, the declaration or constant operands of the producer; 0. */
@@ -35,9 +37,16 @@ static pith_value *with_sizes(pith_value *v, int64_t heads, const int64_t column
                               float scale, bool causal) {
     v = pith_with_int(pith_with_int(v, "heads", heads), "kv_heads", heads);
     v = pith_with_int(pith_with_int(v, "size", size), "v_size", v_size);
-    v = pith_with_int(pith_with_int(v, "window_right", causal ? 0 : -1), "none_left", 1);
+    v = pith_with_int(v, "window_right", causal ? 0 : -1);
     v = pith_with_float(v, "scale", scale != 0 ? scale : (float)(1.0 / sqrt((double)size)));
     return v && !pith_node_set_ints(v->producer, "columns", columns, 3) ? v : NULL;
+}
+
+/* Masked keys have a number added to their scores, so a query with none but those attends to them. */
+static pith_value *with_skipped(pith_value *v, float filter) {
+    const float skipped[3] = { filter, -FLT_MAX, -FLT_MAX };
+    v = pith_with_int(v, "none_left", PITH_NONE_LEFT_SCORES);
+    return v && !pith_node_set_floats(v->producer, "skipped", skipped, 3) ? v : NULL;
 }
 
 /* Numbers to be added to scores, from a mask of any form and a bias that may be NULL. */
@@ -124,6 +133,7 @@ static pith_value *attention(pith_node *node, pith_value *in[6], int dtype, int6
     pith_value *y = pith_compose(node, "pith", "Attention", own, 6, 1);
     y = with_sizes(y, heads, columns, size, v_size, pith_node_float(node, "scale", 0.0f),
                    pith_node_int(node, "unidirectional", 0) != 0);
+    y = with_skipped(y, pith_node_float(node, "mask_filter_value", -10000.0f));
     return wide ? pith_compose_cast(node, y, dtype) : y;
 }
 

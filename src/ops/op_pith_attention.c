@@ -4,7 +4,9 @@
  *                         three. Head h begins at column columns[i] + h * size. Or, where the bit i of head_major is
  *                         set, [batch, heads, sequence, size]. With offsets: [tokens, …], the batch laid end to end
  *               bias      f32, broadcasts to [batch, heads, queries, keys] (may be absent)
- *               key_mask  [batch, keys], zero for keys to skip, or [batch], the number of keys to keep (may be absent)
+ *               key_mask  [batch, keys], zero for keys to skip; or [batch], the number of keys to keep; or [2 batch],
+ *                         their ends and then their starts; or [3 batch + 2], which begins with their numbers (may be
+ *                         absent)
  *               offsets   i64 [texts + 1]: where each text begins (absent: not ragged)
  *   output      [batch, queries, heads * v_size], or [tokens, heads * v_size]
  *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if absent), head_major;
@@ -215,7 +217,9 @@ static double mask_number(const pith_tensor *t, int64_t i) {
 static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     const float *skipped = w->s->skipped;
     float outside = in_window(w->s, query, key) ? 0.0f : skipped[1];
-    double number = w->mask ? mask_number(w->r->in[KEY_MASK], b * w->keys + key) : 1.0;
+    int64_t at = b * w->keys + key;
+    bool numbers = w->mask && w->r->in[KEY_MASK]->rank == 2;
+    double number = numbers ? mask_number(w->r->in[KEY_MASK], at) : !w->mask || w->mask[at] ? 1.0 : 0.0;
     if (number == 1.0) return outside;
     if (number == 0.0) return outside != 0.0f ? skipped[2] : skipped[0];
     if (w->s->mask_numbers != PITH_MASK_LINEAR) return outside;
@@ -312,15 +316,16 @@ static void part(void *context, size_t index, int worker) {
 
 /* The mask as bytes; *odd: rows must be done with its numbers. */
 static pith_status fill_mask(work *w, const pith_run *r, const pith_tensor *t) {
-    bool lengths = t->rank == 1;
-    if (t->dims[0] != w->batch || (!lengths && (t->rank != 2 || t->dims[1] != w->keys)) ||
-        (lengths && t->dtype != PITH_I64 && t->dtype != PITH_I32)) {
+    bool lengths = t->rank == 1, starts = lengths && w->batch && t->dims[0] == 2 * w->batch;
+    bool fits = lengths ? starts || t->dims[0] == w->batch || t->dims[0] == 3 * w->batch + 2
+                        : t->rank == 2 && t->dims[0] == w->batch && t->dims[1] == w->keys;
+    if (!fits || (lengths && t->dtype != PITH_I64 && t->dtype != PITH_I32))
         return pith_op_fail(r, "the key mask does not have the shape of the keys");
-    }
     for (int64_t i = 0; i < w->batch * w->keys; i++) {
         int64_t b = i / w->keys, key = i % w->keys;
         double number = mask_number(t, lengths ? b : i);
-        w->mask[i] = lengths ? (double)key < number : number != 0.0;
+        w->mask[i] =
+            !lengths ? number != 0.0 : (double)key < number && (!starts || (double)key >= mask_number(t, w->batch + b));
         if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS) continue;
         if (w->s->mask_numbers == PITH_MASK_BINARY)
             return pith_fail(r->err, PITH_ERR_ARGUMENT,

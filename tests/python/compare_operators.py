@@ -774,9 +774,10 @@ def make_model(name, draw):
          for n, x in values.items() if n not in constant],
         [helper.make_empty_tensor_value_info(n) for n in outs if n],
         [numpy_helper.from_array(values[n], n) for n in sorted(constant)])
-    opsets = [helper.make_opsetid("", 21)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    opset = 21 if domain or draw.r.random() < 0.6 else draw.pick(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22)
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    text = f"{name} {attributes} {[(str(x.dtype), list(x.shape), n in constant) for n, x in values.items()]}"
+    text = f"{name} opset {opset} {attributes} {[(str(x.dtype), list(x.shape), n in constant) for n, x in values.items()]}"
     return model.SerializeToString(), {n: x for n, x in values.items() if n not in constant}, text
 
 
@@ -839,8 +840,8 @@ def main():
                 print(f"case {i}: {text}: {refusal}")
         try:
             fault = None if want is None else difference(name, run(options.library, model, inputs), want)
-        except PithError as failure:
-            fault = str(failure)
+        except PithError as failure:  # ONNX Runtime takes attributes of later opsets
+            fault = None if "attribute '" in str(failure) and "opset 21" not in text else str(failure)
         judged += want is not None
         if fault:
             faults += 1

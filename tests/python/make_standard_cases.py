@@ -28,16 +28,17 @@ def one(name, op, inputs, opset, outputs=1, reference=False, **attributes):
     nodes(name, [node], given, names, opset, reference)
 
 
-def nodes(name, graph_nodes, given, names, opset, reference=False):
+def nodes(name, graph_nodes, given, names, opset, reference=False, more=()):
     ports = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in given.items()]
     graph = helper.make_graph(graph_nodes, name, ports, [helper.make_empty_tensor_value_info(n) for n in names])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    opsets = [("", opset), *more]
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets], ir_version=10)
     if reference:
         results = ReferenceEvaluator(model).run(None, given)
     else:
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         results = session.run(None, given)
-    save(name, graph_nodes, given, dict(zip(names, results)), [("", opset)])
+    save(name, graph_nodes, given, dict(zip(names, results)), opsets)
 
 
 def grid_samples():
@@ -93,6 +94,18 @@ def attention():
                                               np.full((3, 3), -np.inf, np.float32)], 24)
 
 
+def microsoft_masks():
+    """com.microsoft.Attention adds a number to the scores of masked keys: a row with no other keys attends to them."""
+    x, w, b = floats(2, 3, 8), floats(8, 24), floats(24)
+    masks = {"keys": [[0, 0, 0], [1, 1, 0]], "lengths": [0, 2], "spans": [2, 3, 2, 1], "sums": [0, 2, 0, 3, 6, 0, 0, 2]}
+    for name, mask in masks.items():
+        for causal in (0, 1):
+            node = helper.make_node("Attention", ["x", "w", "b", "m"], ["y"], domain="com.microsoft", num_heads=2,
+                                    unidirectional=causal)
+            given = {"x": x, "w": w, "b": b, "m": np.array(mask, np.int32)}
+            nodes(f"ms_attention_{name}_{causal}", [node], given, ["y"], 17, more=[("com.microsoft", 1)])
+
+
 def moduli():
     """Shape arithmetic with a negative dividend: the sign is the divisor's, with fmod the dividend's."""
     for fmod in (0, 1):
@@ -135,7 +148,7 @@ def defaults():
 
 
 def main():
-    for make in (grid_samples, pools, empty_sets, norms, attention, moduli, shifts, defaults):
+    for make in (grid_samples, pools, empty_sets, norms, attention, moduli, shifts, defaults, microsoft_masks):
         make()
 
 
