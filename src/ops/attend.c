@@ -74,7 +74,7 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
             else                                                                                                       \
                 bias = m->dtype == number ? ((const T *)m->data)[at + n * step] : (T)pith_wide_get(m, at + n * step);  \
             row[n] += bias;                                                                                            \
-            any |= bias != -(T)INFINITY;                                                                               \
+            any |= !(bias <= (T)j->a->masked);                                                                         \
         }                                                                                                              \
         for (int64_t n = end; n < j->a->keys; n++) row[n] = -(T)INFINITY;                                              \
         return any;                                                                                                    \

@@ -30,6 +30,7 @@ typedef struct pith_attend {
     int64_t left, right;                        /* keys before and after the row's own that it may see; -1: all */
     const float *sinks;                         /* [heads] a score more in each row's sum, f32 only; NULL */
     double scale, softcap;                      /* softcap 0: none */
+    double masked;                              /* a key with this or less added to its score is masked */
     int precision;                              /* dtype that masked scores and probabilities are rounded to; 0: none */
     void *scores;                               /* [batch, heads, rows, keys] gets the scores; NULL */
     int mode;                                   /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */

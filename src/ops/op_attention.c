@@ -123,7 +123,7 @@ static pith_status prepare(pith_prepare *c) {
 /* Sizes and strides from the shapes of q, k and v. */
 static pith_attend sizes_of(const pith_attend_kernels *kernels, const int64_t *q, const int64_t *k, const int64_t *v,
                             const int ranks[3], const pith_node *node, int64_t past) {
-    pith_attend a = { .kernels = kernels, .batch = q[0], .past = past, .left = -1, .right = -1 };
+    pith_attend a = { .kernels = kernels, .batch = q[0], .past = past, .left = -1, .right = -1, .masked = -INFINITY };
     a.heads = ranks[Q] == 4 ? q[1] : pith_node_int(node, "q_num_heads", 1);
     a.kv_heads = ranks[K] == 4 ? k[1] : pith_node_int(node, "kv_num_heads", 1);
     a.rows = q[ranks[Q] - 2];

@@ -7,6 +7,7 @@
  * the longer of cache and total_sequence_length; what is not filled is zero. With sliding_window_cache it keeps its
  * length and holds the last positions only: see resident. A quantised cache is kv_cache.h's; attention takes the
  * numbers that are stored, new ones included. Source: ONNX Runtime's ContribOperators.md. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -139,6 +140,7 @@ static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t
     pith_attend a = { .kernels = s,
                       .left = -1,
                       .right = -1,
+                      .masked = -FLT_MAX, /* as in ONNX Runtime */
                       .batch = batch,
                       .heads = f->heads,
                       .kv_heads = f->kv_heads,

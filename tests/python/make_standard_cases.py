@@ -95,7 +95,8 @@ def attention():
 
 
 def microsoft_masks():
-    """com.microsoft.Attention adds a number to the scores of masked keys: a row with no other keys attends to them."""
+    """com.microsoft.Attention adds a number to the scores of masked keys: a row with no other keys attends to them.
+    GroupQueryAttention gives 0 there."""
     x, w, b = floats(2, 3, 8), floats(8, 24), floats(24)
     masks = {"keys": [[0, 0, 0], [1, 1, 0]], "lengths": [0, 2], "spans": [2, 3, 2, 1], "sums": [0, 2, 0, 3, 6, 0, 0, 2]}
     for name, mask in masks.items():
@@ -104,6 +105,15 @@ def microsoft_masks():
                                     unidirectional=causal)
             given = {"x": x, "w": w, "b": b, "m": np.array(mask, np.int32)}
             nodes(f"ms_attention_{name}_{causal}", [node], given, ["y"], 17, more=[("com.microsoft", 1)])
+    given = {"q": floats(1, 3, 16), "k": floats(1, 3, 8), "v": floats(1, 3, 8), "n": np.array([2], np.int32),
+             "t": np.array(3, np.int32)}
+    node = helper.make_node("GroupQueryAttention", ["q", "k", "v", "", "", "n", "t", "", "", "", "b"], ["y", "pk", "pv"],
+                            domain="com.microsoft", num_heads=2, kv_num_heads=1)
+    for name, low in (("inf", -np.inf), ("lowest", np.finfo(np.float32).min)):
+        bias = np.zeros((1, 1, 3, 3), np.float32)
+        bias[:, :, 1] = low
+        nodes(f"group_query_masked_{name}", [node], {**given, "b": bias}, ["y", "pk", "pv"], 17,
+              more=[("com.microsoft", 1)])
 
 
 def moduli():
