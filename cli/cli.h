@@ -14,6 +14,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define DEFAULT_MODEL "all-MiniLM-L6-v2"
+#define LOOP_LIMIT 1000000              /* iterations of one Loop, unless --loop-limit says otherwise */
 #define PRECISIONS "auto|f32|int8|bf16" /* by number of pith_precision */
 
 typedef struct command {

@@ -41,6 +41,7 @@ static const char help[] =
     "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  --input-shape NAME=AxBx...   the input has this shape, whatever the model declares\n"
     "  --strict-shapes        declared shapes that contradict the inferred ones are errors\n"
+    "  --loop-limit N         iterations a Loop may take when the model runs, for --time and --check (1000000)\n"
     "with --time: medians, GFLOP/s, share of the multiply-add peak measured beside each run, GB/s\n"
     "  --text TEXT            what a text encoder embeds (110 made-up words)\n"
     "  -i, --input NAME=FILE  an input of any other model; zeros where none is given, of the declared shape,\n"
@@ -214,6 +215,7 @@ static int run(int argc, char **argv) {
     string_list rest = { NULL, 0 };
     time_options timing = { .runs = 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    int32_t loop_limit = LOOP_LIMIT;
     bool check = false;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
@@ -225,6 +227,7 @@ static int run(int argc, char **argv) {
         { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
         { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
+        { "loop-limit", 0, OPTION_INT, &loop_limit, 1, INT32_MAX, NULL },
         { "time", 0, OPTION_FLAG, &time, 0, 0, NULL },
         { "text", 0, OPTION_STRING, &timing.text, 0, 0, NULL },
         { "input", 'i', OPTION_LIST, &timing.inputs, 0, 0, NULL },
@@ -246,6 +249,7 @@ static int run(int argc, char **argv) {
         open_options.flags =
             PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
         open_options.log = &warnings;
+        open_options.loop_limit = loop_limit;
         open_options.input_shapes = timing.shapes.items;
         open_options.input_shape_count = timing.shapes.count;
         code = inspect(c, path ? path : DEFAULT_MODEL, &open_options,

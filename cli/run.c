@@ -40,6 +40,7 @@ static const char help[] =
     "  --precision HOW             auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
     "  -t, --threads N             (all the process may use)\n"
     "  --memory-limit SIZE         bytes the model and the run may hold, as in 200M; mapped files are not counted\n"
+    "  --loop-limit N              iterations a Loop may take; beyond it the run fails (1000000)\n"
     "  --profile FILE              a Chrome trace of every step and phase, for ui.perfetto.dev\n";
 
 /* A name that is safe as part of a file's. */
@@ -88,6 +89,7 @@ static int run(int argc, char **argv) {
     string_list rest = { NULL, 0 }, given = { NULL, 0 }, shapes = { NULL, 0 };
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     bool check = false;
+    int32_t loop_limit = LOOP_LIMIT;
     pith_run_options run_options = PITH_RUN_OPTIONS_INIT;
     const option options[] = {
         { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
@@ -101,6 +103,7 @@ static int run(int argc, char **argv) {
         { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
         { "threads", 't', OPTION_INT, &run_options.threads, 1, 4096, NULL },
         { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
+        { "loop-limit", 0, OPTION_INT, &loop_limit, 1, INT32_MAX, NULL },
         { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
         { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
     };
@@ -118,6 +121,7 @@ static int run(int argc, char **argv) {
     code = profile_open(&profile, c, profile_path, NULL);
     if (code) return code;
     open_options.log = &warnings;
+    open_options.loop_limit = loop_limit;
     open_options.flags = (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
     open_options.input_shapes = shapes.items;
     open_options.input_shape_count = shapes.count;

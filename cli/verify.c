@@ -45,6 +45,7 @@ static const char help[] =
     "  --level N              optimisation level 0 to 3 (3)\n"
     "  --compiled             compile each model and run what comes out\n"
     "  --strict-shapes        declared shapes that contradict the real ones are errors\n"
+    "  --loop-limit N         iterations a Loop may take; beyond it the test fails (1000000)\n"
     "  --skip-list FILE       lines 'name reason'; a listed test that passes is a failure, unless the line begins\n"
     "                         with '~': its result is drawn and may be right by chance\n"
     "  --list                 names the tests, runs nothing\n"
@@ -78,7 +79,7 @@ typedef struct job {
     test *tests;
     size_t count;
     double rtol, atol; /* negative: not given */
-    int32_t level;
+    int32_t level, loop_limit;
     bool compiled; /* each model is compiled, and what came out is run */
     bool strict;
 } job;
@@ -212,6 +213,7 @@ static void run_test(void *context, size_t part, int worker) {
     struct dirent **sets = NULL;
     void *file = NULL;
     options.optimization = j->level;
+    options.loop_limit = j->loop_limit;
     options.flags = j->strict ? PITH_OPEN_STRICT_SHAPES : 0;
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     int count = scandir(t->folder, &sets, filter_sets, alphasort);
@@ -373,7 +375,7 @@ static int run(int argc, char **argv) {
     int32_t threads = 0;
     string_list dirs = { NULL, 0 };
     skip_list skips = { { NULL, 0, 0 }, NULL, 0 };
-    job j = { .rtol = -1, .atol = -1, .level = 3 };
+    job j = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT };
     size_t totals[3] = { 0, 0, 0 };
     const option options[] = {
         { "rtol", 0, OPTION_FLOAT, &j.rtol, 0, 0, NULL },
@@ -382,6 +384,7 @@ static int run(int argc, char **argv) {
         { "opt", 0, OPTION_INT, &j.level, 0, 3, NULL },
         { "compiled", 0, OPTION_FLAG, &j.compiled, 0, 0, NULL },
         { "strict-shapes", 0, OPTION_FLAG, &j.strict, 0, 0, NULL },
+        { "loop-limit", 0, OPTION_INT, &j.loop_limit, 1, INT32_MAX, NULL },
         { "skip-list", 0, OPTION_STRING, &skip_path, 0, 0, NULL },
         { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
         { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
@@ -395,6 +398,7 @@ static int run(int argc, char **argv) {
     int code = take_options(c, options, argc, argv, &dirs);
     if (code >= 0) return code;
     checked.level = j.level;
+    checked.loop_limit = j.loop_limit;
     checked.as_json = as_json;
     if (fusions && !dirs.count) return usage(c, "--fusions needs a model");
     if (fusions) return verify_fusions(c, &dirs, &checked);

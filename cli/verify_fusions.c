@@ -37,6 +37,7 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
     size_t passed = 0, failed = 0;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.optimization = check->level;
+    open.loop_limit = check->loop_limit;
     fusion_report report = { NULL, check->as_json, json_array() };
     pith_check_options options = PITH_CHECK_OPTIONS_INIT;
     options.open = &open;

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 typedef struct fusion_check {
-    int32_t level, seed, runs; /* runs 0: the library's number */
+    int32_t level, loop_limit, seed, runs; /* runs 0: the library's number */
     bool as_json;
 } fusion_check;
 

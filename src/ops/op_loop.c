@@ -98,7 +98,10 @@ static pith_status run(pith_run *r) {
     }
     for (; going && iteration < limit; iteration++) {
         if (iteration == r->exec->loop_limit) {
-            return pith_fail(r->err, PITH_ERR_RUN, "has not ended after %" PRId64 " iterations, the limit", iteration);
+            return pith_fail(r->err, PITH_ERR_RUN,
+                             "has not ended after %" PRId64 " iterations, the limit; a higher loop_limit "
+                             "(of the command: --loop-limit) lets it run longer",
+                             iteration);
         }
         if (r->exec->cancel && *r->exec->cancel) return pith_fail(r->err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));

@@ -379,6 +379,42 @@ class Models(Command):
         self.bad(1, "run", model, "-i", f"input_ids={self.dir / 'wrong.npy'}", says=("input_ids", "float32", "int64"))
         self.bad(1, "run", model, "-i", f"input_ids={__file__}", says="not a .npy file")
 
+    def test_loop_limit(self):
+        from onnx import TensorProto, helper, save, numpy_helper
+        scalar = lambda name, dtype: helper.make_tensor_value_info(name, dtype, [])
+        integer, truth = TensorProto.INT64, TensorProto.BOOL
+        body = helper.make_graph(
+            [helper.make_node("Identity", ["going"], ["goes"]), helper.make_node("Add", ["sum", "one"], ["more"])], "body",
+            [scalar("i", integer), scalar("going", truth), scalar("sum", integer)], [scalar("goes", truth), scalar("more", integer)])
+        graph = helper.make_graph(
+            [helper.make_node("Loop", ["n", "", "one"], ["total"], "counts", body=body)], "g", [scalar("n", integer)],
+            [scalar("total", integer)], [numpy_helper.from_array(np.array(1, np.int64), "one")])
+        model = self.dir / "test" / "model.onnx"
+        data = model.parent / "test_data_set_0"
+        data.mkdir(parents=True)
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+
+        def times(n):
+            for name, value in (("input_0", n), ("output_0", n + 1)):
+                (data / f"{name}.pb").write_bytes(numpy_helper.from_array(np.array(value, np.int64)).SerializeToString())
+            return "-i", f"n={data / 'input_0.pb'}"
+
+        given = times(1000)
+        ended = "node 0 'counts' (Loop): has not ended after 999 iterations, the limit"
+        runs = (("run", model, *given), ("inspect", "--time", "--runs", "1", model, *given))
+        for arguments in (*runs, ("verify", model.parent)):
+            self.good(*arguments)
+            self.good(*arguments, "--loop-limit", "1000")
+            result = self.bad(1, *arguments, "--loop-limit", "999")
+            told = (result.stdout + result.stderr).decode()
+            self.assertIn(ended, told)
+            self.assertIn("--loop-limit", told)
+            for wrong in ("0", "-1", "many", "2147483648"):
+                self.bad(2, *arguments, f"--loop-limit={wrong}", says="--loop-limit takes a number from 1 to 2147483647")
+        given = times(10**6 + 1)  # beyond the default
+        self.bad(1, "run", model, *given, says=("has not ended after 1000000 iterations", "--loop-limit"))
+        self.good("run", model, *given, "--loop-limit", "1000001")
+
     def types_model(self, dtype):
         from onnx import TensorProto, checker, helper, save
         x, y = (helper.make_tensor_value_info(n, dtype, ["n"]) for n in "xy")
