@@ -6,6 +6,7 @@
  * are ordinary ones, and keeps that plan beside the model's: the model stays immutable, sessions share nothing. A
  * further input that it feeds later opens that one as well, so there are at most as many plans made as such inputs.
  * A symbol in a file is a hint: with `apart` every axis of every input has one of its own. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -30,19 +31,55 @@ bool pith_fed_needs(const pith_model *m, size_t input, const pith_tensor *t) {
     return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
 }
 
-bool pith_fed_apart(const pith_model *m, const pith_tensor *inputs) {
-    const pith_graph *g = m->graph;
+/* Calls visit for each axis of a given tensor whose size has a name; stops when that gives false. */
+static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes,
+                            bool (*visit)(pith_named_sizes *sizes, int32_t symbol, size_t input, int axis,
+                                          int64_t size)) {
+    for (size_t i = 0; i < m->graph->input_count; i++) {
+        const pith_type *type = &m->graph->inputs[i]->type;
+        const pith_tensor *t = &inputs[i];
+        if (!t->dtype || t->dtype >= PITH_DTYPE_COUNT || type->data || t->rank != type->rank) continue;
+        for (int d = 0; d < t->rank; d++) {
+            int32_t symbol = pith_dim_symbol_index(m->graph->dims, type->dims[d]);
+            if (symbol >= 0 && !visit(sizes, symbol, i, d, t->dims[d])) return false;
+        }
+    }
+    return true;
+}
+
+static bool compare_size(pith_named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+    struct pith_named_size *known = &s->items[symbol];
+    if (!known->given) {
+        *known = (struct pith_named_size){ true, input, size };
+        return true;
+    }
+    s->symbol = symbol;
+    s->input = input;
+    s->axis = axis;
+    s->size = size;
+    return known->size == size;
+}
+
+static bool forget_size(pith_named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+    (void)input, (void)axis, (void)size;
+    s->items[symbol].given = false;
+    return true;
+}
+
+bool pith_fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes) {
     if (!m->onnx.data || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
-    for (size_t i = 0; i < g->input_count; i++)
-        for (int d = 0; d < inputs[i].rank && inputs[i].dtype < PITH_DTYPE_COUNT && inputs[i].dtype; d++)
-            for (size_t k = 0; k <= i; k++)
-                for (int e = 0; e < (k < i ? inputs[k].rank : d) && inputs[k].dtype < PITH_DTYPE_COUNT; e++) {
-                    const pith_type *a = &g->inputs[i]->type, *b = &g->inputs[k]->type;
-                    bool both = inputs[k].dtype && a->rank == inputs[i].rank && b->rank == inputs[k].rank;
-                    if (both && pith_dim_equal(a->dims[d], b->dims[e]) && inputs[i].dims[d] != inputs[k].dims[e])
-                        return true;
-                }
-    return false;
+    bool agree = each_named_axis(m, inputs, sizes, compare_size);
+    each_named_axis(m, inputs, sizes, forget_size);
+    return !agree;
+}
+
+const char *pith_named_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
+    const struct pith_named_size *other = &n->items[n->symbol];
+    pith_str name = pith_dims_symbol_name(m->graph->dims, n->symbol);
+    snprintf(buffer, size, "input '%s' has size %lld at axis %d, where input '%s' makes " PITH_STR_FMT " %lld",
+             m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name, PITH_STR_ARG(name),
+             (long long)other->size);
+    return buffer;
 }
 
 bool pith_fed_has(const pith_fed *fed, const bool *open, bool apart) {
@@ -52,19 +89,13 @@ bool pith_fed_has(const pith_fed *fed, const bool *open, bool apart) {
     return true;
 }
 
-/* Gives each axis of each input a symbol of its own. */
-static pith_status part_symbols(pith_graph *graph, pith_arena *arena, pith_error *err) {
+/* Shapes that the caller fixed at open stay so. */
+static void keep_fixed(pith_graph *graph, const pith_graph *from) {
     for (size_t i = 0; i < graph->input_count; i++) {
-        pith_type *types[] = { graph->inputs[i]->hint, &graph->inputs[i]->type };
-        for (int t = 0; t < 2; t++)
-            for (int d = 0; types[t] && d < types[t]->rank; d++) {
-                if (pith_dim_known(types[t]->dims[d])) continue;
-                pith_str name = pith_arena_printf(arena, "input %zu axis %d", i, d);
-                if (!name.data) return pith_fail_memory(err, 32);
-                types[t]->dims[d] = pith_dim_symbol(graph->dims, name);
-            }
+        if (!from->inputs[i]->fixed) continue;
+        graph->inputs[i]->hint = from->inputs[i]->hint;
+        graph->inputs[i]->fixed = true;
     }
-    return PITH_OK;
 }
 
 /* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
@@ -75,7 +106,8 @@ static pith_status make_graph(pith_graph **graph, pith_fed *fed, pith_error *err
     PITH_TRY(pith_onnx_read(graph, m->onnx, m->onnx_dir, &files, &fed->arena, m->options.log, err));
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
-    if (fed->apart) PITH_TRY(part_symbols(*graph, &fed->arena, err));
+    (*graph)->apart = fed->apart;
+    keep_fixed(*graph, m->graph);
     PITH_TRY(pith_ops_bind(*graph, err));
     PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     pith_opt o = pith_model_optimizer(m, *graph, err);

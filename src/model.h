@@ -74,8 +74,22 @@ void pith_fed_destroy(pith_fed *fed); /* NULL is fine */
 pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
 /* Whether a tensor given for an input that has a default differs from it. */
 bool pith_fed_needs(const pith_model *model, size_t input, const pith_tensor *tensor);
+/* Sizes by symbolic name, while the inputs of a run are compared; and the axis that has another one. */
+typedef struct pith_named_sizes {
+    struct pith_named_size {
+        bool given; /* false between calls */
+        size_t input;
+        int64_t size;
+    } *items; /* by symbol of the model's graph */
+    int32_t symbol;
+    size_t input;
+    int axis;
+    int64_t size;
+} pith_named_sizes;
 /* Whether axes of inputs that have one symbol are given different sizes, in a model that can be planned for that. */
-bool pith_fed_apart(const pith_model *model, const pith_tensor *inputs);
+bool pith_fed_apart(const pith_model *model, const pith_tensor *inputs, pith_named_sizes *sizes);
+/* "input 'b' has size 3 at axis 1, where input 'a' makes sequence 2", after they differed. */
+const char *pith_named_sizes_text(const pith_named_sizes *sizes, const pith_model *model, char *buffer, size_t size);
 /* Whether all inputs that `open` marks are opened, and axes have symbols of their own if `apart`. */
 bool pith_fed_has(const pith_fed *fed, const bool *open, bool apart);
 

@@ -355,7 +355,8 @@ pith_port pith_model_output(const pith_model *model, size_t index) { return mode
 struct pith_session {
     const pith_model *model;
     pith_executor *executor;
-    pith_fed *fed;       /* for inputs with a default that are fed another value; made when first wanted */
+    pith_fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
+    pith_named_sizes sizes;
     pith_tensor *inputs; /* in the graph's order */
     bool *warned;        /* by input: that its declared shape is wrong */
     bool *open;          /* by input: it has been fed another value than its default */
@@ -367,13 +368,16 @@ static pith_status create_session(pith_session **session, const pith_model *mode
     pith_status status = pith_model_plan(&plan, model, err);
     if (status) return pith_account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
-    size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool));
+    size_t symbols = pith_dims_symbol_count(model->graph->dims);
+    size_t bytes = sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool)) +
+                   symbols * sizeof(struct pith_named_size);
     pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
     if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
-    s->warned = (bool *)(s->inputs + count);
+    s->sizes.items = (struct pith_named_size *)(s->inputs + count);
+    s->warned = (bool *)(s->sizes.items + symbols);
     s->open = s->warned + count;
-    memset(s->warned, 0, 2 * count * sizeof *s->warned);
+    memset(s->sizes.items, 0, symbols * sizeof *s->sizes.items + 2 * count * sizeof *s->warned);
     pith_executor_options options = executor_options(model);
     status = pith_executor_create(&s->executor, plan, &options, err);
     if (status)
@@ -449,10 +453,12 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
     return PITH_OK;
 }
 
-/* The model's plan, or the session's own where an input is fed another value than its default. */
-static pith_status choose_executor(pith_executor **executor, pith_session *s, pith_error *err) {
+/* Notes inputs that are fed another value than their default, and axes of one name that differ: whether the model's
+ * plan does not do for this run. */
+static bool note_needs(pith_session *s, bool *apart) {
     const pith_model *m = s->model;
     bool fed = false;
+    char text[300];
     for (size_t p = 0; p < m->graph->input_count; p++) {
         if (s->inputs[p].dtype == PITH_UNDEFINED || !m->graph->inputs[p]->type.data) continue;
         if (pith_fed_needs(m, p, &s->inputs[p]))
@@ -460,18 +466,34 @@ static pith_status choose_executor(pith_executor **executor, pith_session *s, pi
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
-    bool apart = pith_fed_apart(m, s->inputs);
-    *executor = s->executor;
-    if (!fed && !apart) return PITH_OK;
-    s->apart = s->apart || apart;
-    if (!s->fed || !pith_fed_has(s->fed, s->open, s->apart)) {
+    *apart = pith_fed_apart(m, s->inputs, &s->sizes);
+    if (*apart && !s->apart)
+        pith_log_write(m->options.log, PITH_LOG_WARNING,
+                       "%s; the name is taken for a hint, and the model is planned again",
+                       pith_named_sizes_text(&s->sizes, m, text, sizeof text));
+    s->apart |= *apart;
+    return fed || *apart;
+}
+
+/* On the model's plan, or on the session's own where that one takes something for granted that the inputs contradict.
+ */
+static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, const pith_run_options *o,
+                             pith_lane *lane, pith_error *err) {
+    const pith_model *m = s->model;
+    bool apart, own = note_needs(s, &apart);
+    char text[300];
+    if (own && (!s->fed || !pith_fed_has(s->fed, s->open, s->apart))) {
         pith_executor_options options = executor_options(m);
         pith_fed_destroy(s->fed);
         s->fed = NULL;
         PITH_TRY(pith_fed_create(&s->fed, m, s->open, s->apart, &options, err));
     }
-    *executor = pith_fed_ready(s->fed, s->inputs);
-    return PITH_OK;
+    pith_executor *executor = own ? pith_fed_ready(s->fed, s->inputs) : s->executor;
+    pith_lane_listen(lane, executor);
+    pith_status status = pith_executor_run(executor, outputs, s->inputs, threads, o->cancel, err);
+    bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
+    if (!may_be_sizes) return status;
+    return pith_fail_at(err, status, "%s: ", pith_named_sizes_text(&s->sizes, m, text, sizeof text));
 }
 
 pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
@@ -485,12 +507,7 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
     int threads = o.threads ? o.threads : pith_cpu_get()->threads;
     pith_lane *lane = pith_profile_lane(o.profile);
     uint64_t begin = pith_lane_now(lane);
-    pith_executor *executor;
-    pith_status status = choose_executor(&executor, session, err);
-    if (!status) {
-        pith_lane_listen(lane, executor);
-        status = pith_executor_run(executor, outputs, session->inputs, threads, o.cancel, err);
-    }
+    pith_status status = run_taken(session, outputs, threads, &o, lane, err);
     pith_lane_phase(lane, "run", begin, -1);
     pith_fpmode_leave(mode);
     return pith_account_explain(&session->model->account, status, err);

@@ -9,7 +9,7 @@ static pith_status read_dim(pith_onnx_reader *r, pith_dim *dim, pith_str bytes, 
     pith_onnx_walk(&w, bytes, r);
     while (pith_wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_VARINT(1) && (int64_t)f.value >= 0) *dim = (int64_t)f.value;
-        if (f.tag != PITH_WIRE_BYTES(2) || !f.bytes.size) continue;
+        if (f.tag != PITH_WIRE_BYTES(2) || !f.bytes.size || pith_str_is(f.bytes, "?")) continue; /* no name */
         *dim = pith_dim_symbol(graph->dims, f.bytes);
         if (*dim == PITH_DIM_UNKNOWN) return pith_onnx_no_memory(r);
     }

@@ -3,7 +3,7 @@
  * Inputs decide over declared shapes: every size of a graph input becomes a symbol, unless the caller fixed it.
  * dim_param gives its name; a declared number becomes the symbol "number@axis", shared by all inputs that have the same
  * number at the same axis (ids and mask of a static export), but not among vectors, where equal lengths mean little;
- * anything else is "input[axis]". */
+ * anything else is "input[axis]", and so is every axis of a graph planned for sizes that do not agree (defaults.c). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -142,9 +142,9 @@ pith_status pith_op_infer_node(pith_infer *c) {
 static pith_status input_symbol(pith_graph *graph, const pith_value *value, int axis, int rank, pith_dim *dim,
                                 pith_error *err) {
     char text[256];
-    if (pith_dim_known(*dim) && rank >= 2) {
+    if (pith_dim_known(*dim) && rank >= 2 && !graph->apart) {
         snprintf(text, sizeof text, "%" PRId64 "@%d", *dim, axis);
-    } else if (pith_dim_known(*dim) || *dim == PITH_DIM_UNKNOWN) {
+    } else if (pith_dim_known(*dim) || *dim == PITH_DIM_UNKNOWN || graph->apart) {
         snprintf(text, sizeof text, PITH_STR_FMT "[%d]", PITH_STR_ARG(value->name), axis);
     } else {
         return PITH_OK;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,12 +168,50 @@ static void test_failed_allocations(void **state) {
     pith_model_close(model);
 }
 
+static char warned[300];
+
+static void keep_warning(void *context, pith_log_level level, const char *text) {
+    (void)context, (void)level;
+    snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* Two inputs [2, seq]: with sizes of their own the model is planned again, with a warning that names both; where it
+ * cannot be run so, the error does too. Sizes that agree go on with the model's plan, and strict shapes refuse. */
+static void test_names_of_sizes_are_hints(void **state) {
+    (void)state;
+    static const char path[] = PITH_TEST_DATA "/operators/repeated_symbol_two_inputs/model.onnx";
+    const pith_log log = { keep_warning, NULL };
+    const char *const names[] = { "X", "Z" };
+    for (int strict = 0; strict < 2; strict++) {
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith_model *model;
+        pith_session *session;
+        float data[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
+        options.log = &log;
+        options.flags = strict ? PITH_OPEN_STRICT_SHAPES : 0;
+        assert_int_equal(pith_model_open(&model, path, &options, &err), PITH_OK);
+        assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
+        for (int64_t size = 3; size <= 5; size++) {
+            pith_tensor in[2] = { floats(data, 6), floats(data, 2 * size) }, out;
+            for (int i = 0; i < 2; i++) in[i].rank = 2, in[i].dims[0] = 2, in[i].dims[1] = i ? size : 3;
+            warned[0] = 0;
+            pith_status status = pith_session_run(session, &out, names, in, 2, NULL, &err);
+            assert_int_equal(status, strict && size > 3 ? PITH_ERR_ARGUMENT : PITH_OK);
+            const char *said = "input 'Z' has size 4 at axis 1, where input 'X' makes seq 3";
+            assert_int_equal(!strncmp(warned, said, strlen(said)), !strict && size == 4); /* once */
+            if (status) assert_non_null(strstr(err.message, "input 'Z' has size"));
+        }
+        pith_session_destroy(session);
+        pith_model_close(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_feed_their_own),
-        cmocka_unit_test(test_defaults_come_back),
-        cmocka_unit_test(test_compiled_model_refuses),
-        cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_threads_feed_their_own),   cmocka_unit_test(test_defaults_come_back),
+        cmocka_unit_test(test_compiled_model_refuses),   cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_names_of_sizes_are_hints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
