@@ -60,9 +60,9 @@ asan: model                     ## the tests under the address sanitizer
 ubsan: model                    ## the tests under the undefined behaviour sanitizer
 	$(call sanitized,ubsan,undefined)
 comma := ,
-asan-ubsan: model               ## both at once, and minutes of models with a byte wrong
+asan-ubsan: model               ## both at once, and minutes of broken models
 	$(call sanitized,asan-ubsan,address$(comma)undefined)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R flips
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R "flips|op_mutants_all"
 tsan: model                     ## the tests under the thread sanitizer
 	$(call sanitized,tsan,thread)
 

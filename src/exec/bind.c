@@ -415,7 +415,7 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     }
     if (op->flags & PITH_OP_VIEW) return place_view(k, step, bound);
     size_t scratch = 0;
-    pith_status status = op->scratch ? op->scratch(c, step->state, k->how->threads, &scratch) : PITH_OK;
+    pith_status status = pith_op_scratch(c, step->state, k->how->threads, &scratch);
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);

@@ -430,7 +430,7 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
     size_t scratch = 0;
     char place[256];
     if (*view || !op->scratch) return PITH_OK;
-    pith_status status = op->scratch(&c, step->state, run->exec->threads, &scratch);
+    pith_status status = pith_op_scratch(&c, step->state, run->exec->threads, &scratch);
     if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     run->scratch = late_alloc(e, scratch);
     return run->scratch ? PITH_OK : pith_fail_memory(run->err, scratch);

@@ -137,7 +137,7 @@ int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, in
     /* More parts than threads even out long steps; in short ones a thread had better find its rows in its cache. */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
-    int64_t least = work_per_row > 0 ? (grain + work_per_row - 1) / work_per_row : rows;
+    int64_t least = work_per_row <= 0 ? rows : work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
@@ -148,6 +148,18 @@ int64_t pith_tensor_count(const pith_tensor *t) {
     int64_t count = 1;
     for (int i = 0; i < t->rank; i++) count *= t->dims[i];
     return count;
+}
+
+pith_status pith_op_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    const pith_op *op = c->node->op;
+    *bytes = 0;
+    if (!op->scratch) return PITH_OK;
+    for (size_t i = 0; i < pith_node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
+        const pith_type *type = &c->out[i];
+        if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith_type_concrete(type)) continue;
+        return pith_fail(c->err, PITH_ERR_RUN, "the shape of output %zu does not follow from the inputs", i);
+    }
+    return op->scratch(c, state, threads, bytes);
 }
 
 pith_cost pith_run_cost(const pith_run *r) {

@@ -187,6 +187,9 @@ pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from)
 void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts);
 /* Rows per part so that each part has at least `grain` units of work and there are a few parts per thread. */
 int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain);
+/* What the operator's scratch says, 0 bytes if it has none. Unless it is LATE, every output that infer spoke of must
+ * have its shape by now. */
+pith_status pith_op_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes);
 /* The cost of a step as a profile shows it. */
 pith_cost pith_run_cost(const pith_run *r);
 /* The operations of products: k multiply-adds per element of output 0. */

@@ -116,6 +116,7 @@ static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
     layout l = layout_of(r->in[0]);
     if (groups < 1 || l.channels % groups)
         return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
+    if (!l.channels) return PITH_OK;
     PITH_TRY(check_counts(r, 1, 2, l.channels / each));
     pith_wide w;
     pith_wide_open(&w, r);

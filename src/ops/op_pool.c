@@ -135,7 +135,9 @@ static pith_status run_plain(pith_run *r) {
     j.taps_floats = taps_floats(s, &j.w, r->out_count > 1 && r->out[1]);
     j.in = pith_window_count(j.w.in, j.w.rank);
     j.out = pith_window_count(j.w.out, j.w.rank);
-    j.per_part = pith_run_chunk(r, j.channels, j.out * pith_window_count(j.w.kernel, j.w.rank), 8192);
+    int64_t work;
+    if (pith_mul_overflows(j.out, pith_window_count(j.w.kernel, j.w.rank), &work)) work = INT64_MAX;
+    j.per_part = pith_run_chunk(r, j.channels, work, 8192);
     pith_run_parallel(r, run_part, &j, (size_t)((j.channels + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }

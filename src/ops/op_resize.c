@@ -151,7 +151,7 @@ static pith_status infer(pith_infer *c) {
         c->out[0].dims[d] = PITH_DIM_UNKNOWN;
         if (t.known)
             c->out[0].dims[d] = t.size[d];
-        else if (whole)
+        else if (whole && c->dims) /* at bind scratch needs the rest too: the step is late */
             pith_type_elem(c->in[3], d, &c->out[0].dims[d]);
     }
     return PITH_OK;

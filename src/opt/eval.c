@@ -102,7 +102,7 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
         .arena = arena
     };
     size_t scratch = 0;
-    if (node->op->scratch) PITH_TRY(node->op->scratch(&infer, prepare.state, 1, &scratch));
+    PITH_TRY(pith_op_scratch(&infer, prepare.state, 1, &scratch));
     if (scratch > max_bytes) return pith_fail(err, PITH_ERR_UNSUPPORTED, "scratch is too large");
     pith_run run = { .node = node,
                      .state = prepare.state,

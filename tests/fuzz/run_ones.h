@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum { MEMORY_LIMIT = 64 << 20, LOOP_LIMIT = 50, FREE_SIZE = 3, MAX_PORTS = 8, I
 
 typedef struct run_counts {
     size_t opened, ran, refused;
+    char said[PITH_ERROR_MESSAGE_SIZE]; /* by the last run that was refused */
 } run_counts;
 
 /* Ones of the port's shape, in memory that goes with the test. */
@@ -66,6 +68,7 @@ static void run_model(pith_model *model, run_counts *c) {
             if (round && pith_profile_create(&options.profile, NULL, &err)) abort();
             if (pith_session_run(session, out, names, in, inputs, &options, &err)) {
                 if (!err.message[0]) abort();
+                snprintf(c->said, sizeof c->said, "%s", err.message);
                 c->refused++;
             } else {
                 c->ran++;
@@ -78,10 +81,11 @@ static void run_model(pith_model *model, run_counts *c) {
     free(out);
 }
 
-static void open_and_run(const void *data, size_t size, run_counts *c) {
+static void open_and_run_at(const void *data, size_t size, int level, run_counts *c) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
+    options.optimization = level;
     options.memory_limit = MEMORY_LIMIT;
     options.loop_limit = LOOP_LIMIT;
     if (pith_model_open_memory(&model, data, size, &options, &err)) {
@@ -92,5 +96,7 @@ static void open_and_run(const void *data, size_t size, run_counts *c) {
     run_model(model, c);
     pith_model_close(model);
 }
+
+static inline void open_and_run(const void *data, size_t size, run_counts *c) { open_and_run_at(data, size, 3, c); }
 
 #endif

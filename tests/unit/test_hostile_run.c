@@ -68,7 +68,7 @@ static void flipped_bits(void **state) {
     flip_bits("sequence_map_identity_1_sequence_1_tensor_expanded", 7);
 }
 
-/* Opened at every level: refused with these words, or (NULL) run. */
+/* Opened and run at levels 0 and 3: refused with these words, or (NULL) run. */
 static void once_crashed(void **state) {
     (void)state;
     static const struct {
@@ -87,6 +87,10 @@ static void once_crashed(void **state) {
         { "constant_of_shape_handle", NULL },
         { "constant_of_shape_symbol", NULL },
         { "range_at_the_end", NULL },
+        { "pool_window_of_2_31", NULL },
+        { "resize_roi_late", NULL },
+        { "gqa_total_not_one", "node 0 (GroupQueryAttention): the shape of output 1 does not follow from the inputs" },
+        { "group_norm_no_channels", NULL },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[512];
@@ -99,12 +103,10 @@ static void once_crashed(void **state) {
             options.optimization = level;
             options.flags = PITH_OPEN_DESCRIBE;
             pith_status status = pith_model_open(&model, path, &options, &err);
-            if (files[i].says && (!status || !strstr(err.message, files[i].says)))
-                fail_msg("%s: '%s', not '%s'", files[i].name, err.message, files[i].says);
-            if (files[i].says) continue;
-            if (status) fail_msg("%s: %s", files[i].name, err.message);
-            run_model(model, &c);
-            assert_int_equal(c.ran, 2);
+            if (!status) run_model(model, &c);
+            const char *said = status ? err.message : c.said, *says = files[i].says;
+            if (says ? !strstr(said, says) : c.ran != 2)
+                fail_msg("%s: '%s', not '%s'", files[i].name, said, says ? says : "run");
             pith_model_close(model);
         }
     }
