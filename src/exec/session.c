@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "exec/bind.h"
+#include "exec/kept.h"
 
 enum { MAX_BINDINGS = 8 };
 #define LOOP_LIMIT ((int64_t)1 << 31)
@@ -23,13 +24,11 @@ typedef struct tree {
     void *trace_context;
 } tree;
 
-/* The executor of a subgraph. Its outputs are copied to the two arenas in turn, so that what one call gave can be an
- * input of the next. */
+/* The executor of a subgraph, and what it gave. */
 typedef struct pith_child {
     struct pith_executor *executor;
-    pith_arena outputs[2];
-    size_t counted; /* of outputs, in the tree */
-    int turn;
+    pith_kept kept;
+    size_t counted; /* of kept, in the tree */
 } pith_child;
 
 struct pith_executor {
@@ -164,8 +163,7 @@ uint64_t pith_trace_now(void) {
 static void end_child(pith_executor *e, pith_child *child) {
     if (!child) return;
     pith_executor_destroy(child->executor);
-    pith_arena_free(&child->outputs[0]);
-    pith_arena_free(&child->outputs[1]);
+    pith_kept_free(&child->kept);
     count(e->tree, 0, child->counted);
 }
 
@@ -317,8 +315,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
 static pith_status make_child(pith_child **out, running *r, const pith_plan *plan, pith_error *err) {
     pith_child *child = pith_arena_array(&r->binding->arena, 1, sizeof *child);
     if (!child) return pith_fail_memory(err, sizeof *child);
-    pith_arena_init(&child->outputs[0], &r->executor->allocator);
-    pith_arena_init(&child->outputs[1], &r->executor->allocator);
+    pith_kept_init(&child->kept, &r->executor->allocator);
     PITH_TRY(create(&child->executor, plan, &r->executor->options, r->executor, r->binding->symbols, err));
     *out = child;
     return PITH_OK;
@@ -326,23 +323,10 @@ static pith_status make_child(pith_child **out, running *r, const pith_plan *pla
 
 static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
-static void count_outputs(pith_executor *e, pith_child *child) {
-    size_t total = child->outputs[0].total + child->outputs[1].total;
+static void count_kept(pith_executor *e, pith_child *child) {
+    size_t total = pith_kept_bytes(&child->kept);
     count(e->tree, total, child->counted);
     child->counted = total;
-}
-
-static pith_status keep_outputs(pith_executor *e, pith_child *child, pith_tensor *outputs, size_t count,
-                                pith_error *err) {
-    pith_arena *arena = &child->outputs[child->turn ^= 1];
-    pith_status status = PITH_OK;
-    pith_arena_reset(arena);
-    count_outputs(e, child);
-    for (size_t i = 0; i < count && !status; i++) {
-        status = pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, arena, err);
-    }
-    count_outputs(e, child);
-    return status;
 }
 
 static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
@@ -370,7 +354,9 @@ static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char
     }
     pith_status status = run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
     if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(run->err, status, "%s: ", attribute);
-    return keep_outputs(r->executor, *child, outputs, output_count, run->err);
+    status = pith_kept_keep(&(*child)->kept, outputs, output_count, e->given, input_count + captures, run->err);
+    count_kept(r->executor, *child);
+    return status;
 }
 
 static pith_status check_late(const pith_step *step, const pith_run *run) {

@@ -162,6 +162,17 @@ static bytes begin(void) {
     return graph;
 }
 
+static void sequence_port(bytes *graph, int field, const char *port_name) {
+    bytes p = { 0 }, type = { 0 }, sequence = { 0 }, item = { 0 }, elements = { 0 };
+    put_text(&p, 1, port_name);
+    put_number(&elements, 1, PITH_F32);
+    put_message(&item, 1, &elements);
+    put_message(&sequence, 1, &item);
+    put_message(&type, 4, &sequence);
+    put_message(&p, 2, &type);
+    put_message(graph, field, &p);
+}
+
 static void output(bytes *graph, const char *value) { port(graph, OUTPUT, value, PITH_F32, NULL); }
 
 /* One node that reads stem0 … stem<count - 1>. */
@@ -403,6 +414,94 @@ static void nested_branches(void **state) { /* conditions known (folded away), a
     }
 }
 
+/* ---- sequences ---- */
+
+/* The body of a loop that adds x to a sequence and erases its first item, in a branch, where there are more than most.
+ */
+static bytes growing_body(void) {
+    bytes body = { 0 }, keep = { 0 }, erase = { 0 };
+    put_text(&body, 2, "body");
+    port(&body, INPUT, "i", PITH_I64, NULL);
+    port(&body, INPUT, "going", PITH_BOOL, NULL);
+    sequence_port(&body, INPUT, "s");
+    node(&body, "SequenceInsert", "s", "x", "more", NULL);
+    node(&body, "SequenceLength", "more", NULL, "n", NULL);
+    node(&body, "Greater", "n", "most", "full", NULL);
+    put_text(&keep, 2, "keep");
+    node(&keep, "Identity", "more", NULL, "kept", NULL);
+    sequence_port(&keep, OUTPUT, "kept");
+    put_text(&erase, 2, "erase");
+    node(&erase, "SequenceErase", "more", "zero", "fewer", NULL);
+    sequence_port(&erase, OUTPUT, "fewer");
+    bytes attributes = graph_attribute("then_branch", &erase), other = graph_attribute("else_branch", &keep);
+    put(&attributes, other.data, other.size);
+    free(other.data);
+    node(&body, "If", "full", NULL, "t", &attributes);
+    node(&body, "Identity", "going", NULL, "on", NULL);
+    port(&body, OUTPUT, "on", PITH_BOOL, NULL);
+    sequence_port(&body, OUTPUT, "t");
+    return body;
+}
+
+/* The loop, and the length of what it gives. */
+static bytes growing_model(int64_t rounds, int64_t most) {
+    static const int64_t zero = 0;
+    bytes graph = { 0 }, body = growing_body(), attributes = graph_attribute("body", &body), loop = { 0 },
+          model = { 0 };
+    put_text(&graph, 2, "g");
+    port(&graph, INPUT, "x", PITH_F32, "n");
+    tensor(&graph, "rounds", PITH_I64, -1, -1, &rounds, sizeof rounds);
+    tensor(&graph, "most", PITH_I64, -1, -1, &most, sizeof most);
+    tensor(&graph, "zero", PITH_I64, -1, -1, &zero, sizeof zero);
+    node(&graph, "SequenceEmpty", NULL, NULL, "empty", NULL);
+    put_text(&loop, 1, "rounds");
+    put_text(&loop, 1, "");
+    put_text(&loop, 1, "empty");
+    put_text(&loop, 2, "all");
+    put_text(&loop, 4, "Loop");
+    put(&loop, attributes.data, attributes.size);
+    free(attributes.data);
+    put_message(&graph, NODE, &loop);
+    bytes to = int_attribute("to", PITH_F32), opset = { 0 };
+    node(&graph, "SequenceLength", "all", NULL, "length", NULL);
+    node(&graph, "Cast", "length", NULL, "y", &to);
+    output(&graph, "y");
+    put_number(&opset, 2, 17);
+    put_number(&model, 1, 8);
+    put_message(&model, 8, &opset);
+    put_message(&model, 7, &graph);
+    return model;
+}
+
+/* The most bytes that were held for `rounds` items, of which `most` are kept. */
+static size_t grow_sequence(int64_t rounds, int64_t most, int64_t item) {
+    bytes model = growing_model(rounds, most);
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *m;
+    pith_session *session;
+    pith_tensor in = { .data = calloc((size_t)item, 4), .bytes = (size_t)item * 4, .dtype = PITH_F32, .rank = 1 }, out;
+    in.dims[0] = item;
+    size_t peak;
+    if (pith_model_open_memory(&m, model.data, model.size, NULL, &err) || pith_session_create(&session, m, &err) ||
+        pith_session_run(session, &out, (const char *const[]){ "x" }, &in, 1, NULL, &err))
+        fail_msg("%s", err.message);
+    assert_true(*(const float *)out.data == (float)most);
+    pith_model_bytes(m, &peak);
+    pith_session_destroy(session);
+    pith_model_close(m);
+    free(in.data);
+    free(model.data);
+    return peak;
+}
+
+/* A loop that adds to a sequence copies what it adds, and holds little more than what is in it. */
+static void growing_sequences(void **state) {
+    (void)state;
+    enum { ROUNDS = 2000, ITEM = 8192 };
+    assert_in_range(grow_sequence(ROUNDS, ROUNDS, ITEM), ROUNDS * ITEM * 4, ROUNDS * ITEM * 4 * 3 / 2);
+    assert_in_range(grow_sequence(ROUNDS * 10, 20, ITEM), 20 * ITEM * 4, 16 << 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_nodes),       cmocka_unit_test(equal_pairs),
@@ -411,7 +510,7 @@ int main(void) {
         cmocka_unit_test(identity_chain),    cmocka_unit_test(reshape_chain),
         cmocka_unit_test(constant_chain),    cmocka_unit_test(cast_chain),
         cmocka_unit_test(dense_chain),       cmocka_unit_test(scattered_life_times),
-        cmocka_unit_test(nested_branches),
+        cmocka_unit_test(nested_branches),   cmocka_unit_test(growing_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
