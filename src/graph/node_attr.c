@@ -117,25 +117,30 @@ pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value)
     return PITH_OK;
 }
 
+/* The attribute with a copy of `count` items of `size` bytes, to be put into its union; NULL if memory is out. */
+static pith_attr *make_list(pith_node *node, const char *name, pith_attr_kind kind, void **copy, const void *items,
+                            size_t count, size_t size) {
+    *copy = pith_arena_array(node->graph->arena, count, size);
+    if (!*copy) return NULL;
+    if (count) memcpy(*copy, items, count * size);
+    pith_attr *attr = make(node, name, kind);
+    if (attr) attr->count = count;
+    return attr;
+}
+
 pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t *items, size_t count) {
-    int64_t *copy = pith_arena_array(node->graph->arena, count, sizeof *copy);
-    if (!copy) return PITH_ERR_MEMORY;
-    if (count) memcpy(copy, items, count * sizeof *copy);
-    pith_attr *attr = make(node, name, PITH_ATTR_INTS);
+    void *copy;
+    pith_attr *attr = make_list(node, name, PITH_ATTR_INTS, &copy, items, count, sizeof *items);
     if (!attr) return PITH_ERR_MEMORY;
     attr->ints = copy;
-    attr->count = count;
     return PITH_OK;
 }
 
 pith_status pith_node_set_floats(pith_node *node, const char *name, const float *items, size_t count) {
-    float *copy = pith_arena_array(node->graph->arena, count, sizeof *copy);
-    if (!copy) return PITH_ERR_MEMORY;
-    if (count) memcpy(copy, items, count * sizeof *copy);
-    pith_attr *attr = make(node, name, PITH_ATTR_FLOATS);
+    void *copy;
+    pith_attr *attr = make_list(node, name, PITH_ATTR_FLOATS, &copy, items, count, sizeof *items);
     if (!attr) return PITH_ERR_MEMORY;
     attr->floats = copy;
-    attr->count = count;
     return PITH_OK;
 }
 

@@ -251,17 +251,14 @@ BLOCKED(Upsample, 1, upgrade_upsample,
         "coordinate_transformation_mode string "
         "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize = asymmetric; "
         "mode string nearest|linear = nearest; scales ints 1..")
+#define CONV_ATTRS                                                                                                     \
+    "activation string; activation_params floats; auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "      \
+    "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; strides ints 1.."
 PITH_OP_COMPOSED(nchwc_Conv, "com.microsoft.nchwc", "Conv", 2, 4, 1, upgrade_conv,
                  "blocks of 8 or 16 channels: what the weights show, else what ONNX Runtime uses on this machine",
-                 .attrs = "activation string; activation_params floats; "
-                          "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
-                          "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
-                          "strides ints 1..")
+                 .attrs = CONV_ATTRS)
 PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL,
-                 .attrs = "activation string; activation_params floats; "
-                          "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
-                          "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
-                          "strides ints 1..")
+                 .attrs = CONV_ATTRS)
 PITH_OP_COMPOSED(FusedGemm_ms, "com.microsoft", "FusedGemm", 2, 3, 1, upgrade_fused_gemm, NULL,
                  .attrs = "activation string; activation_alpha float; activation_beta float; "
                           "activation_gamma float; alpha float = 1; beta float = 1; transA bool = 0; "
