@@ -92,11 +92,11 @@ docs: build-test/build.ninja    ## make docs/operators.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc
 	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc
 
-lint:                           ## layers, lists, names, formatting
-	@$(PYTHON) tools/lint.py
+lint: setup-test                ## layers, lists, names, formatting
+	@"$$(tools/test_python.sh tools/requirements.txt)" tools/lint.py
 
-fmt:                            ## format the C sources
-	@clang-format -i $$(git ls-files "*.c")
+fmt: setup-test                 ## format the C sources and headers
+	@"$$(dirname "$$(tools/test_python.sh tools/requirements.txt)")/clang-format" -i $$(git ls-files "*.c" "*.h")
 
 install: all                    ## into PREFIX (default /usr/local), DESTDIR respected
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)

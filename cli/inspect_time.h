@@ -5,9 +5,9 @@
 #include "cli/cli.h"
 
 typedef struct time_options {
-    const char *text;     /* of a text encoder; NULL: made-up words */
-    string_list inputs;   /* NAME=FILE, of any other model */
-    string_list shapes;   /* NAME=A,B,… */
+    const char *text;   /* of a text encoder; NULL: made-up words */
+    string_list inputs; /* NAME=FILE, of any other model */
+    string_list shapes; /* NAME=A,B,… */
     int32_t runs, threads;
     bool as_json;
 } time_options;

@@ -8,7 +8,7 @@
 typedef struct step_time {
     int64_t step;
     char *op, *node, *shapes, *kernel;
-    double flop, bytes; /* of one run */
+    double flop, bytes;         /* of one run */
     double *seconds, *fraction; /* by run: time, and share of the multiply-add peak measured beside it */
     size_t runs;
 } step_time;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "cli/compare.h"
 #include "cli/compile.h"
 #include "cli/json_out.h"
@@ -416,7 +416,7 @@ static int run(int argc, char **argv) {
     } else if (!code) {
         qsort(j.tests, j.count, sizeof *j.tests, compare_folders);
         mark_skips(&j, &skips);
-        if (!list_only) pith_pool_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);
+        if (!list_only) pith_threads_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);
         for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
         for (size_t i = 0; list_only && i < j.count; i++) puts(j.tests[i].name);
         if (!list_only && as_json)

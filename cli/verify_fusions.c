@@ -16,9 +16,9 @@ typedef struct fusion_report {
 static void fusion_found(void *user, const pith_check_finding *f) {
     fusion_report *r = user;
     if (r->as_json) {
-        json_t *finding = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:f}", "model", r->model, "level", (int)f->level,
-                                    "pass", f->pass, "node", f->node, "output", f->output, "inputs", f->inputs,
-                                    "allowed", f->allowed);
+        json_t *finding =
+            json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:f}", "model", r->model, "level", (int)f->level, "pass", f->pass,
+                      "node", f->node, "output", f->output, "inputs", f->inputs, "allowed", f->allowed);
         json_t *difference = isfinite(f->difference) ? json_real(f->difference) : json_null();
         if (finding) json_object_set_new(finding, "difference", difference);
         json_array_append_new(r->findings, finding ? finding : json_null());

@@ -100,7 +100,7 @@ static void keep_fixed(pith_graph *graph, const pith_graph *from) {
 
 /* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
  * already, so the list of the model's files is only looked at. */
-static pith_status make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
+static pith_status defaults_make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
     const pith_model *m = fed->model;
     pith_files files = m->files;
     PITH_TRY(pith_onnx_read(graph, m->onnx, m->onnx_dir, &files, &fed->arena, m->options.log, err));
@@ -115,7 +115,8 @@ static pith_status make_graph(pith_graph **graph, pith_fed *fed, pith_error *err
     return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;
 }
 
-static pith_status make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options, pith_error *err) {
+static pith_status defaults_make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options,
+                                 pith_error *err) {
     const pith_model *m = fed->model;
     pith_graph *graph;
     pith_plan *plan;
@@ -124,7 +125,7 @@ static pith_status make(pith_fed *fed, const bool *open, bool apart, pith_execut
     if (!fed->open) return pith_fail_memory(err, count * sizeof *open);
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
-    PITH_TRY(make_graph(&graph, fed, err));
+    PITH_TRY(defaults_make_graph(&graph, fed, err));
     PITH_TRY(pith_plan_build(&plan, graph, &m->files, &fed->arena, err));
     options.allocator = &fed->account.allocator;
     return pith_executor_create(&fed->executor, plan, &options, err);
@@ -141,7 +142,7 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *ope
     *f = (pith_fed){ .model = m };
     pith_account_init(&f->account, m->options.allocator, 0, 0);
     pith_arena_init(&f->arena, &f->account.allocator);
-    pith_status status = pith_account_settle(&f->account, make(f, open, apart, *options, err), err);
+    pith_status status = pith_account_settle(&f->account, defaults_make(f, open, apart, *options, err), err);
     if (status)
         pith_fed_destroy(f);
     else

@@ -82,7 +82,8 @@ const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return mod
 
 pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) { return pith_tokenizer_token(tokenizer, id); }
 
-static pith_status read_modules(pith_modules *modules, pith_files *files, const char *path, pith_error *err) {
+static pith_status lone_tokenizer_read_modules(pith_modules *modules, pith_files *files, const char *path,
+                                               pith_error *err) {
     pith_str found;
     pith_compiled compiled;
     PITH_TRY(pith_hub_find(&found, path, files->arena, err));
@@ -100,7 +101,7 @@ static pith_status find_limit(int32_t *tokens, const pith_tokenizer *tokenizer, 
     pith_arena_init(&arena, pith_tokenizer_arena(tokenizer)->allocator);
     pith_files files = { .arena = &arena };
     pith_modules modules;
-    pith_status status = read_modules(&modules, &files, path, err);
+    pith_status status = lone_tokenizer_read_modules(&modules, &files, path, err);
     if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
     pith_files_close(&files);
     pith_arena_free(&arena);

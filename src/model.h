@@ -23,8 +23,8 @@ struct pith_model {
     pith_open_options options; /* allocator and log point at those above; stop_after and input_shapes are not kept */
     pith_arena arena;          /* graphs, tokenizer, everything made at open */
     pith_files files;
-    pith_str path, dir; /* what was opened; the directory with its small files, data NULL if there is none */
-    pith_str onnx;      /* bytes of the ONNX file, data NULL if it was none */
+    pith_str path, dir;     /* what was opened; the directory with its small files, data NULL if there is none */
+    pith_str onnx;          /* bytes of the ONNX file, data NULL if it was none */
     const char *onnx_dir;   /* of its external data; NULL: there is none */
     pith_compiled compiled; /* writer is NULL unless the model was opened from such a file */
     bool from_safetensors;
@@ -36,11 +36,11 @@ struct pith_model {
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
     pith_encoder *encoder; /* NULL: no_text says why */
-    int text_output;         /* of graph, which embedding reads; -1: none */
+    int text_output;       /* of graph, which embedding reads; -1: none */
     pith_error no_text;
     pith_port *inputs, *outputs;
     const pith_opt_limits *limits; /* NULL: every pass may run; only while the model is opened */
-    pith_report report; /* with PITH_OPEN_DESCRIBE, as what follows */
+    pith_report report;            /* with PITH_OPEN_DESCRIBE, as what follows */
     pith_op_count *ops;
     size_t op_count;
 
@@ -52,8 +52,8 @@ struct pith_model {
 /* Options of any size up to ours over the defaults; false if theirs have none. */
 bool pith_options_take(void *mine, size_t my_size, const void *theirs);
 
-#define PITH_TAKE_OPTIONS(mine, theirs, err)                \
-    if (!pith_options_take(&(mine), sizeof(mine), theirs)) \
+#define PITH_TAKE_OPTIONS(mine, theirs, err)                                                                           \
+    if (!pith_options_take(&(mine), sizeof(mine), theirs))                                                             \
     return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
 
 /* The plan of the graph as it stands, with the model's own inputs and outputs. Thread-safe. */
@@ -80,7 +80,7 @@ typedef struct pith_named_sizes {
         bool given; /* false between calls */
         size_t input;
         int64_t size;
-    } *items; /* by symbol of the model's graph */
+    } * items; /* by symbol of the model's graph */
     int32_t symbol;
     size_t input;
     int axis;

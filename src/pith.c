@@ -13,7 +13,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "base/str.h"
 #include "exec/profile.h"
 #include "heads/dense.h"
@@ -29,7 +29,7 @@ const char *pith_version(void) {
     return TEXT(PITH_VERSION_MAJOR) "." TEXT(PITH_VERSION_MINOR) "." TEXT(PITH_VERSION_PATCH);
 }
 
-void pith_pin_threads(int32_t pin) { pith_pool_pin(pin != 0); }
+void pith_pin_threads(int32_t pin) { pith_threads_pin(pin != 0); }
 
 /* ---- opening ---- */
 
@@ -93,7 +93,7 @@ static bool has_tokenizer(pith_model *m, pith_str dir) {
 }
 
 /* folder: for external data; NULL: there is none. */
-static pith_status read_bytes(pith_model *m, pith_str bytes, const char *folder, pith_error *err) {
+static pith_status pith_read_bytes(pith_model *m, pith_str bytes, const char *folder, pith_error *err) {
     if (pith_compiled_is(bytes)) return pith_model_load(m, bytes, err);
     m->onnx = bytes;
     m->onnx_dir = folder;
@@ -102,7 +102,7 @@ static pith_status read_bytes(pith_model *m, pith_str bytes, const char *folder,
 
 /* A compiled model, or the graph of an ONNX file; where that lies beside a tokenizer (or in onnx/ below one), it is the
  * model's directory. */
-static pith_status read_file(pith_model *m, pith_str file, pith_error *err) {
+static pith_status pith_read_file(pith_model *m, pith_str file, pith_error *err) {
     pith_str bytes, folder = pith_path_parent(&m->arena, file);
     if (!folder.data) return pith_fail_memory(err, file.size);
     PITH_TRY(pith_files_open(&bytes, &m->files, file.data, err));
@@ -114,7 +114,7 @@ static pith_status read_file(pith_model *m, pith_str file, pith_error *err) {
         else if (in_onnx && has_tokenizer(m, above))
             m->dir = above;
     }
-    pith_status status = read_bytes(m, bytes, folder.data, err);
+    pith_status status = pith_read_bytes(m, bytes, folder.data, err);
     return status ? pith_fail_at(err, status, "%s: ", file.data) : PITH_OK;
 }
 
@@ -127,7 +127,7 @@ static pith_status read_directory(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < NAMES; i++) {
         pith_str path;
         PITH_TRY(pith_file_find(&there[i], &path, &m->arena, m->dir.data, names[i], err));
-        if (i < ONNX_NAMES && there[i]) return read_file(m, path, err);
+        if (i < ONNX_NAMES && there[i]) return pith_read_file(m, path, err);
     }
     if (!there[2] || !(there[3] || there[4]))
         return pith_fail(err, PITH_ERR_NOT_FOUND,
@@ -140,7 +140,7 @@ static pith_status read_directory(pith_model *m, pith_error *err) {
 
 static pith_status read_path(pith_model *m, const char *name, pith_error *err) {
     PITH_TRY(pith_hub_find(&m->path, name, &m->arena, err));
-    return pith_dir_exists(m->path.data) ? read_directory(m, err) : read_file(m, m->path, err);
+    return pith_dir_exists(m->path.data) ? read_directory(m, err) : pith_read_file(m, m->path, err);
 }
 
 pith_opt pith_model_optimizer(const pith_model *m, pith_graph *graph, pith_error *err) {
@@ -158,8 +158,8 @@ static pith_opt optimizer(pith_model *m, pith_error *err) {
     return o;
 }
 
-static pith_status make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,
-                              pith_error *err) {
+static pith_status pith_make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,
+                                   pith_error *err) {
     *ports = pith_arena_array(&m->arena, count, sizeof **ports);
     if (!*ports) return pith_fail_memory(err, count * sizeof **ports);
     for (size_t i = 0; i < count; i++) {
@@ -230,7 +230,7 @@ static pith_executor_options executor_options(const pith_model *m) {
 }
 
 /* Tokenizer, modules, ragged graph. */
-static pith_status read_text(pith_model *m, pith_error *err) {
+static pith_status pith_read_text(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
@@ -241,7 +241,7 @@ static pith_status read_text(pith_model *m, pith_error *err) {
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
-    PITH_TRY(read_text(m, err));
+    PITH_TRY(pith_read_text(m, err));
     const pith_plan *plan;
     if (m->ragged) PITH_TRY(pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err));
     plan = m->text_plan;
@@ -257,7 +257,7 @@ static pith_status optimize(pith_model *m, pith_error *err) {
 }
 
 /* What was read becomes what is run; in a compiled file it is that already. */
-static pith_status make_graph(pith_model *m, pith_error *err) {
+static pith_status pith_make_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer && m->options.input_shape_count)
         return pith_fail(err, PITH_ERR_ARGUMENT, "a compiled model has the input shapes it was compiled with");
     if (m->compiled.writer) return PITH_OK;
@@ -265,8 +265,8 @@ static pith_status make_graph(pith_model *m, pith_error *err) {
     PITH_TRY(pith_model_fix_inputs(m, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    PITH_TRY(make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
-    PITH_TRY(make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
+    PITH_TRY(pith_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
+    PITH_TRY(pith_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
     m->text_output = pith_encoder_output(m->graph);
     return optimize(m, err);
 }
@@ -280,9 +280,9 @@ static pith_status tell_ragged(pith_model *m, pith_error *err) {
 }
 
 /* What every way of opening ends with; lane: of the profile, or NULL. */
-static pith_status finish(pith_model *m, pith_lane *lane, pith_error *err) {
+static pith_status pith_finish(pith_model *m, pith_lane *lane, pith_error *err) {
     uint64_t begin = pith_lane_now(lane);
-    PITH_TRY(make_graph(m, err));
+    PITH_TRY(pith_make_graph(m, err));
     pith_lane_phase(lane, "optimise", begin, -1);
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
@@ -300,9 +300,9 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->limits = limits;
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
-    pith_status status = path ? read_path(m, path, err) : read_bytes(m, bytes, NULL, err);
+    pith_status status = path ? read_path(m, path, err) : pith_read_bytes(m, bytes, NULL, err);
     pith_lane_phase(lane, "read", begin, -1);
-    if (!status) status = finish(m, lane, err);
+    if (!status) status = pith_finish(m, lane, err);
     status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
     m->limits = NULL;

@@ -70,13 +70,13 @@ static void write_model(pith_bytes_out *out, const pith_model *m) {
 }
 
 /* A string with a NUL behind it. */
-static pith_str read_text(pith_bytes_in *in, pith_arena *arena) {
+static pith_str save_read_text(pith_bytes_in *in, pith_arena *arena) {
     pith_str text = pith_arena_str(arena, pith_get_str(in));
     if (!text.data && !in->status) in->status = pith_fail_memory(in->err, text.size);
     return text;
 }
 
-static void *read_array(pith_bytes_in *in, pith_arena *arena, size_t *count, size_t item_bytes, size_t size) {
+static void *save_read_array(pith_bytes_in *in, pith_arena *arena, size_t *count, size_t item_bytes, size_t size) {
     *count = pith_get_count(in, item_bytes);
     void *array = pith_arena_array(arena, *count, size);
     if (!array && !in->status) in->status = pith_fail_memory(in->err, *count * size);
@@ -84,12 +84,12 @@ static void *read_array(pith_bytes_in *in, pith_arena *arena, size_t *count, siz
     return array;
 }
 
-static pith_port *read_ports(pith_bytes_in *in, pith_arena *arena, size_t expected) {
+static pith_port *save_read_ports(pith_bytes_in *in, pith_arena *arena, size_t expected) {
     size_t count;
-    pith_port *ports = read_array(in, arena, &count, 16, sizeof *ports);
+    pith_port *ports = save_read_array(in, arena, &count, 16, sizeof *ports);
     for (size_t i = 0; i < count && !in->status; i++) {
-        ports[i].name = read_text(in, arena).data;
-        ports[i].shape = read_text(in, arena).data;
+        ports[i].name = save_read_text(in, arena).data;
+        ports[i].shape = save_read_text(in, arena).data;
         ports[i].dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
         ports[i].item_dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
         ports[i].optional = (int32_t)pith_get_below(in, 2, "a flag that is none");
@@ -100,14 +100,14 @@ static pith_port *read_ports(pith_bytes_in *in, pith_arena *arena, size_t expect
     return ports;
 }
 
-static void read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
+static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
     m->pooling = pith_get_below(in, 1u << PITH_POOL_MODES, "unknown pooling");
     m->normalize = pith_get_below(in, 2, "a flag that is none");
     m->include_prompt = pith_get_below(in, 2, "a flag that is none");
     m->max_length = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->pad_token_id = (int32_t)pith_get_u32(in);
-    pith_prompt *prompts = read_array(in, arena, &m->prompt_count, 8, sizeof *prompts);
+    pith_prompt *prompts = save_read_array(in, arena, &m->prompt_count, 8, sizeof *prompts);
     for (size_t i = 0; i < m->prompt_count; i++) {
         prompts[i].name = pith_get_str(in);
         prompts[i].text = pith_get_str(in);
@@ -117,35 +117,35 @@ static void read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) 
 }
 
 static void read_report(pith_bytes_in *in, pith_model *m) {
-    m->ops = read_array(in, &m->arena, &m->op_count, 12, sizeof *m->ops);
+    m->ops = save_read_array(in, &m->arena, &m->op_count, 12, sizeof *m->ops);
     for (size_t i = 0; i < m->op_count; i++) {
         m->ops[i].domain = pith_get_str(in);
         m->ops[i].op_type = pith_get_str(in);
         m->ops[i].count = pith_get_u32(in);
     }
-    m->report.lines = read_array(in, &m->arena, &m->report.count, 12, sizeof *m->report.lines);
+    m->report.lines = save_read_array(in, &m->arena, &m->report.count, 12, sizeof *m->report.lines);
     m->report.capacity = m->report.count;
     for (size_t i = 0; i < m->report.count && !in->status; i++) {
         m->report.lines[i].done = pith_get_below(in, 2, "a flag that is none");
-        m->report.lines[i].what = read_text(in, &m->arena).data;
+        m->report.lines[i].what = save_read_text(in, &m->arena).data;
         m->report.lines[i].text = pith_get_str(in);
     }
 }
 
-static pith_status read_model(pith_model *m, pith_str section, pith_error *err) {
+static pith_status save_read_model(pith_model *m, pith_str section, pith_error *err) {
     pith_bytes_in in = { .bytes = section, .what = "model", .err = err };
-    read_modules(&m->modules, &in, &m->arena);
+    save_read_modules(&m->modules, &in, &m->arena);
     m->from_safetensors = pith_get_below(&in, 2, "a flag that is none");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
     m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
     m->text_output = (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "no such output") - 1;
-    pith_str reason = read_text(&in, &m->arena);
+    pith_str reason = save_read_text(&in, &m->arena);
     if (reason.size) m->ragged_reason = reason;
     m->no_text.code = (pith_status)pith_get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
     pith_str why = pith_get_str(&in);
     if (m->no_text.code && !in.status) pith_fail(&m->no_text, m->no_text.code, PITH_STR_FMT, PITH_STR_ARG(why));
-    m->inputs = read_ports(&in, &m->arena, m->graph->input_count);
-    m->outputs = read_ports(&in, &m->arena, m->graph->output_count);
+    m->inputs = save_read_ports(&in, &m->arena, m->graph->input_count);
+    m->outputs = save_read_ports(&in, &m->arena, m->graph->output_count);
     read_report(&in, m);
     return pith_bytes_end(&in);
 }
@@ -187,9 +187,9 @@ static pith_status make_sections(saver *s) {
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
     if (m->ragged && m->encoder) PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, m->text_plan));
     if (m->tokenizer) {
-        pith_str image;
-        PITH_TRY(pith_tokenizer_image(&image, m->tokenizer, &s->arena, s->err));
-        PITH_TRY(add_section(s, PITH_SECTION_TOKENIZER, image.data, image.size));
+        pith_str frozen;
+        PITH_TRY(pith_tokenizer_freeze(&frozen, m->tokenizer, &s->arena, s->err));
+        PITH_TRY(add_section(s, PITH_SECTION_TOKENIZER, frozen.data, frozen.size));
     }
     return pith_weights_end(&s->sections[s->count++], &s->weights, s->err);
 }
@@ -249,7 +249,7 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->ragged, m, PITH_SECTION_TEXT, &weights, err));
     int32_t wanted_precision = m->options.precision;
-    PITH_TRY(read_model(m, sections[PITH_SECTION_MODEL], err));
+    PITH_TRY(save_read_model(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
         return pith_fail(err, PITH_ERR_ARGUMENT, "compiled for precision %s, not %s: compile the model anew",
@@ -262,14 +262,14 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
 
 pith_status pith_compiled_tokenizer(pith_tokenizer **tokenizer, const pith_compiled *compiled,
                                     const pith_open_options *options, pith_arena *arena, pith_error *err) {
-    pith_str image = compiled->sections[PITH_SECTION_TOKENIZER];
-    if (!image.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no tokenizer");
-    return pith_tokenizer_open_image(tokenizer, image.data, image.size, options, arena, err);
+    pith_str frozen = compiled->sections[PITH_SECTION_TOKENIZER];
+    if (!frozen.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no tokenizer");
+    return pith_tokenizer_open_frozen(tokenizer, frozen.data, frozen.size, options, arena, err);
 }
 
 pith_status pith_compiled_modules(pith_modules *modules, const pith_compiled *compiled, pith_arena *arena,
                                   pith_error *err) {
     pith_bytes_in in = { .bytes = compiled->sections[PITH_SECTION_MODEL], .what = "model", .err = err };
-    read_modules(modules, &in, arena);
+    save_read_modules(modules, &in, arena);
     return in.status;
 }

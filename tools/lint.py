@@ -146,6 +146,18 @@ def exports():
         fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
 
 
+def formatting():
+    """Sources and headers are as the pinned clang-format leaves them (`make fmt`)."""
+    tool = Path(sys.executable).parent / "clang-format"
+    files = [str(path) for path in tracked("*.c", "*.h")]
+    out = subprocess.run([tool, "--dry-run", *files], capture_output=True, text=True, check=False).stderr
+    seen = set()
+    for m in re.finditer(r"^(/[^:\n]+):(\d+):\d+: warning: code should be clang-formatted", out, re.M):
+        if m.group(1) not in seen:
+            seen.add(m.group(1))
+            fault(m.group(1), m.group(2), "is not formatted: run make fmt")
+
+
 def readme():
     """The README's C program is examples/embed.c, which the tests compile and run."""
     block = re.search(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -154,7 +166,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, ends, floating_point_mode, words, exports, readme):
+    for check in (layers, lists, names, ends, floating_point_mode, words, exports, readme, formatting):
         check()
     for line in faults:
         print(line)

@@ -65,7 +65,9 @@ typedef struct pith_error {
     char message[PITH_ERROR_MESSAGE_SIZE];
 } pith_error;
 
+/* clang-format off */
 #define PITH_ERROR_INIT { PITH_OK, { 0 } }
+/* clang-format on */
 
 /* ---- what a host may replace ---- */
 
@@ -91,11 +93,32 @@ typedef struct pith_log {
 /* Numbers are those of onnx.TensorProto.DataType; the last two are Pith's own. */
 typedef enum pith_dtype {
     PITH_UNDEFINED = 0,
-    PITH_F32 = 1, PITH_U8 = 2, PITH_I8 = 3, PITH_U16 = 4, PITH_I16 = 5, PITH_I32 = 6, PITH_I64 = 7,
-    PITH_STRING = 8, PITH_BOOL = 9, PITH_F16 = 10, PITH_F64 = 11, PITH_U32 = 12, PITH_U64 = 13,
-    PITH_C64 = 14, PITH_C128 = 15, PITH_BF16 = 16,
-    PITH_F8E4M3FN = 17, PITH_F8E4M3FNUZ = 18, PITH_F8E5M2 = 19, PITH_F8E5M2FNUZ = 20,
-    PITH_U4 = 21, PITH_I4 = 22, PITH_F4E2M1 = 23, PITH_F8E8M0 = 24, PITH_U2 = 25, PITH_I2 = 26,
+    PITH_F32 = 1,
+    PITH_U8 = 2,
+    PITH_I8 = 3,
+    PITH_U16 = 4,
+    PITH_I16 = 5,
+    PITH_I32 = 6,
+    PITH_I64 = 7,
+    PITH_STRING = 8,
+    PITH_BOOL = 9,
+    PITH_F16 = 10,
+    PITH_F64 = 11,
+    PITH_U32 = 12,
+    PITH_U64 = 13,
+    PITH_C64 = 14,
+    PITH_C128 = 15,
+    PITH_BF16 = 16,
+    PITH_F8E4M3FN = 17,
+    PITH_F8E4M3FNUZ = 18,
+    PITH_F8E5M2 = 19,
+    PITH_F8E5M2FNUZ = 20,
+    PITH_U4 = 21,
+    PITH_I4 = 22,
+    PITH_F4E2M1 = 23,
+    PITH_F8E8M0 = 24,
+    PITH_U2 = 25,
+    PITH_I2 = 26,
     PITH_DTYPE_COUNT = 27,
     PITH_SEQUENCE = 32, /* data is pith_tensor[dims[0]], rank 1 */
     PITH_NONE = 33      /* an optional without element: no data, rank 0 */
@@ -143,7 +166,7 @@ PITH_API pith_status pith_profile_write(const pith_profile *profile,
 typedef struct pith_model pith_model;
 
 enum {
-    PITH_OPEN_COPY = 1u << 0,         /* read the files instead of mapping them: safe if others truncate them */
+    PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them: safe if others truncate them */
     PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict what is inferred or given are errors, not
                                           warnings */
     PITH_OPEN_DESCRIBE = 1u << 2,      /* keep what pith_model_describe tells of the file and of the fusions */
@@ -180,7 +203,9 @@ typedef struct pith_open_options {
     int32_t precision;               /* pith_precision */
 } pith_open_options;
 
+/* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
+/* clang-format on */
 
 /* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
  * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model
@@ -228,7 +253,9 @@ typedef struct pith_check_options {
     const volatile int *cancel; /* set to end the call with PITH_ERR_CANCELLED; or NULL */
 } pith_check_options;
 
+/* clang-format off */
 #define PITH_CHECK_OPTIONS_INIT { sizeof(pith_check_options), NULL, 0, 0, NULL, NULL, NULL }
+/* clang-format on */
 
 /* Runs the model as written and at every optimisation level on made-up inputs of several shapes and masks, texts packed
  * together included, and counts the levels at which results differ by more than rounding. PITH_ERR_UNSUPPORTED: no
@@ -256,7 +283,9 @@ typedef struct pith_calibrate_options {
     const volatile int *cancel; /* set to end the call with PITH_ERR_CANCELLED; or NULL */
 } pith_calibrate_options;
 
+/* clang-format off */
 #define PITH_CALIBRATE_OPTIONS_INIT { sizeof(pith_calibrate_options), NULL, 0, NULL, NULL, NULL }
+/* clang-format on */
 
 /* Rounds the weights of a text encoder opened with precision int8 anew, so that what rounding changes meets least of
  * what texts bring (GPTQ): the distance of vectors to those of f32 about halves, at no cost later. Takes ten seconds
@@ -300,7 +329,9 @@ typedef struct pith_run_options {
     pith_profile *profile;      /* records steps and phases; NULL: none */
 } pith_run_options;
 
+/* clang-format off */
 #define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL, NULL }
+/* clang-format on */
 
 /* names[i] goes with inputs[i]; inputs are only read. The first run that feeds an optional input another value than its
  * default makes a plan of the session's own for it, which takes as long as opening did; later ones use it. Models from
@@ -335,7 +366,10 @@ PITH_API pith_status pith_model_describe(const pith_model *model, pith_descripti
 
 typedef enum pith_pooling {
     PITH_POOLING_MODEL = 0, /* as the directory's modules say; mean where nothing is said */
-    PITH_POOLING_CLS = 1, PITH_POOLING_MEAN = 2, PITH_POOLING_MAX = 3, PITH_POOLING_LAST = 4
+    PITH_POOLING_CLS = 1,
+    PITH_POOLING_MEAN = 2,
+    PITH_POOLING_MAX = 3,
+    PITH_POOLING_LAST = 4
 } pith_pooling;
 
 typedef struct pith_embed_stats {
@@ -361,7 +395,9 @@ typedef struct pith_embed_options {
     pith_profile *profile;   /* records steps and phases; NULL: none */
 } pith_embed_options;
 
+/* clang-format off */
 #define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL }
+/* clang-format on */
 
 /* Components of one vector under these options; 0 if the model cannot embed text. */
 PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);
@@ -407,8 +443,10 @@ typedef struct pith_tokens {
     int32_t truncated; /* texts of which tokens were cut off */
 } pith_tokens;
 
+/* clang-format off */
 #define PITH_TOKENS_INIT \
     { sizeof(pith_tokens), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
+/* clang-format on */
 
 /* Which of two texts is cut: the longer one at each token, or always the same one. */
 typedef enum pith_cut { PITH_CUT_LONGEST = 0, PITH_CUT_FIRST = 1, PITH_CUT_SECOND = 2 } pith_cut;
@@ -427,7 +465,9 @@ typedef struct pith_tokenize_options {
     int32_t threads;     /* of a batch; 0: as many as the machine or the container gives */
 } pith_tokenize_options;
 
+/* clang-format off */
 #define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
 
 /* One text, or a text and its pair (NULL: none), as rerankers take them. */
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,

@@ -16,7 +16,7 @@ static bool supports(void *context, const pith_node *node) {
     return node->op && (node->op->run || (node->op->flags & PITH_OP_VIEW));
 }
 
-static pith_status prepare(void *context, pith_prepare *c) {
+static pith_status backend_cpu_prepare(void *context, pith_prepare *c) {
     (void)context;
     return c->node->op->prepare ? c->node->op->prepare(c) : PITH_OK;
 }
@@ -31,12 +31,12 @@ static pith_status copy(void *context, void *to, const void *from, size_t bytes,
     return PITH_OK;
 }
 
-static pith_status run(void *context, pith_run *r) {
+static pith_status backend_cpu_run(void *context, pith_run *r) {
     (void)context;
     return r->node->op->run(r);
 }
 
-static pith_status finish(void *context, pith_error *err) {
+static pith_status backend_cpu_finish(void *context, pith_error *err) {
     (void)context, (void)err;
     return PITH_OK;
 }
@@ -46,10 +46,10 @@ const pith_backend pith_backend_cpu = {
     .open = open_cpu,
     .close = close_cpu,
     .supports = supports,
-    .prepare = prepare,
+    .prepare = backend_cpu_prepare,
     .alloc = alloc,
     .free = release,
     .copy = copy,
-    .run = run,
-    .finish = finish,
+    .run = backend_cpu_run,
+    .finish = backend_cpu_finish,
 };

@@ -17,9 +17,14 @@ typedef enum pith_isa {
 
 /* Extensions that single GEMM rows need beyond their level. */
 enum {
-    PITH_CPU_AVX512_VNNI = 1u << 0, PITH_CPU_AVX_VNNI = 1u << 1, PITH_CPU_AVX512_BF16 = 1u << 2,
-    PITH_CPU_DOTPROD = 1u << 3, PITH_CPU_I8MM = 1u << 4, PITH_CPU_AVX512_VBMI = 1u << 5,
-    PITH_CPU_AMX_INT8 = 1u << 6, PITH_CPU_AMX_BF16 = 1u << 7, /* the system has granted this process the tiles */
+    PITH_CPU_AVX512_VNNI = 1u << 0,
+    PITH_CPU_AVX_VNNI = 1u << 1,
+    PITH_CPU_AVX512_BF16 = 1u << 2,
+    PITH_CPU_DOTPROD = 1u << 3,
+    PITH_CPU_I8MM = 1u << 4,
+    PITH_CPU_AVX512_VBMI = 1u << 5,
+    PITH_CPU_AMX_INT8 = 1u << 6,
+    PITH_CPU_AMX_BF16 = 1u << 7, /* the system has granted this process the tiles */
     PITH_CPU_FAST_BF16 = 1u << 8 /* AVX512_BF16 with more multiply-adds a cycle than f32 has */
 };
 
@@ -40,7 +45,9 @@ const char *pith_isa_name(pith_isa isa);
 int pith_cpu_quota(const char *proc_cgroup, const char *mount);
 
 /* Rounding to nearest, no flush to zero, no denormals-are-zero: set at each API entry and in pool threads. */
-typedef struct pith_fpmode { uint64_t saved; } pith_fpmode;
+typedef struct pith_fpmode {
+    uint64_t saved;
+} pith_fpmode;
 pith_fpmode pith_fpmode_enter(void);
 void pith_fpmode_leave(pith_fpmode mode);
 

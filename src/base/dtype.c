@@ -41,21 +41,21 @@ static const struct {
     [PITH_I2] = { "int2", 2, INT },
 };
 
-static int known(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED; }
+static int dtype_known(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED; }
 
-int pith_dtype_bits(int dtype) { return types[known(dtype)].bits; }
+int pith_dtype_bits(int dtype) { return types[dtype_known(dtype)].bits; }
 
 const char *pith_dtype_name(int dtype) {
     if (dtype == PITH_SEQUENCE) return "sequence";
     if (dtype == PITH_NONE) return "none";
-    return types[known(dtype)].name;
+    return types[dtype_known(dtype)].name;
 }
 
 bool pith_dtype_is_plain(int dtype) { return pith_dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
 
-bool pith_dtype_is_float(int dtype) { return types[known(dtype)].kind == FLOAT; }
+bool pith_dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == FLOAT; }
 
-bool pith_dtype_is_int(int dtype) { return types[known(dtype)].kind == INT; }
+bool pith_dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
 
 /* Strides in bytes of a tensor without elements must fit, too: bytes of the widest element, rounded up. */
 enum { WIDEST = 64 };

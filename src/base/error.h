@@ -20,10 +20,10 @@ pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, 
 pith_status pith_fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
 
 /* Evaluates a call and returns its status if it is not PITH_OK. */
-#define PITH_TRY(call)                             \
-    do {                                           \
-        pith_status pith_try_status_ = (call);     \
-        if (pith_try_status_) return pith_try_status_; \
+#define PITH_TRY(call)                                                                                                 \
+    do {                                                                                                               \
+        pith_status pith_try_status_ = (call);                                                                         \
+        if (pith_try_status_) return pith_try_status_;                                                                 \
     } while (0)
 
 #endif

@@ -51,7 +51,7 @@ static float float_of(uint32_t bits) {
 }
 
 /* The pattern of x; overflow gives the largest finite value if `saturate`, else infinity or NaN if there is one. */
-static unsigned encode(double x, const format *f, bool saturate) {
+static unsigned half_encode(double x, const format *f, bool saturate) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     unsigned sign = (unsigned)(bits >> 63) << (f->bits - 1);
@@ -85,7 +85,7 @@ static unsigned encode(double x, const format *f, bool saturate) {
     return sign | (unsigned)pattern;
 }
 
-static float decode(unsigned bits, const format *f) {
+static float half_decode(unsigned bits, const format *f) {
     unsigned sign = bits >> (f->bits - 1) & 1, pattern = bits & ((1u << (f->bits - 1)) - 1);
     uint32_t nan = 0x7FC00000u | sign << 31;
     if (f->special == NEG_ZERO && sign && !pattern) return float_of(0x7FC00000u);
@@ -125,7 +125,7 @@ uint16_t pith_f16_of_f32(float x) {
     return (uint16_t)(sign | (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-uint16_t pith_f16_of_f64(double x) { return (uint16_t)encode(x, &f16, false); }
+uint16_t pith_f16_of_f64(double x) { return (uint16_t)half_encode(x, &f16, false); }
 
 float pith_f32_of_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
@@ -137,7 +137,7 @@ uint16_t pith_bf16_of_f32(float x) {
 
 float pith_f32_of_f8(uint8_t bits, int dtype) {
     if (dtype == PITH_F8E8M0) return float_of(bits == 0xFF ? 0x7FC00000u : bits ? (uint32_t)bits << 23 : 0x00400000u);
-    return decode(bits, format_of(dtype));
+    return half_decode(bits, format_of(dtype));
 }
 
 /* Exponent only: the sign is dropped and fractions go up. */
@@ -150,5 +150,5 @@ static uint8_t e8m0_of_f32(float x, bool saturate) {
 
 uint8_t pith_f8_of_f32(float x, int dtype, bool saturate) {
     if (dtype == PITH_F8E8M0) return e8m0_of_f32(x, saturate);
-    return (uint8_t)encode(x, format_of(dtype), saturate);
+    return (uint8_t)half_encode(x, format_of(dtype), saturate);
 }

@@ -22,7 +22,7 @@ static uint64_t read64(const unsigned char *p) {
 
 static uint64_t mix(uint64_t lane, uint64_t x) { return rotate(lane + x * P2, 31) * P1; }
 
-static uint64_t merge(uint64_t h, uint64_t lane) { return (h ^ mix(0, lane)) * P1 + P4; }
+static uint64_t hash_merge(uint64_t h, uint64_t lane) { return (h ^ mix(0, lane)) * P1 + P4; }
 
 void pith_hash_init(pith_hash *h) { *h = (pith_hash){ .lanes = { P1 + P2, P2, 0, 0 - P1 } }; }
 
@@ -60,7 +60,7 @@ uint64_t pith_hash_end(const pith_hash *hash) {
     uint64_t h = lanes[2] + P5;
     if (hash->total >= 32) {
         h = rotate(lanes[0], 1) + rotate(lanes[1], 7) + rotate(lanes[2], 12) + rotate(lanes[3], 18);
-        for (int i = 0; i < 4; i++) h = merge(h, lanes[i]);
+        for (int i = 0; i < 4; i++) h = hash_merge(h, lanes[i]);
     }
     h += hash->total;
     for (; left >= 8; left -= 8, p += 8) h = rotate(h ^ mix(0, read64(p)), 27) * P1 + P4;

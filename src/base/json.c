@@ -65,7 +65,7 @@ pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, .
 /* The index of the first byte in memory that is not zero, on a little-endian machine. */
 static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll(w) / 8; }
 
-static void fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
+static void json_fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
 
 /* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
 static unsigned char skip_space(pith_json *j) {
@@ -153,7 +153,7 @@ static bool next_member(pith_json *j, char close) {
     }
     if (j->stack[j->depth - 1].started) {
         if (c != ',') {
-            fault(j, j->p == j->end ? "the text ends inside" : "a comma or the end expected");
+            json_fault(j, j->p == j->end ? "the text ends inside" : "a comma or the end expected");
             return false;
         }
         j->p++;
@@ -196,14 +196,14 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
             if (found) break;
         }
         if (p == j->end) {
-            fault(j, "a string is not closed");
+            json_fault(j, "a string is not closed");
             return false;
         }
         unsigned char c = (unsigned char)*p;
         if (c == '"') break;
         if (c < 0x20) {
             j->p = p;
-            fault(j, "a control character in a string");
+            json_fault(j, "a control character in a string");
             return false;
         }
         wide |= c & 0x80;
@@ -217,13 +217,13 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
         }
         if (!known) {
             j->p = p < j->end ? p : j->end;
-            fault(j, "a bad escape in a string");
+            json_fault(j, "a bad escape in a string");
             return false;
         }
     }
     *raw = (pith_str){ begin, (size_t)(p - begin) };
     if (wide && pith_utf8_valid_prefix(begin, raw->size) != raw->size) {
-        fault(j, "a string is not valid UTF-8");
+        json_fault(j, "a string is not valid UTF-8");
         return false;
     }
     j->p = p + 1;
@@ -265,13 +265,13 @@ static pith_str decode_string(pith_json *j, pith_str raw) {
 static bool next_key(pith_json *j, pith_str *key, bool *escapes) {
     if (!next_member(j, '}')) return false;
     if (next_char(j) != '"') {
-        fault(j, "a key expected");
+        json_fault(j, "a key expected");
         return false;
     }
     if (!scan_string(j, key, escapes)) return false;
     j->stack[j->depth - 1].key = *key;
     if (next_char(j) != ':') {
-        fault(j, "a colon expected");
+        json_fault(j, "a colon expected");
         return false;
     }
     j->p++;
@@ -324,7 +324,7 @@ static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
         good = digits(&p, end);
     }
     if (!good || (p < end && ((*p >= '0' && *p <= '9') || *p == '.'))) {
-        fault(j, "a malformed number");
+        json_fault(j, "a malformed number");
         return false;
     }
     *raw = (pith_str){ j->p, (size_t)(p - j->p) };
@@ -464,7 +464,7 @@ static bool word(pith_json *j, const char *text) {
         j->p += size;
         return true;
     }
-    fault(j, "an unknown word");
+    json_fault(j, "an unknown word");
     return false;
 }
 
@@ -490,7 +490,8 @@ void pith_json_skip(pith_json *j) {
         case PITH_JSON_NUMBER: scan_number(j, &raw, &flag); break;
         case PITH_JSON_BOOL: pith_json_bool(j); break;
         case PITH_JSON_NULL: pith_json_null(j); break;
-        case PITH_JSON_END: fault(j, j->p == j->end ? "the text ends where a value should be" : "a value expected");
+        case PITH_JSON_END:
+            json_fault(j, j->p == j->end ? "the text ends where a value should be" : "a value expected");
         }
         /* On to the next value, leaving the containers that end here. */
         while (j->depth > base && !j->failed)
@@ -507,5 +508,5 @@ pith_str pith_json_raw(pith_json *j) {
 
 void pith_json_finish(pith_json *j) {
     next_char(j);
-    if (!j->failed && j->p != j->end) fault(j, "something follows the end");
+    if (!j->failed && j->p != j->end) json_fault(j, "something follows the end");
 }

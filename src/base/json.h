@@ -23,7 +23,13 @@
 #include "base/memory.h"
 
 typedef enum pith_json_kind {
-    PITH_JSON_END, PITH_JSON_NULL, PITH_JSON_BOOL, PITH_JSON_NUMBER, PITH_JSON_STRING, PITH_JSON_ARRAY, PITH_JSON_OBJECT
+    PITH_JSON_END,
+    PITH_JSON_NULL,
+    PITH_JSON_BOOL,
+    PITH_JSON_NUMBER,
+    PITH_JSON_STRING,
+    PITH_JSON_ARRAY,
+    PITH_JSON_OBJECT
 } pith_json_kind;
 
 #define PITH_JSON_DEPTH 256
@@ -35,26 +41,30 @@ typedef struct pith_json {
     pith_error *err;
     bool failed;
     int depth;
-    struct { pith_str key; int64_t index; bool is_object, started; } stack[PITH_JSON_DEPTH]; /* open containers */
+    struct {
+        pith_str key;
+        int64_t index;
+        bool is_object, started;
+    } stack[PITH_JSON_DEPTH]; /* open containers */
 } pith_json;
 
 void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *arena, pith_error *err);
-pith_json_kind pith_json_peek(pith_json *j);       /* what the next value is, without consuming it */
-void pith_json_object(pith_json *j);               /* enters an object; then next_key until it returns false */
+pith_json_kind pith_json_peek(pith_json *j); /* what the next value is, without consuming it */
+void pith_json_object(pith_json *j);         /* enters an object; then next_key until it returns false */
 bool pith_json_next_key(pith_json *j, pith_str *key);
-void pith_json_array(pith_json *j);                /* enters an array; then next_item until it returns false */
+void pith_json_array(pith_json *j); /* enters an array; then next_item until it returns false */
 bool pith_json_next_item(pith_json *j);
-pith_str pith_json_string(pith_json *j);           /* data is never NULL, "" after a failure */
-int64_t pith_json_int(pith_json *j);               /* fails on fractions and on overflow */
+pith_str pith_json_string(pith_json *j); /* data is never NULL, "" after a failure */
+int64_t pith_json_int(pith_json *j);     /* fails on fractions and on overflow */
 double pith_json_double(pith_json *j);
 /* A number of things from 1 to limit. 0, which stands for no limit, if the value is null or larger than limit: files
  * say "no limit" by numbers of any size, such as 1e30. Fails on anything else. */
 int64_t pith_json_limit(pith_json *j, int64_t limit);
 bool pith_json_bool(pith_json *j);
-bool pith_json_null(pith_json *j);                 /* true and consumed if the next value is null */
-void pith_json_skip(pith_json *j);                 /* consumes any value */
-pith_str pith_json_raw(pith_json *j);              /* consumes any value and returns its text */
-void pith_json_finish(pith_json *j);               /* fails if anything but white space is left */
+bool pith_json_null(pith_json *j);    /* true and consumed if the next value is null */
+void pith_json_skip(pith_json *j);    /* consumes any value */
+pith_str pith_json_raw(pith_json *j); /* consumes any value and returns its text */
+void pith_json_finish(pith_json *j);  /* fails if anything but white space is left */
 /* Sets the failure (if none was yet) with the place where the scanner stands. */
 pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));

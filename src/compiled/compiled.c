@@ -12,13 +12,13 @@ enum { HEADER = 48, ENTRY = 32, HASHED_FROM = 32, WRITER_AT = 32, WRITER_SIZE = 
 
 static const char magic[] = "\x89PITH\r\n\x1a";
 
-static uint64_t get(const char *p, int bytes) {
+static uint64_t compiled_get(const char *p, int bytes) {
     uint64_t x = 0;
     while (bytes-- > 0) x = x << 8 | (unsigned char)p[bytes];
     return x;
 }
 
-static void put(char *p, uint64_t x, int bytes) {
+static void compiled_put(char *p, uint64_t x, int bytes) {
     for (int i = 0; i < bytes; i++, x >>= 8) p[i] = (char)(x & 0xFF);
 }
 
@@ -28,7 +28,7 @@ const char *pith_section_name(pith_section kind) {
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 
-static uint64_t alignment_of(pith_section kind) {
+static uint64_t compiled_alignment_of(pith_section kind) {
     return kind == PITH_SECTION_WEIGHTS ? PITH_COMPILED_PAGE : PITH_COMPILED_ALIGNMENT;
 }
 
@@ -41,7 +41,8 @@ typedef struct entry {
 
 static entry entry_at(pith_str file, size_t i) {
     const char *p = file.data + HEADER + i * ENTRY;
-    return (entry){ (uint32_t)get(p, 4), get(p + 8, 8), get(p + 16, 8), get(p + 24, 8) };
+    return (entry){ (uint32_t)compiled_get(p, 4), compiled_get(p + 8, 8), compiled_get(p + 16, 8),
+                    compiled_get(p + 24, 8) };
 }
 
 bool pith_compiled_is(pith_str file) {
@@ -52,20 +53,20 @@ bool pith_compiled_is(pith_str file) {
 static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
     if (!pith_compiled_is(file)) return pith_fail(err, PITH_ERR_FORMAT, "not a compiled model");
     if (file.size < HEADER) return pith_fail(err, PITH_ERR_FORMAT, "cut off in the header");
-    uint32_t version = (uint32_t)get(file.data + 8, 4);
+    uint32_t version = (uint32_t)compiled_get(file.data + 8, 4);
     if (version != PITH_COMPILED_VERSION) {
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "compiled for version %u of the format, this is version %u: compile the model anew", version,
                          PITH_COMPILED_VERSION);
     }
-    *count = (size_t)get(file.data + 12, 4);
+    *count = (size_t)compiled_get(file.data + 12, 4);
     if (*count > SECTIONS_MAX) return pith_fail(err, PITH_ERR_FORMAT, "damaged: %zu sections", *count);
     size_t end = HEADER + *count * ENTRY;
-    if (get(file.data + 16, 8) != file.size || file.size < end) {
+    if (compiled_get(file.data + 16, 8) != file.size || file.size < end) {
         return pith_fail(err, PITH_ERR_FORMAT, "cut off: %zu of %llu bytes are there", file.size,
-                         (unsigned long long)get(file.data + 16, 8));
+                         (unsigned long long)compiled_get(file.data + 16, 8));
     }
-    if (get(file.data + 24, 8) != pith_hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
+    if (compiled_get(file.data + 24, 8) != pith_hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
         return pith_fail(err, PITH_ERR_FORMAT, "damaged: the header is not what was written");
     }
     if (file.data[WRITER_AT + WRITER_SIZE - 1]) return pith_fail(err, PITH_ERR_FORMAT, "damaged: the writer's version");
@@ -81,7 +82,7 @@ pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_erro
         entry e = entry_at(file, i);
         bool known = e.kind > 0 && e.kind < PITH_SECTION_COUNT;
         if (e.offset < end || e.offset > file.size || e.size > file.size - e.offset ||
-            e.offset % alignment_of((pith_section)e.kind) || (known && c.sections[e.kind].data)) {
+            e.offset % compiled_alignment_of((pith_section)e.kind) || (known && c.sections[e.kind].data)) {
             return pith_fail(err, PITH_ERR_FORMAT, "damaged: section %zu (%s) lies wrong", i,
                              pith_section_name((pith_section)e.kind));
         }
@@ -152,29 +153,29 @@ pith_status pith_compiled_write(const pith_section_out *sections, size_t count, 
     size_t head_size = HEADER + count * ENTRY;
     uint64_t end = head_size;
     for (size_t i = 0; i < count; i++) {
-        uint64_t alignment = alignment_of(sections[i].kind);
+        uint64_t alignment = compiled_alignment_of(sections[i].kind);
         char *p = head + HEADER + i * ENTRY;
         sink hasher = { .err = err };
         pith_hash_init(&hasher.hash);
         PITH_TRY(send_section(&hasher, &sections[i]));
         end = (end + alignment - 1) & ~(alignment - 1);
-        put(p, sections[i].kind, 4);
-        put(p + 8, end, 8);
-        put(p + 16, sections[i].size, 8);
-        put(p + 24, pith_hash_end(&hasher.hash), 8);
+        compiled_put(p, sections[i].kind, 4);
+        compiled_put(p + 8, end, 8);
+        compiled_put(p + 16, sections[i].size, 8);
+        compiled_put(p + 24, pith_hash_end(&hasher.hash), 8);
         end += sections[i].size;
     }
     memcpy(head, magic, sizeof magic - 1);
-    put(head + 8, PITH_COMPILED_VERSION, 4);
-    put(head + 12, count, 4);
-    put(head + 16, end, 8);
+    compiled_put(head + 8, PITH_COMPILED_VERSION, 4);
+    compiled_put(head + 12, count, 4);
+    compiled_put(head + 16, end, 8);
     snprintf(head + WRITER_AT, WRITER_SIZE, "%s", pith_version());
-    put(head + 24, pith_hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
+    compiled_put(head + 24, pith_hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
     sink out = { .write = write, .user = user, .total = end, .err = err };
     PITH_TRY(send(&out, head, head_size));
     uint64_t at = head_size;
     for (size_t i = 0; i < count; i++) {
-        uint64_t offset = get(head + HEADER + i * ENTRY + 8, 8);
+        uint64_t offset = compiled_get(head + HEADER + i * ENTRY + 8, 8);
         PITH_TRY(send_zeros(&out, offset - at));
         PITH_TRY(send_section(&out, &sections[i]));
         at = offset + sections[i].size;

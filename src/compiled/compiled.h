@@ -30,7 +30,7 @@ typedef enum pith_section {
     PITH_SECTION_GRAPH = 2,     /* the optimised graph (graph_bytes.h) */
     PITH_SECTION_TEXT = 3,      /* its form over packed tokens, of a text encoder that has one */
     PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both */
-    PITH_SECTION_TOKENIZER = 5, /* an image (text/image.h) */
+    PITH_SECTION_TOKENIZER = 5, /* a frozen tokenizer (text/frozen.h) */
     PITH_SECTION_COUNT
 } pith_section;
 

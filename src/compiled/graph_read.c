@@ -17,13 +17,13 @@ typedef struct reader {
     pith_arena *arena;
 } reader;
 
-static pith_status out_of_memory(reader *r) { return r->in->status = pith_fail_memory(r->in->err, 0); }
+static pith_status graph_read_out_of_memory(reader *r) { return r->in->status = pith_fail_memory(r->in->err, 0); }
 
 /* count things of size bytes, of which each has at least item_bytes in the file; NULL if anything failed. */
-static void *read_array(reader *r, size_t *count, size_t item_bytes, size_t size) {
+static void *graph_read_read_array(reader *r, size_t *count, size_t item_bytes, size_t size) {
     *count = pith_get_count(r->in, item_bytes);
     void *array = r->in->status ? NULL : pith_arena_array(r->arena, *count, size);
-    if (!array && !r->in->status) out_of_memory(r);
+    if (!array && !r->in->status) graph_read_out_of_memory(r);
     return array;
 }
 
@@ -55,24 +55,24 @@ static void read_strings(reader *r, pith_tensor *t, int64_t count) {
     }
     pith_str *strings = pith_arena_array(r->arena, (size_t)count, sizeof *strings);
     if (!strings) {
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
         return;
     }
     for (int64_t i = 0; i < count; i++) strings[i] = pith_get_str(r->in);
     t->data = strings;
 }
 
-static void read_tensor(reader *r, pith_tensor *t, int depth);
+static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth);
 
-static void read_items(reader *r, pith_tensor *t, int64_t count, int depth) {
+static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int depth) {
     if ((uint64_t)count > (r->in->bytes.size - r->in->at) / 8 || depth == DEPTH_MAX) {
         pith_bytes_fail(r->in, "a sequence of more items than there is room for");
         return;
     }
     pith_tensor *items = pith_arena_array(r->arena, (size_t)count, sizeof *items);
-    if (!items) out_of_memory(r);
+    if (!items) graph_read_out_of_memory(r);
     for (int64_t i = 0; i < count && !r->in->status; i++) {
-        read_tensor(r, &items[i], depth + 1);
+        graph_read_read_tensor(r, &items[i], depth + 1);
         if (items[i].dtype >= PITH_DTYPE_COUNT) pith_bytes_fail(r->in, "an item that is no tensor");
     }
     t->data = items;
@@ -80,7 +80,7 @@ static void read_items(reader *r, pith_tensor *t, int64_t count, int depth) {
 }
 
 /* data of the tensor is the file's: read-only. */
-static void read_tensor(reader *r, pith_tensor *t, int depth) {
+static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
     pith_bytes_in *in = r->in;
     *t = (pith_tensor){ .dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype"),
                         .rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 1, "an impossible rank") };
@@ -91,7 +91,7 @@ static void read_tensor(reader *r, pith_tensor *t, int depth) {
         if (t->rank != 1 || count < 0)
             pith_bytes_fail(in, "a sequence with an impossible shape");
         else
-            read_items(r, t, count, depth);
+            graph_read_read_items(r, t, count, depth);
     } else if (!pith_dtype_bytes(t->dtype, count, &t->bytes)) {
         pith_bytes_fail(in, "a tensor with an impossible shape");
     } else if (t->dtype == PITH_STRING) {
@@ -105,13 +105,13 @@ static void read_tensor(reader *r, pith_tensor *t, int depth) {
     }
 }
 
-static const pith_tensor *new_tensor(reader *r) {
+static const pith_tensor *graph_read_new_tensor(reader *r) {
     pith_tensor *t = pith_arena_alloc(r->arena, sizeof *t);
     if (!t) {
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
         return NULL;
     }
-    read_tensor(r, t, 0);
+    graph_read_read_tensor(r, t, 0);
     return t;
 }
 
@@ -123,14 +123,14 @@ static void check_packed(reader *r, const pith_type *type) {
         pith_bytes_fail(r->in, "a packed constant without a shape");
 }
 
-static void read_value(reader *r, pith_graph *graph) {
+static void graph_read_read_value(reader *r, pith_graph *graph) {
     pith_bytes_in *in = r->in;
     pith_value_kind kind = (pith_value_kind)pith_get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
     pith_str name = pith_get_str(in);
     if (in->status) return;
     pith_value *v = pith_graph_add_value(graph, name, kind);
     if (!v) {
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
         return;
     }
     bool first = kind == PITH_VALUE_INPUT || kind == PITH_VALUE_CAPTURE, late = v->id > 0 && first;
@@ -138,14 +138,14 @@ static void read_value(reader *r, pith_graph *graph) {
     if (kind == PITH_VALUE_INPUT) {
         graph->input_count++;
         pith_type_read(&v->type, in, graph->dims);
-        if (pith_get_below(in, 2, "a flag that is none") && !in->status) v->type.data = new_tensor(r);
+        if (pith_get_below(in, 2, "a flag that is none") && !in->status) v->type.data = graph_read_new_tensor(r);
     } else if (kind == PITH_VALUE_CAPTURE) {
         graph->capture_count++;
     } else if (kind == PITH_VALUE_PACKED) {
         pith_type_read(&v->type, in, graph->dims);
         if (!in->status) check_packed(r, &v->type);
     } else if (kind == PITH_VALUE_CONST) {
-        const pith_tensor *t = new_tensor(r);
+        const pith_tensor *t = graph_read_new_tensor(r);
         if (!in->status) pith_type_of_tensor(&v->type, t);
     }
 }
@@ -154,14 +154,14 @@ static void read_value(reader *r, pith_graph *graph) {
  */
 static void read_values(reader *r, pith_graph *graph) {
     size_t count = pith_get_count(r->in, 8);
-    for (size_t i = 0; i < count && !r->in->status; i++) read_value(r, graph);
+    for (size_t i = 0; i < count && !r->in->status; i++) graph_read_read_value(r, graph);
     if (r->in->status) return;
     for (size_t i = 0; i < graph->input_count; i++)
         if (graph->values[i]->type.data) pith_type_of_tensor(&graph->values[i]->type, graph->values[i]->type.data);
     graph->inputs = pith_arena_array(r->arena, graph->input_count, sizeof *graph->inputs);
     graph->captures = pith_arena_array(r->arena, graph->capture_count, sizeof *graph->captures);
     if (!graph->inputs || !graph->captures) {
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
         return;
     }
     for (size_t i = 0; i < graph->input_count; i++) graph->inputs[i] = graph->values[i];
@@ -172,28 +172,28 @@ static void read_values(reader *r, pith_graph *graph) {
 
 static pith_graph *read_graph(reader *r, pith_graph *parent, int depth);
 
-static void read_floats(reader *r, float *floats, size_t count) {
+static void graph_read_read_floats(reader *r, float *floats, size_t count) {
     const void *bytes = pith_get_bytes(r->in, count * sizeof *floats);
     if (bytes && count) memcpy(floats, bytes, count * sizeof *floats);
 }
 
-static void read_list(reader *r, pith_attr *attr) {
+static void graph_read_read_list(reader *r, pith_attr *attr) {
     pith_bytes_in *in = r->in;
     if (attr->kind == PITH_ATTR_FLOATS) {
-        float *floats = read_array(r, &attr->count, sizeof *floats, sizeof *floats);
-        if (floats) read_floats(r, floats, attr->count);
+        float *floats = graph_read_read_array(r, &attr->count, sizeof *floats, sizeof *floats);
+        if (floats) graph_read_read_floats(r, floats, attr->count);
         attr->floats = floats;
     } else if (attr->kind == PITH_ATTR_INTS) {
-        int64_t *ints = read_array(r, &attr->count, sizeof *ints, sizeof *ints);
+        int64_t *ints = graph_read_read_array(r, &attr->count, sizeof *ints, sizeof *ints);
         for (size_t i = 0; ints && i < attr->count; i++) ints[i] = pith_get_i64(in);
         attr->ints = ints;
     } else if (attr->kind == PITH_ATTR_STRINGS) {
-        pith_str *strings = read_array(r, &attr->count, 4, sizeof *strings);
+        pith_str *strings = graph_read_read_array(r, &attr->count, 4, sizeof *strings);
         for (size_t i = 0; strings && i < attr->count; i++) strings[i] = pith_get_str(in);
         attr->strings = strings;
     } else {
-        const pith_tensor **tensors = read_array(r, &attr->count, 8, sizeof *tensors);
-        for (size_t i = 0; tensors && i < attr->count && !in->status; i++) tensors[i] = new_tensor(r);
+        const pith_tensor **tensors = graph_read_read_array(r, &attr->count, 8, sizeof *tensors);
+        for (size_t i = 0; tensors && i < attr->count && !in->status; i++) tensors[i] = graph_read_new_tensor(r);
         attr->tensors = tensors;
     }
 }
@@ -203,7 +203,7 @@ static void read_type_attr(reader *r, pith_attr *attr, pith_graph *graph) {
     if (type)
         pith_type_read(type, r->in, graph->dims);
     else
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
     attr->type = type;
 }
 
@@ -214,23 +214,23 @@ static void read_attr(reader *r, pith_attr *attr, pith_graph *graph, int depth) 
     attr->kind = (pith_attr_kind)pith_get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
     if (in->status) return;
     switch (attr->kind) {
-    case PITH_ATTR_FLOAT: read_floats(r, &attr->f, 1); break;
+    case PITH_ATTR_FLOAT: graph_read_read_floats(r, &attr->f, 1); break;
     case PITH_ATTR_INT: attr->i = pith_get_i64(in); break;
     case PITH_ATTR_STRING: attr->s = pith_get_str(in); break;
-    case PITH_ATTR_TENSOR: attr->tensor = new_tensor(r); break;
+    case PITH_ATTR_TENSOR: attr->tensor = graph_read_new_tensor(r); break;
     case PITH_ATTR_GRAPH: attr->graph = read_graph(r, graph, depth + 1); break;
     case PITH_ATTR_TYPE: read_type_attr(r, attr, graph); break;
     case PITH_ATTR_FLOATS:
     case PITH_ATTR_INTS:
     case PITH_ATTR_STRINGS:
-    case PITH_ATTR_TENSORS: read_list(r, attr); break;
+    case PITH_ATTR_TENSORS: graph_read_read_list(r, attr); break;
     default: pith_bytes_fail(in, "an unknown kind of attribute"); break;
     }
 }
 
 /* made: by value, those that are a node's output; NULL for inputs. */
 static pith_value **read_uses(reader *r, size_t *count, const pith_graph *graph, bool *made) {
-    pith_value **uses = read_array(r, count, 4, sizeof *uses);
+    pith_value **uses = graph_read_read_array(r, count, 4, sizeof *uses);
     for (size_t i = 0; uses && i < *count && !r->in->status; i++) {
         uint32_t number = pith_get_u32(r->in);
         if (number == NONE || r->in->status) continue;
@@ -249,7 +249,7 @@ static pith_value **read_uses(reader *r, size_t *count, const pith_graph *graph,
 }
 
 static void read_packed(reader *r, pith_node *node) {
-    pith_packed *packed = read_array(r, &node->packed_count, 8, sizeof *packed);
+    pith_packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
     for (size_t i = 0; packed && i < node->packed_count; i++) {
         packed[i].layout = pith_get_str(r->in);
         uint32_t number = pith_get_below(r->in, (uint32_t)r->weights->count, "there are no such weights");
@@ -261,7 +261,7 @@ static void read_packed(reader *r, pith_node *node) {
     node->packed = packed;
 }
 
-static void read_node(reader *r, pith_graph *graph, bool *made, int depth) {
+static void graph_read_read_node(reader *r, pith_graph *graph, bool *made, int depth) {
     pith_bytes_in *in = r->in;
     size_t input_count, output_count;
     pith_str domain = pith_get_str(in), op_type = pith_get_str(in), name = pith_get_str(in);
@@ -271,7 +271,7 @@ static void read_node(reader *r, pith_graph *graph, bool *made, int depth) {
     if (in->status) return;
     pith_node *node = pith_graph_add_node(graph, NULL, "", "", inputs, (int)input_count, outputs, (int)output_count);
     if (!node) {
-        out_of_memory(r);
+        graph_read_out_of_memory(r);
         return;
     }
     node->domain = domain;
@@ -280,7 +280,7 @@ static void read_node(reader *r, pith_graph *graph, bool *made, int depth) {
     node->opset = (int32_t)opset;
     node->index = (int32_t)index;
     node->capture_count = (int32_t)pith_get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
-    node->attrs = read_array(r, &node->attr_count, 8, sizeof *node->attrs);
+    node->attrs = graph_read_read_array(r, &node->attr_count, 8, sizeof *node->attrs);
     for (size_t i = 0; i < node->attr_count && !in->status; i++) read_attr(r, &node->attrs[i], graph, depth);
     if (!in->status) read_packed(r, node);
 }
@@ -288,9 +288,9 @@ static void read_node(reader *r, pith_graph *graph, bool *made, int depth) {
 /* ---- graphs ---- */
 
 static void read_outputs(reader *r, pith_graph *graph) {
-    graph->outputs = read_array(r, &graph->output_count, 8, sizeof *graph->outputs);
+    graph->outputs = graph_read_read_array(r, &graph->output_count, 8, sizeof *graph->outputs);
     pith_str *names = pith_arena_array(r->arena, graph->output_count, sizeof *names);
-    if (!names) out_of_memory(r);
+    if (!names) graph_read_out_of_memory(r);
     for (size_t i = 0; i < graph->output_count && !r->in->status; i++) {
         uint32_t number = pith_get_below(r->in, (uint32_t)graph->value_count, "there is no such value");
         names[i] = pith_get_str(r->in);
@@ -315,9 +315,9 @@ static pith_graph *read_graph(reader *r, pith_graph *parent, int depth) {
     graph->name = pith_get_str(r->in);
     read_values(r, graph);
     bool *made = pith_arena_array(r->arena, graph->value_count, sizeof *made);
-    if (!made) out_of_memory(r);
+    if (!made) graph_read_out_of_memory(r);
     size_t nodes = r->in->status ? 0 : pith_get_count(r->in, 32);
-    for (size_t i = 0; i < nodes && !r->in->status; i++) read_node(r, graph, made, depth);
+    for (size_t i = 0; i < nodes && !r->in->status; i++) graph_read_read_node(r, graph, made, depth);
     if (!r->in->status) read_outputs(r, graph);
     return r->in->status ? NULL : graph;
 }
@@ -328,7 +328,7 @@ pith_status pith_graph_read(pith_graph **graph, pith_bytes_in *in, const pith_we
     pith_str producer = pith_get_str(in);
     int64_t ir_version = pith_get_i64(in);
     size_t opset_count;
-    pith_opset *opsets = read_array(&r, &opset_count, 12, sizeof *opsets);
+    pith_opset *opsets = graph_read_read_array(&r, &opset_count, 12, sizeof *opsets);
     for (size_t i = 0; opsets && i < opset_count; i++) {
         opsets[i].domain = pith_get_str(in);
         opsets[i].version = pith_get_i64(in);

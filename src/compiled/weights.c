@@ -67,7 +67,7 @@ pith_status pith_weights_end(pith_section_out *section, const pith_weights_out *
     return PITH_OK;
 }
 
-static pith_bytes_in row_of(pith_str section, size_t number) {
+static pith_bytes_in weights_row_of(pith_str section, size_t number) {
     return (pith_bytes_in){ .bytes = section, .at = 8 + ROW * number };
 }
 
@@ -88,7 +88,7 @@ pith_status pith_weights_open(pith_weights_in *in, pith_str section, pith_error 
 }
 
 pith_str pith_weights_get(const pith_weights_in *in, uint32_t number) {
-    pith_bytes_in row = row_of(in->section, number);
+    pith_bytes_in row = weights_row_of(in->section, number);
     int64_t offset = pith_get_i64(&row), size = pith_get_i64(&row);
     return (pith_str){ in->section.data + offset, (size_t)size };
 }

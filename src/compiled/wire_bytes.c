@@ -30,15 +30,15 @@ void pith_put_bytes(pith_bytes_out *out, const void *data, size_t size) {
     out->size = wanted;
 }
 
-static void put_number(pith_bytes_out *out, uint64_t x, size_t size) {
+static void wire_bytes_put_number(pith_bytes_out *out, uint64_t x, size_t size) {
     unsigned char bytes[8];
     for (size_t i = 0; i < size; i++, x >>= 8) bytes[i] = (unsigned char)(x & 0xFF);
     pith_put_bytes(out, bytes, size);
 }
 
-void pith_put_u32(pith_bytes_out *out, uint32_t x) { put_number(out, x, 4); }
+void pith_put_u32(pith_bytes_out *out, uint32_t x) { wire_bytes_put_number(out, x, 4); }
 
-void pith_put_i64(pith_bytes_out *out, int64_t x) { put_number(out, (uint64_t)x, 8); }
+void pith_put_i64(pith_bytes_out *out, int64_t x) { wire_bytes_put_number(out, (uint64_t)x, 8); }
 
 void pith_put_str(pith_bytes_out *out, pith_str s) {
     if (s.size > UINT32_MAX) out->failed = true;

@@ -14,7 +14,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "base/str.h"
 #include "encode/encoder_state.h"
 #include "exec/profile.h"
@@ -241,7 +241,7 @@ static pith_status encode_output_rows(const float **x, const pith_encoder *e, co
 
 /* How many threads share the steps of the chunk that begins now. */
 static int encode_threads_within(const encode_call *c) {
-    const bool last = c->inner_threads < c->threads && pith_pool_left() < (size_t)c->threads;
+    const bool last = c->inner_threads < c->threads && pith_threads_left() < (size_t)c->threads;
     return last && !c->e->parts.executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
@@ -363,7 +363,7 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     for (int i = 0; i < c->threads; i++) pith_arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
     if (c->texts_per_part > TEXTS_PER_PART) c->texts_per_part = TEXTS_PER_PART;
-    pith_pool_run(encode_text_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
+    pith_threads_run(encode_text_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
     PITH_TRY(encode_first_fault(c, err));
 
     PITH_TRY(encode_order(c, err));
@@ -371,7 +371,7 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     bool side_by_side = c->chunk_count >= (size_t)c->threads && !c->one_by_one;
     c->inner_threads = side_by_side ? 1 : c->threads;
     if (side_by_side)
-        pith_pool_run(encode_chunk_part, c, c->chunk_count, c->threads);
+        pith_threads_run(encode_chunk_part, c, c->chunk_count, c->threads);
     else
         for (size_t i = 0; i < c->chunk_count; i++) encode_chunk_part(c, i, 0);
     return encode_first_fault(c, err);
@@ -479,7 +479,7 @@ pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const 
     if (c.threads > THREADS_MAX) c.threads = THREADS_MAX;
     pith_arena_init(&c.arena, e->parts.executor.allocator);
 
-    pith_pool_wake(c.threads); /* while the first texts become tokens */
+    pith_threads_wake(c.threads); /* while the first texts become tokens */
     pith_status status = encode_open(&c, request, err);
     size_t peak = 0;
     for (; !status && c.first_text < job->count; c.first_text += c.count) {

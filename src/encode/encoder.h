@@ -6,7 +6,7 @@
 #ifndef PITH_ENCODE_ENCODER_H
 #define PITH_ENCODE_ENCODER_H
 
-#include "exec/session.h"
+#include "exec/executor.h"
 #include "heads/head.h"
 #include "text/tokenizer.h"
 
@@ -30,7 +30,7 @@ int pith_encoder_output(const pith_graph *graph);
 /* PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input that is not made from text, or no usable output. */
 pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err);
 void pith_encoder_destroy(pith_encoder *encoder);
-/* From now on `trace` is told of each step of a run, on the thread that runs it (see exec/session.h), and a call's
+/* From now on `trace` is told of each step of a run, on the thread that runs it (see exec/executor.h), and a call's
  * profile is not; NULL ends that. No call may be under way. */
 void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
 /* Destroys the idle executors. Thread-safe. */

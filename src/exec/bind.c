@@ -70,7 +70,7 @@ pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status out_of_memory(const binder *k) {
+static pith_status bind_out_of_memory(const binder *k) {
     return pith_fail_memory(k->err, k->plan->graph->value_count * sizeof(pith_type));
 }
 
@@ -157,7 +157,7 @@ static pith_status solve_symbols(binder *k) {
     size_t count = pith_dims_symbol_count(dims);
     pith_dim *symbols = pith_arena_array(&k->binding->arena, count, sizeof *symbols);
     const pith_value **owner = pith_arena_array(k->how->scratch, count, sizeof *owner);
-    if (!symbols || !owner) return out_of_memory(k);
+    if (!symbols || !owner) return bind_out_of_memory(k);
     for (size_t i = 0; i < count; i++) symbols[i] = k->how->outer_symbols ? k->how->outer_symbols[i] : PITH_DIM_UNKNOWN;
     for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
         const pith_value *value = pith_plan_port(k->plan, p);
@@ -180,7 +180,7 @@ static pith_status bind_ports(binder *k) {
     size_t count = pith_plan_port_count(k->plan);
     pith_binding *b = k->binding;
     b->ports = pith_arena_array(&b->arena, count, sizeof *b->ports);
-    if (!b->ports) return out_of_memory(k);
+    if (!b->ports) return bind_out_of_memory(k);
     for (size_t p = 0; p < count; p++) {
         const pith_value *value = pith_plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
@@ -215,7 +215,7 @@ static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const
     *t = (pith_tensor){ .bytes = (size_t)count * size, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
     t->data = pith_arena_alloc64(&k->binding->arena, t->bytes);
-    if (!t->data) return out_of_memory(k);
+    if (!t->data) return bind_out_of_memory(k);
     for (int64_t i = 0; i < count; i++) {
         pith_dim item = pith_dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
         if (item == PITH_DIM_UNKNOWN) {
@@ -259,7 +259,7 @@ static bool has_elems(const pith_type *type) {
 
 static pith_status add_slot(binder *k, size_t bytes, uint32_t begin, uint32_t end, uint32_t *index) {
     if (!pith_arena_grow(k->how->scratch, (void **)&k->slots, k->slot_count, &k->slot_capacity, sizeof *k->slots)) {
-        return out_of_memory(k);
+        return bind_out_of_memory(k);
     }
     *index = (uint32_t)k->slot_count;
     k->slots[k->slot_count++] = (pith_slot){ .bytes = bytes, .begin = begin, .end = end };
@@ -316,7 +316,7 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     if (k->port_of[id]) {
         pith_binding *b = k->binding;
         if (!pith_arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity, sizeof *b->aliases)) {
-            return out_of_memory(k);
+            return bind_out_of_memory(k);
         }
         b->aliases[b->alias_count++] = (struct pith_alias){ to, k->port_of[id] };
     } else {
@@ -361,11 +361,11 @@ static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bo
                      .plan = step,
                      .err = k->err };
     run.scratch = pith_arena_alloc64(k->how->scratch, bound->scratch_bytes);
-    if (!run.scratch) return out_of_memory(k);
+    if (!run.scratch) return bind_out_of_memory(k);
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
         bound->out[i]->data = pith_arena_alloc64(arena, bound->out[i]->bytes);
-        if (!bound->out[i]->data) return out_of_memory(k);
+        if (!bound->out[i]->data) return bind_out_of_memory(k);
     }
     pith_status status = step->backend->run(k->how->backend_context, &run);
     if (status) return fail_place(status, step, k->err);
@@ -440,7 +440,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
     bound->in = pith_arena_array(&b->arena, in_room, sizeof *bound->in);
     bound->out = pith_arena_array(&b->arena, pith_node_out_room(step->node), sizeof *bound->out);
     bound->children = pith_arena_array(&b->arena, step->subplan_count, sizeof *bound->children);
-    if (!bound->in || !bound->out || !bound->children) return out_of_memory(k);
+    if (!bound->in || !bound->out || !bound->children) return bind_out_of_memory(k);
     memset(k->in, 0, in_room * sizeof *k->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_value *value = step->in[i];
@@ -486,12 +486,12 @@ static pith_status place_all(binder *k) {
     pith_binding *b = k->binding;
     size_t values = k->plan->graph->value_count;
     if (pith_slots_place(k->slots, k->slot_count, k->plan->step_count, &b->buffer_bytes, k->how->scratch)) {
-        return out_of_memory(k);
+        return bind_out_of_memory(k);
     }
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
     b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
-    if (!b->placed) return out_of_memory(k);
+    if (!b->placed) return bind_out_of_memory(k);
     for (size_t i = 0; i < values; i++) {
         if (k->slot_of[i] == NO_SLOT) continue;
         b->placed[b->placed_count++] = (struct pith_placed){ &b->tensors[i], k->slots[k->slot_of[i]].offset };
@@ -517,7 +517,7 @@ pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
     k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
     k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
     if (!binding->tensors || !binding->steps || !k.types || !k.slot_of || !k.end || !k.port_of || !k.in || !k.out) {
-        return out_of_memory(&k);
+        return bind_out_of_memory(&k);
     }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);
     find_ends(&k);

@@ -14,26 +14,36 @@ typedef enum pith_bound_mode {
 
 typedef struct pith_bound_step {
     pith_bound_mode mode;
-    const pith_tensor **in; /* [pith_node_in_room], into the binding's tensors; NULL: absent */
-    pith_tensor **out;      /* [pith_node_out_room]; NULL: absent or unused */
+    const pith_tensor **in;        /* [pith_node_in_room], into the binding's tensors; NULL: absent */
+    pith_tensor **out;             /* [pith_node_out_room]; NULL: absent or unused */
     size_t scratch, scratch_bytes; /* offset in the buffer */
     struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;
 
+typedef struct pith_placed { /* a tensor in the buffer */
+    pith_tensor *tensor;
+    size_t offset;
+} pith_placed;
+
+typedef struct pith_alias { /* a tensor that is a view of a port */
+    pith_tensor *tensor;
+    const pith_tensor *port;
+} pith_alias;
+
 /* A binding belongs to one executor. Ports are the graph's inputs, then its captures. */
 typedef struct pith_binding {
     pith_arena arena;
-    pith_tensor *ports;   /* dtype and shape it was made for */
+    pith_tensor *ports; /* dtype and shape it was made for */
     int threads;
     uint64_t last_used;
     pith_tensor *tensors; /* by value id */
     pith_bound_step *steps;
     const pith_dim *symbols;
     size_t buffer_bytes;
-    const char *base;     /* of the buffer, when the tensors' addresses were last set */
-    struct pith_placed { pith_tensor *tensor; size_t offset; } *placed;
+    const char *base; /* of the buffer, when the tensors' addresses were last set */
+    pith_placed *placed;
     size_t placed_count;
-    struct pith_alias { pith_tensor *tensor; const pith_tensor *port; } *aliases; /* views of ports */
+    pith_alias *aliases; /* views of ports */
     size_t alias_count;
 } pith_binding;
 

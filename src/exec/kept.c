@@ -4,7 +4,7 @@
 /* Items that nobody has are dropped when they take thrice what the others do, and this. */
 #define SLACK ((size_t)1 << 20)
 
-static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
+static void *kept_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
 void pith_kept_init(pith_kept *k, const pith_allocator *allocator) {
     *k = (pith_kept){ .turn = 0 };
@@ -45,10 +45,10 @@ static bool find_given(pith_map *map, const pith_tensor *given, size_t count, pi
 }
 
 /* A copy of the item that lies in k->items. */
-static pith_status add_item(pith_kept *k, pith_tensor *item, pith_error *err) {
+static pith_status kept_add_item(pith_kept *k, pith_tensor *item, pith_error *err) {
     if (!k->has_items && pith_map_init(&k->known, &k->items, 16)) return pith_fail_memory(err, 0);
     k->has_items = true;
-    PITH_TRY(pith_tensor_copy(item, item, arena_memory, &k->items, err));
+    PITH_TRY(pith_tensor_copy(item, item, kept_arena_memory, &k->items, err));
     void **address = pith_arena_alloc(&k->items, sizeof *address);
     if (!address) return pith_fail_memory(err, sizeof *address);
     *address = item->data;
@@ -62,7 +62,7 @@ static pith_status keep_items(pith_kept *k, const pith_tensor *sequence, const p
     for (int64_t n = 0; n < sequence->dims[0]; n++) {
         bool known = k->has_items && is_in(&k->known, &items[n]);
         if (!items[n].bytes || (!known && is_in(given, &items[n]))) continue;
-        if (!known) PITH_TRY(add_item(k, &items[n], err));
+        if (!known) PITH_TRY(kept_add_item(k, &items[n], err));
         *bytes += items[n].bytes;
     }
     return PITH_OK;
@@ -77,7 +77,7 @@ static pith_status drop_items(pith_kept *k, pith_tensor *outputs, size_t count, 
     for (size_t i = 0; i < count; i++) {
         pith_tensor *items = outputs[i].data;
         for (int64_t n = 0; outputs[i].dtype == PITH_SEQUENCE && n < outputs[i].dims[0]; n++)
-            if (items[n].bytes && is_in(&old, &items[n])) PITH_TRY(add_item(k, &items[n], err));
+            if (items[n].bytes && is_in(&old, &items[n])) PITH_TRY(kept_add_item(k, &items[n], err));
     }
     return PITH_OK;
 }
@@ -100,7 +100,7 @@ pith_status pith_kept_keep(pith_kept *k, pith_tensor *outputs, size_t count, con
     pith_arena_free(&k->dropped);
     for (size_t i = 0; i < count; i++) {
         if (outputs[i].dtype != PITH_SEQUENCE) {
-            PITH_TRY(pith_tensor_copy(&outputs[i], &outputs[i], arena_memory, arena, err));
+            PITH_TRY(pith_tensor_copy(&outputs[i], &outputs[i], kept_arena_memory, arena, err));
             continue;
         }
         if (!sequences && !find_given(&shared, given, given_count, arena)) return pith_fail_memory(err, 0);

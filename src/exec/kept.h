@@ -11,9 +11,9 @@
 typedef struct pith_kept {
     pith_arena turns[2]; /* of the results of this call and of the one before, which may be its inputs */
     int turn;
-    pith_arena items;    /* of sequences; those that are no longer in any are dropped from time to time */
-    pith_arena dropped;  /* the items before that, for the call that still has them as inputs */
-    pith_map known;      /* addresses of items' contents that lie in `items`; in that arena too */
+    pith_arena items;   /* of sequences; those that are no longer in any are dropped from time to time */
+    pith_arena dropped; /* the items before that, for the call that still has them as inputs */
+    pith_map known;     /* addresses of items' contents that lie in `items`; in that arena too */
     bool has_items;
 } pith_kept;
 

@@ -30,27 +30,27 @@ static bool is_less(const space *s, size_t a, size_t b) {
     return x->bytes != y->bytes ? x->bytes < y->bytes : x->offset < y->offset;
 }
 
-static size_t merge(space *s, size_t low, size_t high) {
+static size_t place_merge(space *s, size_t low, size_t high) {
     if (!low || !high) return low ? low : high;
     region *a = &s->regions[low], *b = &s->regions[high];
     if (a->priority > b->priority) {
-        a->child[1] = merge(s, a->child[1], high);
+        a->child[1] = place_merge(s, a->child[1], high);
         return low;
     }
-    b->child[0] = merge(s, low, b->child[0]);
+    b->child[0] = place_merge(s, low, b->child[0]);
     return high;
 }
 
 /* Those below `key` and the others. */
-static void split(space *s, size_t tree, size_t key, size_t *low, size_t *high) {
+static void place_split(space *s, size_t tree, size_t key, size_t *low, size_t *high) {
     if (!tree) {
         *low = *high = 0;
     } else if (is_less(s, tree, key)) {
         *low = tree;
-        split(s, s->regions[tree].child[1], key, &s->regions[tree].child[1], high);
+        place_split(s, s->regions[tree].child[1], key, &s->regions[tree].child[1], high);
     } else {
         *high = tree;
-        split(s, s->regions[tree].child[0], key, low, &s->regions[tree].child[0]);
+        place_split(s, s->regions[tree].child[0], key, low, &s->regions[tree].child[0]);
     }
 }
 
@@ -59,14 +59,14 @@ static void set_free(space *s, size_t number) {
     size_t low, high;
     r->free = true;
     r->child[0] = r->child[1] = 0;
-    split(s, s->root, number, &low, &high);
-    s->root = merge(s, merge(s, low, number), high);
+    place_split(s, s->root, number, &low, &high);
+    s->root = place_merge(s, place_merge(s, low, number), high);
 }
 
 static void set_taken(space *s, size_t number) {
     size_t *link = &s->root;
     while (*link != number) link = &s->regions[*link].child[is_less(s, *link, number)];
-    *link = merge(s, s->regions[number].child[0], s->regions[number].child[1]);
+    *link = place_merge(s, s->regions[number].child[0], s->regions[number].child[1]);
     s->regions[number].free = false;
 }
 
@@ -111,7 +111,7 @@ static void join_next(space *s, size_t number) {
 }
 
 /* The number of a region of this size; 0 if the buffer would be too large. */
-static size_t take(space *s, size_t bytes) {
+static size_t place_take(space *s, size_t bytes) {
     size_t number = best_fit(s, bytes);
     if (number) {
         region *r = &s->regions[number];
@@ -159,7 +159,7 @@ pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_
             if (pith_add_overflows(slots[at].bytes, 63, &slots[at].bytes)) return PITH_ERR_MEMORY;
             slots[at].bytes &= ~(size_t)63;
             if (slots[at].bytes == 0) slots[at].bytes = 64;
-            region_of[at] = take(&s, slots[at].bytes);
+            region_of[at] = place_take(&s, slots[at].bytes);
             if (!region_of[at]) return PITH_ERR_MEMORY;
             slots[at].offset = s.regions[region_of[at]].offset;
             next[at] = first[slots[at].end];

@@ -7,7 +7,7 @@
 #ifndef PITH_EXEC_PROFILE_H
 #define PITH_EXEC_PROFILE_H
 
-#include "exec/session.h"
+#include "exec/executor.h"
 
 typedef struct pith_lane pith_lane;
 

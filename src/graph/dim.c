@@ -350,7 +350,7 @@ static pith_dim floor_div_by_number(pith_dims *dims, const poly *p, int64_t n) {
     return pith_dim_apply(dims, PITH_DIM_ADD, intern(dims, &out), quotient);
 }
 
-static pith_dim divide(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
+static pith_dim dim_divide(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
     poly p, q, quotient;
     if (b == 0 || !number_fits(b)) return PITH_DIM_UNKNOWN;
     poly_of(dims, a, &p);
@@ -369,7 +369,7 @@ static bool far_above(const pith_dims *dims, pith_dim number, pith_dim d) {
     return pith_dim_known(number) && number >= INT32_MAX && pith_dim_symbol_index(dims, d) >= 0;
 }
 
-static pith_dim choose(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
+static pith_dim dim_choose(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
     poly p, q, difference;
     int64_t bound;
     poly_of(dims, a, &p);
@@ -390,8 +390,8 @@ static pith_dim choose(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) 
 pith_dim pith_dim_apply(pith_dims *dims, pith_dim_op op, pith_dim a, pith_dim b) {
     if (pith_dim_known(a) && pith_dim_known(b)) return apply_numbers(op, a, b);
     if (!pith_dim_means(dims, a) || !pith_dim_means(dims, b)) return PITH_DIM_UNKNOWN;
-    if (op == PITH_DIM_FLOOR_DIV || op == PITH_DIM_CEIL_DIV) return divide(dims, op, a, b);
-    if (op == PITH_DIM_MIN || op == PITH_DIM_MAX) return choose(dims, op, a, b);
+    if (op == PITH_DIM_FLOOR_DIV || op == PITH_DIM_CEIL_DIV) return dim_divide(dims, op, a, b);
+    if (op == PITH_DIM_MIN || op == PITH_DIM_MAX) return dim_choose(dims, op, a, b);
     if (!number_fits(a) || !number_fits(b)) return PITH_DIM_UNKNOWN;
     poly p, q, r = { 0 };
     poly_of(dims, a, &p);
@@ -468,8 +468,8 @@ typedef struct writer {
     size_t size, used;
 } writer;
 
-static void put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(writer *w, const char *format, ...) {
+static void dim_put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void dim_put(writer *w, const char *format, ...) {
     va_list args;
     va_start(args, format);
     int n = w->used < w->size ? vsnprintf(w->buffer + w->used, w->size - w->used, format, args) : 0;
@@ -485,36 +485,36 @@ static void put_atom(writer *w, const pith_dims *dims, const atom *a) {
                                          [PITH_DIM_MIN] = "min",
                                          [PITH_DIM_MAX] = "max" };
     if (a->symbol >= 0) {
-        put(w, PITH_STR_FMT, PITH_STR_ARG(a->name));
+        dim_put(w, PITH_STR_FMT, PITH_STR_ARG(a->name));
         return;
     }
-    put(w, "%s(", names[a->key->op]);
+    dim_put(w, "%s(", names[a->key->op]);
     put_dim(w, dims, a->key->a);
-    put(w, ", ");
+    dim_put(w, ", ");
     put_dim(w, dims, a->key->b);
-    put(w, ")");
+    dim_put(w, ")");
 }
 
 static void put_dim(writer *w, const pith_dims *dims, pith_dim d) {
     const expr *e = expr_of(dims, d);
     if (pith_dim_known(d))
-        put(w, "%" PRId64, d);
+        dim_put(w, "%" PRId64, d);
     else if (!e)
-        put(w, "?");
+        dim_put(w, "?");
     if (!e) return;
     for (uint32_t i = 0; i < e->count && w->used < w->size; i++) {
         const term *t = &e->terms[i];
         int64_t coef = t->coef;
         if (i > 0) {
-            put(w, coef < 0 ? " - " : " + ");
+            dim_put(w, coef < 0 ? " - " : " + ");
             if (coef < 0) coef = -coef;
         }
         if (t->count == 0 || (coef != 1 && coef != -1))
-            put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
+            dim_put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
         else if (coef == -1)
-            put(w, "-");
+            dim_put(w, "-");
         for (uint32_t f = 0; f < t->count; f++) {
-            if (f) put(w, "*");
+            if (f) dim_put(w, "*");
             put_atom(w, dims, &dims->atoms[t->factors[f]]);
         }
     }

@@ -25,7 +25,13 @@ typedef int64_t pith_dim;
 typedef struct pith_dims pith_dims; /* the table of symbols and expressions; one per model, shared with subgraphs */
 
 typedef enum pith_dim_op {
-    PITH_DIM_ADD, PITH_DIM_SUB, PITH_DIM_MUL, PITH_DIM_FLOOR_DIV, PITH_DIM_CEIL_DIV, PITH_DIM_MIN, PITH_DIM_MAX
+    PITH_DIM_ADD,
+    PITH_DIM_SUB,
+    PITH_DIM_MUL,
+    PITH_DIM_FLOOR_DIV,
+    PITH_DIM_CEIL_DIV,
+    PITH_DIM_MIN,
+    PITH_DIM_MAX
 } pith_dim_op;
 
 /* An integer from outside as a size or an element: unknown if it is no representable number. */

@@ -38,12 +38,12 @@ static inline bool pith_constant_lies_anywhere(const pith_tensor *t) {
 
 /* What is known of a value before it is computed. */
 typedef struct pith_type {
-    int32_t dtype;                /* PITH_UNDEFINED: unknown */
-    int32_t item_dtype;           /* of a sequence's or optional's tensors; else 0 */
-    int32_t rank;                 /* -1: unknown */
+    int32_t dtype;      /* PITH_UNDEFINED: unknown */
+    int32_t item_dtype; /* of a sequence's or optional's tensors; else 0 */
+    int32_t rank;       /* -1: unknown */
     pith_dim dims[PITH_MAX_RANK];
-    const pith_tensor *data;      /* contents: a constant, or computed at bind; else NULL */
-    const pith_dim *elems;        /* integer contents known symbolically, row-major; else NULL */
+    const pith_tensor *data; /* contents: a constant, or computed at bind; else NULL */
+    const pith_dim *elems;   /* integer contents known symbolically, row-major; else NULL */
 } pith_type;
 
 typedef enum pith_value_kind {
@@ -77,8 +77,16 @@ struct pith_value {
 
 /* Numbers are those of onnx.AttributeProto.AttributeType. */
 typedef enum pith_attr_kind {
-    PITH_ATTR_FLOAT = 1, PITH_ATTR_INT = 2, PITH_ATTR_STRING = 3, PITH_ATTR_TENSOR = 4, PITH_ATTR_GRAPH = 5,
-    PITH_ATTR_FLOATS = 6, PITH_ATTR_INTS = 7, PITH_ATTR_STRINGS = 8, PITH_ATTR_TENSORS = 9, PITH_ATTR_GRAPHS = 10,
+    PITH_ATTR_FLOAT = 1,
+    PITH_ATTR_INT = 2,
+    PITH_ATTR_STRING = 3,
+    PITH_ATTR_TENSOR = 4,
+    PITH_ATTR_GRAPH = 5,
+    PITH_ATTR_FLOATS = 6,
+    PITH_ATTR_INTS = 7,
+    PITH_ATTR_STRINGS = 8,
+    PITH_ATTR_TENSORS = 9,
+    PITH_ATTR_GRAPHS = 10,
     PITH_ATTR_TYPE = 13
 } pith_attr_kind;
 
@@ -112,9 +120,9 @@ typedef struct pith_packed {
 struct pith_node {
     pith_str name, domain, op_type; /* domain "" is ai.onnx */
     pith_str overload;
-    int32_t opset;                  /* of its domain in the model; PITH_OPSET_NEWEST for nodes that passes make */
-    int32_t index;                  /* place in the file, for messages; -1 if a pass made it */
-    const struct pith_op *op;       /* set by pith_ops_bind */
+    int32_t opset;            /* of its domain in the model; PITH_OPSET_NEWEST for nodes that passes make */
+    int32_t index;            /* place in the file, for messages; -1 if a pass made it */
+    const struct pith_op *op; /* set by pith_ops_bind */
     pith_value **inputs, **outputs;
     uint32_t *places; /* by input: where the use stands in its value's list of users */
     int32_t input_count, output_count, capture_count;
@@ -135,7 +143,7 @@ typedef struct pith_opset {
 /* A model-local function: a body to inline. */
 typedef struct pith_function {
     pith_str domain, name, overload;
-    pith_graph *body; /* inputs and outputs by position; nodes with attribute references */
+    pith_graph *body;           /* inputs and outputs by position; nodes with attribute references */
     const pith_str *attr_names; /* declared without default */
     size_t attr_name_count;
     const pith_attr *defaults;
@@ -147,11 +155,11 @@ struct pith_graph {
     pith_arena *arena;
     pith_dims *dims;
     const pith_log *log;
-    pith_graph *parent;     /* of a subgraph; NULL for the main graph */
+    pith_graph *parent; /* of a subgraph; NULL for the main graph */
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
-    bool apart;             /* every axis of an input has a symbol of its own, whatever the file calls it */
-    uint32_t *output_next;  /* by output: 1 + the next one that names the same value, or 0; made when it is needed */
+    bool apart;            /* every axis of an input has a symbol of its own, whatever the file calls it */
+    uint32_t *output_next; /* by output: 1 + the next one that names the same value, or 0; made when it is needed */
     const pith_str *output_names; /* as in the file, whatever passes do to the values; set by pith_ops_bind */
     pith_value **values;
     size_t value_count, value_capacity;
@@ -183,7 +191,7 @@ pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char 
                                pith_value *const *inputs, int input_count, pith_value *const *outputs,
                                int output_count);
 pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); /* keeps the user lists right */
-pith_status pith_node_set_input_count(pith_node *node, int count);             /* new ones are NULL */
+pith_status pith_node_set_input_count(pith_node *node, int count);              /* new ones are NULL */
 pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */
 void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
 void pith_node_detach(pith_node *node); /* the same, but outputs may be in use: another node must make them at once */
@@ -230,7 +238,7 @@ pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t 
 /* All attributes of `from`, whose contents live as long as the model, in the place of the node's own. */
 pith_status pith_node_copy_attrs(pith_node *node, const pith_node *from);
 pith_status pith_node_set_floats(pith_node *node, const char *name, const float *items, size_t count); /* copied */
-pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph); /* not copied */
+pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph);                 /* not copied */
 void pith_node_unset(pith_node *node, const char *name);
 
 /* "node 12 'attn/Softmax' (Softmax)" into buffer, for the front of messages. Returns buffer. */

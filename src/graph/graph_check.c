@@ -26,7 +26,7 @@ static pith_status check_subgraph(const pith_node *node, const pith_graph *sub, 
 }
 
 /* uses[id] counts the node inputs that name a value. */
-static pith_status check_node(const pith_graph *graph, pith_node *node, uint32_t *uses, pith_error *err) {
+static pith_status graph_check_check_node(const pith_graph *graph, pith_node *node, uint32_t *uses, pith_error *err) {
     if (node->graph != graph) return fail_node(node, err, "belongs to another graph");
     if (node->next ? node->next->prev != node : graph->last != node) return fail_node(node, err, "list is broken");
     if (node->capture_count > node->input_count) return fail_node(node, err, "has more captures than inputs");
@@ -56,7 +56,8 @@ static pith_status check_node(const pith_graph *graph, pith_node *node, uint32_t
     return PITH_OK;
 }
 
-static pith_status check_value(const pith_graph *graph, const pith_value *value, uint32_t uses, pith_error *err) {
+static pith_status graph_check_check_value(const pith_graph *graph, const pith_value *value, uint32_t uses,
+                                           pith_error *err) {
     bool good = value->user_count == uses && value->graph == graph;
     for (size_t i = 0; i < value->user_count && good; i++) {
         pith_use use = value->users[i];
@@ -73,10 +74,11 @@ static pith_status check_value(const pith_graph *graph, const pith_value *value,
     return PITH_OK;
 }
 
-static pith_status check(const pith_graph *graph, uint32_t *uses, uint32_t *outputs, pith_error *err) {
+static pith_status graph_check_check(const pith_graph *graph, uint32_t *uses, uint32_t *outputs, pith_error *err) {
     size_t nodes = 0;
     for (pith_node *node = graph->first; node; node = node->next) node->mark = UINT32_MAX;
-    for (pith_node *node = graph->first; node; node = node->next, nodes++) PITH_TRY(check_node(graph, node, uses, err));
+    for (pith_node *node = graph->first; node; node = node->next, nodes++)
+        PITH_TRY(graph_check_check_node(graph, node, uses, err));
     if (nodes != graph->node_count) return pith_fail(err, PITH_ERR_FORMAT, "the number of nodes is wrong");
     for (size_t i = 0; i < graph->output_count; i++) {
         const pith_value *value = graph->outputs[i];
@@ -91,7 +93,7 @@ static pith_status check(const pith_graph *graph, uint32_t *uses, uint32_t *outp
     }
     for (size_t i = 0; i < graph->value_count; i++) {
         const pith_value *value = graph->values[i];
-        PITH_TRY(check_value(graph, value, uses[i], err));
+        PITH_TRY(graph_check_check_value(graph, value, uses[i], err));
         if ((uint32_t)value->output_uses != outputs[i]) {
             return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': output count is wrong",
                              PITH_STR_ARG(value->name));
@@ -104,7 +106,7 @@ pith_status pith_graph_check(const pith_graph *graph, pith_error *err) {
     pith_arena scratch;
     pith_arena_init(&scratch, graph->arena->allocator);
     uint32_t *counts = pith_arena_array(&scratch, 2 * graph->value_count, sizeof *counts);
-    pith_status status = counts ? check(graph, counts, counts + graph->value_count, err)
+    pith_status status = counts ? graph_check_check(graph, counts, counts + graph->value_count, err)
                                 : pith_fail_memory(err, 2 * graph->value_count * sizeof *counts);
     pith_arena_free(&scratch);
     return status;

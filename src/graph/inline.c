@@ -12,7 +12,7 @@ typedef struct cloner {
     pith_error *err;
 } cloner;
 
-static pith_status out_of_memory(cloner *c) { return pith_fail_memory(c->err, 0); }
+static pith_status inline_out_of_memory(cloner *c) { return pith_fail_memory(c->err, 0); }
 
 static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *from, pith_graph *parent);
 
@@ -36,7 +36,7 @@ static pith_status clone_attr(cloner *c, pith_attr *out, bool *present, const pi
     if (from->kind == PITH_ATTR_GRAPH) return clone_graph(c, &out->graph, from->graph, parent);
     if (from->kind != PITH_ATTR_GRAPHS) return PITH_OK;
     pith_graph **graphs = pith_arena_array(c->arena, from->count, sizeof *graphs);
-    if (!graphs) return out_of_memory(c);
+    if (!graphs) return inline_out_of_memory(c);
     for (size_t i = 0; i < from->count; i++) PITH_TRY(clone_graph(c, &graphs[i], from->graphs[i], parent));
     out->graphs = graphs;
     return PITH_OK;
@@ -47,17 +47,17 @@ static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, cons
     pith_value **inputs = pith_arena_array(c->arena, (size_t)from->input_count, sizeof *inputs);
     pith_value **outputs = pith_arena_array(c->arena, (size_t)from->output_count, sizeof *outputs);
     pith_attr *attrs = pith_arena_array(c->arena, from->attr_count, sizeof *attrs);
-    if (!inputs || !outputs || !attrs) return out_of_memory(c);
+    if (!inputs || !outputs || !attrs) return inline_out_of_memory(c);
     for (int i = 0; i < from->input_count; i++) inputs[i] = from->inputs[i] ? map[from->inputs[i]->id] : NULL;
     for (int i = 0; i < from->output_count; i++) {
         if (!from->outputs[i]) continue;
         pith_value **made = &map[from->outputs[i]->id];
         if (!*made) *made = pith_graph_add_value(to, from->outputs[i]->name, PITH_VALUE_NODE);
-        if (!*made) return out_of_memory(c);
+        if (!*made) return inline_out_of_memory(c);
         outputs[i] = *made;
     }
     pith_node *node = pith_graph_add_node(to, before, "", "", inputs, from->input_count, outputs, from->output_count);
-    if (!node) return out_of_memory(c);
+    if (!node) return inline_out_of_memory(c);
     node->name = from->name;
     node->domain = from->domain;
     node->op_type = from->op_type;
@@ -82,7 +82,7 @@ static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *fro
         if (map[i] || value->kind == PITH_VALUE_NODE) continue;
         if (value->kind == PITH_VALUE_CONST && value->user_count == 0 && value->output_uses == 0) continue;
         map[i] = pith_graph_add_value(to, value->name, value->kind);
-        if (!map[i]) return out_of_memory(c);
+        if (!map[i]) return inline_out_of_memory(c);
         map[i]->type = value->type;
         map[i]->hint = value->hint;
     }
@@ -92,7 +92,7 @@ static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *fro
 static pith_status clone_list(cloner *c, pith_value ***out, pith_value *const *from, size_t count,
                               pith_value *const *map) {
     *out = pith_arena_array(c->arena, count, sizeof **out);
-    if (!*out) return out_of_memory(c);
+    if (!*out) return inline_out_of_memory(c);
     for (size_t i = 0; i < count; i++) (*out)[i] = map[from[i]->id];
     return PITH_OK;
 }
@@ -101,7 +101,7 @@ static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *fr
     pith_graph *to;
     PITH_TRY(pith_graph_create(&to, c->arena, parent, c->err));
     pith_value **map = pith_arena_array(c->arena, from->value_count, sizeof *map);
-    if (!map) return out_of_memory(c);
+    if (!map) return inline_out_of_memory(c);
     to->name = from->name;
     to->opsets = from->opsets;
     to->opset_count = from->opset_count;
@@ -125,7 +125,7 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
     cloner c = { graph->arena, function ? node : NULL, function, err };
     pith_value **map = pith_arena_array(c.arena, body->value_count, sizeof *map);
     bool *absent = pith_arena_array(c.arena, body->value_count, sizeof *absent);
-    if (!map || !absent) return out_of_memory(&c);
+    if (!map || !absent) return inline_out_of_memory(&c);
     for (size_t i = 0; i < body->input_count; i++) {
         map[body->inputs[i]->id] = inputs[i];
         absent[body->inputs[i]->id] = !inputs[i];
@@ -148,14 +148,14 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
         if (map[i] || value->kind != PITH_VALUE_CONST) continue;
         if (value->user_count == 0 && value->output_uses == 0) continue;
         map[i] = pith_graph_add_const(graph, value->name, value->type.data);
-        if (!map[i]) return out_of_memory(&c);
+        if (!map[i]) return inline_out_of_memory(&c);
     }
     for (const pith_node *n = body->first; n; n = n->next) PITH_TRY(clone_node(&c, graph, before, n, map));
     for (int i = 0; i < node->output_count && (size_t)i < body->output_count; i++) {
         if (!node->outputs[i]) continue;
         pith_value *value = map[body->outputs[i]->id];
         if (!value) return pith_fail(err, PITH_ERR_FORMAT, "output %d of the body is made by no node", i);
-        if (value != node->outputs[i] && pith_value_replace(node->outputs[i], value)) return out_of_memory(&c);
+        if (value != node->outputs[i] && pith_value_replace(node->outputs[i], value)) return inline_out_of_memory(&c);
     }
     return PITH_OK;
 }

@@ -6,18 +6,18 @@
 #include "base/error.h"
 #include "graph/graph.h"
 
-static pith_attr *find(const pith_node *node, const char *name) {
+static pith_attr *node_attr_find(const pith_node *node, const char *name) {
     for (size_t i = 0; i < node->attr_count; i++)
         if (pith_str_is(node->attrs[i].name, name)) return &node->attrs[i];
     return NULL;
 }
 
 static const pith_attr *find_kind(const pith_node *node, const char *name, pith_attr_kind kind) {
-    const pith_attr *attr = find(node, name);
+    const pith_attr *attr = node_attr_find(node, name);
     return attr && attr->kind == kind ? attr : NULL;
 }
 
-const pith_attr *pith_node_attr(const pith_node *node, const char *name) { return find(node, name); }
+const pith_attr *pith_node_attr(const pith_node *node, const char *name) { return node_attr_find(node, name); }
 
 int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback) {
     const pith_attr *attr = find_kind(node, name, PITH_ATTR_INT);
@@ -68,8 +68,8 @@ pith_graph *pith_node_graph(const pith_node *node, const char *name) {
 }
 
 /* The attribute of this name, made if need be. */
-static pith_attr *make(pith_node *node, const char *name, pith_attr_kind kind) {
-    pith_attr *attr = find(node, name);
+static pith_attr *node_attr_make(pith_node *node, const char *name, pith_attr_kind kind) {
+    pith_attr *attr = node_attr_find(node, name);
     if (!attr) {
         pith_attr *attrs = pith_arena_array(node->graph->arena, node->attr_count + 1, sizeof *attrs);
         if (!attrs) return NULL;
@@ -96,14 +96,14 @@ pith_status pith_node_copy_attrs(pith_node *node, const pith_node *from) {
 }
 
 pith_status pith_node_set_int(pith_node *node, const char *name, int64_t value) {
-    pith_attr *attr = make(node, name, PITH_ATTR_INT);
+    pith_attr *attr = node_attr_make(node, name, PITH_ATTR_INT);
     if (!attr) return PITH_ERR_MEMORY;
     attr->i = value;
     return PITH_OK;
 }
 
 pith_status pith_node_set_float(pith_node *node, const char *name, float value) {
-    pith_attr *attr = make(node, name, PITH_ATTR_FLOAT);
+    pith_attr *attr = node_attr_make(node, name, PITH_ATTR_FLOAT);
     if (!attr) return PITH_ERR_MEMORY;
     attr->f = value;
     return PITH_OK;
@@ -111,7 +111,7 @@ pith_status pith_node_set_float(pith_node *node, const char *name, float value) 
 
 pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value) {
     pith_str copy = pith_arena_str(node->graph->arena, value);
-    pith_attr *attr = copy.data ? make(node, name, PITH_ATTR_STRING) : NULL;
+    pith_attr *attr = copy.data ? node_attr_make(node, name, PITH_ATTR_STRING) : NULL;
     if (!attr) return PITH_ERR_MEMORY;
     attr->s = copy;
     return PITH_OK;
@@ -123,7 +123,7 @@ static pith_attr *make_list(pith_node *node, const char *name, pith_attr_kind ki
     *copy = pith_arena_array(node->graph->arena, count, size);
     if (!*copy) return NULL;
     if (count) memcpy(*copy, items, count * size);
-    pith_attr *attr = make(node, name, kind);
+    pith_attr *attr = node_attr_make(node, name, kind);
     if (attr) attr->count = count;
     return attr;
 }
@@ -145,14 +145,14 @@ pith_status pith_node_set_floats(pith_node *node, const char *name, const float 
 }
 
 pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph) {
-    pith_attr *attr = make(node, name, PITH_ATTR_GRAPH);
+    pith_attr *attr = node_attr_make(node, name, PITH_ATTR_GRAPH);
     if (!attr) return PITH_ERR_MEMORY;
     attr->graph = graph;
     return PITH_OK;
 }
 
 void pith_node_unset(pith_node *node, const char *name) {
-    pith_attr *attr = find(node, name);
+    pith_attr *attr = node_attr_find(node, name);
     if (!attr) return;
     *attr = node->attrs[node->attr_count - 1];
     node->attr_count--;

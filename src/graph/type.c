@@ -38,12 +38,12 @@ static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
         ITEM(PITH_U8, uint8_t)
         ITEM(PITH_BOOL, uint8_t)
 #undef ITEM
-            case PITH_U64 : {
-            uint64_t x;
-            memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
-            *item = x > INT64_MAX ? PITH_DIM_UNKNOWN : (int64_t)x;
-            return true;
-        }
+    case PITH_U64: {
+        uint64_t x;
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
+        *item = x > INT64_MAX ? PITH_DIM_UNKNOWN : (int64_t)x;
+        return true;
+    }
     default: return false;
     }
 }

@@ -20,9 +20,9 @@ typedef struct pith_head_model {
 
 /* The rows of one text. They are valid during the call of emit. */
 typedef struct pith_head_rows {
-    size_t text;         /* index of the text in the call */
-    const float *rows;   /* [count, width] */
-    int64_t count;       /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
+    size_t text;       /* index of the text in the call */
+    const float *rows; /* [count, width] */
+    int64_t count;     /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
     int64_t width;
     pith_arena *scratch; /* memory until emit returns */
 } pith_head_rows;

@@ -33,25 +33,25 @@ static void sum(float *y, const float *x, int64_t rows, int64_t width) {
         for (int64_t i = 0; i < width; i++) y[i] += x[r * width + i];
 }
 
-static void divide(float *y, int64_t width, float by) {
+static void pooling_divide(float *y, int64_t width, float by) {
     for (int64_t i = 0; i < width; i++) y[i] /= by;
 }
 
 static void pool_mean(float *y, const float *x, int64_t rows, int64_t width) {
     sum(y, x, rows, width);
-    divide(y, width, (float)rows);
+    pooling_divide(y, width, (float)rows);
 }
 
 static void pool_mean_sqrt(float *y, const float *x, int64_t rows, int64_t width) {
     sum(y, x, rows, width);
-    divide(y, width, sqrtf((float)rows));
+    pooling_divide(y, width, sqrtf((float)rows));
 }
 
 static void pool_weighted(float *y, const float *x, int64_t rows, int64_t width) {
     memcpy(y, x, (size_t)width * sizeof *y);
     for (int64_t r = 1; r < rows; r++)
         for (int64_t i = 0; i < width; i++) y[i] += x[r * width + i] * (float)(r + 1);
-    divide(y, width, (float)rows * (float)(rows + 1) / 2);
+    pooling_divide(y, width, (float)rows * (float)(rows + 1) / 2);
 }
 
 int pith_pool_parts(uint32_t pooling) { return __builtin_popcount(pooling); }

@@ -49,8 +49,8 @@ static pith_status add_shards(pith_weights *weights, pith_files *files, const ch
     return j.failed ? j.err->code : PITH_OK;
 }
 
-static pith_status add_weights(pith_weights *weights, const char **name, pith_files *files, const char *dir,
-                               pith_arena *arena, pith_error *err) {
+static pith_status hf_build_add_weights(pith_weights *weights, const char **name, pith_files *files, const char *dir,
+                                        pith_arena *arena, pith_error *err) {
     pith_str path;
     bool there;
     *name = "model.safetensors";
@@ -61,7 +61,7 @@ static pith_status add_weights(pith_weights *weights, const char **name, pith_fi
     return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: neither model.safetensors nor its index is there", dir);
 }
 
-static pith_status find_family(const pith_hf_family **family, pith_str model_type, pith_error *err) {
+static pith_status hf_build_find_family(const pith_hf_family **family, pith_str model_type, pith_error *err) {
     char known[256] = "";
     for (size_t i = 0; i < pith_hf_family_count; i++) {
         *family = &pith_hf_families[i];
@@ -84,9 +84,9 @@ pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files
     pith_graph *built;
     PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
-    PITH_TRY(find_family(&family, config.model_type, err));
+    PITH_TRY(hf_build_find_family(&family, config.model_type, err));
     PITH_TRY(pith_weights_init(&weights, arena, err));
-    PITH_TRY(add_weights(&weights, &weights_name, files, dir, arena, err));
+    PITH_TRY(hf_build_add_weights(&weights, &weights_name, files, dir, arena, err));
     PITH_TRY(pith_graph_create(&built, arena, NULL, err));
     built->log = log;
     built->name = pith_str_of(family->model_type);

@@ -37,7 +37,7 @@ static const struct {
     { "vocab_size", INT, AT(vocab_size) },
 };
 
-static void read_value(pith_json *j, kind what, void *to) {
+static void hf_config_read_value(pith_json *j, kind what, void *to) {
     switch (what) {
     case INT: *(int64_t *)to = pith_json_int(j); break;
     case REAL: *(double *)to = pith_json_double(j); break;
@@ -63,7 +63,7 @@ pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const cha
         if (i == count)
             pith_json_skip(&j);
         else if (!pith_json_null(&j))
-            read_value(&j, keys[i].kind, (char *)config + keys[i].at);
+            hf_config_read_value(&j, keys[i].kind, (char *)config + keys[i].at);
     }
     pith_json_finish(&j);
     return j.failed ? j.err->code : PITH_OK;

@@ -51,7 +51,7 @@ static pith_value *made(builder *b, pith_value *value) {
 }
 
 /* A node with one output. */
-static pith_value *put(builder *b, const char *op, pith_value *const *inputs, int count) {
+static pith_value *hf_encoder_put(builder *b, const char *op, pith_value *const *inputs, int count) {
     if (b->status) return NULL;
     pith_node *node = pith_graph_add_node(b->graph, NULL, "", op, inputs, count, NULL, 1);
     pith_str name = pith_arena_printf(b->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(b->place), op);
@@ -61,7 +61,8 @@ static pith_value *put(builder *b, const char *op, pith_value *const *inputs, in
 }
 
 #define PUT(b, op, ...)                                                                                                \
-    put(b, op, (pith_value *[]){ __VA_ARGS__ }, (int)(sizeof(pith_value *[]){ __VA_ARGS__ } / sizeof(pith_value *)))
+    hf_encoder_put(b, op, (pith_value *[]){ __VA_ARGS__ },                                                             \
+                   (int)(sizeof(pith_value *[]){ __VA_ARGS__ } / sizeof(pith_value *)))
 
 static void set_int(builder *b, pith_value *value, const char *name, int64_t number) {
     if (value && pith_node_set_int(value->producer, name, number)) made(b, NULL);
@@ -73,13 +74,13 @@ static pith_value *put_axis(builder *b, const char *op, pith_value *x, int64_t a
     return y;
 }
 
-static pith_value *cast(builder *b, pith_value *x, pith_dtype to) {
+static pith_value *hf_encoder_cast(builder *b, pith_value *x, pith_dtype to) {
     pith_value *y = PUT(b, "Cast", x);
     set_int(b, y, "to", to);
     return y;
 }
 
-static pith_value *transpose(builder *b, pith_value *x, const int64_t *perm, size_t count) {
+static pith_value *hf_encoder_transpose(builder *b, pith_value *x, const int64_t *perm, size_t count) {
     pith_value *y = PUT(b, "Transpose", x);
     if (y && pith_node_set_ints(y->producer, "perm", perm, count)) made(b, NULL);
     return y;
@@ -105,14 +106,14 @@ static pith_value *f32(builder *b, float item) {
 
 static pith_value *unsqueeze(builder *b, pith_value *x, int64_t axis) { return PUT(b, "Unsqueeze", x, i64(b, axis)); }
 
-static pith_value *reshape(builder *b, pith_value *x, const int64_t *dims, int64_t rank) {
+static pith_value *hf_encoder_reshape(builder *b, pith_value *x, const int64_t *dims, int64_t rank) {
     return PUT(b, "Reshape", x, i64s(b, dims, rank));
 }
 
 /* ---- tensors ---- */
 
 /* prefix + place + suffix as it stands in the file. */
-static const pith_tensor *find(builder *b, const char *suffix, pith_str *name) {
+static const pith_tensor *hf_encoder_find(builder *b, const char *suffix, pith_str *name) {
     *name = pith_arena_printf(b->graph->arena, PITH_STR_FMT PITH_STR_FMT "%s", PITH_STR_ARG(b->prefix),
                               PITH_STR_ARG(b->place), suffix);
     if (!name->data) made(b, NULL);
@@ -123,8 +124,8 @@ static const pith_tensor *find(builder *b, const char *suffix, pith_str *name) {
 static pith_value *tensor(builder *b, const char *suffix, const char *old_suffix, int rank, const int64_t *dims) {
     char want[128], found[128];
     pith_str name, old_name;
-    const pith_tensor *t = find(b, suffix, &name);
-    if (!t && old_suffix) t = find(b, old_suffix, &old_name);
+    const pith_tensor *t = hf_encoder_find(b, suffix, &name);
+    if (!t && old_suffix) t = hf_encoder_find(b, old_suffix, &old_name);
     if (b->status) return NULL;
     pith_dims_text(dims, rank, want, sizeof want);
     if (!t) {
@@ -143,13 +144,13 @@ static pith_value *tensor(builder *b, const char *suffix, const char *old_suffix
     return b->status ? NULL : made(b, pith_graph_add_const(b->graph, name, t));
 }
 
-static pith_value *widen(builder *b, const pith_value *stored, pith_value *x) {
-    return !stored || stored->type.dtype == PITH_F32 ? x : cast(b, x, PITH_F32);
+static pith_value *hf_encoder_widen(builder *b, const pith_value *stored, pith_value *x) {
+    return !stored || stored->type.dtype == PITH_F32 ? x : hf_encoder_cast(b, x, PITH_F32);
 }
 
 static pith_value *vector(builder *b, const char *suffix, const char *old_suffix, int64_t size) {
     pith_value *v = tensor(b, suffix, old_suffix, 1, &size);
-    return widen(b, v, v);
+    return hf_encoder_widen(b, v, v);
 }
 
 static void go_to(builder *b, int64_t layer, const char *name) {
@@ -161,16 +162,16 @@ static void go_to(builder *b, int64_t layer, const char *name) {
 
 /* ---- layers ---- */
 
-static pith_value *look_up(builder *b, const char *name, int64_t rows, pith_value *ids) {
+static pith_value *hf_encoder_look_up(builder *b, const char *name, int64_t rows, pith_value *ids) {
     go_to(b, -1, name);
     pith_value *table = tensor(b, ".weight", NULL, 2, (int64_t[]){ rows, b->config->hidden_size });
-    return widen(b, table, PUT(b, "Gather", table, ids));
+    return hf_encoder_widen(b, table, PUT(b, "Gather", table, ids));
 }
 
 static pith_value *linear(builder *b, int64_t layer, const char *name, pith_value *x, int64_t in, int64_t out) {
     go_to(b, layer, name);
     pith_value *stored = tensor(b, ".weight", NULL, 2, (int64_t[]){ out, in });
-    pith_value *weight = transpose(b, widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
+    pith_value *weight = hf_encoder_transpose(b, hf_encoder_widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
     pith_value *bias = vector(b, ".bias", NULL, out);
     return PUT(b, "Add", PUT(b, "MatMul", x, weight), bias);
 }
@@ -185,7 +186,7 @@ static pith_value *norm(builder *b, int64_t layer, const char *name, pith_value 
     return y;
 }
 
-static pith_value *activate(builder *b, int64_t layer, pith_value *x) {
+static pith_value *hf_encoder_activate(builder *b, int64_t layer, pith_value *x) {
     static const struct {
         const char *name, *op, *approximate;
     } known[] = {
@@ -220,11 +221,11 @@ static pith_value *sequence_length(builder *b, pith_value *ids) {
 }
 
 /* Position of each token: 0, 1, 2, … [1, sequence], or counted over what is no padding [batch, sequence]. */
-static pith_value *positions(builder *b, pith_value *ids) {
+static pith_value *hf_encoder_positions(builder *b, pith_value *ids) {
     const pith_hf_config *c = b->config;
     if (b->family->padded_positions) {
         int64_t pad = c->pad_token_id < 0 ? 1 : c->pad_token_id;
-        pith_value *real = cast(b, PUT(b, "Not", PUT(b, "Equal", ids, i64_scalar(b, pad))), PITH_I64);
+        pith_value *real = hf_encoder_cast(b, PUT(b, "Not", PUT(b, "Equal", ids, i64_scalar(b, pad))), PITH_I64);
         pith_value *counted = PUT(b, "Mul", PUT(b, "CumSum", real, i64_scalar(b, 1)), real);
         return PUT(b, "Add", counted, i64_scalar(b, pad));
     }
@@ -243,7 +244,7 @@ static pith_value *positions(builder *b, pith_value *ids) {
 /* 0 where the token is real, the lowest f32 where it is padding: [batch, 1, 1, sequence]. */
 static pith_value *padding_term(builder *b, pith_value *mask) {
     go_to(b, -1, "attention_mask");
-    pith_value *real = cast(b, unsqueeze(b, unsqueeze(b, mask, 1), 2), PITH_F32);
+    pith_value *real = hf_encoder_cast(b, unsqueeze(b, unsqueeze(b, mask, 1), 2), PITH_F32);
     return PUT(b, "Mul", PUT(b, "Sub", f32(b, 1), real), f32(b, -FLT_MAX));
 }
 
@@ -274,20 +275,21 @@ static pith_value *relative_term(builder *b, pith_value *ids) {
     pith_value *range = PUT(b, "Range", i64_scalar(b, 0), sequence_length(b, ids), i64_scalar(b, 1));
     pith_value *distance = PUT(b, "Sub", unsqueeze(b, range, 0), unsqueeze(b, range, 1));
     pith_value *place = PUT(b, "Gather", bucket_of, PUT(b, "Add", distance, i64(b, reach)));
-    pith_value *rows = widen(b, learned, PUT(b, "Gather", learned, place));
-    return unsqueeze(b, transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
+    pith_value *rows = hf_encoder_widen(b, learned, PUT(b, "Gather", learned, place));
+    return unsqueeze(b, hf_encoder_transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
 }
 
 static pith_value *embed(builder *b, pith_value *ids, pith_value *types) {
     const pith_hf_config *c = b->config;
-    pith_value *sum = look_up(b, "embeddings.word_embeddings", c->vocab_size, ids);
+    pith_value *sum = hf_encoder_look_up(b, "embeddings.word_embeddings", c->vocab_size, ids);
     if (b->family->has_types) {
-        if (!types) types = PUT(b, "Expand", reshape(b, i64(b, 0), (int64_t[]){ 1, 1 }, 2), PUT(b, "Shape", ids));
-        sum = PUT(b, "Add", sum, look_up(b, "embeddings.token_type_embeddings", c->types, types));
+        if (!types)
+            types = PUT(b, "Expand", hf_encoder_reshape(b, i64(b, 0), (int64_t[]){ 1, 1 }, 2), PUT(b, "Shape", ids));
+        sum = PUT(b, "Add", sum, hf_encoder_look_up(b, "embeddings.token_type_embeddings", c->types, types));
     }
     go_to(b, -1, "embeddings.position_ids");
-    pith_value *place = positions(b, ids);
-    sum = PUT(b, "Add", sum, look_up(b, "embeddings.position_embeddings", c->positions, place));
+    pith_value *place = hf_encoder_positions(b, ids);
+    sum = PUT(b, "Add", sum, hf_encoder_look_up(b, "embeddings.position_embeddings", c->positions, place));
     return norm(b, -1, "embeddings.LayerNorm", sum);
 }
 
@@ -297,30 +299,34 @@ static pith_value *attend(builder *b, int64_t layer, pith_value *x, pith_value *
     int64_t n = c->hidden_size, size = n / c->heads;
     const int64_t split[] = { 0, 0, c->heads, size }, joined[] = { 0, 0, n };
     const int64_t heads_first[] = { 0, 2, 1, 3 }, keys_last[] = { 0, 2, 3, 1 };
-    pith_value *q = transpose(b, reshape(b, linear(b, layer, f->query, x, n, n), split, 4), heads_first, 4);
-    pith_value *k = transpose(b, reshape(b, linear(b, layer, f->key, x, n, n), split, 4), keys_last, 4);
-    pith_value *v = transpose(b, reshape(b, linear(b, layer, f->value, x, n, n), split, 4), heads_first, 4);
+    pith_value *q =
+        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->query, x, n, n), split, 4), heads_first, 4);
+    pith_value *k =
+        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->key, x, n, n), split, 4), keys_last, 4);
+    pith_value *v =
+        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->value, x, n, n), split, 4), heads_first, 4);
     go_to(b, layer, "attention");
     pith_value *scores = PUT(b, "Mul", PUT(b, "MatMul", q, k), f32(b, (float)(1 / sqrt((double)size))));
     if (relative) scores = PUT(b, "Add", scores, relative);
     pith_value *weights = put_axis(b, "Softmax", PUT(b, "Add", scores, padding), -1);
-    pith_value *heads = transpose(b, PUT(b, "MatMul", weights, v), heads_first, 4);
-    return linear(b, layer, f->attention_out, reshape(b, heads, joined, 3), n, n);
+    pith_value *heads = hf_encoder_transpose(b, PUT(b, "MatMul", weights, v), heads_first, 4);
+    return linear(b, layer, f->attention_out, hf_encoder_reshape(b, heads, joined, 3), n, n);
 }
 
-static pith_value *encode(builder *b, int64_t layer, pith_value *x, pith_value *padding, pith_value *relative) {
+static pith_value *hf_encoder_encode(builder *b, int64_t layer, pith_value *x, pith_value *padding,
+                                     pith_value *relative) {
     const pith_hf_config *c = b->config;
     const pith_hf_family *f = b->family;
     pith_value *y = attend(b, layer, x, padding, relative);
     x = norm(b, layer, f->attention_norm, PUT(b, "Add", y, x));
-    y = activate(b, layer, linear(b, layer, f->up, x, c->hidden_size, c->intermediate_size));
+    y = hf_encoder_activate(b, layer, linear(b, layer, f->up, x, c->hidden_size, c->intermediate_size));
     y = linear(b, layer, f->down, y, c->intermediate_size, c->hidden_size);
     return norm(b, layer, f->norm, PUT(b, "Add", y, x));
 }
 
 /* ---- the whole ---- */
 
-static pith_value *input(builder *b, const char *name) {
+static pith_value *hf_encoder_input(builder *b, const char *name) {
     pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")),
                         pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
     pith_value *value = b->status ? NULL : pith_graph_add_value(b->graph, pith_str_of(name), PITH_VALUE_INPUT);
@@ -384,12 +390,12 @@ pith_status pith_hf_encoder_build(pith_graph *graph, const pith_hf_family *famil
     graph->inputs = pith_arena_array(graph->arena, 3, sizeof *graph->inputs);
     graph->outputs = pith_arena_array(graph->arena, 1, sizeof *graph->outputs);
     if (!graph->inputs || !graph->outputs) return pith_fail_memory(err, 0);
-    pith_value *ids = input(&b, "input_ids"), *mask = input(&b, "attention_mask");
-    pith_value *types = family->type_input ? input(&b, "token_type_ids") : NULL;
+    pith_value *ids = hf_encoder_input(&b, "input_ids"), *mask = hf_encoder_input(&b, "attention_mask");
+    pith_value *types = family->type_input ? hf_encoder_input(&b, "token_type_ids") : NULL;
     pith_value *x = embed(&b, ids, types);
     pith_value *padding = padding_term(&b, mask);
     pith_value *relative = family->relative_bias ? relative_term(&b, ids) : NULL;
-    for (int64_t i = 0; i < config->layers && !b.status; i++) x = encode(&b, i, x, padding, relative);
+    for (int64_t i = 0; i < config->layers && !b.status; i++) x = hf_encoder_encode(&b, i, x, padding, relative);
     if (b.status) return b.status;
     x->name = PITH_STR("last_hidden_state");
     x->output_uses = 1;

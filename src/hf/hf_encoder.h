@@ -10,9 +10,9 @@
  * a pair of .weight and .bias. */
 typedef struct pith_hf_family {
     const char *model_type, *layer, *query, *key, *value, *attention_out, *attention_norm, *up, *down, *norm;
-    bool type_input;        /* token_type_ids is an input; else every token has type 0, where there are types */
+    bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
     bool has_types;
-    bool padded_positions;  /* position of the i-th token that is no padding: pad_token_id + 1 + i */
+    bool padded_positions; /* position of the i-th token that is no padding: pad_token_id + 1 + i */
     bool relative_bias;
 } pith_hf_family;
 

@@ -28,7 +28,7 @@ typedef struct reader {
 typedef void read_fn(pith_json *j, reader *r);
 
 /* Reads a file under dir with fn, or nothing if it is not there. Strings that are kept must be copied by fn. */
-static pith_status read_file(bool *there, reader *r, const char *name, read_fn *fn) {
+static pith_status modules_read_file(bool *there, reader *r, const char *name, read_fn *fn) {
     pith_str path;
     PITH_TRY(pith_file_find(there, &path, r->arena, r->dir, name, r->err));
     if (!*there) return PITH_OK;
@@ -43,13 +43,13 @@ static pith_status read_file(bool *there, reader *r, const char *name, read_fn *
     return j.failed ? pith_fail(r->err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-static pith_str keep(reader *r, pith_json *j, pith_str s) {
+static pith_str modules_keep(reader *r, pith_json *j, pith_str s) {
     pith_str copy = pith_arena_str(r->arena, s);
     if (!copy.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     return copy;
 }
 
-static int32_t count(pith_json *j) {
+static int32_t modules_count(pith_json *j) {
     if (pith_json_null(j)) return 0;
     int64_t n = pith_json_int(j);
     return n > 0 && n < LENGTH_MAX ? (int32_t)n : 0;
@@ -65,7 +65,7 @@ static bool positions_follow_padding(pith_str model_type) {
     return false;
 }
 
-static void read_config(pith_json *j, reader *r) {
+static void modules_read_config(pith_json *j, reader *r) {
     pith_modules *m = r->modules;
     pith_str key;
     bool offset = false;
@@ -73,9 +73,9 @@ static void read_config(pith_json *j, reader *r) {
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "max_position_embeddings"))
-            m->positions = count(j);
+            m->positions = modules_count(j);
         else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
-            pad = count(j);
+            pad = modules_count(j);
         else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
             offset = positions_follow_padding(pith_json_string(j));
         else
@@ -127,8 +127,8 @@ static void read_prompts(pith_json *j, reader *r) {
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
             return;
         }
-        pith_str name = keep(r, j, key);
-        pith_str text = keep(r, j, pith_json_string(j));
+        pith_str name = modules_keep(r, j, key);
+        pith_str text = modules_keep(r, j, pith_json_string(j));
         prompts[i] = (pith_prompt){ name, text };
         n += i == n;
     }
@@ -145,7 +145,7 @@ static void read_sentence_transformers(pith_json *j, reader *r) {
         if (prompts)
             read_prompts(j, r);
         else if (name)
-            r->modules->default_prompt = keep(r, j, pith_json_string(j));
+            r->modules->default_prompt = modules_keep(r, j, pith_json_string(j));
         else
             pith_json_skip(j);
     }
@@ -172,7 +172,7 @@ static const struct {
 };
 
 /* One mode's name, to come after those of `from` and below. */
-static void read_mode(pith_json *j, uint32_t *pooling, size_t *from) {
+static void modules_read_mode(pith_json *j, uint32_t *pooling, size_t *from) {
     pith_str name = pith_json_string(j);
     size_t i = *from;
     while (i < PITH_POOL_MODES && !pith_str_is(name, modes[i].name)) i++;
@@ -187,11 +187,11 @@ static uint32_t read_modes(pith_json *j) {
     uint32_t pooling = 0;
     size_t from = 0;
     if (pith_json_peek(j) != PITH_JSON_ARRAY) {
-        read_mode(j, &pooling, &from);
+        modules_read_mode(j, &pooling, &from);
         return pooling;
     }
     pith_json_array(j);
-    while (pith_json_next_item(j)) read_mode(j, &pooling, &from);
+    while (pith_json_next_item(j)) modules_read_mode(j, &pooling, &from);
     return pooling;
 }
 
@@ -246,16 +246,16 @@ static void add_module(pith_json *j, reader *r, pith_str type, pith_str path) {
     else if (pooling && !path.size)
         pith_json_fail(j, PITH_ERR_FORMAT, "the module Pooling has no path; give the folder of its config.json");
     else if (pooling)
-        r->pooling_dir = keep(r, j, path);
+        r->pooling_dir = modules_keep(r, j, path);
     else if (normalize)
-        r->normalize_dir = keep(r, j, path);
+        r->normalize_dir = modules_keep(r, j, path);
     else if (path.size && !pith_str_is(path, "."))
         pith_json_fail(j, PITH_ERR_UNSUPPORTED,
                        "module Transformer lies in the folder '" PITH_STR_FMT "'; move its files next to modules.json",
                        PITH_STR_ARG(path));
 }
 
-static void read_modules(pith_json *j, reader *r) {
+static void modules_read_modules(pith_json *j, reader *r) {
     pith_json_array(j);
     while (pith_json_next_item(j)) {
         pith_str key, type = PITH_STR(""), path = PITH_STR("");
@@ -277,7 +277,7 @@ static void read_modules(pith_json *j, reader *r) {
 static pith_status read_module(bool *there, reader *r, pith_str dir, read_fn *fn) {
     pith_str config = pith_arena_printf(r->arena, "%s/config.json", dir.data);
     if (!config.data) return pith_fail_memory(r->err, dir.size);
-    return read_file(there, r, config.data, fn);
+    return modules_read_file(there, r, config.data, fn);
 }
 
 /* What older versions of Sentence Transformers called the same file; the first that is there counts. */
@@ -289,7 +289,7 @@ static pith_status read_limits(reader *r) {
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !there; i++) {
         pith_str name = pith_arena_printf(r->arena, "sentence_%s_config.json", names[i]);
         if (!name.data) return pith_fail_memory(r->err, 64);
-        PITH_TRY(read_file(&there, r, name.data, read_sentence_bert));
+        PITH_TRY(modules_read_file(&there, r, name.data, read_sentence_bert));
     }
     return PITH_OK;
 }
@@ -299,10 +299,10 @@ pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith
     *modules = (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true };
     reader r = { modules, dir, allocator, arena, err, { NULL, 0 }, { NULL, 0 } };
     bool there;
-    PITH_TRY(read_file(&there, &r, "config.json", read_config));
+    PITH_TRY(modules_read_file(&there, &r, "config.json", modules_read_config));
     PITH_TRY(read_limits(&r));
-    PITH_TRY(read_file(&there, &r, "config_sentence_transformers.json", read_sentence_transformers));
-    PITH_TRY(read_file(&there, &r, "modules.json", read_modules));
+    PITH_TRY(modules_read_file(&there, &r, "config_sentence_transformers.json", read_sentence_transformers));
+    PITH_TRY(modules_read_file(&there, &r, "modules.json", modules_read_modules));
     if (r.normalize_dir.size) PITH_TRY(read_module(&there, &r, r.normalize_dir, read_normalize));
     if (!r.pooling_dir.data) return PITH_OK;
     PITH_TRY(read_module(&there, &r, r.pooling_dir, read_pooling));

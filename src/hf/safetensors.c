@@ -33,7 +33,7 @@ const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name)
     return place == UINT32_MAX ? NULL : &weights->items[place];
 }
 
-static void read_shape(pith_json *j, pith_tensor *tensor) {
+static void safetensors_read_shape(pith_json *j, pith_tensor *tensor) {
     for (pith_json_array(j); pith_json_next_item(j);) {
         int64_t dim = pith_json_int(j);
         if (tensor->rank == PITH_MAX_RANK || dim < 0) {
@@ -90,7 +90,7 @@ static bool read_entry(pith_json *j, pith_tensor *tensor, span *place, uint64_t 
             dtype = pith_json_string(j);
         } else if (pith_str_is(key, "shape")) {
             tensor->rank = 0;
-            read_shape(j, tensor);
+            safetensors_read_shape(j, tensor);
         } else if (pith_str_is(key, "data_offsets")) {
             size_t n = 0;
             for (pith_json_array(j); pith_json_next_item(j); n++) {
@@ -134,7 +134,7 @@ static pith_status place_data(pith_tensor *tensor, const char *data, pith_arena 
     return PITH_OK;
 }
 
-static pith_status add(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_json *j) {
+static pith_status safetensors_add(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_json *j) {
     uint32_t old;
     void *keys = w->keys, *items = w->items;
     if (!pith_arena_grow(w->arena, &keys, w->count, &w->key_capacity, sizeof *w->keys) ||
@@ -177,7 +177,7 @@ pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const c
         if (!read_entry(&j, &tensor, &spans[count], data_size)) break;
         spans[count].name = name;
         PITH_TRY(place_data(&tensor, data + spans[count].begin, weights->arena, err));
-        PITH_TRY(add(weights, name, &tensor, &j));
+        PITH_TRY(safetensors_add(weights, name, &tensor, &j));
         count++;
     }
     pith_json_finish(&j);

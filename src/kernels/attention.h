@@ -40,15 +40,15 @@ typedef enum pith_mask_numbers {
 } pith_mask_numbers;
 
 typedef struct pith_attention {
-    const float *q, *k, *v;          /* [queries, d], [keys, d], [keys, dv] */
-    float *o;                        /* [queries, dv] */
+    const float *q, *k, *v;                         /* [queries, d], [keys, d], [keys, dv] */
+    float *o;                                       /* [queries, dv] */
     int64_t q_stride, k_stride, v_stride, o_stride; /* floats from row to row */
     int64_t queries, keys, d, dv;
     float scale;
-    const float *bias;               /* element (i, j) at bias[i * bias_stride + j], or NULL */
-    int64_t bias_stride;             /* 0: the same row for every query */
-    const uint8_t *key_mask;         /* [keys] 1 keep, 0 skip, or NULL: keep all */
-    int64_t causal_offset;           /* key j is kept for query i only if j <= i + causal_offset; INT64_MAX: all */
+    const float *bias;                 /* element (i, j) at bias[i * bias_stride + j], or NULL */
+    int64_t bias_stride;               /* 0: the same row for every query */
+    const uint8_t *key_mask;           /* [keys] 1 keep, 0 skip, or NULL: keep all */
+    int64_t causal_offset;             /* key j is kept for query i only if j <= i + causal_offset; INT64_MAX: all */
     int64_t window_left, window_right; /* … and i - window_left <= j <= i + window_right (aligned by causal_offset when
                                           causal, else by 0); -1: no limit */
     pith_none_left none_left;
@@ -81,8 +81,8 @@ enum { PITH_ATTENTION_ROWS = 14 };
 int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
-PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)  /* family "attention" f32 */
-PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)  /* family "attention" i16 */
+PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)      /* family "attention" f32 */
+PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)      /* family "attention" i16 */
 PITH_KERNEL_DECLARE(attention_vnni_i16, pith_attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
 
 /* The fastest i16 this processor runs at the level; all give the same bits. */

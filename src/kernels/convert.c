@@ -145,7 +145,7 @@ uint8_t pith_convert_e8m0(float x, int mode, bool saturate) {
 /* Packed types: `bits` wide, low bits first. */
 #define PACKED(x, i, bits)                                                                                             \
     ((unsigned)((const uint8_t *)(x))[(i) * (bits) / 8] >> ((i) * (bits) % 8) & ((1u << (bits)) - 1))
-static void put(void *y, int64_t i, int bits, unsigned v) {
+static void convert_put(void *y, int64_t i, int bits, unsigned v) {
     uint8_t *p = (uint8_t *)y + i * bits / 8;
     int shift = (int)(i * bits % 8);
     unsigned mask = ((1u << bits) - 1) << shift;
@@ -162,10 +162,10 @@ static int64_t extend(unsigned v, int bits) { return (int64_t)(v ^ (1u << (bits 
     }                                                                                                                  \
     static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
         (void)saturate;                                                                                                \
-        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)to_i32(x[i]));                               \
+        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)to_i32(x[i]));                       \
     }                                                                                                                  \
     static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
-        for (int64_t i = 0; i < n; i++) put(y, first + i, BITS, (unsigned)x[i]);                                       \
+        for (int64_t i = 0; i < n; i++) convert_put(y, first + i, BITS, (unsigned)x[i]);                               \
     }
 PACKED_ROW(u4, 4, PLAIN_BITS)
 PACKED_ROW(i4, 4, extend)
@@ -176,10 +176,11 @@ static void load_f_e2m1(double *y, const void *x, int64_t first, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = pith_f32_of_f8((uint8_t)PACKED(x, first + i, 4), PITH_F4E2M1);
 }
 static void store_f_e2m1(void *y, int64_t first, const double *x, int64_t n, bool saturate) {
-    for (int64_t i = 0; i < n; i++) put(y, first + i, 4, pith_f8_of_f32(round_to_odd(x[i]), PITH_F4E2M1, saturate));
+    for (int64_t i = 0; i < n; i++)
+        convert_put(y, first + i, 4, pith_f8_of_f32(round_to_odd(x[i]), PITH_F4E2M1, saturate));
 }
 static void store_i_e2m1(void *y, int64_t first, const int64_t *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) put(y, first + i, 4, pith_f8_of_f32((float)x[i], PITH_F4E2M1, true));
+    for (int64_t i = 0; i < n; i++) convert_put(y, first + i, 4, pith_f8_of_f32((float)x[i], PITH_F4E2M1, true));
 }
 
 typedef struct row {

@@ -50,8 +50,8 @@ FOLD(mean, f64, double, double, 0, a + v, a / (double)count)
     X(i32, int32_t, INT32_MIN, INT32_MAX)                                                                              \
     X(u32, uint32_t, 0, UINT32_MAX)                                                                                    \
     X(i64, int64_t, INT64_MIN, INT64_MAX)                                                                              \
-    X(u64, uint64_t, 0, UINT64_MAX) X(i16, int16_t, INT16_MIN, INT16_MAX) X(u16, uint16_t, 0, UINT16_MAX)              \
-        X(bool, uint8_t, 0, 1)
+    X(u64, uint64_t, 0, UINT64_MAX)                                                                                    \
+    X(i16, int16_t, INT16_MIN, INT16_MAX) X(u16, uint16_t, 0, UINT16_MAX) X(bool, uint8_t, 0, 1)
 #define MAX(suffix, T, low, high) FOLD(max, suffix, T, T, low, v > a ? v : a, a)
 #define MIN(suffix, T, low, high) FOLD(min, suffix, T, T, high, v < a ? v : a, a)
 ORDERED(MAX)

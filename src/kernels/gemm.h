@@ -14,21 +14,27 @@
 #include "kernels/kernel.h"
 
 typedef enum pith_activation {
-    PITH_ACT_NONE, PITH_ACT_GELU_ERF, PITH_ACT_GELU_TANH, PITH_ACT_RELU, PITH_ACT_TANH, PITH_ACT_SIGMOID, PITH_ACT_SILU,
+    PITH_ACT_NONE,
+    PITH_ACT_GELU_ERF,
+    PITH_ACT_GELU_TANH,
+    PITH_ACT_RELU,
+    PITH_ACT_TANH,
+    PITH_ACT_SIGMOID,
+    PITH_ACT_SILU,
     PITH_ACT_QUICK_GELU
 } pith_activation;
 
 #define PITH_GEMM_PANEL 16
 
 typedef struct pith_gemm {
-    const float *a;        /* [m, k], row stride lda */
-    const float *b;        /* packed */
-    float *c;              /* [m, n], row stride ldc; must not overlap a */
-    const float *bias;     /* [n] or NULL */
+    const float *a;    /* [m, k], row stride lda */
+    const float *b;    /* packed */
+    float *c;          /* [m, n], row stride ldc; must not overlap a */
+    const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;
-    const void *next;      /* what will be read after the columns of this call, fetched with its last ones; nothing need
-                              be there. NULL: the columns that follow */
+    const void *next; /* what will be read after the columns of this call, fetched with its last ones; nothing need
+                         be there. NULL: the columns that follow */
 } pith_gemm;
 
 /* Floats a packed [k, n] matrix takes; -1 on overflow. */

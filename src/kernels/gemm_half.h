@@ -16,9 +16,9 @@
 #include "kernels/gemm.h"
 
 typedef struct pith_gemm_half {
-    const void *a; /* [m, k] f32 (wide) or bf16, row stride lda elements */
-    const void *b; /* packed, 4-byte aligned */
-    float *c;      /* [m, n], row stride ldc */
+    const void *a;     /* [m, k] f32 (wide) or bf16, row stride lda elements */
+    const void *b;     /* packed, 4-byte aligned */
+    float *c;          /* [m, n], row stride ldc */
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;

@@ -36,15 +36,15 @@ static inline pith_i8_extra pith_i8_extra_of(int64_t k, int32_t lacks) {
 }
 
 typedef struct pith_gemm_int8 {
-    const void *a;  /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
-    const void *b;  /* packed, 4-byte aligned */
-    int32_t *c;     /* [m, n], row stride ldc; or NULL */
-    float *out;     /* [m, n], row stride ldc; used if c is NULL */
-    const float *a_scale;  /* [m] */
-    const int32_t *a_zero; /* [m], within +-2^14, or NULL: 0 */
+    const void *a;                /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
+    const void *b;                /* packed, 4-byte aligned */
+    int32_t *c;                   /* [m, n], row stride ldc; or NULL */
+    float *out;                   /* [m, n], row stride ldc; used if c is NULL */
+    const float *a_scale;         /* [m] */
+    const int32_t *a_zero;        /* [m], within +-2^14, or NULL: 0 */
     const pith_i8_extra *a_extra; /* [m, PITH_I8_EXTRAS], used with out; or NULL */
-    const float *b_scale;  /* [n] */
-    const float *bias;     /* [n] or NULL */
+    const float *b_scale;         /* [n] */
+    const float *bias;            /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     int32_t a_signed;
     int32_t narrow; /* 1: a is unsigned and at most PITH_NARROW_A; |b| of rows 8 i + 0, 1, 4, 5 are at most

@@ -55,7 +55,7 @@ typedef struct pith_gemm_tile {
     int accumulate;
     uintptr_t ahead;
     int64_t ahead_stream, ahead_panel, ahead_every, ahead_step;
-    const float *target; /* where t of the first group will end up, the others beside it; or NULL */
+    const float *target;              /* where t of the first group will end up, the others beside it; or NULL */
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
     pith_gemm_gelu *gelu;             /* or NULL */
 } pith_gemm_tile;
@@ -90,8 +90,8 @@ typedef void pith_gemm_move_fn(float *to, int64_t to_row, const float *from, int
 PITH_KERNEL_DECLARE(gemm_move, pith_gemm_move_fn)
 
 /* The same, of their activations; from may be overwritten. */
-typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, float *from,
-                                   int64_t from_row, int64_t rows, int64_t width);
+typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, float *from, int64_t from_row,
+                                   int64_t rows, int64_t width);
 PITH_KERNEL_DECLARE(gemm_activate, pith_gemm_activate_fn)
 
 /* 8-bit sums t[i][j], stride apart, to rows [i, i + rows) and columns [j, j + width) of the result; j is a multiple of

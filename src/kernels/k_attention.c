@@ -53,7 +53,7 @@ static range whole_groups(const call *c, range r) {
 }
 
 /* Which of the keys j to j + 15 are seen. */
-static vm kept(const call *c, range r, int64_t j) {
+static vm attention_kept(const call *c, range r, int64_t j) {
     vm keep = vm_first(r.to - j < 16 ? (size_t)(r.to - j) : 16);
     if (j < r.from) keep = vm_and(keep, vm_not(vm_first((size_t)(r.from - j))));
     if (!c->mask) return keep;
@@ -80,7 +80,7 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
             vf_store(s + j, v);
         }
         if (j < whole.from || j >= whole.to) {
-            vm keep = kept(c, r, j);
+            vm keep = attention_kept(c, r, j);
             *any |= vm_any(keep);
             v = vf_select(keep, v, infinity);
         } else {
@@ -106,7 +106,7 @@ static vf exponentials(const call *c, float *s, range r, float top) {
             vf_store(s + j, e);
         }
         if (j >= r.to) break;
-        vf e = vf_keep(kept(c, r, j), exponential(vf_load(s + j), log2e, floor));
+        vf e = vf_keep(attention_kept(c, r, j), exponential(vf_load(s + j), log2e, floor));
         sum = vf_add(sum, e);
         vf_store(s + j, e);
     }
@@ -114,7 +114,7 @@ static vf exponentials(const call *c, float *s, range r, float top) {
 }
 
 /* q k^T of the rows from query i on, with all keys of r, into the strip. */
-static void scores(const call *c, int64_t i, int rows, range r) {
+static void attention_scores(const call *c, int64_t i, int rows, range r) {
     const pith_attention *a = c->a;
     int64_t j = r.from / 16 * 16, groups = (r.to - j + 15) / 16;
     pith_gemm_tile g = { .a = a->q + i * a->q_stride,
@@ -191,7 +191,7 @@ static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t colum
 enum { CHAINS = 4 };
 
 /* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */
-static void largest(const call *c, vf *lanes, int row, int left) {
+static void attention_largest(const call *c, vf *lanes, int row, int left) {
     const int64_t whole = c->keys / 16 * 16;
     const vm tail = vm_first((size_t)(c->keys - whole));
     const float *s[CHAINS];
@@ -221,8 +221,8 @@ static void open_tile(const call *c, int64_t i, int rows) {
     vf lanes[PITH_TILE_ROWS], log2e = vf_set1(c->log2e);
     float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
     _Alignas(64) float t[PITH_TILE_ROWS * PITH_TILE_PANELS * 16];
-    scores(c, i, rows, (range){ 0, keys });
-    for (int r = 0; r < rows; r += CHAINS) largest(c, lanes + r, r, rows - r);
+    attention_scores(c, i, rows, (range){ 0, keys });
+    for (int r = 0; r < rows; r += CHAINS) attention_largest(c, lanes + r, r, rows - r);
     for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++) {
         float *s = c->strip + r * row;
@@ -247,7 +247,7 @@ static void open_tile(const call *c, int64_t i, int rows) {
     }
 }
 
-static void query_tile(const call *c, int64_t i, int rows) {
+static void attention_query_tile(const call *c, int64_t i, int rows) {
     const pith_attention *a = c->a;
     range seen[PITH_TILE_ROWS], common = { 0, c->keys }, all = { c->keys, 0 };
     vf lanes[PITH_TILE_ROWS];
@@ -261,7 +261,7 @@ static void query_tile(const call *c, int64_t i, int rows) {
         if (seen[r].from < all.from) all.from = seen[r].from;
         if (seen[r].to > all.to) all.to = seen[r].to;
     }
-    scores(c, i, rows, all);
+    attention_scores(c, i, rows, all);
     for (int r = 0; r < rows; r++) lanes[r] = finish_scores(c, i + r, c->strip + r * c->strip_row, seen[r], &any[r]);
     for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++)
@@ -308,6 +308,6 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
         if (c.open)
             open_tile(&c, i, (int)rows);
         else
-            query_tile(&c, i, (int)rows);
+            attention_query_tile(&c, i, (int)rows);
     }
 }

@@ -34,8 +34,8 @@ typedef struct place {
 } place;
 
 /* `steps` steps of depth. */
-PITH_INLINE void advance(const way w, const int rows, const int panels, const int steps, int64_t a_row, place *at,
-                         vi sum[ROWS][PANELS]) {
+PITH_INLINE void attention_i16_advance(const way w, const int rows, const int panels, const int steps, int64_t a_row,
+                                       place *at, vi sum[ROWS][PANELS]) {
     int64_t two_rows = 2 * a_row;
     PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take a register */
     PITH_FORGET(two_rows);
@@ -57,7 +57,7 @@ PITH_INLINE void advance(const way w, const int rows, const int panels, const in
     for (int p = 0; p < panels; p++) at->b[p] += 16 * steps;
 }
 
-PITH_INLINE void tile(const way w, const int rows, const int panels, const int turn, const product *g) {
+PITH_INLINE void attention_i16_tile(const way w, const int rows, const int panels, const int turn, const product *g) {
     const int32_t *b = g->b;
     int32_t *t = g->t;
     for (int64_t group = 0; group < g->groups; group++, t += 16 * panels) {
@@ -74,8 +74,8 @@ PITH_INLINE void tile(const way w, const int rows, const int panels, const int t
         PITH_UNROLL
         for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
         int64_t left = g->depth;
-        for (; left >= turn; left -= turn) advance(w, rows, panels, turn, g->a_row, &at, sum);
-        for (; turn > 1 && left > 0; left--) advance(w, rows, panels, 1, g->a_row, &at, sum);
+        for (; left >= turn; left -= turn) attention_i16_advance(w, rows, panels, turn, g->a_row, &at, sum);
+        for (; turn > 1 && left > 0; left--) attention_i16_advance(w, rows, panels, 1, g->a_row, &at, sum);
         PITH_UNROLL
         for (int i = 0; i < rows; i++, to += g->t_row) {
             PITH_UNROLL
@@ -87,9 +87,11 @@ PITH_INLINE void tile(const way w, const int rows, const int panels, const int t
 typedef void tile_fn(const product *g);
 typedef tile_fn *const tile_row[ROWS / 2]; /* by number of rows */
 #define TILE(rows, panels)                                                                                             \
-    static void plain_##rows##x##panels(const product *g) { tile(PLAIN, rows, panels, 1, g); }
+    static void plain_##rows##x##panels(const product *g) { attention_i16_tile(PLAIN, rows, panels, 1, g); }
 #define TILE_VNNI(rows, panels)                                                                                        \
-    static void vnni_##rows##x##panels(const product *g) { tile(VNNI, rows, panels, panels == 2 ? 4 : 1, g); }
+    static void vnni_##rows##x##panels(const product *g) {                                                             \
+        attention_i16_tile(VNNI, rows, panels, panels == 2 ? 4 : 1, g);                                                \
+    }
 #define ENTRY(rows, panels) [panels - 1][rows / 2 - 1] = plain_##rows##x##panels,
 #define ENTRY_VNNI(rows, panels) [panels - 1][rows / 2 - 1] = vnni_##rows##x##panels,
 #if defined(PITH_LEVEL_avx512)
@@ -137,12 +139,14 @@ PITH_INLINE measure measure_of(float most, float steps) {
 }
 
 /* The integer nearest to x times inverse, in the low 16 bits. */
-PITH_INLINE vi rounded(vf x, vf inverse) { return vi_bits(vf_fma(x, inverse, vf_set1(PITH_ROUND_MAGIC))); }
+PITH_INLINE vi attention_i16_rounded(vf x, vf inverse) {
+    return vi_bits(vf_fma(x, inverse, vf_set1(PITH_ROUND_MAGIC)));
+}
 
 /* n numbers, a multiple of 16, to half as many pairs. */
 PITH_INLINE void to_pairs(int32_t *pairs, const float *x, int64_t n, float inverse) {
     const vf times = vf_set1(inverse);
-    for (int64_t j = 0; j < n; j += 16) vi_store_16(pairs + j / 2, rounded(vf_load(x + j), times));
+    for (int64_t j = 0; j < n; j += 16) vi_store_16(pairs + j / 2, attention_i16_rounded(vf_load(x + j), times));
 }
 
 /* Keys in rows of pairs, which are transposed as floats are. Returns their unit. */
@@ -174,8 +178,8 @@ static void pack_values(int32_t *packed, const call *c, const float *v) {
         vf_store(c->value_unit + column, vf_keep(wide, vf_div(half, most)));
         vf_store(c->value_middle + column, middle);
         for (int64_t j = 0; j < c->keys; j += 2, packed += 16, row += 2 * a->v_stride) {
-            vi even = rounded(vf_sub(vf_load(row), middle), inverse), odd = vi_set1(0);
-            if (j + 1 < c->keys) odd = rounded(vf_sub(vf_load(row + a->v_stride), middle), inverse);
+            vi even = attention_i16_rounded(vf_sub(vf_load(row), middle), inverse), odd = vi_set1(0);
+            if (j + 1 < c->keys) odd = attention_i16_rounded(vf_sub(vf_load(row + a->v_stride), middle), inverse);
             vi_store(packed, vi_or(vi_and(even, lower), vi_shl(odd, 16)));
         }
     }
@@ -183,7 +187,7 @@ static void pack_values(int32_t *packed, const call *c, const float *v) {
 
 /* The scores of queries i to i + rows - 1. Returns in units what their exponents of 2 are counted in. A tile may have a
  * row more: the last one again. */
-static void scores(const call *c, int64_t i, int rows, int tile_rows, float *units) {
+static void attention_i16_scores(const call *c, int64_t i, int rows, int tile_rows, float *units) {
     const pith_attention *a = c->a;
     product g = { .a = c->q,
                   .b = c->kt,
@@ -214,7 +218,7 @@ static void scores(const call *c, int64_t i, int rows, int tile_rows, float *uni
 enum { CHAINS = 4 };
 
 /* The largest scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */
-static void largest(const call *c, vi *lanes, int row, int left) {
+static void attention_i16_largest(const call *c, vi *lanes, int row, int left) {
     const int64_t whole = c->keys / 16 * 16;
     const vm tail = vm_first((size_t)(c->keys - whole));
     const int32_t *s[CHAINS];
@@ -273,7 +277,9 @@ PITH_INLINE weights weigh(const int32_t *s, const exponent *e) {
 PITH_INLINE weights first_weights(weights w, size_t n) {
     return _mm512_maskz_mov_epi16((__mmask32)((1ull << n) - 1), w);
 }
-PITH_INLINE vi add_weights(vi sum, weights w) { return vi_add(sum, vi_dot_pairs(w, _mm512_set1_epi16(1))); }
+PITH_INLINE vi attention_i16_add_weights(vi sum, weights w) {
+    return vi_add(sum, vi_dot_pairs(w, _mm512_set1_epi16(1)));
+}
 PITH_INLINE void put_weights(void *p, weights w) { _mm512_storeu_si512(p, w); }
 
 #elif defined(PITH_LEVEL_avx2)
@@ -302,7 +308,7 @@ PITH_INLINE weights first_weights(weights w, size_t n) {
     static const int16_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
     return _mm256_and_si256(w, _mm256_loadu_si256((const __m256i *)(const void *)(ones + 16 - n)));
 }
-PITH_INLINE vi add_weights(vi sum, weights w) {
+PITH_INLINE vi attention_i16_add_weights(vi sum, weights w) {
     sum.lo = _mm256_add_epi32(sum.lo, _mm256_madd_epi16(w, _mm256_set1_epi16(1)));
     return sum;
 }
@@ -325,7 +331,7 @@ static inline weights weigh(const int32_t *s, const exponent *e) {
     return vi_shr(vi_mul(vi_add(y, y), power), 16);
 }
 PITH_INLINE weights first_weights(weights w, size_t n) { return vi_select(vm_first(n), w, vi_set1(0)); }
-PITH_INLINE vi add_weights(vi sum, weights w) { return vi_add(sum, w); }
+PITH_INLINE vi attention_i16_add_weights(vi sum, weights w) { return vi_add(sum, w); }
 PITH_INLINE void put_weights(void *p, weights w) { vi_store_16(p, w); }
 #endif
 
@@ -335,12 +341,12 @@ static float probabilities(const call *c, int32_t *s, const exponent *e) {
     int64_t j = 0;
     for (; c->keys - j >= GROUP; j += GROUP) {
         weights w = weigh(s + j, e);
-        sum = add_weights(sum, w);
+        sum = attention_i16_add_weights(sum, w);
         put_weights(s + j / 2, w);
     }
     if (j < c->keys) { /* a row of the strip is long enough to read whole groups */
         weights w = first_weights(weigh(s + j, e), (size_t)(c->keys - j));
-        sum = add_weights(sum, w);
+        sum = attention_i16_add_weights(sum, w);
         put_weights(s + j / 2, w);
     }
     return 1.0f / (float)vi_hsum(sum);
@@ -381,20 +387,20 @@ static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_
     }
 }
 
-static void query_tile(const call *c, int64_t i, int rows) {
+static void attention_i16_query_tile(const call *c, int64_t i, int rows) {
     const int tile_rows = rows + rows % 2;
     float units[ROWS], shares[ROWS];
     exponent exponents[ROWS];
     vi lanes[ROWS];
-    scores(c, i, rows, tile_rows, units);
-    for (int r = 0; r < rows; r += CHAINS) largest(c, lanes + r, r, rows - r);
+    attention_i16_scores(c, i, rows, tile_rows, units);
+    for (int r = 0; r < rows; r += CHAINS) attention_i16_largest(c, lanes + r, r, rows - r);
     for (int r = 0; r < rows; r++) exponents[r] = exponent_of(vi_hmax(lanes[r]), units[r]);
     for (int r = 0; r < rows; r++) shares[r] = probabilities(c, c->strip + r * c->strip_row, &exponents[r]);
     for (int64_t column = 0; column < c->a->dv; column += 16 * PANELS)
         put_values(c, i, rows, tile_rows, column, c->a->dv - column > 16 ? PANELS : 1, shares);
 }
 
-static void run(const pith_attention *a, float *scratch, tile_row *tiles) {
+static void attention_i16_run(const pith_attention *a, float *scratch, tile_row *tiles) {
     const pith_attention_keys kept = pith_attention_look(a);
     if (!kept.open || a->d % 16 || a->dv % 16 || kept.count > PITH_ATTENTION_I16_KEYS) {
         PITH_K(attention_f32)(a, scratch);
@@ -417,9 +423,9 @@ static void run(const pith_attention *a, float *scratch, tile_row *tiles) {
     pack_values((int32_t *)v, &c, a->v + kept.first * a->v_stride);
     for (int64_t i = 0, rows; i < a->queries; i += rows) {
         rows = pith_attention_tile(a, i, ROWS);
-        query_tile(&c, i, (int)rows);
+        attention_i16_query_tile(&c, i, (int)rows);
     }
 }
 
-void PITH_K(attention_i16)(const pith_attention *a, float *scratch) { run(a, scratch, plain_tiles); }
-void PITH_K(attention_vnni_i16)(const pith_attention *a, float *scratch) { run(a, scratch, vnni_tiles); }
+void PITH_K(attention_i16)(const pith_attention *a, float *scratch) { attention_i16_run(a, scratch, plain_tiles); }
+void PITH_K(attention_vnni_i16)(const pith_attention *a, float *scratch) { attention_i16_run(a, scratch, vnni_tiles); }

@@ -4,7 +4,7 @@
 #include "kernels/vec.h"
 
 /* The operand's next n (1 to 16) lanes. */
-PITH_INLINE vf take(const float *x, int64_t i, int64_t n, vf one, int stride) {
+PITH_INLINE vf binary_take(const float *x, int64_t i, int64_t n, vf one, int stride) {
     if (stride == 0) return one;
     return n == 16 ? vf_load(x + i) : vf_load_n(x + i, (size_t)n);
 }
@@ -14,9 +14,9 @@ PITH_INLINE vf take(const float *x, int64_t i, int64_t n, vf one, int stride) {
         vf one_a = n > 0 ? vf_set1(*(const float *)a) : vf_zero(), one_b = n > 0 ? vf_set1(*(const float *)b) : one_a; \
         int64_t i = 0;                                                                                                 \
         for (; n - i >= 16; i += 16)                                                                                   \
-            vf_store((float *)y + i, f(take(a, i, 16, one_a, as), take(b, i, 16, one_b, bs)));                         \
+            vf_store((float *)y + i, f(binary_take(a, i, 16, one_a, as), binary_take(b, i, 16, one_b, bs)));           \
         if (i < n) {                                                                                                   \
-            vf r = f(take(a, i, n - i, one_a, as), take(b, i, n - i, one_b, bs));                                      \
+            vf r = f(binary_take(a, i, n - i, one_a, as), binary_take(b, i, n - i, one_b, bs));                        \
             vf_store_n((float *)y + i, r, (size_t)(n - i));                                                            \
         }                                                                                                              \
     }

@@ -56,7 +56,7 @@ void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) function(from, to, (size_t)width);
 }
 
-PITH_INLINE void add_bias(float *t, const float *bias, int64_t rows, int64_t stride, int64_t width) {
+PITH_INLINE void gemm_add_bias(float *t, const float *bias, int64_t rows, int64_t stride, int64_t width) {
     for (int64_t j = 0; j < width; j += 16) {
         vf b = width - j >= 16 ? vf_load(bias + j) : vf_load_n(bias + j, (size_t)(width - j));
         for (int64_t i = 0; i < rows; i++) vf_store(t + i * stride + j, vf_add(vf_load(t + i * stride + j), b));
@@ -129,7 +129,7 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
         multiply((int)rows, (int)panels, &tile);
     }
     if (direct || meanwhile) return;
-    if (last && g->bias && width < stride) add_bias(t, g->bias + j, tiles * rows, stride, width);
+    if (last && g->bias && width < stride) gemm_add_bias(t, g->bias + j, tiles * rows, stride, width);
     PITH_K(gemm_activate)(activation, g->c + i * g->ldc + j, g->ldc, t, stride, tiles * rows, width);
 }
 
@@ -193,8 +193,8 @@ void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, in
 }
 
 /* One panel of columns [j, j + width): k rows of 16, zeros beyond width. */
-static void pack_panel(float *packed, const float *b, int64_t row_stride, int64_t column_stride, int64_t k,
-                       int64_t width) {
+static void gemm_pack_panel(float *packed, const float *b, int64_t row_stride, int64_t column_stride, int64_t k,
+                            int64_t width) {
     int64_t i = 0;
     if (column_stride == 1) {
         for (; i < k; i++) {
@@ -221,6 +221,6 @@ static void pack_panel(float *packed, const float *b, int64_t row_stride, int64_
 void PITH_K(gemm_pack_f32)(float *packed, const float *b, int64_t row_stride, int64_t column_stride, int64_t k,
                            int64_t n, int64_t n0, int64_t n1) {
     for (int64_t j = n0; j < n1; j += 16) {
-        pack_panel(packed + j * k, b + j * column_stride, row_stride, column_stride, k, n - j < 16 ? n - j : 16);
+        gemm_pack_panel(packed + j * k, b + j * column_stride, row_stride, column_stride, k, n - j < 16 ? n - j : 16);
     }
 }

@@ -24,7 +24,7 @@ enum { STRIP = 16 * PANELS };
 typedef void tile_fn(const char *a, int64_t a_row, const char *b, int64_t b_panel, int64_t k, float *t);
 
 /* Row `odd` of two of a panel of b. */
-PITH_INLINE vf row_of(const bool f16, const int odd, const char *b) {
+PITH_INLINE vf gemm_half_row_of(const bool f16, const int odd, const char *b) {
     if (f16) return vf_load_f16((const uint16_t *)(const void *)b + 16 * odd);
     vi group = vi_load((const int32_t *)(const void *)b);
     return vf_bits(odd ? vi_and(group, vi_set1((int32_t)0xFFFF0000u)) : vi_shl(group, 16));
@@ -46,7 +46,7 @@ PITH_INLINE void wide_tile(const int rows, const bool f16, const char *a, int64_
             vf column[PANELS];
             if (odd == k) break;
             PITH_UNROLL
-            for (int p = 0; p < PANELS; p++) column[p] = row_of(f16, odd, b + p * b_panel);
+            for (int p = 0; p < PANELS; p++) column[p] = gemm_half_row_of(f16, odd, b + p * b_panel);
             PITH_UNROLL
             for (int r = 0; r < rows; r++) {
                 vf x = vf_set1(((const float *)(const void *)(a + r * a_row))[odd]);
@@ -105,7 +105,8 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
 }
 
 /* Every tile reads b as it is packed. */
-static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+static void gemm_half_run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0,
+                          int64_t n1) {
     _Alignas(64) float t[ROWS * STRIP];
     const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * (int64_t)sizeof(float),
                   count = (m1 - m0 + ROWS - 1) / ROWS;
@@ -127,11 +128,12 @@ static void run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int6
 /* DEPTH: rows of b that are widened at a time at most; even. */
 enum { DEPTH = 192, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
-PITH_INLINE void widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels, int64_t depth) {
+PITH_INLINE void gemm_half_widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels,
+                                 int64_t depth) {
     for (int64_t p = 0; p < panels; p++) {
         for (int64_t i = 0; i < depth; i += 2) {
-            vf_store(to + 16 * (p * DEPTH + i), row_of(f16, 0, b + p * b_panel + 32 * i));
-            vf_store(to + 16 * (p * DEPTH + i + 1), row_of(f16, 1, b + p * b_panel + 32 * i));
+            vf_store(to + 16 * (p * DEPTH + i), gemm_half_row_of(f16, 0, b + p * b_panel + 32 * i));
+            vf_store(to + 16 * (p * DEPTH + i + 1), gemm_half_row_of(f16, 1, b + p * b_panel + 32 * i));
         }
     }
 }
@@ -149,7 +151,7 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
             const uintptr_t after = (uintptr_t)g->b + (uintptr_t)((j + COLUMNS) / 16 * b_panel + 32 * k);
             depth = g->k - k < DEPTH ? g->k - k : DEPTH;
             const bool last = k + depth == g->k;
-            widen(f16, b, strip, b_panel, panels, depth);
+            gemm_half_widen(f16, b, strip, b_panel, panels, depth);
             for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
                 rows = (m1 - i + count - tile - 1) / (count - tile);
                 float *c = g->c + i * g->ldc + j;
@@ -188,14 +190,14 @@ void PITH_K(gemm_f16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, true, m0, m1, n0, n1);
     else
-        run(g, f16_tiles, m0, m1, n0, n1);
+        gemm_half_run(g, f16_tiles, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, false, m0, m1, n0, n1);
     else
-        run(g, bf16_tiles, m0, m1, n0, n1);
+        gemm_half_run(g, bf16_tiles, m0, m1, n0, n1);
 }
 
 #if defined(PITH_LEVEL_avx512)

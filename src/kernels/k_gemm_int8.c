@@ -281,7 +281,7 @@ static tile_fn *const vnni4_tiles[ROWS_4] = { EACH_VNNI_4(ENTRY_VNNI_4) };
 
 PITH_INLINE bool fit_16_bits(vi v) { return !vm_any(vm_not(vi_eq(vi_sar(vi_shl(v, 16), 16), v))); }
 
-PITH_INLINE vi columns_of(const int8_t *panel, int64_t b_panel) {
+PITH_INLINE vi gemm_int8_columns_of(const int8_t *panel, int64_t b_panel) {
     return vi_load((const int32_t *)(const void *)(panel + b_panel - 64));
 }
 
@@ -289,7 +289,7 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
                         int64_t rows, int64_t j, int64_t width) {
     const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
     for (int64_t p = 0; p < width; p += 16) {
-        const vi columns = columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
+        const vi columns = gemm_int8_columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
         const vi less = vi_mul(columns, vi_set1(shift));
         for (int64_t r = 0; r < rows; r++) {
             const vi sum = vi_sub(vi_load(t + r * stride + p), less);
@@ -322,7 +322,7 @@ PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const 
     PITH_UNROLL
     for (int p = 0; p < panels; p++) {
         b[p] = (const int8_t *)g->b + (j / 16 + p) * b_panel;
-        columns[p] = vi_sub(vi_set1(0), columns_of(b[p], b_panel));
+        columns[p] = vi_sub(vi_set1(0), gemm_int8_columns_of(b[p], b_panel));
         if (small) columns[p] = vi_and(columns[p], vi_set1(0xFFFF));
         scale[p] = vf_load_n(g->b_scale + j + 16 * p, n);
         bias[p] = g->bias ? vf_load_n(g->bias + j + 16 * p, n) : vf_set1(-0.0f); /* x + -0.0 is x */
@@ -363,12 +363,12 @@ static bool all_small(const pith_gemm_int8 *g, int64_t j, int64_t width) {
     const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
     bool small = true;
     for (int64_t p = j / 16; p < (j + width + 15) / 16; p++)
-        small = small && fit_16_bits(columns_of((const int8_t *)g->b + p * b_panel, b_panel));
+        small = small && fit_16_bits(gemm_int8_columns_of((const int8_t *)g->b + p * b_panel, b_panel));
     return small;
 }
 
-PITH_INLINE void finish(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
-                        int64_t rows, int64_t j, int64_t width, const bool vnni) {
+PITH_INLINE void gemm_int8_finish(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+                                  int64_t rows, int64_t j, int64_t width, const bool vnni) {
     const bool direct = g->activation == PITH_ACT_NONE, small = all_small(g, j, width);
     float f[PITH_I8_SUMS], *const out = g->out + i * g->ldc + j;
     int32_t zeros[PITH_I8_SUMS / 16];
@@ -406,15 +406,15 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
     if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
     else if (TOGETHER && vnni)
-        finish(g, t, stride, shift, i, rows, j, width, true);
+        gemm_int8_finish(g, t, stride, shift, i, rows, j, width, true);
     else
-        finish(g, t, stride, shift, i, rows, j, width, false);
+        gemm_int8_finish(g, t, stride, shift, i, rows, j, width, false);
 }
 
 /* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of
  * b; meanwhile the next strip is fetched, a share by each tile. With more than two panels all strips must be whole. */
-static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, bool vnni, int64_t m0,
-                int64_t m1, int64_t n0, int64_t n1) {
+static void gemm_int8_run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, bool vnni,
+                          int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) int32_t t[PITH_I8_SUMS];
     const int64_t strip = 16 * panels;
     const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
@@ -445,18 +445,18 @@ static void run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, in
 
 void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (g->narrow)
-        run(g, narrow_tiles, NARROW_ROWS, PANELS, false, m0, m1, n0, n1);
+        gemm_int8_run(g, narrow_tiles, NARROW_ROWS, PANELS, false, m0, m1, n0, n1);
     else
-        run(g, wide_tiles, WIDE_ROWS, PANELS, false, m0, m1, n0, n1);
+        gemm_int8_run(g, wide_tiles, WIDE_ROWS, PANELS, false, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
 #if defined(EACH_VNNI_4)
     const int64_t columns = g->a_signed ? 0 : (n1 - n0) / (16 * PANELS_4) * (16 * PANELS_4);
-    run(g, vnni4_tiles, ROWS_4, PANELS_4, true, m0, m1, n0, n0 + columns);
+    gemm_int8_run(g, vnni4_tiles, ROWS_4, PANELS_4, true, m0, m1, n0, n0 + columns);
     n0 += columns;
 #endif
-    run(g, vnni_tiles, ROWS, PANELS, true, m0, m1, n0, n1);
+    gemm_int8_run(g, vnni_tiles, ROWS, PANELS, true, m0, m1, n0, n1);
 }
 
 void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,

@@ -40,8 +40,8 @@ PITH_INLINE vf add_onto(const kind of, vf a, vf b, vf sum) { return (void)of, vf
 #endif
 
 /* `steps` steps of k. */
-PITH_INLINE void advance(const kind of, const int rows, const int panels, const int steps, int64_t a_row, place *at,
-                         vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void gemm_tile_advance(const kind of, const int rows, const int panels, const int steps, int64_t a_row,
+                                   place *at, vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     int64_t two_rows = 2 * a_row;
     PITH_FORGET(a_row); /* or offsets like a_row + 1, which are free in an address, would each take a register */
     PITH_FORGET(two_rows);
@@ -88,8 +88,8 @@ PITH_INLINE void begin(const int rows, const int panels, const float *t, int64_t
     }
 }
 
-PITH_INLINE void finish(const int rows, const int panels, float *t, int64_t t_row, const float *bias,
-                        vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, int64_t t_row, const float *bias,
+                                  vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
     PITH_UNROLL
     for (int p = 0; p < panels && bias; p++) {
         vf b = vf_load(bias + 16 * p);
@@ -112,7 +112,8 @@ PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
     w->left--;
 }
 
-PITH_INLINE void tile(const kind of, const bool gelu, const int rows, const int panels, const pith_gemm_tile *g) {
+PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
+                                const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
     const uint64_t k = (uint64_t)g->k;
     const float *a = g->a;
@@ -142,7 +143,7 @@ PITH_INLINE void tile(const kind of, const bool gelu, const int rows, const int 
             for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY; left -= PITH_TILE_STEADY) {
                 __builtin_prefetch((const void *)fetched, 0, 2);
                 fetched += (uintptr_t)g->ahead_step;
-                advance(of, rows, panels, PITH_TILE_STEADY, a_row, &at, sum);
+                gemm_tile_advance(of, rows, panels, PITH_TILE_STEADY, a_row, &at, sum);
             }
             for (; left >= STEPS; left -= STEPS) {
                 if (--waited == 0) {
@@ -160,10 +161,10 @@ PITH_INLINE void tile(const kind of, const bool gelu, const int rows, const int 
                     __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
                     row += (uintptr_t)g->target_row * sizeof(float);
                 }
-                advance(of, rows, panels, STEPS, a_row, &at, sum);
+                gemm_tile_advance(of, rows, panels, STEPS, a_row, &at, sum);
             }
-            for (; left > 0; left--) advance(of, rows, panels, 1, a_row, &at, sum);
-            finish(rows, panels, to, gelu ? width : g->t_row, g->bias ? g->bias + group * width : NULL, sum);
+            for (; left > 0; left--) gemm_tile_advance(of, rows, panels, 1, a_row, &at, sum);
+            gemm_tile_finish(rows, panels, to, gelu ? width : g->t_row, g->bias ? g->bias + group * width : NULL, sum);
             if (gelu) {
                 while (w.left > 0) take_gelu(&w, g->target_row);
                 w = (pith_gemm_gelu){ w.busy, to, to, (float *)target + group * width, rows * panels };
@@ -181,13 +182,13 @@ PITH_INLINE void tile(const kind of, const bool gelu, const int rows, const int 
 typedef void tile_fn(const pith_gemm_tile *tile);
 
 #define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, false, rows, panels, g); }
+    static void tile_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(SINGLES, false, rows, panels, g); }
 #define TILE_PAIRS(rows, panels)                                                                                       \
-    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, false, rows, panels, g); }
+    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(PAIRS, false, rows, panels, g); }
 #define TILE_GELU(rows, panels)                                                                                        \
-    static void gelu_##rows##x##panels(const pith_gemm_tile *g) { tile(SINGLES, true, rows, panels, g); }
+    static void gelu_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(SINGLES, true, rows, panels, g); }
 #define TILE_PAIRS_GELU(rows, panels)                                                                                  \
-    static void pairs_gelu_##rows##x##panels(const pith_gemm_tile *g) { tile(PAIRS, true, rows, panels, g); }
+    static void pairs_gelu_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(PAIRS, true, rows, panels, g); }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
 #define TILES_14(X, panels)                                                                                            \
     TILES_5(X, panels)                                                                                                 \

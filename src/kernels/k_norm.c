@@ -8,20 +8,20 @@
 #include "kernels/vmath.h"
 
 /* The n (1 to 16) lanes at p. */
-PITH_INLINE vf take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
-PITH_INLINE void put(float *p, vf a, int64_t n) {
+PITH_INLINE vf norm_take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
+PITH_INLINE void norm_put(float *p, vf a, int64_t n) {
     if (n >= 16)
         vf_store(p, a);
     else
         vf_store_n(p, a, (size_t)n);
 }
 /* a with zeros from lane n on. */
-PITH_INLINE vf keep(vf a, int64_t n) { return n >= 16 ? a : vf_select(vm_first((size_t)n), a, vf_zero()); }
+PITH_INLINE vf norm_keep(vf a, int64_t n) { return n >= 16 ? a : vf_select(vm_first((size_t)n), a, vf_zero()); }
 
 PITH_INLINE float sum_of_squares(const float *x, int64_t n, float mean) {
     vf sum = vf_zero(), m = vf_set1(mean);
     for (int64_t i = 0; i < n; i += 16) {
-        vf d = keep(vf_sub(take(x + i, n - i), m), n - i);
+        vf d = norm_keep(vf_sub(norm_take(x + i, n - i), m), n - i);
         sum = vf_fma(d, d, sum);
     }
     return vf_sum(sum);
@@ -40,42 +40,42 @@ typedef struct block {
 } block;
 
 /* x + bias + residual, kept in sum or, failing that, in y, and added up. */
-PITH_INLINE void gather(const int rows, block *b, float *out, int64_t i, int64_t count) {
+PITH_INLINE void norm_gather(const int rows, block *b, float *out, int64_t i, int64_t count) {
     const pith_layer_norm *a = b->a;
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         int64_t at = (b->row + r) * a->n + i;
-        vf v = take(a->x + at, count);
-        if (a->bias) v = vf_add(v, take(a->bias + i, count));
-        if (a->residual) v = vf_add(v, take(a->residual + at, count));
-        put(out + at, v, count);
+        vf v = norm_take(a->x + at, count);
+        if (a->bias) v = vf_add(v, norm_take(a->bias + i, count));
+        if (a->residual) v = vf_add(v, norm_take(a->residual + at, count));
+        norm_put(out + at, v, count);
         b->sum[r] = vf_add(b->sum[r], v);
     }
 }
-PITH_INLINE void add(const int rows, block *b, int64_t i, int64_t count) {
+PITH_INLINE void norm_add(const int rows, block *b, int64_t i, int64_t count) {
     PITH_UNROLL
-    for (int r = 0; r < rows; r++) b->sum[r] = vf_add(b->sum[r], take(b->x[r] + i, count));
+    for (int r = 0; r < rows; r++) b->sum[r] = vf_add(b->sum[r], norm_take(b->x[r] + i, count));
 }
 PITH_INLINE void add_squares(const int rows, block *b, int64_t i, int64_t count) {
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        vf d = keep(vf_sub(take(b->x[r] + i, count), b->mean[r]), count);
+        vf d = norm_keep(vf_sub(norm_take(b->x[r] + i, count), b->mean[r]), count);
         b->sum[r] = vf_fma(d, d, b->sum[r]);
     }
 }
 PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_t i, int64_t count) {
     const float *gamma = b->a->gamma;
-    vf scale = gamma ? take(gamma + i, count) : vf_zero(), shift = beta ? take(beta + i, count) : vf_zero();
+    vf scale = gamma ? norm_take(gamma + i, count) : vf_zero(), shift = beta ? norm_take(beta + i, count) : vf_zero();
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        vf v = vf_mul(vf_sub(take(b->x[r] + i, count), b->mean[r]), b->inverse[r]);
+        vf v = vf_mul(vf_sub(norm_take(b->x[r] + i, count), b->mean[r]), b->inverse[r]);
         if (gamma && beta)
             v = vf_fma(v, scale, shift);
         else if (gamma)
             v = vf_mul(v, scale);
         else if (beta)
             v = vf_add(v, shift);
-        put(b->a->y + (b->row + r) * b->a->n + i, v, count);
+        norm_put(b->a->y + (b->row + r) * b->a->n + i, v, count);
     }
 }
 
@@ -88,7 +88,7 @@ PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_
     } while (0)
 
 /* centred: the mean is taken off (LayerNormalization), else not (RMSNormalization). */
-PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_norm *a, int64_t row) {
+PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith_layer_norm *a, int64_t row) {
     const bool gathered = a->residual || a->bias || a->sum;
     const float *beta = centred ? a->beta : NULL;
     float *out = a->sum ? a->sum : a->y;
@@ -99,9 +99,9 @@ PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_
         b.sum[r] = b.mean[r] = vf_zero();
     }
     if (gathered)
-        EACH(a->n, gather, rows, &b, out);
+        EACH(a->n, norm_gather, rows, &b, out);
     else if (centred)
-        EACH(a->n, add, rows, &b);
+        EACH(a->n, norm_add, rows, &b);
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         if (centred) b.mean[r] = vf_set1(vf_sum(b.sum[r]) / (float)a->n);
@@ -119,8 +119,8 @@ PITH_INLINE void normalise(const int rows, const bool centred, const pith_layer_
 
 PITH_INLINE void normalise_all(const bool centred, const pith_layer_norm *a) {
     int64_t row = 0;
-    for (; a->rows - row >= ROWS; row += ROWS) normalise(ROWS, centred, a, row);
-    for (; row < a->rows; row++) normalise(1, centred, a, row);
+    for (; a->rows - row >= ROWS; row += ROWS) norm_normalise(ROWS, centred, a, row);
+    for (; row < a->rows; row++) norm_normalise(1, centred, a, row);
 }
 
 void PITH_K(layer_norm_f32)(const pith_layer_norm *a) { normalise_all(true, a); }
@@ -130,7 +130,7 @@ void PITH_K(rms_norm_f32)(const pith_layer_norm *a) { normalise_all(false, a); }
 PITH_INLINE float row_max(const float *x, int64_t n) {
     vf m = vf_set1(-INFINITY);
     for (int64_t i = 0; i < n; i += 16) {
-        vf v = take(x + i, n - i);
+        vf v = norm_take(x + i, n - i);
         m = vf_max(m, n - i >= 16 ? v : vf_select(vm_first((size_t)(n - i)), v, m));
     }
     return vf_hmax(m);
@@ -140,27 +140,29 @@ void PITH_K(softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf m = vf_set1(row_max(x, n)), sum = vf_zero();
         for (int64_t i = 0; i < n; i += 16) {
-            vf e = keep(vf_exp(vf_sub(take(x + i, n - i), m)), n - i);
+            vf e = norm_keep(vf_exp(vf_sub(norm_take(x + i, n - i), m)), n - i);
             sum = vf_add(sum, e);
-            put(y + i, e, n - i);
+            norm_put(y + i, e, n - i);
         }
         vf total = vf_set1(vf_sum(sum));
-        for (int64_t i = 0; i < n; i += 16) put(y + i, vf_div(take(y + i, n - i), total), n - i);
+        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_div(norm_take(y + i, n - i), total), n - i);
     }
 }
 
 void PITH_K(log_softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf m = vf_set1(row_max(x, n)), sum = vf_zero();
-        for (int64_t i = 0; i < n; i += 16) { sum = vf_add(sum, keep(vf_exp(vf_sub(take(x + i, n - i), m)), n - i)); }
+        for (int64_t i = 0; i < n; i += 16) {
+            sum = vf_add(sum, norm_keep(vf_exp(vf_sub(norm_take(x + i, n - i), m)), n - i));
+        }
         vf total = vf_log(vf_set1(vf_sum(sum)));
-        for (int64_t i = 0; i < n; i += 16) put(y + i, vf_sub(vf_sub(take(x + i, n - i), m), total), n - i);
+        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_sub(vf_sub(norm_take(x + i, n - i), m), total), n - i);
     }
 }
 
 void PITH_K(l2_normalize_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf norm = vf_max(vf_set1(1e-12f), vf_sqrt(vf_set1(sum_of_squares(x, n, 0.0f))));
-        for (int64_t i = 0; i < n; i += 16) put(y + i, vf_div(take(x + i, n - i), norm), n - i);
+        for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_div(norm_take(x + i, n - i), norm), n - i);
     }
 }

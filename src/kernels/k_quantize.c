@@ -8,11 +8,11 @@
 #include "kernels/gemm_int8.h"
 #include "kernels/vmath.h"
 
-PITH_INLINE vf take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
+PITH_INLINE vf quantize_take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
 
 /* round(x * inverse + zero) within [low, high]; zero, low and high are integers plus PITH_ROUND_MAGIC, NaN gives low.
  */
-PITH_INLINE vi rounded(vf x, vf inverse, vf zero, vf low, vf high) {
+PITH_INLINE vi quantize_rounded(vf x, vf inverse, vf zero, vf low, vf high) {
     return vi_bits(vf_min(vf_max(vf_fma(x, inverse, zero), low), high));
 }
 
@@ -37,7 +37,7 @@ typedef struct extremes {
     vf high, next_high, low, next_low;
 } extremes;
 
-PITH_VMATH void widen(extremes *e, vf v) {
+PITH_VMATH void quantize_widen(extremes *e, vf v) {
     e->next_high = vf_max(e->next_high, vf_min(e->high, v));
     e->high = vf_max(e->high, v);
     e->next_low = vf_min(e->next_low, vf_max(e->low, v));
@@ -52,11 +52,12 @@ PITH_INLINE void find_extremes(extremes *found, const int rows, const float *x, 
     for (int r = 0; r < rows; r++) e[r].high = e[r].next_high = e[r].low = e[r].next_low = vf_zero();
     for (int64_t i = 0; i < whole; i += 16) {
         PITH_UNROLL
-        for (int r = 0; r < rows; r++) widen(&e[r], vf_load(x + r * ldx + i));
+        for (int r = 0; r < rows; r++) quantize_widen(&e[r], vf_load(x + r * ldx + i));
     }
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        if (whole < n) widen(&e[r], vf_load_n(x + r * ldx + whole, (size_t)(n - whole))); /* missing lanes are 0 */
+        if (whole < n)
+            quantize_widen(&e[r], vf_load_n(x + r * ldx + whole, (size_t)(n - whole))); /* missing lanes are 0 */
         found[r] = e[r];
     }
 }
@@ -76,7 +77,7 @@ PITH_INLINE steps_of find_steps(float least, float largest, float farthest) {
     if (!(width >= PITH_RANGE_MIN)) return (steps_of){ 0 };
     const vf bottom = vf_set1(PITH_ROUND_MAGIC), top = vf_set1(PITH_ROUND_MAGIC + (float)PITH_NARROW_A);
     const float inverse = most / width;
-    const vi zero = rounded(vf_set1(-least), vf_set1(inverse), bottom, bottom, top);
+    const vi zero = quantize_rounded(vf_set1(-least), vf_set1(inverse), bottom, bottom, top);
     return (steps_of){ inverse, width / most, first_lane(vi_sub(zero, vi_bits(bottom))) };
 }
 
@@ -114,7 +115,7 @@ PITH_INLINE uint64_t round_block(uint8_t *q, const float *x, vf inverse, vf zero
     uint64_t cut = 0;
     PITH_UNROLL
     for (int64_t i = 0; i < n; i += 16) {
-        const vf v = vf_fma(take(x + i, n - i), inverse, zero), within = vf_min(vf_max(v, bottom), top);
+        const vf v = vf_fma(quantize_take(x + i, n - i), inverse, zero), within = vf_min(vf_max(v, bottom), top);
         if (n - i >= 16)
             vi_store_8(q + i, vi_bits(within));
         else
@@ -228,7 +229,7 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
             aim = vf_add(aim, made_good(work, factor->u + t * pith_factor_stride(k), t, k));
             top = vf_min(left_of_four(groups, i), most);
         }
-        const vi v = vi_sub(rounded(aim, inverse, zero, vf_sub(zero, top), vf_add(zero, top)), vi_bits(zero));
+        const vi v = vi_sub(quantize_rounded(aim, inverse, zero, vf_sub(zero, top), vf_add(zero, top)), vi_bits(zero));
         if (factor) vf_store(work + 16 * t, vf_fma(vf_neg(kept), vf_of_vi(v), weight));
         int32_t *const group = groups + i / 4 * 16;
         const vi byte = vi_mul(vi_and(v, vi_set1(255)), vi_set1((int32_t)(1u << 8 * (i % 4))));
@@ -239,7 +240,8 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
 }
 
 /* `vectors` of row i from column j on, less what the rows above it have there. */
-PITH_INLINE void reduce(float *a, int64_t stride, int64_t i, int64_t j, const float *column, const int vectors) {
+PITH_INLINE void quantize_reduce(float *a, int64_t stride, int64_t i, int64_t j, const float *column,
+                                 const int vectors) {
     vf sum[4];
     PITH_UNROLL
     for (int p = 0; p < vectors; p++) sum[p] = vf_load(a + i * stride + j + 16 * p);
@@ -260,8 +262,8 @@ bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
         const float before = row[i];
         int64_t j = i / 16 * 16;
         for (int64_t l = 0; l < i; l++) column[l] = -a[l * stride + i] * a[l * stride + l];
-        for (; stride - j >= 64; j += 64) reduce(a, stride, i, j, column, 4);
-        for (; j < stride; j += 16) reduce(a, stride, i, j, column, 1);
+        for (; stride - j >= 64; j += 64) quantize_reduce(a, stride, i, j, column, 4);
+        for (; j < stride; j += 16) quantize_reduce(a, stride, i, j, column, 1);
         const float left = row[i];
         if (!(left > before / (float)TOO_LITTLE) || !(left <= FLT_MAX)) return false;
         const vf inverse = vf_set1(1.0f / left);
@@ -274,7 +276,7 @@ bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
 /* Least and largest of x and what was found before, by lane. */
 PITH_INLINE void lanes_of(vf *low, vf *high, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
-        vf v = take(x + i, n - i); /* missing lanes are 0 */
+        vf v = quantize_take(x + i, n - i); /* missing lanes are 0 */
         *low = vf_min(v, *low);
         *high = vf_max(v, *high);
     }
@@ -291,7 +293,8 @@ void PITH_K(quantize_table_i8)(const float *x, int8_t *q, float *scale, int64_t 
         vf inverse = vf_set1(flat ? 0.0f : 127.0f / top);
         *scale++ = flat ? 0.0f : top / 127.0f;
         for (; i < next; i += 16) {
-            vi v = rounded(take(x + i, next - i), inverse, zero, vf_sub(zero, most), vf_add(zero, most));
+            vi v =
+                quantize_rounded(quantize_take(x + i, next - i), inverse, zero, vf_sub(zero, most), vf_add(zero, most));
             if (next - i >= 16)
                 vi_store_8(q + i, v);
             else

@@ -4,8 +4,8 @@
 
 #include "kernels/vec.h"
 
-PITH_INLINE vf take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
-PITH_INLINE void put(float *p, vf a, int64_t n) {
+PITH_INLINE vf rotary_take(const float *p, int64_t n) { return n >= 16 ? vf_load(p) : vf_load_n(p, (size_t)n); }
+PITH_INLINE void rotary_put(float *p, vf a, int64_t n) {
     if (n >= 16)
         vf_store(p, a);
     else
@@ -16,11 +16,11 @@ static void turn_halves(const pith_rotary *a, const float *x, float *y) {
     const int64_t half = a->size / 2, second = a->per_pair ? 0 : half;
     for (int64_t i = 0; i < half; i += 16) {
         int64_t n = half - i;
-        vf low = take(x + i, n), high = take(x + half + i, n);
-        vf cosine = take(a->cosine + i, n), sine = take(a->sine + i, n);
-        put(y + i, vf_sub(vf_mul(low, cosine), vf_mul(high, sine)), n);
-        cosine = take(a->cosine + second + i, n), sine = take(a->sine + second + i, n);
-        put(y + half + i, vf_add(vf_mul(high, cosine), vf_mul(low, sine)), n);
+        vf low = rotary_take(x + i, n), high = rotary_take(x + half + i, n);
+        vf cosine = rotary_take(a->cosine + i, n), sine = rotary_take(a->sine + i, n);
+        rotary_put(y + i, vf_sub(vf_mul(low, cosine), vf_mul(high, sine)), n);
+        cosine = rotary_take(a->cosine + second + i, n), sine = rotary_take(a->sine + second + i, n);
+        rotary_put(y + half + i, vf_add(vf_mul(high, cosine), vf_mul(low, sine)), n);
     }
 }
 

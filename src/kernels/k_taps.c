@@ -30,7 +30,7 @@ PITH_INLINE void block(const pith_taps *a, const float *x, float *y, int count, 
     }
 }
 
-PITH_INLINE void run(const pith_taps *a, int max) {
+PITH_INLINE void taps_run(const pith_taps *a, int max) {
     for (int64_t r = 0; r < a->rows; r++) {
         const float *x = a->x + r * a->step;
         float *y = a->y + r * a->columns;
@@ -42,5 +42,5 @@ PITH_INLINE void run(const pith_taps *a, int max) {
     }
 }
 
-void PITH_K(taps_sum_f32)(const pith_taps *a) { run(a, 0); }
-void PITH_K(taps_max_f32)(const pith_taps *a) { run(a, 1); }
+void PITH_K(taps_sum_f32)(const pith_taps *a) { taps_run(a, 0); }
+void PITH_K(taps_max_f32)(const pith_taps *a) { taps_run(a, 1); }

@@ -30,7 +30,7 @@ void PITH_K(gelu_f32)(const float *x, float *y, size_t n) {
     EACH_16(vf_gelu)
 }
 
-PITH_INLINE vf relu(vf x) { return vf_max(vf_zero(), x); }
+PITH_INLINE vf unary_relu(vf x) { return vf_max(vf_zero(), x); }
 PITH_INLINE vf reciprocal(vf x) { return vf_div(vf_set1(1.0f), x); }
 
 UNARY(abs, vf_abs)
@@ -43,7 +43,7 @@ UNARY(log, vf_log)
 UNARY(neg, vf_neg)
 UNARY(quick_gelu, vf_quick_gelu)
 UNARY(reciprocal, reciprocal)
-UNARY(relu, relu)
+UNARY(relu, unary_relu)
 UNARY(sigmoid, vf_sigmoid)
 UNARY(silu, vf_silu)
 UNARY(sin, vf_sin)

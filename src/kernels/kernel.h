@@ -5,11 +5,17 @@
  * graph, makes no allocation and starts no thread; every level gives the same bits (docs/architecture.md,
  * Numbers).
  *
- * In k_foo.c:     void PITH_K(foo_f32)(const float *x, float *y, size_t n) { … }        defines pith_k_foo_f32_<level>
- * In foo.h:       typedef void pith_foo_fn(const float *x, float *y, size_t n);
- *                 PITH_KERNEL_DECLARE(foo_f32, pith_foo_fn)
- * In kernels.def: KERNEL(foo, f32); a loop in plain C that no level would change, pith_k_foo_i64 in foo.c: PLAIN(foo,
- * i64) A user:         pith_foo_fn *foo = PITH_KERNEL_FIND(pith_foo_fn, "foo", PITH_F32, isa); */
+ * k_foo.c defines pith_k_foo_f32_<level>:
+ *     void PITH_K(foo_f32)(const float *x, float *y, size_t n) { … }
+ * foo.h declares it:
+ *     typedef void pith_foo_fn(const float *x, float *y, size_t n);
+ *     PITH_KERNEL_DECLARE(foo_f32, pith_foo_fn)
+ * kernels.def lists it:
+ *     KERNEL(foo, f32)
+ * A loop in plain C that no level would change is pith_k_foo_i64 in foo.c, listed as:
+ *     PLAIN(foo, i64)
+ * A user finds it:
+ *     pith_foo_fn *foo = PITH_KERNEL_FIND(pith_foo_fn, "foo", PITH_F32, isa); */
 #ifndef PITH_KERNELS_KERNEL_H
 #define PITH_KERNELS_KERNEL_H
 
@@ -45,10 +51,20 @@ pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa);
 
 /* The suffixes used in kernels.def, as dtype numbers. */
 enum {
-    PITH_SUFFIX_f32 = PITH_F32, PITH_SUFFIX_f64 = PITH_F64, PITH_SUFFIX_f16 = PITH_F16, PITH_SUFFIX_bf16 = PITH_BF16,
-    PITH_SUFFIX_u8 = PITH_U8, PITH_SUFFIX_i8 = PITH_I8, PITH_SUFFIX_u16 = PITH_U16, PITH_SUFFIX_i16 = PITH_I16,
-    PITH_SUFFIX_u32 = PITH_U32, PITH_SUFFIX_i32 = PITH_I32, PITH_SUFFIX_u64 = PITH_U64, PITH_SUFFIX_i64 = PITH_I64,
-    PITH_SUFFIX_bool = PITH_BOOL, PITH_SUFFIX_string = PITH_STRING
+    PITH_SUFFIX_f32 = PITH_F32,
+    PITH_SUFFIX_f64 = PITH_F64,
+    PITH_SUFFIX_f16 = PITH_F16,
+    PITH_SUFFIX_bf16 = PITH_BF16,
+    PITH_SUFFIX_u8 = PITH_U8,
+    PITH_SUFFIX_i8 = PITH_I8,
+    PITH_SUFFIX_u16 = PITH_U16,
+    PITH_SUFFIX_i16 = PITH_I16,
+    PITH_SUFFIX_u32 = PITH_U32,
+    PITH_SUFFIX_i32 = PITH_I32,
+    PITH_SUFFIX_u64 = PITH_U64,
+    PITH_SUFFIX_i64 = PITH_I64,
+    PITH_SUFFIX_bool = PITH_BOOL,
+    PITH_SUFFIX_string = PITH_STRING
 };
 
 #endif

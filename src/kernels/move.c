@@ -39,8 +39,8 @@ static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, s
         }                                                                                                              \
     } while (0)
 
-static void tile(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows, int64_t columns,
-                 size_t size) {
+static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows, int64_t columns,
+                      size_t size) {
     switch (size) {
     case 1: TILE(uint8_t); break;
     case 2: TILE(uint16_t); break;
@@ -56,8 +56,8 @@ static void turn(char *to, int64_t to_row, const char *from, int64_t from_column
     enum { SIDE = 16 };
     for (int64_t i = 0; i < rows; i += SIDE) {
         for (int64_t j = 0; j < columns; j += SIDE) {
-            tile(to + (i * to_row + j) * (int64_t)size, to_row, from + (i + j * from_column) * (int64_t)size,
-                 from_column, rows - i < SIDE ? rows - i : SIDE, columns - j < SIDE ? columns - j : SIDE, size);
+            move_tile(to + (i * to_row + j) * (int64_t)size, to_row, from + (i + j * from_column) * (int64_t)size,
+                      from_column, rows - i < SIDE ? rows - i : SIDE, columns - j < SIDE ? columns - j : SIDE, size);
         }
     }
 }

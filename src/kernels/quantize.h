@@ -15,10 +15,10 @@
  * two least of elements l, l + 16, … for each l < 16 only; what is beyond them stays in the range. A row without range
  * gets scale 0 and zeros. */
 typedef struct pith_quantize_rows {
-    const float *x; /* [rows, n], row stride ldx */
-    uint8_t *q;     /* [rows, n], row stride ldq */
-    float *scale;   /* [rows] */
-    int32_t *zero;  /* [rows] */
+    const float *x;       /* [rows, n], row stride ldx */
+    uint8_t *q;           /* [rows, n], row stride ldq */
+    float *scale;         /* [rows] */
+    int32_t *zero;        /* [rows] */
     pith_i8_extra *extra; /* [rows, PITH_I8_EXTRAS] */
     int64_t rows, n, ldx, ldq;
 } pith_quantize_rows;

@@ -12,9 +12,9 @@ enum { PITH_TAPS_BLOCK = 64 }; /* windows computed together; the plane is readab
 
 typedef struct pith_taps {
     const float *x;
-    float *y;                   /* [rows, columns], dense */
-    const int64_t *offsets;     /* [taps] */
-    const float *weights;       /* [taps]; not read by taps_max */
+    float *y;               /* [rows, columns], dense */
+    const int64_t *offsets; /* [taps] */
+    const float *weights;   /* [taps]; not read by taps_max */
     int64_t taps, rows, columns, step;
 } pith_taps;
 

@@ -71,9 +71,7 @@
 
 #if !defined(PITH_LEVEL_avx512)
 PITH_INLINE vf vf_clear(void) { return vf_zero(); }
-PITH_INLINE vm vm_lowest(vm a) {
-    return vf_eq(vf_iota(), vf_set1((float)__builtin_ctz(vm_lanes(a) | 1u << 16)));
-}
+PITH_INLINE vm vm_lowest(vm a) { return vf_eq(vf_iota(), vf_set1((float)__builtin_ctz(vm_lanes(a) | 1u << 16))); }
 #if !defined(PITH_LEVEL_avx2)
 PITH_INLINE vi vi_dot_pairs(vi a, vi b) {
     return vi_add(vi_mul(vi_sar(vi_shl(a, 16), 16), vi_sar(vi_shl(b, 16), 16)), vi_mul(vi_sar(a, 16), vi_sar(b, 16)));

@@ -4,12 +4,20 @@
 
 #include <immintrin.h>
 
-typedef struct vf { __m256 lo, hi; } vf;
-typedef struct vi { __m256i lo, hi; } vi;
-typedef struct vm { __m256 lo, hi; } vm;
+typedef struct vf {
+    __m256 lo, hi;
+} vf;
+typedef struct vi {
+    __m256i lo, hi;
+} vi;
+typedef struct vm {
+    __m256 lo, hi;
+} vm;
 
-#define PITH_VEC_1(R, name, T, op) PITH_INLINE R name(T a) { return (R){ op(a.lo), op(a.hi) }; }
-#define PITH_VEC_2(R, name, T, op) PITH_INLINE R name(T a, T b) { return (R){ op(a.lo, b.lo), op(a.hi, b.hi) }; }
+#define PITH_VEC_1(R, name, T, op)                                                                                     \
+    PITH_INLINE R name(T a) { return (R){ op(a.lo), op(a.hi) }; }
+#define PITH_VEC_2(R, name, T, op)                                                                                     \
+    PITH_INLINE R name(T a, T b) { return (R){ op(a.lo, b.lo), op(a.hi, b.hi) }; }
 
 PITH_INLINE vi vi_set1(int32_t x) { return (vi){ _mm256_set1_epi32(x), _mm256_set1_epi32(x) }; }
 PITH_INLINE vi vi_load(const int32_t *p) {
@@ -38,7 +46,7 @@ PITH_VEC_2(vi, vi_add, vi, _mm256_add_epi32)
 PITH_VEC_2(vi, vi_sub, vi, _mm256_sub_epi32)
 PITH_VEC_2(vi, vi_mul, vi, _mm256_mullo_epi32)
 PITH_VEC_2(vi, vi_max, vi, _mm256_max_epi32)
-#define PITH_VEC_INT_TREE(name, op)                                                                                   \
+#define PITH_VEC_INT_TREE(name, op)                                                                                    \
     PITH_INLINE int32_t name(vi a) {                                                                                   \
         __m256i b = _mm256_##op##_epi32(a.lo, a.hi);                                                                   \
         __m128i c = _mm_##op##_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));                       \
@@ -166,7 +174,8 @@ PITH_INLINE vf vf_load_f16(const uint16_t *p) {
 }
 PITH_INLINE vf vf_load_bf16(const uint16_t *p) {
     return vf_bits(vi_shl(((vi){ _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)),
-                                 _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) }), 16));
+                                 _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) }),
+                          16));
 }
 PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
     _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));

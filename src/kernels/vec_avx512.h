@@ -108,9 +108,7 @@ PITH_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a
 PITH_INLINE vf vf_keep(vm m, vf a) { return _mm512_maskz_mov_ps(m, a); }
 PITH_INLINE vf vf_ldexp(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 PITH_INLINE vf vf_gather(const float *base, vi i) { return _mm512_i32gather_ps(i, base, 4); }
-PITH_INLINE vf vf_iota(void) {
-    return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-}
+PITH_INLINE vf vf_iota(void) { return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0); }
 
 PITH_INLINE vf vf_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {

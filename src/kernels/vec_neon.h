@@ -4,12 +4,19 @@
 
 #include <arm_neon.h>
 
-typedef struct vf { float32x4_t a, b, c, d; } vf;
-typedef struct vi { int32x4_t a, b, c, d; } vi;
-typedef struct vm { uint32x4_t a, b, c, d; } vm;
+typedef struct vf {
+    float32x4_t a, b, c, d;
+} vf;
+typedef struct vi {
+    int32x4_t a, b, c, d;
+} vi;
+typedef struct vm {
+    uint32x4_t a, b, c, d;
+} vm;
 
 #define PITH_VEC_0(R, e) ((R){ e, e, e, e })
-#define PITH_VEC_1(R, name, T, op) PITH_INLINE R name(T x) { return (R){ op(x.a), op(x.b), op(x.c), op(x.d) }; }
+#define PITH_VEC_1(R, name, T, op)                                                                                     \
+    PITH_INLINE R name(T x) { return (R){ op(x.a), op(x.b), op(x.c), op(x.d) }; }
 #define PITH_VEC_2(R, name, T, op)                                                                                     \
     PITH_INLINE R name(T x, T y) { return (R){ op(x.a, y.a), op(x.b, y.b), op(x.c, y.c), op(x.d, y.d) }; }
 
@@ -63,7 +70,8 @@ PITH_INLINE vi vi_shr(vi x, int n) {
 #define PITH_VEC_SHR(e) vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(e), s))
     return (vi){ PITH_VEC_SHR(x.a), PITH_VEC_SHR(x.b), PITH_VEC_SHR(x.c), PITH_VEC_SHR(x.d) };
 }
-#define PITH_VEC_SELECT(m, x, y, bsl) { bsl(m.a, x.a, y.a), bsl(m.b, x.b, y.b), bsl(m.c, x.c, y.c), bsl(m.d, x.d, y.d) }
+#define PITH_VEC_SELECT(m, x, y, bsl)                                                                                  \
+    { bsl(m.a, x.a, y.a), bsl(m.b, x.b, y.b), bsl(m.c, x.c, y.c), bsl(m.d, x.d, y.d) }
 PITH_INLINE vi vi_select(vm m, vi x, vi y) { return (vi)PITH_VEC_SELECT(m, x, y, vbslq_s32); }
 
 PITH_VEC_1(vf, vf_bits, vi, vreinterpretq_f32_s32)

@@ -6,9 +6,15 @@
 
 #include "base/half.h"
 
-typedef struct vf { float v[16]; } vf;
-typedef struct vi { int32_t v[16]; } vi;
-typedef struct vm { int32_t v[16]; } vm; /* 0 or 1 */
+typedef struct vf {
+    float v[16];
+} vf;
+typedef struct vi {
+    int32_t v[16];
+} vi;
+typedef struct vm {
+    int32_t v[16];
+} vm; /* 0 or 1 */
 
 /* R name(parameters) with one expression per lane, in terms of i. */
 #define PITH_VEC(R, name, parameters, lane)                                                                            \

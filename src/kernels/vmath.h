@@ -134,8 +134,7 @@ PITH_VMATH vf vf_sigmoid(vf x) {
 PITH_VMATH void vf_gelu_each(vf *y, const vf *x, const int chains) {
     vf n[PITH_CHAINS_MAX], power[PITH_CHAINS_MAX], whole[PITH_CHAINS_MAX], share[PITH_CHAINS_MAX];
     PITH_UNROLL
-    for (int i = 0; i < chains; i++)
-        n[i] = vf_max(vf_set1(-10.0f), vf_bits(vi_or(vi_bits(x[i]), vi_set1(INT32_MIN))));
+    for (int i = 0; i < chains; i++) n[i] = vf_max(vf_set1(-10.0f), vf_bits(vi_or(vi_bits(x[i]), vi_set1(INT32_MIN))));
     PITH_POLY_EACH(power, n, chains, -0x1.1ecfc4p-18f, -0x1.abe0c8p-17f, 0x1.2df764p-11f, 0x1.f6bb6ap-8f,
                    0x1.b1c1c0p-5f, -0x1.d60f96p-2f, 0x1.26b042p+0f, -1.0f);
     vf_exp2_core(share, whole, power, chains);

@@ -28,7 +28,7 @@ static pith_status add_subgraph(pith_onnx_reader *r, pith_graph **graph, pith_st
     return PITH_OK;
 }
 
-static pith_status read_tensor(pith_onnx_reader *r, const pith_tensor **tensor, pith_str bytes) {
+static pith_status onnx_attr_read_tensor(pith_onnx_reader *r, const pith_tensor **tensor, pith_str bytes) {
     pith_tensor *t = pith_arena_alloc(r->source.arena, sizeof *t);
     if (!t) return pith_onnx_no_memory(r);
     *tensor = t;
@@ -52,8 +52,8 @@ static pith_status count_items(pith_onnx_reader *r, pith_attr *attr, pith_str by
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_status read_list(pith_onnx_reader *r, pith_attr *attr, pith_str bytes, pith_onnx_scope *s,
-                             pith_onnx_subgraphs *subs) {
+static pith_status onnx_attr_read_list(pith_onnx_reader *r, pith_attr *attr, pith_str bytes, pith_onnx_scope *s,
+                                       pith_onnx_subgraphs *subs) {
     static const size_t sizes[] = {
         [PITH_ATTR_FLOATS] = sizeof(float),        [PITH_ATTR_INTS] = sizeof(int64_t),
         [PITH_ATTR_STRINGS] = sizeof(pith_str),    [PITH_ATTR_TENSORS] = sizeof(pith_tensor *),
@@ -86,7 +86,9 @@ static pith_status read_list(pith_onnx_reader *r, pith_attr *attr, pith_str byte
             if (packed.failed) return PITH_ERR_FORMAT;
             break;
         case PITH_WIRE_BYTES(9): ((pith_str *)items)[n++] = f.bytes; break;
-        case PITH_WIRE_BYTES(10): PITH_TRY(read_tensor(r, &((const pith_tensor **)items)[n++], f.bytes)); break;
+        case PITH_WIRE_BYTES(10):
+            PITH_TRY(onnx_attr_read_tensor(r, &((const pith_tensor **)items)[n++], f.bytes));
+            break;
         case PITH_WIRE_BYTES(11): PITH_TRY(add_subgraph(r, &((pith_graph **)items)[n++], f.bytes, s, subs)); break;
         default: return pith_fail(r->source.err, PITH_ERR_FORMAT, "an item of the wrong kind");
         }
@@ -112,7 +114,7 @@ static pith_status read_attr_value(pith_onnx_reader *r, pith_attr *attr, pith_st
         case PITH_WIRE_FIXED32(2): memcpy(&attr->f, &f.value, sizeof attr->f); break;
         case PITH_WIRE_VARINT(3): attr->i = (int64_t)f.value; break;
         case PITH_WIRE_BYTES(4): attr->s = f.bytes; break;
-        case PITH_WIRE_BYTES(5): PITH_TRY(read_tensor(r, &attr->tensor, f.bytes)); break;
+        case PITH_WIRE_BYTES(5): PITH_TRY(onnx_attr_read_tensor(r, &attr->tensor, f.bytes)); break;
         case PITH_WIRE_BYTES(6):
             if (there) return pith_fail(r->source.err, PITH_ERR_FORMAT, "has two graphs");
             PITH_TRY(add_subgraph(r, &attr->graph, f.bytes, s, subs));
@@ -157,7 +159,7 @@ pith_status pith_onnx_read_attr(pith_onnx_reader *r, pith_attr *attr, pith_str b
     } else if (!attr->reference.size) {
         attr->kind = (pith_attr_kind)kind;
         bool list = kind >= PITH_ATTR_FLOATS && kind <= PITH_ATTR_GRAPHS;
-        status = list ? read_list(r, attr, bytes, s, subs) : read_attr_value(r, attr, bytes, s, subs);
+        status = list ? onnx_attr_read_list(r, attr, bytes, s, subs) : read_attr_value(r, attr, bytes, s, subs);
     } else if (known) {
         attr->kind = (pith_attr_kind)kind;
     }

@@ -39,7 +39,9 @@ static pith_status count_fields(pith_onnx_reader *r, size_t *count, pith_str byt
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-static pith_str plain_domain(pith_str domain) { return pith_str_is(domain, "ai.onnx") ? (pith_str){ "", 0 } : domain; }
+static pith_str onnx_read_plain_domain(pith_str domain) {
+    return pith_str_is(domain, "ai.onnx") ? (pith_str){ "", 0 } : domain;
+}
 
 static pith_status set_hint(pith_onnx_reader *r, pith_value *value, const pith_type *type) {
     if (value->hint) return PITH_OK;
@@ -68,7 +70,7 @@ static pith_status read_head(pith_onnx_reader *r, node_head *h, pith_str bytes) 
         case PITH_WIRE_BYTES(3): h->name = f.bytes; break;
         case PITH_WIRE_BYTES(4): h->op_type = f.bytes; break;
         case PITH_WIRE_BYTES(5): h->attrs++; break;
-        case PITH_WIRE_BYTES(7): h->domain = plain_domain(f.bytes); break;
+        case PITH_WIRE_BYTES(7): h->domain = onnx_read_plain_domain(f.bytes); break;
         case PITH_WIRE_BYTES(8): h->overload = f.bytes; break;
         default: break;
         }
@@ -137,7 +139,7 @@ static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const nod
     return PITH_OK;
 }
 
-static pith_status read_node(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes, int32_t index) {
+static pith_status onnx_read_read_node(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes, int32_t index) {
     node_head h;
     PITH_TRY(read_head(r, &h, bytes));
     pith_status status = build_node(r, s, &h, bytes, index);
@@ -170,7 +172,7 @@ static pith_status read_nodes(pith_onnx_reader *r, pith_onnx_scope *s, pith_str 
     PITH_TRY(define_node_outputs(r, s, bytes, tag));
     pith_onnx_walk(&w, bytes, r);
     while (pith_wire_next(&w, &f))
-        if (f.tag == tag) PITH_TRY(read_node(r, s, f.bytes, index++));
+        if (f.tag == tag) PITH_TRY(onnx_read_read_node(r, s, f.bytes, index++));
     return pith_graph_sort(s->graph, r->source.err);
 }
 
@@ -269,8 +271,8 @@ static pith_status refuse_sparse(pith_onnx_reader *r, pith_onnx_scope *s, pith_s
                      "sparse initializer '" PITH_STR_FMT "' (sparse tensors are not supported)", PITH_STR_ARG(name));
 }
 
-static pith_status make_ports(pith_onnx_reader *r, pith_graph *graph, pith_str bytes, uint32_t input_tag,
-                              uint32_t output_tag) {
+static pith_status onnx_read_make_ports(pith_onnx_reader *r, pith_graph *graph, pith_str bytes, uint32_t input_tag,
+                                        uint32_t output_tag) {
     size_t inputs, outputs;
     PITH_TRY(count_fields(r, &inputs, bytes, input_tag));
     PITH_TRY(count_fields(r, &outputs, bytes, output_tag));
@@ -288,7 +290,7 @@ pith_status pith_onnx_read_graph(pith_onnx_reader *r, pith_onnx_scope *s, pith_s
                          PITH_ONNX_DEPTH_MAX);
     if (pith_map_init(&s->names, r->source.arena, 0)) return pith_onnx_no_memory(r);
     graph->name = pith_onnx_find(r, bytes, PITH_WIRE_BYTES(2));
-    PITH_TRY(make_ports(r, graph, bytes, PITH_WIRE_BYTES(11), PITH_WIRE_BYTES(12)));
+    PITH_TRY(onnx_read_make_ports(r, graph, bytes, PITH_WIRE_BYTES(11), PITH_WIRE_BYTES(12)));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(15), refuse_sparse));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(5), read_initializer));
     PITH_TRY(each_field(r, s, bytes, PITH_WIRE_BYTES(11), read_input));
@@ -316,7 +318,7 @@ static pith_status read_opsets(pith_onnx_reader *r, pith_str bytes, uint32_t tag
         opset->domain = (pith_str){ "", 0 };
         pith_onnx_walk(&o, f.bytes, r);
         while (pith_wire_next(&o, &g)) {
-            if (g.tag == PITH_WIRE_BYTES(1)) opset->domain = plain_domain(g.bytes);
+            if (g.tag == PITH_WIRE_BYTES(1)) opset->domain = onnx_read_plain_domain(g.bytes);
             if (g.tag == PITH_WIRE_VARINT(2)) opset->version = (int64_t)g.value;
         }
         if (o.failed) return PITH_ERR_FORMAT;
@@ -335,7 +337,7 @@ static pith_status read_body(pith_onnx_reader *r, pith_function *function, pith_
     pith_onnx_subgraphs subs = { 0 };
     pith_value *output;
     if (pith_map_init(&s->names, r->source.arena, 0)) return pith_onnx_no_memory(r);
-    PITH_TRY(make_ports(r, s->graph, bytes, PITH_WIRE_BYTES(4), PITH_WIRE_BYTES(5)));
+    PITH_TRY(onnx_read_make_ports(r, s->graph, bytes, PITH_WIRE_BYTES(4), PITH_WIRE_BYTES(5)));
     size_t names, defaults;
     PITH_TRY(count_fields(r, &names, bytes, PITH_WIRE_BYTES(6)));
     PITH_TRY(count_fields(r, &defaults, bytes, PITH_WIRE_BYTES(11)));
@@ -371,7 +373,7 @@ static pith_status read_function(pith_onnx_reader *r, pith_function *function, p
     size_t opset_count = r->opset_count;
     pith_onnx_scope s = { 0 };
     function->name = pith_onnx_find(r, bytes, PITH_WIRE_BYTES(1));
-    function->domain = plain_domain(pith_onnx_find(r, bytes, PITH_WIRE_BYTES(10)));
+    function->domain = onnx_read_plain_domain(pith_onnx_find(r, bytes, PITH_WIRE_BYTES(10)));
     function->overload = pith_onnx_find(r, bytes, PITH_WIRE_BYTES(13));
     PITH_TRY(pith_graph_create(&s.graph, r->source.arena, main, r->source.err));
     s.graph->parent = NULL;
@@ -403,7 +405,7 @@ static pith_status read_functions(pith_onnx_reader *r, pith_graph *main, pith_st
 
 /* ---- models ---- */
 
-static pith_status read_model(pith_onnx_reader *r, pith_graph **graph, pith_str bytes) {
+static pith_status onnx_read_read_model(pith_onnx_reader *r, pith_graph **graph, pith_str bytes) {
     pith_wire w;
     pith_wire_field f;
     pith_str producer = { "", 0 }, version = { "", 0 }, body = { NULL, 0 };
@@ -440,5 +442,5 @@ pith_status pith_onnx_read(pith_graph **graph, pith_str bytes, const char *exter
         .source = { .base = bytes.data, .arena = arena, .err = err, .files = files, .external_dir = external_dir },
         .log = log
     };
-    return read_model(&r, graph, bytes);
+    return onnx_read_read_model(&r, graph, bytes);
 }

@@ -264,7 +264,7 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith_onn
     return copy_typed(tensor, t, field, source);
 }
 
-static pith_status decode(pith_tensor *tensor, const proto *t, pith_onnx_source *source) {
+static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t, pith_onnx_source *source) {
     char shape[128];
     if (t->segmented) return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "tensors in segments");
     if (t->dtype <= 0 || t->dtype >= PITH_DTYPE_COUNT)
@@ -291,7 +291,7 @@ pith_status pith_onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_st
     proto t;
     pith_tensor decoded;
     pith_status status = take_apart(&t, bytes, name, source);
-    if (!status) status = decode(&decoded, &t, source);
+    if (!status) status = onnx_tensor_decode(&decoded, &t, source);
     if (status) return pith_fail_at(source->err, status, "tensor '" PITH_STR_FMT "': ", PITH_STR_ARG(t.name));
     *tensor = decoded;
     return PITH_OK;

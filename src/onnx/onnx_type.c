@@ -17,7 +17,7 @@ static pith_status read_dim(pith_onnx_reader *r, pith_dim *dim, pith_str bytes, 
 }
 
 /* A TensorShapeProto; more dimensions than the engine has leave the rank unknown. */
-static pith_status read_shape(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph) {
+static pith_status onnx_type_read_shape(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph) {
     pith_wire w;
     pith_wire_field f;
     int rank = 0;
@@ -55,7 +55,7 @@ static pith_status read_type(pith_onnx_reader *r, pith_type *type, pith_str byte
             } else if (g.tag == PITH_WIRE_VARINT(1)) {
                 type->dtype = g.value < PITH_DTYPE_COUNT ? (int32_t)g.value : PITH_UNDEFINED;
             } else if (g.tag == PITH_WIRE_BYTES(2)) {
-                PITH_TRY(read_shape(r, type, g.bytes, graph));
+                PITH_TRY(onnx_type_read_shape(r, type, g.bytes, graph));
             }
         }
         if (t.failed) return PITH_ERR_FORMAT;

@@ -14,8 +14,8 @@ static int item_kind(uint32_t tag) {
                                        : 0;
 }
 
-static pith_status read_items(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind, pith_onnx_source *source,
-                              int depth) {
+static pith_status onnx_value_read_items(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind,
+                                         pith_onnx_source *source, int depth) {
     pith_wire w;
     pith_wire_field f;
     size_t count = 0, n = 0;
@@ -47,7 +47,8 @@ static pith_status read_items(pith_tensor *tensor, pith_str *name, pith_str byte
 
 static pith_status read_item(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind, pith_onnx_source *source,
                              int depth) {
-    if (kind == PITH_SEQUENCE || kind == PITH_NONE) return read_items(tensor, name, bytes, kind, source, depth);
+    if (kind == PITH_SEQUENCE || kind == PITH_NONE)
+        return onnx_value_read_items(tensor, name, bytes, kind, source, depth);
     return pith_onnx_decode_tensor(tensor, name, bytes, source);
 }
 

@@ -13,16 +13,16 @@ void pith_wire_init(pith_wire *w, pith_str bytes, const void *base, pith_error *
     *w = (pith_wire){ begin, begin + bytes.size, base, err, false };
 }
 
-static bool fault(pith_wire *w, const char *what) {
+static bool wire_fault(pith_wire *w, const char *what) {
     pith_fail(w->err, PITH_ERR_FORMAT, "%s at byte %td", what, w->p - w->base);
     w->failed = true;
     return false;
 }
 
-static bool read_varint(pith_wire *w, uint64_t *value) {
+static bool wire_read_varint(pith_wire *w, uint64_t *value) {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
-        if (w->p == w->end) return fault(w, "the file is cut short");
+        if (w->p == w->end) return wire_fault(w, "the file is cut short");
         uint8_t b = *w->p++;
         v |= shift < 64 ? (uint64_t)(b & 0x7F) << shift : 0;
         if (b < 0x80) {
@@ -30,38 +30,38 @@ static bool read_varint(pith_wire *w, uint64_t *value) {
             return true;
         }
     }
-    return fault(w, "a number is too long");
+    return wire_fault(w, "a number is too long");
 }
 
 bool pith_wire_next_varint(pith_wire *w, uint64_t *value) {
-    return !w->failed && w->p < w->end && read_varint(w, value);
+    return !w->failed && w->p < w->end && wire_read_varint(w, value);
 }
 
 bool pith_wire_next(pith_wire *w, pith_wire_field *field) {
     uint64_t tag;
-    if (w->failed || w->p == w->end || !read_varint(w, &tag)) return false;
-    if (tag >> 3 == 0 || tag > UINT32_MAX) return fault(w, "not a protobuf field");
+    if (w->failed || w->p == w->end || !wire_read_varint(w, &tag)) return false;
+    if (tag >> 3 == 0 || tag > UINT32_MAX) return wire_fault(w, "not a protobuf field");
     *field = (pith_wire_field){ .tag = (uint32_t)tag, .bytes = { "", 0 } };
     size_t left = (size_t)(w->end - w->p);
     switch (tag & 7) {
-    case 0: return read_varint(w, &field->value);
+    case 0: return wire_read_varint(w, &field->value);
     case 1:
     case 5: {
         size_t size = (tag & 7) == 1 ? 8 : 4;
-        if (left < size) return fault(w, "the file is cut short");
+        if (left < size) return wire_fault(w, "the file is cut short");
         memcpy(&field->value, w->p, size);
         w->p += size;
         return true;
     }
     case 2: {
         uint64_t size;
-        if (!read_varint(w, &size)) return false;
-        if (size > (uint64_t)(w->end - w->p)) return fault(w, "a length reaches beyond the end");
+        if (!wire_read_varint(w, &size)) return false;
+        if (size > (uint64_t)(w->end - w->p)) return wire_fault(w, "a length reaches beyond the end");
         field->bytes = (pith_str){ (const char *)w->p, (size_t)size };
         w->p += size;
         return true;
     }
-    default: return fault(w, "not a protobuf field");
+    default: return wire_fault(w, "not a protobuf field");
     }
 }
 

@@ -28,7 +28,7 @@ void pith_attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t 
     at[2] = head_major ? size : heads * size;
 }
 
-static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+static int64_t attend_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
 /* Elements: keys packed, values packed (f64: a head's result), scores with room for a sink. */
 int64_t pith_attend_scratch(const pith_attend *a) {
@@ -38,7 +38,7 @@ int64_t pith_attend_scratch(const pith_attend *a) {
     if (keys < 0 || values < 0 || pith_mul_overflows(a->rows, a->keys + 1, &scores) ||
         pith_add_overflows(keys, values, &sum) || pith_add_overflows(sum, scores, &sum) || sum > INT64_MAX / 64)
         return -1;
-    return (round16(keys) + round16(values) + round16(scores)) * (plain ? 8 : 4);
+    return (attend_round16(keys) + attend_round16(values) + attend_round16(scores)) * (plain ? 8 : 4);
 }
 
 typedef struct job {
@@ -138,8 +138,8 @@ DEFINE_ROWS(double, f64, PITH_F64)
 static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith_attend *a = j->a;
     const pith_product *p = &a->kernels->product;
-    float *keys = scratch, *values = keys + round16(pith_gemm_f32_packed_size(a->d, a->keys));
-    float *scores = values + round16(pith_gemm_f32_packed_size(a->keys, a->dv));
+    float *keys = scratch, *values = keys + attend_round16(pith_gemm_f32_packed_size(a->d, a->keys));
+    float *scores = values + attend_round16(pith_gemm_f32_packed_size(a->keys, a->dv));
     p->pack(keys, (const float *)a->k + b * a->k_at[0] + kv * a->k_at[1], 1, a->k_at[2], a->d, a->keys, 0, a->keys);
     p->pack(values, (const float *)a->v + b * a->v_at[0] + kv * a->v_at[1], a->v_at[2], 1, a->keys, a->dv, 0, a->dv);
     pith_gemm g = { .a = (const float *)a->q + b * a->q_at[0] + h * a->q_at[1],
@@ -166,7 +166,7 @@ static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t 
 static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith_attend *a = j->a;
     pith_matmul_fn *product = (pith_matmul_fn *)a->kernels->product.plain;
-    double *result = scratch, *scores = result + round16(pith_gemm_f32_packed_size(a->rows, a->dv));
+    double *result = scratch, *scores = result + attend_round16(pith_gemm_f32_packed_size(a->rows, a->dv));
     pith_matmul m = { .a = (const double *)a->q + b * a->q_at[0] + h * a->q_at[1],
                       .b = (const double *)a->k + b * a->k_at[0] + kv * a->k_at[1],
                       .c = scores,

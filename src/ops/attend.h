@@ -27,15 +27,15 @@ typedef struct pith_attend {
     const int64_t *lengths;                     /* [batch] keys that count; NULL: all */
     const int64_t *first;                       /* [batch] the key that row 0 is at, for causal, window; NULL: past */
     int64_t past;
-    int64_t left, right;                        /* keys before and after the row's own that it may see; -1: all */
-    const float *sinks;                         /* [heads] a score more in each row's sum, f32 only; NULL */
-    double scale, softcap;                      /* softcap 0: none */
-    double masked;                              /* a key with this or less added to its score is masked */
-    int precision;                              /* dtype that masked scores and probabilities are rounded to; 0: none */
-    void *scores;                               /* [batch, heads, rows, keys] gets the scores; NULL */
-    int mode;                                   /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */
-    bool causal, smooth;                        /* smooth: a sink of 0 for all */
-    bool at_end;                                /* the rows are the last ones of `lengths`, whatever `past` is */
+    int64_t left, right;   /* keys before and after the row's own that it may see; -1: all */
+    const float *sinks;    /* [heads] a score more in each row's sum, f32 only; NULL */
+    double scale, softcap; /* softcap 0: none */
+    double masked;         /* a key with this or less added to its score is masked */
+    int precision;         /* dtype that masked scores and probabilities are rounded to; 0: none */
+    void *scores;          /* [batch, heads, rows, keys] gets the scores; NULL */
+    int mode;              /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */
+    bool causal, smooth;   /* smooth: a sink of 0 for all */
+    bool at_end;           /* the rows are the last ones of `lengths`, whatever `past` is */
 } pith_attend;
 
 /* The strides of rows of `size` elements in [batch, heads, rows, size], or in [batch, rows, heads * size]. */

@@ -221,7 +221,7 @@ static pith_status check_strings(const pith_attr *attr, const pith_attr_rule *ru
     return PITH_OK;
 }
 
-static pith_status check_value(const pith_attr *attr, const pith_attr_rule *rule, pith_error *err) {
+static pith_status attrs_check_value(const pith_attr *attr, const pith_attr_rule *rule, pith_error *err) {
     if (attr->kind != rule->kind) {
         const char *is = pith_attr_kind_name(attr->kind), *wanted = pith_attr_kind_name(rule->kind);
         return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
@@ -291,7 +291,7 @@ static size_t find_rule(const pith_attr_rule *rules, size_t count, pith_str name
 /* The standard's checker passes over names that begin with two underscores. */
 static bool is_internal(pith_str name) { return name.size > 1 && name.data[0] == '_' && name.data[1] == '_'; }
 
-static pith_status check_node(const pith_node *node, const pith_attr_rule *rules, size_t count, pith_error *err) {
+static pith_status attrs_check_node(const pith_node *node, const pith_attr_rule *rules, size_t count, pith_error *err) {
     bool given[PITH_ATTR_RULES_MAX] = { false };
     for (size_t i = 0; i < node->attr_count; i++) {
         const pith_attr *attr = &node->attrs[i];
@@ -305,7 +305,7 @@ static pith_status check_node(const pith_node *node, const pith_attr_rule *rules
             return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is there twice",
                              PITH_STR_ARG(attr->name));
         given[k] = true;
-        PITH_TRY(check_value(attr, &rules[k], err));
+        PITH_TRY(attrs_check_value(attr, &rules[k], err));
     }
     for (size_t k = 0; k < count; k++) {
         if (!rules[k].required || given[k] || !rule_holds(&rules[k], node->opset)) continue;
@@ -319,7 +319,7 @@ pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own,
     pith_attr_rule rules[PITH_ATTR_RULES_MAX];
     char place[256];
     if (!op->attrs) return PITH_OK;
-    pith_status status = check_node(node, rules, read_rules(op, own, rules), err);
+    pith_status status = attrs_check_node(node, rules, read_rules(op, own, rules), err);
     return status ? pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
 }
 

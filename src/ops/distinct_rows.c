@@ -21,7 +21,7 @@ typedef struct layout {
     uint32_t slot_count; /* a power of two */
 } layout;
 
-static layout layout_of(int64_t m, int64_t k) {
+static layout distinct_rows_layout_of(int64_t m, int64_t k) {
     const size_t numbers = pith_round64((size_t)m * sizeof(int32_t));
     layout l = { .place = pith_round64(sizeof(pith_distinct_rows)), .slot_count = ROWS_MIN };
     while (l.slot_count < 2 * m) l.slot_count *= 2;
@@ -33,11 +33,11 @@ static layout layout_of(int64_t m, int64_t k) {
 }
 
 size_t pith_distinct_rows_bytes(int64_t m, int64_t k) {
-    return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : layout_of(m, k).end;
+    return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : distinct_rows_layout_of(m, k).end;
 }
 
 const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
-    const layout l = layout_of(m, k);
+    const layout l = distinct_rows_layout_of(m, k);
     const size_t bytes = (size_t)k * sizeof(float), hashed = bytes < HASHED ? bytes : HASHED;
     pith_distinct_rows *d = memory;
     char *const base = memory;

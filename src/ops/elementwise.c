@@ -80,7 +80,7 @@ static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
     }
 }
 
-static void run_part(void *context, size_t part, int worker) {
+static void elementwise_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t begin = (int64_t)part * j->per_part;
@@ -114,7 +114,7 @@ void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
     j.converts = e->result != e->out->dtype;
     for (int k = 0; k < e->count; k++) j.converts |= e->compute[k] != e->in[k]->dtype;
     j.per_part = pith_run_chunk(r, j.total, 1, GRAIN);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, elementwise_run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
 }
 
 int pith_compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }

@@ -151,7 +151,7 @@ pith_status pith_axes_normalize(pith_dim *axes, int count, int rank, pith_error 
     return PITH_OK;
 }
 
-static pith_status put_input(pith_node *node, int input, pith_value *value) {
+static pith_status infer_put_input(pith_node *node, int input, pith_value *value) {
     if (!value) return PITH_ERR_MEMORY;
     if (node->input_count <= input) PITH_TRY(pith_node_set_input_count(node, input + 1));
     return pith_node_set_input(node, input, value);
@@ -163,21 +163,21 @@ pith_status pith_upgrade_ints(pith_node *node, const char *attribute, int input)
     if (!items && !pith_node_attr(node, attribute)) return PITH_OK;
     pith_value *value = pith_graph_add_i64s(node->graph, PITH_STR(""), items, (int64_t)count);
     pith_node_unset(node, attribute);
-    return put_input(node, input, value);
+    return infer_put_input(node, input, value);
 }
 
 pith_status pith_upgrade_int(pith_node *node, const char *attribute, int input) {
     if (!pith_node_attr(node, attribute)) return PITH_OK;
     int64_t item = pith_node_int(node, attribute, 0);
     pith_node_unset(node, attribute);
-    return put_input(node, input, pith_graph_add_i64s(node->graph, PITH_STR(""), &item, 1));
+    return infer_put_input(node, input, pith_graph_add_i64s(node->graph, PITH_STR(""), &item, 1));
 }
 
 pith_status pith_upgrade_float(pith_node *node, const char *attribute, int input) {
     if (!pith_node_attr(node, attribute)) return PITH_OK;
     float item = pith_node_float(node, attribute, 0);
     pith_node_unset(node, attribute);
-    return put_input(node, input, pith_graph_add_f32(node->graph, PITH_STR(""), item));
+    return infer_put_input(node, input, pith_graph_add_f32(node->graph, PITH_STR(""), item));
 }
 
 pith_status pith_fail_dtype(pith_error *err, int dtype) {

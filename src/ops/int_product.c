@@ -22,7 +22,7 @@ typedef struct weights {
     int64_t k, n;
 } weights;
 
-static void fill_panel(void *packed, const void *context, size_t part, void *scratch) {
+static void int_product_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
     int8_t *bytes = scratch;
@@ -47,7 +47,7 @@ pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b
     pith_pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
                        .bytes = (size_t)size,
                        .inputs = 1u << b,
-                       .fill = fill_panel,
+                       .fill = int_product_fill_panel,
                        .context = w,
                        .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
                        .scratch = (size_t)w->k * PITH_GEMM_PANEL };
@@ -79,7 +79,7 @@ static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64
     }
 }
 
-static void run_part(void *context, size_t part, int worker) {
+static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith_gemm_int8 *g = &w->g;
     int64_t m0 = (int64_t)part * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
@@ -137,5 +137,5 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
         w.g.b = rest;
     }
     read_column_sums(column_sums, w.g.b, n, k);
-    pith_run_parallel(r, run_part, &w, (size_t)((m + ROWS - 1) / ROWS));
+    pith_run_parallel(r, int_product_run_part, &w, (size_t)((m + ROWS - 1) / ROWS));
 }

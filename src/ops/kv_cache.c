@@ -46,7 +46,6 @@ void pith_kv_put(const pith_kv_cache *cache, void *stored, float *rows, int64_t 
         int number = x == x ? (int)fminf(fmaxf(x, -high - 1), high) : 0;
         rows[i] = (float)number * scale;
         if (stored && cache->bits == 8) bytes[i] = (int8_t)number;
-        if (stored && cache->bits == 4)
-            pairs[i / 2] = (uint8_t)(i % 2 ? pairs[i / 2] | (number + 8) << 4 : number + 8);
+        if (stored && cache->bits == 4) pairs[i / 2] = (uint8_t)(i % 2 ? pairs[i / 2] | (number + 8) << 4 : number + 8);
     }
 }

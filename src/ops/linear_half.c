@@ -13,13 +13,14 @@ typedef struct form {
     size_t panel;
 } form;
 
-static void pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
+static void linear_half_pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
     (void)work;
     const form *f = context;
     f->pack((char *)packed + (size_t)index * f->panel, panel, f->k);
 }
 
-static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count, int dtype) {
+static pith_status linear_half_pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count,
+                                    int dtype) {
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
     int64_t bytes = pith_gemm_half_packed_size(s->k, s->n);
     if (!f || bytes < 0) return pith_fail_memory(c->err, SIZE_MAX);
@@ -29,9 +30,10 @@ static pith_status pack(pith_linear *s, pith_prepare *c, const pith_pack_matrix 
     f->k = s->k;
     s->packed_bytes = (size_t)bytes;
     f->panel = (size_t)pith_gemm_half_packed_size(s->k, PITH_GEMM_PANEL);
-    pith_pack_form as = {
-        .layout = dtype == PITH_F16 ? "f16x16" : "bf16x2x16", .bytes = (size_t)bytes, .panel = pack_panel, .context = f
-    };
+    pith_pack_form as = { .layout = dtype == PITH_F16 ? "f16x16" : "bf16x2x16",
+                          .bytes = (size_t)bytes,
+                          .panel = linear_half_pack_panel,
+                          .context = f };
     return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
@@ -56,13 +58,13 @@ static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const
 static pith_status prepare_f16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     s->gemm = pith_kernel_find("gemm", PITH_F16, c->isa);
     s->grain = PITH_LINEAR_GRAIN;
-    return pack(s, c, weights, count, PITH_F16);
+    return linear_half_pack(s, c, weights, count, PITH_F16);
 }
 
 static pith_status prepare_bf16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     s->gemm = pith_kernel_find("gemm", PITH_BF16, c->isa);
     s->grain = PITH_LINEAR_GRAIN;
-    return pack(s, c, weights, count, PITH_BF16);
+    return linear_half_pack(s, c, weights, count, PITH_BF16);
 }
 
 static void multiply_stored(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
@@ -84,36 +86,37 @@ const pith_linear_way pith_linear_bf16_stored = {
 
 /* ---- precision bf16 ---- */
 
-static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+static pith_status linear_half_prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     int wide;
     s->gemm = (pith_kernel_fn *)pith_gemm_bf16_find(&wide, c->isa);
     s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
     if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
     s->element = wide ? sizeof(float) : sizeof(uint16_t);
     s->grain = wide ? PITH_LINEAR_GRAIN : 5 * PITH_LINEAR_GRAIN;
-    return pack(s, c, weights, count, PITH_BF16);
+    return linear_half_pack(s, c, weights, count, PITH_BF16);
 }
 
-static int64_t stride_of(const pith_linear *s) { return (s->k + 31) / 32 * 32; }
+static int64_t linear_half_stride_of(const pith_linear *s) { return (s->k + 31) / 32 * 32; }
 
-static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) * s->element; }
+static size_t linear_half_row_bytes(const pith_linear *s) { return (size_t)linear_half_stride_of(s) * s->element; }
 
-static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
+static void linear_half_convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
     for (int64_t i = m0; i < m1; i++) {
-        char *row = (char *)r->converted + (size_t)i * row_bytes(s);
+        char *row = (char *)r->converted + (size_t)i * linear_half_row_bytes(s);
         ((pith_round_bf16_fn *)s->convert)(r->x + i * s->k, row, s->k);
         if (s->k % 2) memset(row + (size_t)s->k * s->element, 0, s->element); /* products take pairs of k */
     }
 }
 
-static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    multiply_rows(s, r, r->converted, stride_of(s), m0, m1, n0, n1);
+static void linear_half_multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+                                 int64_t n1) {
+    multiply_rows(s, r, r->converted, linear_half_stride_of(s), m0, m1, n0, n1);
 }
 
 const pith_linear_way pith_linear_bf16 = {
     .kernel = "gemm bf16",
-    .prepare = prepare,
-    .row_bytes = row_bytes,
-    .convert = convert,
-    .multiply = multiply,
+    .prepare = linear_half_prepare,
+    .row_bytes = linear_half_row_bytes,
+    .convert = linear_half_convert,
+    .multiply = linear_half_multiply,
 };

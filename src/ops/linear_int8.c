@@ -17,7 +17,7 @@ typedef struct form {
     const pith_factor *factor; /* of fit */
 } form;
 
-static void pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
+static void linear_int8_pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
     const form *f = context;
     float *scales = (float *)((char *)packed + f->scales);
     f->quantize((char *)packed + (size_t)index * f->panel, scales + index * PITH_GEMM_PANEL, panel, f->k, f->factor,
@@ -26,7 +26,7 @@ static void pack_panel(void *packed, const void *context, int64_t index, const f
 
 static int64_t scales_at(const pith_linear *s) { return pith_gemm_int8_packed_size(s->k, s->n); }
 
-static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
+static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
     int speed = 1;
     int64_t panel = pith_gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
@@ -45,37 +45,38 @@ static pith_status prepare(pith_linear *s, pith_prepare *c, const pith_pack_matr
     f->panel = (size_t)panel;
     f->scales = (size_t)scales;
     s->packed_bytes = (size_t)bytes;
-    pith_pack_form as = { .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = pack_panel, .context = f };
+    pith_pack_form as = { .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = linear_int8_pack_panel, .context = f };
     return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
 static void fit(const pith_linear *s, const pith_factor *factor) { ((form *)s->form)->factor = factor; }
 
-static int64_t stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
+static int64_t linear_int8_stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
 
-static size_t row_bytes(const pith_linear *s) { return (size_t)stride_of(s) + 64; }
+static size_t linear_int8_row_bytes(const pith_linear *s) { return (size_t)linear_int8_stride_of(s) + 64; }
 
 /* What stands behind the rows, of each: numbers of 4 bytes, and room for 16. */
 enum { SCALE, ZERO, EXTRA };
 _Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith_i8_extra) <= 64, "room behind the rows");
 static void *row_numbers(const pith_linear *s, const pith_linear_rows *r, int which) {
-    return (char *)r->converted + r->m * (stride_of(s) + 4 * which);
+    return (char *)r->converted + r->m * (linear_int8_stride_of(s) + 4 * which);
 }
 
-static void convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
+static void linear_int8_convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
     pith_quantize_rows a = { .x = r->x + m0 * s->k,
-                             .q = (uint8_t *)r->converted + m0 * stride_of(s),
+                             .q = (uint8_t *)r->converted + m0 * linear_int8_stride_of(s),
                              .scale = (float *)row_numbers(s, r, SCALE) + m0,
                              .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
                              .extra = (pith_i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
                              .rows = m1 - m0,
                              .n = s->k,
                              .ldx = s->k,
-                             .ldq = stride_of(s) };
+                             .ldq = linear_int8_stride_of(s) };
     ((pith_quantize_rows_fn *)s->convert)(&a);
 }
 
-static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+static void linear_int8_multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+                                 int64_t n1) {
     pith_gemm_int8 g = { .a = r->converted,
                          .b = s->packed,
                          .out = r->y,
@@ -87,7 +88,7 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
                          .m = r->m,
                          .n = s->n,
                          .k = s->k,
-                         .lda = stride_of(s),
+                         .lda = linear_int8_stride_of(s),
                          .ldc = s->n,
                          .narrow = 1,
                          .activation = s->activation,
@@ -97,9 +98,9 @@ static void multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0
 
 const pith_linear_way pith_linear_int8 = {
     .kernel = "gemm i8",
-    .prepare = prepare,
-    .row_bytes = row_bytes,
-    .convert = convert,
-    .multiply = multiply,
+    .prepare = linear_int8_prepare,
+    .row_bytes = linear_int8_row_bytes,
+    .convert = linear_int8_convert,
+    .multiply = linear_int8_multiply,
     .fit = fit,
 };

@@ -5,7 +5,11 @@
 #include "ops/wide.h"
 
 typedef enum pith_post {
-    PITH_POST_NONE, PITH_POST_SOFTMAX, PITH_POST_LOGISTIC, PITH_POST_SOFTMAX_ZERO, PITH_POST_PROBIT
+    PITH_POST_NONE,
+    PITH_POST_SOFTMAX,
+    PITH_POST_LOGISTIC,
+    PITH_POST_SOFTMAX_ZERO,
+    PITH_POST_PROBIT
 } pith_post;
 
 /* The attribute post_transform, as a name. */

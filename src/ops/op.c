@@ -130,7 +130,7 @@ pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from)
 }
 
 void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts) {
-    pith_pool_run(task, context, parts, r->exec->threads);
+    pith_threads_run(task, context, parts, r->exec->threads);
 }
 
 int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain) {

@@ -20,7 +20,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "graph/graph.h"
 
 enum {
@@ -31,10 +31,9 @@ enum {
     PITH_OP_LATE = 1u << 3,        /* output shapes depend on contents: infer leaves dims unknown, run allocates */
     PITH_OP_RANDOM = 1u << 4,      /* not a function of its inputs: never folded or shared */
     PITH_OP_SHAPE_ONLY = 1u << 5,  /* reads shapes of its inputs, not contents (Shape, Size) */
-    PITH_OP_LAST_AXIS = 1u << 6,   /* row-wise as long as the attribute `axis` (default -1) is the last one */
-    PITH_OP_SEQUENCES = 1u << 7,   /* takes sequences and absent optionals; others never see any (captures excepted) */
-    PITH_OP_GAPS = 1u << 8,        /* of any number of inputs, those from min_inputs on may be absent */
-    PITH_OP_FIRST_OPTIONAL = 1u << 9 /* output 0 may be absent; for others it is there, wanted or not */
+    PITH_OP_SEQUENCES = 1u << 6,   /* takes sequences and absent optionals; others never see any (captures excepted) */
+    PITH_OP_GAPS = 1u << 7,        /* of any number of inputs, those from min_inputs on may be absent */
+    PITH_OP_FIRST_OPTIONAL = 1u << 8 /* output 0 may be absent; for others it is there, wanted or not */
 };
 
 /* Inputs of infer, upgrade and scratch. */

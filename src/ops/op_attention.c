@@ -39,7 +39,7 @@ static pith_status shape_of(pith_infer *c, int input, const char *attribute, sha
     return PITH_OK;
 }
 
-static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
+static bool attention_differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
 
 static pith_status check_precision(pith_infer *c) {
     int64_t precision = pith_node_int(c->node, "softmax_precision", PITH_F32);
@@ -48,7 +48,7 @@ static pith_status check_precision(pith_infer *c) {
     return pith_op_fail(c, "softmax_precision is %lld, not 1, 10, 11 or 16", (long long)precision);
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status attention_infer(pith_infer *c) {
     shape q, k, v;
     PITH_TRY(check_precision(c));
     PITH_TRY(pith_infer_equal_dtypes(c, Q, K));
@@ -59,8 +59,8 @@ static pith_status infer(pith_infer *c) {
     PITH_TRY(shape_of(c, Q, "q_num_heads", &q));
     PITH_TRY(shape_of(c, K, "kv_num_heads", &k));
     PITH_TRY(shape_of(c, V, "kv_num_heads", &v));
-    if (differ(q.batch, k.batch) || differ(q.batch, v.batch) || differ(k.heads, v.heads) || differ(k.rows, v.rows) ||
-        differ(q.size, k.size) ||
+    if (attention_differ(q.batch, k.batch) || attention_differ(q.batch, v.batch) ||
+        attention_differ(k.heads, v.heads) || attention_differ(k.rows, v.rows) || attention_differ(q.size, k.size) ||
         (pith_dim_known(q.heads) && pith_dim_known(k.heads) && (k.heads < 1 || q.heads % k.heads))) {
         return pith_op_fail(c, "shapes of query, key and value do not fit");
     }
@@ -73,8 +73,9 @@ static pith_status infer(pith_infer *c) {
             return pith_op_fail(c, "one of past_key and past_value is missing");
         if (t->rank < 0)
             past = PITH_DIM_UNKNOWN;
-        else if (differ(t->dims[0], q.batch) || differ(t->dims[1], k.heads) ||
-                 differ(t->dims[3], i == PAST_K ? k.size : v.size) || (i == PAST_V && differ(t->dims[2], past)))
+        else if (attention_differ(t->dims[0], q.batch) || attention_differ(t->dims[1], k.heads) ||
+                 attention_differ(t->dims[3], i == PAST_K ? k.size : v.size) ||
+                 (i == PAST_V && attention_differ(t->dims[2], past)))
             return pith_op_fail(c, "input %d does not fit", i);
         else
             past = t->dims[2];
@@ -90,14 +91,15 @@ static pith_status infer(pith_infer *c) {
         for (int i = 0; i < m->rank; i++) {
             pith_dim d = m->dims[i], w = want[4 - m->rank + i];
             bool last = i == m->rank - 1;
-            if (last ? pith_dim_known(d) && pith_dim_known(w) && d > w : d != 1 && differ(d, w)) {
+            if (last ? pith_dim_known(d) && pith_dim_known(w) && d > w : d != 1 && attention_differ(d, w)) {
                 return pith_op_fail(c, "mask has size %lld at axis %d, scores %lld", (long long)d, i, (long long)w);
             }
         }
     }
     if (pith_has_input(c, LENGTHS)) {
         const pith_type *t = c->in[LENGTHS];
-        if ((t->dtype && t->dtype != PITH_I64) || (t->rank >= 0 && (t->rank != 1 || differ(t->dims[0], q.batch)))) {
+        if ((t->dtype && t->dtype != PITH_I64) ||
+            (t->rank >= 0 && (t->rank != 1 || attention_differ(t->dims[0], q.batch)))) {
             return pith_op_fail(c, "nonpad_kv_seqlen is not int64 [batch]");
         }
     }
@@ -113,7 +115,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status attention_prepare(pith_prepare *c) {
     pith_attend_kernels *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
@@ -121,8 +123,8 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 /* Sizes and strides from the shapes of q, k and v. */
-static pith_attend sizes_of(const pith_attend_kernels *kernels, const int64_t *q, const int64_t *k, const int64_t *v,
-                            const int ranks[3], const pith_node *node, int64_t past) {
+static pith_attend attention_sizes_of(const pith_attend_kernels *kernels, const int64_t *q, const int64_t *k,
+                                      const int64_t *v, const int ranks[3], const pith_node *node, int64_t past) {
     pith_attend a = { .kernels = kernels, .batch = q[0], .past = past, .left = -1, .right = -1, .masked = -INFINITY };
     a.heads = ranks[Q] == 4 ? q[1] : pith_node_int(node, "q_num_heads", 1);
     a.kv_heads = ranks[K] == 4 ? k[1] : pith_node_int(node, "kv_num_heads", 1);
@@ -152,12 +154,12 @@ static pith_status check_lengths(const pith_run *r, const pith_attend *a) {
     return PITH_OK;
 }
 
-static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+static int64_t attention_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status attention_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const pith_type *q = c->in[Q], *k = c->in[K], *v = c->in[V];
-    pith_attend a = sizes_of(state, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank }, c->node,
-                             pith_has_input(c, PAST_K) ? c->in[PAST_K]->dims[2] : 0);
+    pith_attend a = attention_sizes_of(state, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank }, c->node,
+                                       pith_has_input(c, PAST_K) ? c->in[PAST_K]->dims[2] : 0);
     int64_t one = pith_attend_scratch(&a), cache;
     if (one < 0 || pith_mul_overflows((size_t)one, (size_t)threads, bytes) ||
         pith_mul_overflows(a.batch * a.kv_heads, a.keys, &cache) ||
@@ -168,8 +170,8 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
 }
 
 /* Old and new keys (values) as [batch, heads, keys, size] in to. */
-static void join(char *to, const pith_tensor *past, const char *x, const int64_t at[3], const pith_attend *a,
-                 int64_t size, size_t element) {
+static void attention_join(char *to, const pith_tensor *past, const char *x, const int64_t at[3], const pith_attend *a,
+                           int64_t size, size_t element) {
     size_t row = (size_t)size * element, before = (size_t)a->past * row;
     for (int64_t i = 0; i < a->batch * a->kv_heads && row; i++) {
         int64_t b = i / a->kv_heads, h = i % a->kv_heads;
@@ -180,12 +182,12 @@ static void join(char *to, const pith_tensor *past, const char *x, const int64_t
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status attention_run_plain(pith_run *r) {
     const pith_attend_kernels *s = r->state;
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V],
                       *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
-    pith_attend a =
-        sizes_of(s, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank }, r->node, past ? past->dims[2] : 0);
+    pith_attend a = attention_sizes_of(s, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank }, r->node,
+                                       past ? past->dims[2] : 0);
     a.q = q->data, a.k = k->data, a.v = v->data, a.y = r->out[0]->data;
     a.scale = pith_node_attr(r->node, "scale") ? (double)pith_node_float(r->node, "scale", 0) : 1.0 / sqrt((double)a.d);
     a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
@@ -204,11 +206,11 @@ static pith_status run_plain(pith_run *r) {
     bool keep_k = r->out_count > 1 && r->out[1], keep_v = r->out_count > 2 && r->out[2];
     if (past || keep_k || keep_v) {
         char *key = keep_k ? r->out[1]->data : rest;
-        rest += keep_k ? 0 : (size_t)round16(a.batch * a.kv_heads * a.keys * a.d) * element;
+        rest += keep_k ? 0 : (size_t)attention_round16(a.batch * a.kv_heads * a.keys * a.d) * element;
         char *value = keep_v ? r->out[2]->data : rest;
-        rest += keep_v ? 0 : (size_t)round16(a.batch * a.kv_heads * a.keys * a.dv) * element;
-        join(key, past, a.k, a.k_at, &a, a.d, element);
-        join(value, past ? r->in[PAST_V] : NULL, a.v, a.v_at, &a, a.dv, element);
+        rest += keep_v ? 0 : (size_t)attention_round16(a.batch * a.kv_heads * a.keys * a.dv) * element;
+        attention_join(key, past, a.k, a.k_at, &a, a.d, element);
+        attention_join(value, past ? r->in[PAST_V] : NULL, a.v, a.v_at, &a, a.dv, element);
         a.k = key;
         a.v = value;
         pith_attend_strides(a.k_at, true, a.kv_heads, a.keys, a.d);
@@ -218,14 +220,14 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
-    return pith_widen_run_to(r, ((const pith_attend_kernels *)r->state)->dtype, 0, run_plain);
+static pith_status attention_run(pith_run *r) {
+    return pith_widen_run_to(r, ((const pith_attend_kernels *)r->state)->dtype, 0, attention_run_plain);
 }
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void attention_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V];
-    pith_attend a = sizes_of(r->state, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank }, r->node,
-                             pith_has_input(r, PAST_K) ? r->in[PAST_K]->dims[2] : 0);
+    pith_attend a = attention_sizes_of(r->state, q->dims, k->dims, v->dims, (int[]){ q->rank, k->rank, v->rank },
+                                       r->node, pith_has_input(r, PAST_K) ? r->in[PAST_K]->dims[2] : 0);
     pith_attend_cost(&a, cost);
 }
 
@@ -241,8 +243,8 @@ const pith_op pith_op_Attention = { .domain = "",
                                              "left_window_size int -1.. = -1 @25; q_num_heads int 1..; "
                                              "qk_matmul_output_mode int 0..3 = 0; right_window_size int -1.. = -1 @25; "
                                              "scale float; softcap float = 0; softmax_precision dtype",
-                                    .infer = infer,
-                                    .prepare = prepare,
-                                    .scratch = scratch,
-                                    .run = run,
-                                    .cost = cost };
+                                    .infer = attention_infer,
+                                    .prepare = attention_prepare,
+                                    .scratch = attention_scratch,
+                                    .run = attention_run,
+                                    .cost = attention_cost };

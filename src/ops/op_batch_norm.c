@@ -11,13 +11,13 @@ typedef struct layout {
     int64_t batch, channels, inner;
 } layout;
 
-static layout layout_of(const pith_tensor *x) {
+static layout batch_norm_layout_of(const pith_tensor *x) {
     layout l = { x->dims[0], x->rank > 1 ? x->dims[1] : 1, 1 };
     for (int d = 2; d < x->rank; d++) l.inner *= x->dims[d];
     return l;
 }
 
-static pith_status check_counts(const pith_run *r, int first, int last, int64_t wanted) {
+static pith_status batch_norm_check_counts(const pith_run *r, int first, int last, int64_t wanted) {
     for (int i = first; i <= last; i++) {
         if (pith_tensor_count(r->in[i]) == wanted) continue;
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
@@ -52,8 +52,8 @@ static pith_status upgrade_batch(pith_node *node, pith_error *err) {
 }
 
 static pith_status run_batch(pith_run *r) {
-    layout l = layout_of(r->in[0]);
-    PITH_TRY(check_counts(r, 1, 4, l.channels));
+    layout l = batch_norm_layout_of(r->in[0]);
+    PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
     pith_wide w;
     pith_wide_open(&w, r);
     double epsilon = pith_node_float(r->node, "epsilon", 1e-5f), momentum = pith_node_float(r->node, "momentum", 0.9f);
@@ -113,11 +113,11 @@ static void statistics(const double *x, int64_t n, double epsilon, double *mean,
 
 /* scale and bias have an element per channel, or per `each` channels. */
 static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
-    layout l = layout_of(r->in[0]);
+    layout l = batch_norm_layout_of(r->in[0]);
     if (groups < 1 || l.channels % groups)
         return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
     if (!l.channels) return PITH_OK;
-    PITH_TRY(check_counts(r, 1, 2, l.channels / each));
+    PITH_TRY(batch_norm_check_counts(r, 1, 2, l.channels / each));
     pith_wide w;
     pith_wide_open(&w, r);
     double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
@@ -138,7 +138,7 @@ static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->ra
 
 /* Opset 18 had scale and bias per group, though files with one per channel exist as well. */
 static pith_status run_group(pith_run *r) {
-    int64_t groups = pith_node_int(r->node, "num_groups", 0), channels = layout_of(r->in[0]).channels;
+    int64_t groups = pith_node_int(r->node, "num_groups", 0), channels = batch_norm_layout_of(r->in[0]).channels;
     bool shared = r->node->opset < 21 && groups > 0 && pith_tensor_count(r->in[1]) == groups;
     return run_groups(r, groups, shared && channels % groups == 0 ? channels / groups : 1);
 }
@@ -177,7 +177,7 @@ const pith_op pith_op_GroupNormalization = {
 /* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */
 
 static pith_status run_lrn(pith_run *r) {
-    layout l = layout_of(r->in[0]);
+    layout l = batch_norm_layout_of(r->in[0]);
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t size = pith_node_int(r->node, "size", 0);

@@ -22,11 +22,13 @@ typedef struct row {
 ELEM(elem_add, PITH_DIM_ADD)
 ELEM(elem_sub, PITH_DIM_SUB)
 ELEM(elem_mul, PITH_DIM_MUL)
-ELEM(elem_min, PITH_DIM_MIN)
-ELEM(elem_max, PITH_DIM_MAX)
+ELEM(binary_elem_min, PITH_DIM_MIN)
+ELEM(binary_elem_max, PITH_DIM_MAX)
 
 /* It cannot be negative, whatever the inputs' sizes are. */
-static bool is_size(pith_dims *dims, pith_dim x) { return pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x, 0), x); }
+static bool binary_is_size(pith_dims *dims, pith_dim x) {
+    return pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x, 0), x);
+}
 
 /* The operator truncates, symbols divide with floor: the same where both sides are sizes, or nothing is left over. */
 static pith_dim elem_div(pith_dims *dims, const pith_dim *x, int count) {
@@ -34,7 +36,7 @@ static pith_dim elem_div(pith_dims *dims, const pith_dim *x, int count) {
     if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
     pith_dim q = pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
     bool exact = pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MUL, q, x[1]), x[0]);
-    return exact || (is_size(dims, x[0]) && is_size(dims, x[1])) ? q : PITH_DIM_UNKNOWN;
+    return exact || (binary_is_size(dims, x[0]) && binary_is_size(dims, x[1])) ? q : PITH_DIM_UNKNOWN;
 }
 
 static pith_dim elem_mod(pith_dims *dims, const pith_dim *x, int count) {
@@ -51,7 +53,7 @@ static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
     if (pith_dim_equal(x[0], x[1])) return 1;
     if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return 0;
     for (int i = 0; i < 2; i++) {
-        if (is_size(dims, x[i]) && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
+        if (binary_is_size(dims, x[i]) && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
     }
     return PITH_DIM_UNKNOWN;
 }
@@ -89,9 +91,9 @@ static const row rows[] = {
     { "GreaterOrEqual", "less_equal", elem_greater_equal },
     { "Less", "less", elem_less },
     { "LessOrEqual", "less_equal", elem_less_equal },
-    { "Max", "max", elem_max },
+    { "Max", "max", binary_elem_max },
     { "Mean", "add", NULL },
-    { "Min", "min", elem_min },
+    { "Min", "min", binary_elem_min },
     { "Mod", "mod", NULL },
     { "Mul", "mul", elem_mul },
     { "Or", "or", elem_or },
@@ -101,7 +103,7 @@ static const row rows[] = {
     { "Xor", "xor", NULL },
 };
 
-static const row *find_row(const pith_node *node) {
+static const row *binary_find_row(const pith_node *node) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (pith_str_is(node->op_type, rows[i].name)) return &rows[i];
     }
@@ -117,7 +119,7 @@ static int padded_rank(const pith_node *node, int a_rank, int b_rank) {
     return axis < 0 || axis > a_rank - b_rank ? b_rank : (int)(a_rank - axis);
 }
 
-static pith_status infer_shape(pith_infer *c, int dtype) {
+static pith_status binary_infer_shape(pith_infer *c, int dtype) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
     pith_type b = *c->in[1], out;
     if (b.rank >= 0 && c->in[0]->rank >= 0) {
@@ -128,22 +130,22 @@ static pith_status infer_shape(pith_infer *c, int dtype) {
     pith_type_init(&out);
     PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
     pith_infer_set(c, 0, dtype, out.rank, out.dims);
-    const row *found = find_row(c->node);
+    const row *found = binary_find_row(c->node);
     return found && found->elem && plain ? pith_infer_elems(c, found->elem) : PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status binary_infer(pith_infer *c) {
     int dtype = c->in[0]->dtype != PITH_UNDEFINED ? c->in[0]->dtype : c->in[1]->dtype;
-    return infer_shape(c, dtype);
+    return binary_infer_shape(c, dtype);
 }
 
 static pith_status infer_mod(pith_infer *c) {
     bool fmod = pith_node_int(c->node, "fmod", 0) != 0;
-    PITH_TRY(infer(c));
+    PITH_TRY(binary_infer(c));
     return pith_infer_elems(c, fmod ? elem_fmod : elem_mod);
 }
 
-static pith_status infer_test(pith_infer *c) { return infer_shape(c, PITH_BOOL); }
+static pith_status binary_infer_test(pith_infer *c) { return binary_infer_shape(c, PITH_BOOL); }
 
 static pith_status prepare_family(pith_prepare *c, const char *family, int dtype, int result) {
     pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
@@ -154,10 +156,12 @@ static pith_status prepare_family(pith_prepare *c, const char *family, int dtype
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) { return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, 0); }
+static pith_status binary_prepare(pith_prepare *c) {
+    return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, 0);
+}
 
-static pith_status prepare_test(pith_prepare *c) {
-    return prepare_family(c, find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
+static pith_status binary_prepare_test(pith_prepare *c) {
+    return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
 }
 
 static pith_status prepare_as_unsigned(pith_prepare *c, const char *family) {
@@ -172,7 +176,9 @@ static pith_status prepare_as_unsigned(pith_prepare *c, const char *family) {
     return PITH_OK;
 }
 
-static pith_status prepare_bits(pith_prepare *c) { return prepare_as_unsigned(c, find_row(c->node)->family); }
+static pith_status binary_prepare_bits(pith_prepare *c) {
+    return prepare_as_unsigned(c, binary_find_row(c->node)->family);
+}
 
 static pith_status prepare_shift(pith_prepare *c) {
     pith_str direction = pith_node_str(c->node, "direction", "");
@@ -188,7 +194,7 @@ static pith_status prepare_mod(pith_prepare *c) {
     return prepare_family(c, pith_node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
 }
 
-static pith_status apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
+static pith_status binary_apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
     pith_tensor padded = *r->in[1];
     int rank = padded_rank(r->node, r->in[0]->rank, padded.rank);
     while (padded.rank < rank) padded.dims[padded.rank++] = 1;
@@ -198,8 +204,8 @@ static pith_status apply(pith_run *r, const pith_tensor *a, const pith_tensor *b
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return apply(r, r->in[0], r->in[1]); }
-static pith_status run_swapped(pith_run *r) { return apply(r, r->in[1], r->in[0]); }
+static pith_status binary_run(pith_run *r) { return binary_apply(r, r->in[0], r->in[1]); }
+static pith_status run_swapped(pith_run *r) { return binary_apply(r, r->in[1], r->in[0]); }
 
 /* ---- Pow: the exponent may have a type of its own ---- */
 
@@ -236,7 +242,7 @@ static pith_status infer_many(pith_infer *c) {
         for (int k = 0; k < next.rank; k++) out.dims[k] = next.dims[k];
     }
     pith_infer_set(c, 0, out.dtype, out.rank, out.dims);
-    const row *found = find_row(c->node);
+    const row *found = binary_find_row(c->node);
     return found->elem ? pith_infer_elems(c, found->elem) : PITH_OK;
 }
 
@@ -284,30 +290,32 @@ static pith_status run_many(pith_run *r) {
                                        .prepare = prepare_,                                                            \
                                        .run = run_ };
 #define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
-BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
-       run)
-BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
-BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, infer, prepare_shift, run)
-BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
-BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, infer, prepare_bits, run)
-BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
-       run)
-BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test,
-       run_swapped)
-BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run_swapped)
-BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test, run)
-BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer_mod, prepare_mod, run)
-BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
-       run)
-BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
-BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow, run)
-BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, infer, prepare, run)
-BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, infer, prepare,
-       run)
-BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer, prepare, run)
+BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+       binary_prepare, binary_run)
+BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
+BINARY(BitShift, "z", 11, 28, "direction string! LEFT|RIGHT", MAP_FLAGS, binary_infer, prepare_shift, binary_run)
+BINARY(BitwiseAnd, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
+BINARY(BitwiseOr, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
+BINARY(BitwiseXor, "z", 18, 18, "", MAP_FLAGS, binary_infer, binary_prepare_bits, binary_run)
+BINARY(Div, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+       binary_prepare, binary_run)
+BINARY(Equal, "c", 1, 19, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
+       binary_prepare_test, binary_run)
+BINARY(Greater, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
+       binary_prepare_test, run_swapped)
+BINARY(GreaterOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test, run_swapped)
+BINARY(Less, "n", 1, 13, "axis int @-6; broadcast bool = 0 @-6", PITH_OP_ELEMENTWISE, binary_infer_test,
+       binary_prepare_test, binary_run)
+BINARY(LessOrEqual, "n", 1, 16, "", PITH_OP_ELEMENTWISE, binary_infer_test, binary_prepare_test, binary_run)
+BINARY(Mod, "n", 10, 28, "fmod bool = 0", MAP_FLAGS, infer_mod, prepare_mod, binary_run)
+BINARY(Mul, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+       binary_prepare, binary_run)
+BINARY(Or, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
+BINARY(Pow, "jn", 1, 15, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer_pow, prepare_pow, binary_run)
+BINARY(PRelu, "r", 1, 16, "consumed_inputs ints @-5", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
+BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
+       binary_prepare, binary_run)
+BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
 
 #define MANY(symbol, types_, newest_)                                                                                  \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
@@ -321,7 +329,7 @@ BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, infer,
                                        .attrs = "consumed_inputs ints @-5",                                            \
                                        .flags = PITH_OP_ELEMENTWISE,                                                   \
                                        .infer = infer_many,                                                            \
-                                       .prepare = prepare,                                                             \
+                                       .prepare = binary_prepare,                                                      \
                                        .run = run_many };
 MANY(Max, "n", 13)
 MANY(Mean, "f", 13)

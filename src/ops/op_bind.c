@@ -30,7 +30,7 @@ typedef struct binder {
     pith_error *err;
 } binder;
 
-static pith_str plain_domain(pith_str domain) { return pith_str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
+static pith_str bind_plain_domain(pith_str domain) { return pith_str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
 
 static pith_status index_init(binder *b, name_index *index, size_t count) {
     index->next = pith_arena_array(&b->scratch, count, sizeof *index->next);
@@ -44,7 +44,7 @@ static pith_status index_add(binder *b, name_index *index, pith_str name, uint32
 }
 
 static const pith_op *find_op(const binder *b, const pith_node *node) {
-    pith_str domain = plain_domain(node->domain);
+    pith_str domain = bind_plain_domain(node->domain);
     for (uint32_t i = pith_map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
         if (pith_str_is(domain, pith_op_table[i]->domain)) return pith_op_table[i];
     return NULL;
@@ -52,10 +52,10 @@ static const pith_op *find_op(const binder *b, const pith_node *node) {
 
 static uint32_t find_function(const binder *b, const pith_node *node) {
     if (!b->root->function_count) return END;
-    pith_str domain = plain_domain(node->domain);
+    pith_str domain = bind_plain_domain(node->domain);
     for (uint32_t i = pith_map_get(&b->functions.first, node->op_type); i != END; i = b->functions.next[i]) {
         const pith_function *f = &b->root->functions[i];
-        if (pith_str_eq(domain, plain_domain(f->domain)) && pith_str_eq(node->overload, f->overload)) return i;
+        if (pith_str_eq(domain, bind_plain_domain(f->domain)) && pith_str_eq(node->overload, f->overload)) return i;
     }
     return END;
 }
@@ -144,7 +144,7 @@ static pith_status fail_unsupported(const binder *b) {
 }
 
 /* Calls upgrade; what of the older spelling is left goes. The node may be replaced by others. */
-static pith_status upgrade(pith_node *node, const pith_op *op, pith_error *err) {
+static pith_status bind_upgrade(pith_node *node, const pith_op *op, pith_error *err) {
     char place[256];
     pith_str domain = node->domain, name = node->op_type;
     int32_t opset = node->opset;
@@ -248,7 +248,7 @@ static pith_status bind_op(binder *b, pith_node *node) {
             node->op = op;
             return PITH_OK;
         }
-        PITH_TRY(upgrade(node, op, b->err));
+        PITH_TRY(bind_upgrade(node, op, b->err));
         if (!node->graph) return PITH_OK;
     }
     char place[256];
@@ -333,5 +333,5 @@ pith_status pith_op_bind_node(pith_node *node, pith_error *err) {
             pith_node_place(node, place, sizeof place),
             PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
     }
-    return node->opset < node->op->since && node->op->upgrade ? upgrade(node, node->op, err) : PITH_OK;
+    return node->opset < node->op->since && node->op->upgrade ? bind_upgrade(node, node->op, err) : PITH_OK;
 }

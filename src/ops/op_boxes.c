@@ -14,7 +14,7 @@ typedef struct candidate {
 } candidate;
 
 /* Best score first, then the lower index. */
-static int by_score(const void *a, const void *b) {
+static int boxes_by_score(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     return x->box < y->box ? -1 : x->box > y->box;
@@ -67,7 +67,7 @@ static pith_status run_nms(pith_run *r) {
         int64_t n = 0, first = found;
         for (int64_t i = 0; i < count; i++)
             if (w.in[1][row * count + i] > least) list[n++] = (candidate){ w.in[1][row * count + i], i };
-        qsort(list, (size_t)n, sizeof *list, by_score);
+        qsort(list, (size_t)n, sizeof *list, boxes_by_score);
         for (int64_t i = 0; i < n && found - first < per_class; i++) {
             box b = read_box(of + list[i].box * 4, centre);
             bool suppressed = false;

@@ -21,7 +21,7 @@ typedef struct job {
     int64_t total, per_part;
 } job;
 
-static void run_part(void *context, size_t part, int worker) {
+static void cast_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t first = (int64_t)part * j->per_part;
@@ -100,7 +100,7 @@ static pith_status to_string(pith_run *r, const pith_tensor *x, pith_tensor *y, 
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status cast_run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int64_t total = pith_tensor_count(x);
@@ -121,7 +121,7 @@ static pith_status run(pith_run *r) {
               total,
               0 };
     j.per_part = (pith_run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed parts begin at a byte */
-    pith_run_parallel(r, run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
@@ -141,7 +141,7 @@ static pith_status infer_to(pith_infer *c, int to) {
 }
 
 /* Opsets below 6 name the type in words. */
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status cast_upgrade(pith_node *node, pith_error *err) {
     const pith_attr *to = pith_node_attr(node, "to");
     if (!to || to->kind != PITH_ATTR_STRING) return PITH_OK;
     static const struct {
@@ -160,7 +160,7 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'", PITH_STR_ARG(to->s));
 }
 
-static pith_status infer_cast(pith_infer *c) {
+static pith_status cast_infer_cast(pith_infer *c) {
     int64_t to = pith_node_int(c->node, "to", 0);
     if (to <= 0 || to >= PITH_DTYPE_COUNT) {
         return pith_op_fail(c, "attribute to is missing or not an element type: %lld", (long long)to);
@@ -168,9 +168,9 @@ static pith_status infer_cast(pith_infer *c) {
     return infer_to(c, (int)to);
 }
 
-static pith_status infer_like(pith_infer *c) { return infer_to(c, c->in[1]->dtype); }
+static pith_status cast_infer_like(pith_infer *c) { return infer_to(c, c->in[1]->dtype); }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status cast_prepare(pith_prepare *c) {
     int from = c->in[0]->dtype, to = c->out[0].dtype;
     if (from != PITH_STRING && !pith_convert_known(from, PITH_F64)) return pith_fail_dtype(c->err, from);
     if (to != PITH_STRING && !pith_convert_known(PITH_F64, to)) return pith_fail_dtype(c->err, to);
@@ -188,10 +188,10 @@ const pith_op pith_op_Cast = { .domain = "",
                                .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19; "
                                         "to string! @-5; to dtype! @6",
                                .flags = PITH_OP_ELEMENTWISE,
-                               .upgrade = upgrade,
-                               .infer = infer_cast,
-                               .prepare = prepare,
-                               .run = run };
+                               .upgrade = cast_upgrade,
+                               .infer = cast_infer_cast,
+                               .prepare = cast_prepare,
+                               .run = cast_run };
 const pith_op pith_op_CastLike = { .domain = "",
                                    .name = "CastLike",
                                    .since = 15,
@@ -201,9 +201,9 @@ const pith_op pith_op_CastLike = { .domain = "",
                                    .max_outputs = 1,
                                    .types = "C",
                                    .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19",
-                                   .infer = infer_like,
-                                   .prepare = prepare,
-                                   .run = run };
+                                   .infer = cast_infer_like,
+                                   .prepare = cast_prepare,
+                                   .run = cast_run };
 
 /* ---- BitCast: the same bytes ---- */
 

@@ -3,12 +3,12 @@
 
 #include "ops/infer.h"
 
-static pith_status upgrade_concat(pith_node *node, pith_error *err) { /* opset 1: the axis has a default */
+static pith_status concat_upgrade_concat(pith_node *node, pith_error *err) { /* opset 1: the axis has a default */
     if (pith_node_attr(node, "axis")) return PITH_OK;
     return pith_node_set_int(node, "axis", 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status infer_concat(pith_infer *c) {
+static pith_status concat_infer_concat(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
     pith_type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
@@ -51,21 +51,21 @@ static pith_status infer_concat(pith_infer *c) {
 }
 
 /* Rows before the axis, and bytes of one row of t from the axis on. */
-static void rows_of(const pith_tensor *t, int axis, int64_t *rows, size_t *bytes) {
+static void concat_rows_of(const pith_tensor *t, int axis, int64_t *rows, size_t *bytes) {
     *rows = 1;
     for (int i = 0; i < axis; i++) *rows *= t->dims[i];
     *bytes = *rows ? t->bytes / (size_t)*rows : 0;
 }
 
-static pith_status run_concat(pith_run *r) {
+static pith_status concat_run_concat(pith_run *r) {
     pith_tensor *y = r->out[0];
     int axis;
     int64_t rows;
     size_t y_bytes, x_bytes, at = 0;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), y->rank, &axis, r->err));
-    rows_of(y, axis, &rows, &y_bytes);
+    concat_rows_of(y, axis, &rows, &y_bytes);
     for (int i = 0; i < r->in_count; i++) {
-        rows_of(r->in[i], axis, &rows, &x_bytes);
+        concat_rows_of(r->in[i], axis, &rows, &x_bytes);
         if (x_bytes == 0) continue;
         for (int64_t k = 0; k < rows; k++) {
             memcpy((char *)y->data + (size_t)k * y_bytes + at, (const char *)r->in[i]->data + (size_t)k * x_bytes,
@@ -85,10 +85,10 @@ const pith_op pith_op_Concat = { .domain = "",
                                  .max_outputs = 1,
                                  .types = "m",
                                  .attrs = "axis int @-3; axis int! @4",
-                                 .upgrade = upgrade_concat,
-                                 .infer = infer_concat,
+                                 .upgrade = concat_upgrade_concat,
+                                 .infer = concat_infer_concat,
                                  .prepare = pith_prepare_movable,
-                                 .run = run_concat };
+                                 .run = concat_run_concat };
 
 /* ---- Split ---- */
 
@@ -98,7 +98,7 @@ static pith_status upgrade_split(pith_node *node, pith_error *err) {
     return pith_node_set_int(node, "num_outputs", node->output_count) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status infer_split(pith_infer *c) {
+static pith_status concat_infer_split(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_numbers sizes;
     PITH_TRY(pith_infer_numbers(c, 1, &sizes));
@@ -133,13 +133,13 @@ static pith_status infer_split(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_split(pith_run *r) {
+static pith_status concat_run_split(pith_run *r) {
     const pith_tensor *x = r->in[0];
     int axis;
     int64_t rows;
     size_t x_bytes, at = 0;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    rows_of(x, axis, &rows, &x_bytes);
+    concat_rows_of(x, axis, &rows, &x_bytes);
     size_t unit = x->dims[axis] ? x_bytes / (size_t)x->dims[axis] : 0;
     pith_numbers sizes;
     PITH_TRY(pith_run_numbers(r, 1, &sizes));
@@ -169,6 +169,6 @@ const pith_op pith_op_Split = { .domain = "",
                                 .attrs = "axis int @-1; axis int = 0 @2; num_outputs int 1.. @18; split ints 0.. @-12",
                                 .upgrade = upgrade_split,
                                 .flags = PITH_OP_FIRST_OPTIONAL,
-                                .infer = infer_split,
+                                .infer = concat_infer_split,
                                 .prepare = pith_prepare_movable,
-                                .run = run_split };
+                                .run = concat_run_split };

@@ -43,7 +43,7 @@ typedef struct state {
     size_t size;
 } state;
 
-static const layout *find_layout(const pith_node *node) {
+static const layout *conv_find_layout(const pith_node *node) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
     }
@@ -91,23 +91,23 @@ static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *d
     return PITH_OK;
 }
 
-static bool differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
+static bool conv_differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
 
 /* Scales and zero points are one number, those of the weights one or one for each map. */
-static pith_status check_numbers(const pith_infer *c, const layout *l, pith_dim maps) {
+static pith_status conv_check_numbers(const pith_infer *c, const layout *l, pith_dim maps) {
     const int inputs[] = { l->x_scale, l->x_zero, l->w_scale, l->w_zero, l->y_scale, l->y_zero };
     for (int i = 0; i < 6; i++) {
         if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
         int64_t own = pith_type_count(c->in[inputs[i]]);
         bool by_map = inputs[i] == l->w_scale || inputs[i] == l->w_zero;
-        if (own >= 0 && own != 1 && (!by_map || differ(own, maps)))
+        if (own >= 0 && own != 1 && (!by_map || conv_differ(own, maps)))
             return pith_op_fail(c, "input %d has %lld elements", inputs[i], (long long)own);
     }
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
-    const layout *l = find_layout(c->node);
+static pith_status conv_infer(pith_infer *c) {
+    const layout *l = conv_find_layout(c->node);
     const pith_type *x = c->in[l->x], *w = c->in[l->w];
     bool transposed = pith_str_is(c->node->op_type, "ConvTranspose");
     int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
@@ -123,14 +123,15 @@ static pith_status infer(pith_infer *c) {
     pith_dim dims[PITH_MAX_RANK], wide = pith_dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
     dims[0] = x->dims[0];
     dims[1] = transposed ? wide : w->dims[0];
-    if (differ(x->dims[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
+    if (conv_differ(x->dims[1], transposed ? w->dims[0] : wide) ||
+        (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
         return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them",
                             (long long)x->dims[1], (long long)groups);
     }
-    PITH_TRY(check_numbers(c, l, w->dims[0]));
+    PITH_TRY(conv_check_numbers(c, l, w->dims[0]));
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
         int64_t own = pith_type_count(c->in[l->bias]);
-        if (own >= 0 && differ(own, dims[1]))
+        if (own >= 0 && conv_differ(own, dims[1]))
             return pith_op_fail(c, "bias has %lld elements for %lld maps", (long long)own, (long long)dims[1]);
     }
     for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
@@ -148,10 +149,10 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status conv_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->inputs = find_layout(c->node);
+    s->inputs = conv_find_layout(c->node);
     s->transposed = pith_str_is(c->node->op_type, "ConvTranspose");
     int dtype = c->in[s->inputs->x]->dtype, w_dtype = c->in[s->inputs->w]->dtype;
     bool f32 = pith_compute_dtype(dtype) == PITH_F32;
@@ -176,7 +177,7 @@ static pith_status prepare(pith_prepare *c) {
     return PITH_OK;
 }
 
-static sizes sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, int rank, bool transposed) {
+static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, int rank, bool transposed) {
     sizes z = { .batch = x[0], .groups = pith_node_int(node, "group", 1), .rank = rank - 2 };
     z.channels = x[1] / z.groups;
     z.maps = transposed ? w[1] : w[0] / z.groups;
@@ -184,7 +185,7 @@ static sizes sizes_of(const pith_node *node, const int64_t *x, const int64_t *w,
 }
 
 /* Floats of a worker for windows that pith_taps walks, those over one channel each; 0: they go through products. */
-static int64_t taps_floats(const state *s, const sizes *z, const pith_window *w) {
+static int64_t conv_taps_floats(const state *s, const sizes *z, const pith_window *w) {
     if (!s->taps || z->channels != 1 || z->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
     return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
@@ -203,34 +204,34 @@ static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_
            (places[1] = s->gemm ? pith_gemm_f32_packed_size(rows, tile) : 0) >= 0;
 }
 
-static bool add_bytes(size_t *bytes, int64_t elements, size_t size) {
+static bool conv_add_bytes(size_t *bytes, int64_t elements, size_t size) {
     size_t own;
     return elements >= 0 && !pith_mul_overflows((size_t)elements, size, &own) &&
            !pith_add_overflows(*bytes, own + 64, bytes);
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status conv_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     const layout *l = s->inputs;
     const pith_type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
-    sizes z = sizes_of(c->node, x->dims, w->dims, x->rank, s->transposed);
+    sizes z = conv_sizes_of(c->node, x->dims, w->dims, x->rank, s->transposed);
     int64_t kernel = pith_window_count(w->dims + 2, z.rank), places[3];
     int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, z.rank);
     size_t part = 0;
     *bytes = 0;
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
-    for (int i = 0; fits && i < 3; i++) fits = add_bytes(&part, places[i], s->size);
+    for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
     if (s->taps && z.channels == 1) {
         pith_window window;
         PITH_TRY(pith_windows_attributes(&window, c->node, z.rank, w->dims + 2, c->err));
         pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
-        int64_t floats = taps_floats(s, &z, &window);
+        int64_t floats = conv_taps_floats(s, &z, &window);
         if (floats && pith_mul_overflows((size_t)floats, sizeof(float), &part)) fits = false;
     }
     fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
-        fits = fits && add_bytes(bytes, pith_type_count(x), 8) && add_bytes(bytes, pith_type_count(w), 8) &&
-               add_bytes(bytes, pith_type_count(y), 8);
+        fits = fits && conv_add_bytes(bytes, pith_type_count(x), 8) && conv_add_bytes(bytes, pith_type_count(w), 8) &&
+               conv_add_bytes(bytes, pith_type_count(y), 8);
     }
     return fits ? pith_widen_scratch(c, 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
 }
@@ -247,8 +248,8 @@ typedef struct job {
 } job;
 
 /* c[m, n] = a[m, k] b[k, n]; c's rows are `stride` apart. */
-static void product(const job *j, const char *a, const char *b, char *packed, char *to, int64_t m, int64_t n, int64_t k,
-                    int64_t stride, char *dense) {
+static void conv_product(const job *j, const char *a, const char *b, char *packed, char *to, int64_t m, int64_t n,
+                         int64_t k, int64_t stride, char *dense) {
     const state *s = j->s;
     if (s->gemm) {
         s->pack((float *)(void *)packed, (const float *)(const void *)b, n, 1, k, n, 0, n);
@@ -279,7 +280,7 @@ static void product(const job *j, const char *a, const char *b, char *packed, ch
     }
 }
 
-static void run_tile(void *context, size_t part, int worker) {
+static void conv_run_tile(void *context, size_t part, int worker) {
     const job *j = context;
     const sizes *z = &j->z;
     size_t size = j->s->size;
@@ -292,8 +293,8 @@ static void run_tile(void *context, size_t part, int worker) {
     int64_t image = batch * z->groups + group;
     pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
                         size);
-    product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
-            j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
+    conv_product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
+                 j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
 }
 
 /* The maps of one channel. */
@@ -329,8 +330,8 @@ static void run_transposed(void *context, size_t part, int worker) {
             memcpy(turned + (size_t)(i * z->channels + k) * size, weights + (size_t)(k * rows + i) * size, size);
         }
     }
-    product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows,
-            j->windows, z->channels, j->windows, NULL);
+    conv_product(j, turned, j->x + (size_t)((int64_t)part * z->channels * j->windows) * size, packed, columns, rows,
+                 j->windows, z->channels, j->windows, NULL);
     char *y = j->y + (size_t)((int64_t)part * z->maps * j->plane) * size;
     memset(y, 0, (size_t)(z->maps * j->plane) * size);
     j->s->add(y, columns, &j->w, z->maps);
@@ -347,7 +348,7 @@ static void widen_integers(double *to, const pith_tensor *t, const pith_tensor *
     }
 }
 
-static float number(const pith_run *r, int input, int64_t i) {
+static float conv_number(const pith_run *r, int input, int64_t i) {
     float v;
     const pith_tensor *t = r->in[input];
     pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
@@ -363,16 +364,16 @@ static void finish_integers(const pith_run *r, const layout *l, const double *su
         double v = sums[i];
         if (l->y_scale >= 0) {
             if (pith_has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
-            float scaled =
-                (float)v * (number(r, l->x_scale, 0) * number(r, l->w_scale, map) / number(r, l->y_scale, 0));
-            v = rint((double)scaled) + (double)number(r, l->y_zero, 0);
+            float scaled = (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
+                                       conv_number(r, l->y_scale, 0));
+            v = rint((double)scaled) + (double)conv_number(r, l->y_zero, 0);
             v = v < low ? low : v > high ? high : v;
         }
         pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
 }
 
-static void add_bias(const pith_run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
+static void conv_add_bias(const pith_run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
     int64_t rows = pith_tensor_count(r->out[0]) / plane;
     for (int64_t i = 0; i < rows; i++) {
         if (f32) {
@@ -385,14 +386,14 @@ static void add_bias(const pith_run *r, const pith_tensor *bias, int64_t maps, i
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status conv_run_plain(pith_run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
     const pith_tensor *x = r->in[l->x], *w = r->in[l->w];
     pith_tensor *y = r->out[0];
     if (!pith_tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
-    j.z = sizes_of(r->node, x->dims, w->dims, x->rank, s->transposed);
+    j.z = conv_sizes_of(r->node, x->dims, w->dims, x->rank, s->transposed);
     PITH_TRY(pith_windows_attributes(&j.w, r->node, j.z.rank, w->dims + 2, r->err));
     if (s->transposed) { /* the window walks the output, once per input place */
         pith_dim out[PITH_WINDOW_RANK];
@@ -427,24 +428,24 @@ static pith_status run_plain(pith_run *r) {
     }
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
-    j.taps_floats = l->x_zero < 0 ? taps_floats(s, &j.z, &j.w) : 0;
+    j.taps_floats = l->x_zero < 0 ? conv_taps_floats(s, &j.z, &j.w) : 0;
     if (s->transposed)
         pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
     else if (j.taps_floats)
         pith_run_parallel(r, run_taps, &j, (size_t)(j.z.batch * j.z.groups));
     else
-        pith_run_parallel(r, run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
+        pith_run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
     if (sums)
         finish_integers(r, l, sums, maps, plane);
     else if (pith_has_input(r, l->bias))
-        add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
+        conv_add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status conv_run(pith_run *r) { return pith_widen_run(r, 0, conv_run_plain); }
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void conv_cost(const pith_run *r, pith_cost *cost) {
     const state *s = r->state;
     const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith_tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
@@ -462,11 +463,11 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                        .types = types_,                                                                \
                                        .newest = newest_,                                                              \
                                        .attrs = attrs_,                                                                \
-                                       .infer = infer,                                                                 \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run,                                                                     \
-                                       .cost = cost };
+                                       .infer = conv_infer,                                                            \
+                                       .prepare = conv_prepare,                                                        \
+                                       .scratch = conv_scratch,                                                        \
+                                       .run = conv_run,                                                                \
+                                       .cost = conv_cost };
 CONV(Conv, "f", 1, 22,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "

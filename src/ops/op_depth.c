@@ -3,7 +3,7 @@
 #include "kernels/move.h"
 #include "ops/infer.h"
 
-static pith_status check(pith_infer *c, int64_t *block) {
+static pith_status depth_check(pith_infer *c, int64_t *block) {
     const pith_type *x = c->in[0];
     *block = pith_node_int(c->node, "blocksize", 1);
     if (x->rank >= 0 && x->rank != 4) return pith_op_fail(c, "input has rank %d, expected 4", x->rank);
@@ -21,7 +21,7 @@ static pith_status infer_space(pith_infer *c) {
     const pith_type *x = c->in[0];
     int64_t b;
     pith_dim dims[4];
-    PITH_TRY(check(c, &b));
+    PITH_TRY(depth_check(c, &b));
     if (x->rank == 4) PITH_TRY(divisible(c, 1, b * b));
     for (int i = 0; i < x->rank; i++) {
         dims[i] = i == 0 ? x->dims[0]
@@ -36,7 +36,7 @@ static pith_status infer_depth(pith_infer *c) {
     const pith_type *x = c->in[0];
     int64_t b;
     pith_dim dims[4];
-    PITH_TRY(check(c, &b));
+    PITH_TRY(depth_check(c, &b));
     for (int i = 0; i < x->rank; i++) {
         if (i > 1) PITH_TRY(divisible(c, i, b));
         dims[i] = i == 0 ? x->dims[0]

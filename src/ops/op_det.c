@@ -4,7 +4,7 @@
 
 #include "ops/wide.h"
 
-static pith_status infer(pith_infer *c) {
+static pith_status det_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->rank >= 0 && x->rank < 2) return pith_op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
     if (x->rank >= 2 && pith_dim_known(x->dims[x->rank - 1]) && pith_dim_known(x->dims[x->rank - 2]) &&
@@ -47,7 +47,7 @@ static double determinant(double *a, int64_t n) {
     return det;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status det_run(pith_run *r) {
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
@@ -66,9 +66,9 @@ const pith_op pith_op_Det = {
     .max_outputs = 1,
     .types = "f",
     .attrs = "",
-    .infer = infer,
+    .infer = det_infer,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = det_run,
 };
 
 /* a becomes the identity, and y, which is it at first, the inverse; false if a has none. */
@@ -114,7 +114,7 @@ const pith_op pith_op_Inverse_ms = {
     .max_outputs = 1,
     .types = "f",
     .attrs = "",
-    .infer = infer,
+    .infer = det_infer,
     .scratch = pith_wide_scratch,
     .run = run_inverse,
 };

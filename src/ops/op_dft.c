@@ -31,7 +31,7 @@ static void transform_init(transform *t, char *memory, int64_t n, bool single) {
     (t->single ? pith_k_fft_roots_f32 : pith_k_fft_roots_f64)(t->roots, n);
 }
 
-static void load(const transform *t, int64_t i, double re, double im) {
+static void dft_load(const transform *t, int64_t i, double re, double im) {
     if (t->single) {
         ((float *)t->x)[2 * i] = (float)re;
         ((float *)t->x)[2 * i + 1] = (float)im;
@@ -166,7 +166,7 @@ static pith_status run_dft(pith_run *r) {
             int64_t at = mirror ? n - i : i; /* the other half is the mirrored conjugate; ends are real */
             double re = at < in_length ? from[at * inner * parts] : 0;
             double im = at < in_length && parts == 2 && !end ? from[at * inner * parts + 1] : 0;
-            load(&t, i, re, mirror ? -im : im);
+            dft_load(&t, i, re, mirror ? -im : im);
         }
         transform_run(&t, inverse);
         for (int64_t i = 0; i < out_length; i++) {
@@ -246,7 +246,7 @@ static pith_status run_stft(pith_run *r) {
         double *to = w.out[0] + f * bins * 2;
         for (int64_t i = 0; i < n; i++) {
             double weight = window ? w.in[2][i] : 1;
-            load(&t, i, weight * from[i * parts], parts == 2 ? weight * from[i * parts + 1] : 0);
+            dft_load(&t, i, weight * from[i * parts], parts == 2 ? weight * from[i * parts + 1] : 0);
         }
         transform_run(&t, false);
         for (int64_t i = 0; i < 2 * bins; i++) to[i] = result(&t, i / 2, (int)(i % 2));

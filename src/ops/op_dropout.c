@@ -7,22 +7,22 @@
 #include "ops/random.h"
 
 /* ratio was an attribute before 12 and training a mode of the file; from 7 on a file is made for inference. */
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status dropout_upgrade(pith_node *node, pith_error *err) {
     return pith_upgrade_float(node, "ratio", 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status dropout_infer(pith_infer *c) {
     pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     pith_infer_set(c, 1, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status dropout_prepare(pith_prepare *c) {
     int dtype = c->in[0]->dtype;
     return pith_element_size(dtype) && pith_convert_known(dtype, PITH_F64) ? PITH_OK : pith_fail_dtype(c->err, dtype);
 }
 
-static pith_status run(pith_run *r) {
+static pith_status dropout_run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0], *mask = r->out_count > 1 ? r->out[1] : NULL;
     int64_t n = pith_tensor_count(x);
@@ -59,7 +59,7 @@ const pith_op pith_op_Dropout = { .domain = "",
                                   .types = "xxb",
                                   .attrs = "consumed_inputs ints @-5; is_test bool = 0 @-6; ratio float = 0.5 @-11; "
                                            "seed int any @12",
-                                  .upgrade = upgrade,
-                                  .infer = infer,
-                                  .prepare = prepare,
-                                  .run = run };
+                                  .upgrade = dropout_upgrade,
+                                  .infer = dropout_infer,
+                                  .prepare = dropout_prepare,
+                                  .run = dropout_run };

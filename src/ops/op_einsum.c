@@ -114,7 +114,7 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status einsum_infer(pith_infer *c) {
     einsum e;
     bool known;
     int dtype = c->in[0]->dtype;
@@ -127,7 +127,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status einsum_run(pith_run *r) {
     pith_type types[MAX_OPERANDS];
     const pith_type *in[MAX_OPERANDS];
     einsum e;
@@ -189,7 +189,7 @@ const pith_op pith_op_Einsum = {
     .max_outputs = 1,
     .types = "n",
     .attrs = "equation string!",
-    .infer = infer,
+    .infer = einsum_infer,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = einsum_run,
 };

@@ -93,7 +93,7 @@ static pith_status infer_tile(pith_infer *c) {
 }
 
 /* Each tile is moved on its own. */
-static pith_status run_tile(pith_run *r) {
+static pith_status expand_run_tile(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     if (!pith_tensor_count(y)) return PITH_OK;
@@ -128,4 +128,4 @@ const pith_op pith_op_Tile = { .domain = "",
                                .upgrade = upgrade_tile,
                                .infer = infer_tile,
                                .prepare = pith_prepare_movable,
-                               .run = run_tile };
+                               .run = expand_run_tile };

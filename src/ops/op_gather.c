@@ -6,7 +6,7 @@
 #include "kernels/move.h"
 #include "ops/infer.h"
 
-static int64_t index_at(const pith_tensor *t, int64_t i) {
+static int64_t gather_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
@@ -66,7 +66,7 @@ static void gather_part(void *context, size_t part, int worker) {
     (void)worker;
     int64_t first = (int64_t)part * j->per_part, last = first + j->per_part < j->total ? first + j->per_part : j->total;
     for (int64_t i = first; i < last; i++) {
-        int64_t at = index_at(j->indices, i % j->count);
+        int64_t at = gather_index_at(j->indices, i % j->count);
         if (at < 0) at += j->n;
         memcpy(j->y + (size_t)i * j->bytes, j->x + (size_t)(i / j->count * j->n + at) * j->bytes, j->bytes);
     }
@@ -85,7 +85,7 @@ static pith_status run_gather(pith_run *r) {
                      .bytes = pith_element_size(x->dtype) };
     if (!pith_tensor_count(y)) return PITH_OK;
     for (int64_t i = 0; i < j.count; i++) {
-        int64_t at = index_at(j.indices, i);
+        int64_t at = gather_index_at(j.indices, i);
         if (at < -j.n || at >= j.n) return fail_index(r, at, j.n);
     }
     for (int i = axis + 1; i < x->rank; i++) j.bytes *= (size_t)x->dims[i];
@@ -97,7 +97,7 @@ static pith_status run_gather(pith_run *r) {
 }
 
 /* Of the table only what is picked is read. */
-static void cost(const pith_run *r, pith_cost *cost) {
+static void gather_cost(const pith_run *r, pith_cost *cost) {
     cost->operations = 0;
     cost->bytes = 2.0 * (double)r->out[0]->bytes + (double)r->in[1]->bytes;
 }
@@ -115,11 +115,11 @@ const pith_op pith_op_Gather = { .domain = "",
                                  .infer = infer_gather,
                                  .prepare = pith_prepare_movable,
                                  .run = run_gather,
-                                 .cost = cost };
+                                 .cost = gather_cost };
 
 /* ---- GatherElements ---- */
 
-static pith_status infer_elements(pith_infer *c) {
+static pith_status gather_infer_elements(pith_infer *c) {
     PITH_TRY(check_index_dtype(c, 1));
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
         int axis;
@@ -139,7 +139,7 @@ static pith_status infer_elements(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_elements(pith_run *r) {
+static pith_status gather_run_elements(pith_run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
     int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 }, total = pith_tensor_count(y);
@@ -148,7 +148,7 @@ static pith_status run_elements(pith_run *r) {
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     pith_strides(strides, x->dims, x->rank);
     for (int64_t i = 0; i < total; i++) {
-        int64_t at = index_at(indices, i), from = 0;
+        int64_t at = gather_index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis]) return fail_index(r, at, x->dims[axis]);
         for (int k = 0; k < x->rank; k++)
             from += (k == axis ? (at < 0 ? at + x->dims[axis] : at) : place[k]) * strides[k];
@@ -167,14 +167,14 @@ const pith_op pith_op_GatherElements = { .domain = "",
                                          .max_outputs = 1,
                                          .types = "mi",
                                          .attrs = "axis int = 0",
-                                         .infer = infer_elements,
+                                         .infer = gather_infer_elements,
                                          .prepare = pith_prepare_movable,
-                                         .run = run_elements,
-                                         .cost = cost };
+                                         .run = gather_run_elements,
+                                         .cost = gather_cost };
 
 /* ---- GatherND ---- */
 
-static pith_status infer_nd(pith_infer *c) {
+static pith_status gather_infer_nd(pith_infer *c) {
     const pith_type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(check_index_dtype(c, 1));
     int64_t batch = pith_node_int(c->node, "batch_dims", 0);
@@ -202,7 +202,7 @@ static pith_status infer_nd(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_nd(pith_run *r) {
+static pith_status gather_run_nd(pith_run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
     int64_t batch = pith_node_int(r->node, "batch_dims", 0), strides[PITH_MAX_RANK], batches = 1, rows = 1;
@@ -218,7 +218,7 @@ static pith_status run_nd(pith_run *r) {
     for (int64_t i = 0; i < batches * rows; i++) {
         int64_t from = i / rows * batch_stride;
         for (int64_t k = 0; k < length; k++) {
-            int64_t at = index_at(indices, i * length + k), n = x->dims[batch + k];
+            int64_t at = gather_index_at(indices, i * length + k), n = x->dims[batch + k];
             if (at < -n || at >= n) return fail_index(r, at, n);
             from += (at < 0 ? at + n : at) * strides[batch + k];
         }
@@ -236,7 +236,7 @@ const pith_op pith_op_GatherND = { .domain = "",
                                    .max_outputs = 1,
                                    .types = "ml",
                                    .attrs = "batch_dims int 0.. = 0 @12",
-                                   .infer = infer_nd,
+                                   .infer = gather_infer_nd,
                                    .prepare = pith_prepare_movable,
-                                   .run = run_nd,
-                                   .cost = cost };
+                                   .run = gather_run_nd,
+                                   .cost = gather_cost };

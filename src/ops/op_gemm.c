@@ -12,7 +12,7 @@ typedef struct state {
     int compute;
 } state;
 
-static pith_status infer(pith_infer *c) {
+static pith_status gemm_infer(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, 2));
     const pith_type *a = c->in[0], *b = c->in[1];
     int ta = pith_node_int(c->node, "transA", 0) != 0, tb = pith_node_int(c->node, "transB", 0) != 0;
@@ -38,7 +38,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status gemm_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->transpose_a = pith_node_int(c->node, "transA", 0) != 0;
@@ -51,7 +51,7 @@ static pith_status prepare(pith_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status gemm_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     size_t moved = 0;
     const pith_type *b = c->in[1];
@@ -77,7 +77,7 @@ static void blend_loop(const void *context, void *y, const void *const *x, const
         BLEND(double);
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status gemm_run_plain(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *a = r->in[0], *b = r->in[1], *c = pith_has_input(r, 2) && s->beta != 0 ? r->in[2] : NULL;
     pith_tensor *y = r->out[0];
@@ -122,12 +122,12 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status gemm_run(pith_run *r) {
     const state *s = r->state;
-    return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
+    return pith_widen_run(r, s->product.packed ? 2 : 0, gemm_run_plain);
 }
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void gemm_cost(const pith_run *r, pith_cost *cost) {
     const state *s = r->state;
     pith_cost_product(cost, r->in[0]->dims[!s->transpose_a], "gemm");
 }
@@ -142,8 +142,8 @@ const pith_op pith_op_Gemm = { .domain = "",
                                .types = "r",
                                .attrs = "alpha float = 1; beta float = 1; broadcast bool = 0 @-6; transA bool = 0; "
                                         "transB bool = 0",
-                               .infer = infer,
-                               .prepare = prepare,
-                               .scratch = scratch,
-                               .run = run,
-                               .cost = cost };
+                               .infer = gemm_infer,
+                               .prepare = gemm_prepare,
+                               .scratch = gemm_scratch,
+                               .run = gemm_run,
+                               .cost = gemm_cost };

@@ -19,7 +19,7 @@ typedef struct sampler {
 } sampler;
 
 /* Opset 16 said bilinear and bicubic. */
-static pith_status read_attributes(sampler *s, const pith_node *node, pith_error *err) {
+static pith_status grid_sample_read_attributes(sampler *s, const pith_node *node, pith_error *err) {
     pith_str m = pith_node_str(node, "mode", "linear"), p = pith_node_str(node, "padding_mode", "zeros");
     s->corners = pith_node_int(node, "align_corners", 0) != 0;
     if (pith_str_is(m, "linear") || pith_str_is(m, "bilinear"))
@@ -41,10 +41,10 @@ static pith_status read_attributes(sampler *s, const pith_node *node, pith_error
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status grid_sample_infer(pith_infer *c) {
     const pith_type *x = c->in[0], *grid = c->in[1];
     sampler s;
-    PITH_TRY(read_attributes(&s, c->node, c->err));
+    PITH_TRY(grid_sample_read_attributes(&s, c->node, c->err));
     if (x->rank >= 0 && (x->rank < 3 || x->rank > MAX_AXES + 2))
         return pith_op_fail(c, "input has %d dimensions", x->rank);
     if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank)
@@ -56,11 +56,11 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status grid_sample_prepare(pith_prepare *c) {
     sampler *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
-    PITH_TRY(read_attributes(s, c->node, c->err));
+    PITH_TRY(grid_sample_read_attributes(s, c->node, c->err));
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "strings cannot be interpolated");
     return PITH_OK;
@@ -82,14 +82,14 @@ static int64_t pixel(const sampler *s, double i, int64_t n) {
     return (int64_t)fmin(fmax(i, 0), last);
 }
 
-static double cubic(double x) {
+static double grid_sample_cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
 /* Taps of one axis for normalised coordinate u; returns how many. */
-static int make_taps(const sampler *s, double u, int64_t n, int64_t *index, double *weight) {
+static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t *index, double *weight) {
     double x = s->corners ? (u + 1) / 2 * (double)(n - 1) : ((u + 1) * (double)n - 1) / 2;
     x = (float)x; /* the reference rounds places to f32, which decides ties */
     double last = (double)(n - 1);
@@ -104,12 +104,12 @@ static int make_taps(const sampler *s, double u, int64_t n, int64_t *index, doub
     for (int k = 0; k < taps; k++) {
         double at = base + k - (taps / 2 - 1);
         index[k] = pixel(s, at, n);
-        weight[k] = s->mode == LINEAR ? 1 - fabs(x - at) : cubic(x - at);
+        weight[k] = s->mode == LINEAR ? 1 - fabs(x - at) : grid_sample_cubic(x - at);
     }
     return taps;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status grid_sample_run(pith_run *r) {
     const sampler *s = r->state;
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
     int axes = x->rank - 2;
@@ -127,7 +127,7 @@ static pith_status run(pith_run *r) {
         double weight[MAX_AXES][4];
         int taps[MAX_AXES], total = 1;
         for (int d = 0; d < axes; d++) {
-            taps[d] = make_taps(s, w.in[1][p * axes + axes - 1 - d], x->dims[2 + d], index[d], weight[d]);
+            taps[d] = grid_sample_make_taps(s, w.in[1][p * axes + axes - 1 - d], x->dims[2 + d], index[d], weight[d]);
             total *= taps[d];
         }
         for (int64_t channel = 0; channel < channels; channel++) {
@@ -172,9 +172,9 @@ const pith_op pith_op_GridSample = {
              "mode string bilinear|nearest|bicubic = bilinear @-19; "
              "mode string linear|nearest|cubic = linear @20; "
              "padding_mode string zeros|border|reflection = zeros",
-    .infer = infer,
-    .prepare = prepare,
+    .infer = grid_sample_infer,
+    .prepare = grid_sample_prepare,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = grid_sample_run,
     .note = "strings: nearest only",
 };

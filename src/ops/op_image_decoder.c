@@ -62,7 +62,7 @@ static pith_status read_pnm(picture *p, const uint8_t *data, size_t size, pith_e
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status image_decoder_infer(pith_infer *c) {
     pith_str format = pith_node_str(c->node, "pixel_format", "RGB");
     bool grey = pith_str_is(format, "Grayscale");
     if (!grey && !pith_str_is(format, "RGB") && !pith_str_is(format, "BGR"))
@@ -76,7 +76,7 @@ static uint8_t luma(const uint8_t rgb[3]) {
     return (uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);
 }
 
-static pith_status run(pith_run *r) {
+static pith_status image_decoder_run(pith_run *r) {
     const pith_tensor *in = r->in[0];
     const uint8_t *data = in->data;
     picture p = { 0 };
@@ -111,7 +111,7 @@ const pith_op pith_op_ImageDecoder = {
     .types = "B",
     .attrs = "pixel_format string RGB|BGR|Grayscale = RGB",
     .flags = PITH_OP_LATE,
-    .infer = infer,
-    .run = run,
+    .infer = image_decoder_infer,
+    .run = image_decoder_run,
     .note = "BMP and PNM only",
 };

@@ -12,7 +12,7 @@
 
 /* ---- one node ---- */
 
-static pith_status check_counts(const pith_infer *c) {
+static pith_status infer_check_counts(const pith_infer *c) {
     const pith_op *op = c->node->op;
     int given = c->in_count - c->node->capture_count;
     if (op->max_inputs >= 0 && given > op->max_inputs) {
@@ -119,7 +119,7 @@ static pith_status check_dtypes(const pith_infer *c, bool *refused) {
 
 static pith_status infer_unplaced(pith_infer *c) {
     bool refused = false;
-    PITH_TRY(check_counts(c));
+    PITH_TRY(infer_check_counts(c));
     for (size_t i = 0; i < pith_node_out_room(c->node); i++) pith_type_init(&c->out[i]);
     PITH_TRY(check_dtypes(c, &refused));
     if (refused) return PITH_OK; /* its outputs stay unknown */

@@ -12,7 +12,7 @@ typedef struct state {
     float epsilon;
 } state;
 
-static pith_status infer(pith_infer *c) {
+static pith_status layer_norm_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     int axis = 0;
     if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
@@ -35,7 +35,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status layer_norm_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->compute = c->in[0]->dtype == PITH_F64 || c->in[1]->dtype == PITH_F64 ? PITH_F64 : PITH_F32;
@@ -46,7 +46,7 @@ static pith_status prepare(pith_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status layer_norm_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     (void)threads;
     *bytes = 0;
@@ -62,7 +62,7 @@ static void *at(const pith_tensor *t, int64_t i) {
     return t ? (char *)t->data + (size_t)i * pith_element_size(t->dtype) : NULL;
 }
 
-static void run_part(void *context, size_t part, int worker) {
+static void layer_norm_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const pith_run *r = j->r;
     const state *s = r->state;
@@ -97,18 +97,20 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status layer_norm_run_plain(pith_run *r) {
     int axis;
     job j = { r, 1, 1, 0 };
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", -1), r->in[0]->rank, &axis, r->err));
     for (int i = 0; i < r->in[0]->rank; i++) *(i < axis ? &j.rows : &j.n) *= r->in[0]->dims[i];
     if (j.rows == 0) return PITH_OK;
     j.per_part = pith_run_chunk(r, j.rows, j.n, 8192);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, layer_norm_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run_to(r, ((const state *)r->state)->compute, 0, run_plain); }
+static pith_status layer_norm_run(pith_run *r) {
+    return pith_widen_run_to(r, ((const state *)r->state)->compute, 0, layer_norm_run_plain);
+}
 
 const pith_op pith_op_LayerNormalization = { .domain = "",
                                              .name = "LayerNormalization",
@@ -119,11 +121,10 @@ const pith_op pith_op_LayerNormalization = { .domain = "",
                                              .max_outputs = 3,
                                              .types = "f",
                                              .attrs = "axis int = -1; epsilon float = 1e-05; stash_type dtype = 1",
-                                             .flags = PITH_OP_LAST_AXIS,
-                                             .infer = infer,
-                                             .prepare = prepare,
-                                             .scratch = scratch,
-                                             .run = run };
+                                             .infer = layer_norm_infer,
+                                             .prepare = layer_norm_prepare,
+                                             .scratch = layer_norm_scratch,
+                                             .run = layer_norm_run };
 const pith_op pith_op_RMSNormalization = { .domain = "",
                                            .name = "RMSNormalization",
                                            .since = 23,
@@ -133,11 +134,10 @@ const pith_op pith_op_RMSNormalization = { .domain = "",
                                            .max_outputs = 1,
                                            .types = "f",
                                            .attrs = "axis int = -1; epsilon float = 1e-05; stash_type dtype = 1",
-                                           .flags = PITH_OP_LAST_AXIS,
-                                           .infer = infer,
-                                           .prepare = prepare,
-                                           .scratch = scratch,
-                                           .run = run };
+                                           .infer = layer_norm_infer,
+                                           .prepare = layer_norm_prepare,
+                                           .scratch = layer_norm_scratch,
+                                           .run = layer_norm_run };
 const pith_op pith_op_SimplifiedLayerNormalization = { .domain = "",
                                                        .name = "SimplifiedLayerNormalization",
                                                        .since = 1,
@@ -148,8 +148,7 @@ const pith_op pith_op_SimplifiedLayerNormalization = { .domain = "",
                                                        .types = "f",
                                                        .attrs =
                                                            "axis int = -1; epsilon float = 1e-05; stash_type dtype = 1",
-                                                       .flags = PITH_OP_LAST_AXIS,
-                                                       .infer = infer,
-                                                       .prepare = prepare,
-                                                       .scratch = scratch,
-                                                       .run = run };
+                                                       .infer = layer_norm_infer,
+                                                       .prepare = layer_norm_prepare,
+                                                       .scratch = layer_norm_scratch,
+                                                       .run = layer_norm_run };

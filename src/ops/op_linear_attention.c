@@ -18,7 +18,7 @@ typedef struct linear {
     bool gated, delta;
 } linear;
 
-static pith_status read_linear(linear *s, const pith_node *node, pith_error *err) {
+static pith_status linear_attention_read_linear(linear *s, const pith_node *node, pith_error *err) {
     pith_str rule = pith_node_str(node, "update_rule", "gated_delta");
     *s = (linear){ .q_heads = pith_node_int(node, "q_num_heads", 0),
                    .kv_heads = pith_node_int(node, "kv_num_heads", 0),
@@ -38,7 +38,7 @@ static bool is_given(const pith_type *const *in, int count, int i) { return i < 
 
 static pith_status infer_linear(pith_infer *c) {
     linear s;
-    PITH_TRY(read_linear(&s, c->node, c->err));
+    PITH_TRY(linear_attention_read_linear(&s, c->node, c->err));
     const pith_type *q = c->in[0], *v = c->in[2];
     for (int i = 0; i < 3; i++)
         if (c->in[i]->rank >= 0 && c->in[i]->rank != 3)
@@ -62,7 +62,7 @@ static pith_status prepare_linear(pith_prepare *c) {
     linear *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
-    return read_linear(s, c->node, c->err);
+    return linear_attention_read_linear(s, c->node, c->err);
 }
 
 /* Behind the wide copies: the state of one head and a row of values. */
@@ -93,7 +93,7 @@ static pith_status check_linear(const pith_run *r, const linear *s) {
     return fits ? PITH_OK : pith_fail(r->err, PITH_ERR_ARGUMENT, "the inputs' shapes do not fit the head counts");
 }
 
-static pith_status run_linear(pith_run *r) {
+static pith_status linear_attention_run_linear(pith_run *r) {
     const linear *s = r->state;
     PITH_TRY(check_linear(r, s));
     pith_wide w;
@@ -158,7 +158,7 @@ static pith_status run_linear(pith_run *r) {
                                        .infer = infer_linear,                                                          \
                                        .prepare = prepare_linear,                                                      \
                                        .scratch = scratch_linear,                                                      \
-                                       .run = run_linear };
+                                       .run = linear_attention_run_linear };
 LINEAR_ATTENTION(LinearAttention, "", 27, "")
 LINEAR_ATTENTION(LinearAttention_ms, "com.microsoft", 1, "; state_window int 0 = 0")
 

@@ -30,7 +30,7 @@ static void only_dtype(pith_type *type, const pith_type *from) {
     type->item_dtype = from->item_dtype;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status loop_infer(pith_infer *c) {
     int carried, stacked;
     PITH_TRY(counts(c->node, &carried, &stacked, c->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
@@ -77,7 +77,7 @@ static pith_status read_limit(pith_run *r, int64_t *limit) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status loop_run(pith_run *r) {
     int carried, stacked;
     PITH_TRY(counts(r->node, &carried, &stacked, r->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
@@ -133,5 +133,5 @@ const pith_op pith_op_Loop = { .domain = "",
                                .max_outputs = -1,
                                .attrs = "body graph!",
                                .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
-                               .infer = infer,
-                               .run = run };
+                               .infer = loop_infer,
+                               .run = loop_run };

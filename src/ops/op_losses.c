@@ -27,7 +27,7 @@ static pith_status read_reduction(const pith_node *node, int *reduction, pith_er
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status losses_infer(pith_infer *c) {
     int reduction;
     PITH_TRY(read_reduction(c->node, &reduction, c->err));
     const pith_type *x = c->in[0], *labels = c->in[1];
@@ -45,7 +45,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c, bool softmax) {
+static pith_status losses_prepare(pith_prepare *c, bool softmax) {
     loss *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     PITH_TRY(read_reduction(c->node, &s->reduction, c->err));
@@ -56,8 +56,8 @@ static pith_status prepare(pith_prepare *c, bool softmax) {
     return PITH_OK;
 }
 
-static pith_status prepare_nll(pith_prepare *c) { return prepare(c, false); }
-static pith_status prepare_softmax(pith_prepare *c) { return prepare(c, true); }
+static pith_status prepare_nll(pith_prepare *c) { return losses_prepare(c, false); }
+static pith_status prepare_softmax(pith_prepare *c) { return losses_prepare(c, true); }
 
 /* x[c * inner] for c < classes becomes its log-softmax. */
 static void log_softmax(double *x, int64_t classes, int64_t inner) {
@@ -68,7 +68,7 @@ static void log_softmax(double *x, int64_t classes, int64_t inner) {
     for (int64_t i = 0; i < classes; i++) x[i * inner] -= shift;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status losses_run(pith_run *r) {
     const loss *s = r->state;
     const pith_tensor *x = r->in[0], *labels = r->in[1], *weights = r->in_count > 2 ? r->in[2] : NULL;
     pith_wide w;
@@ -114,10 +114,10 @@ const pith_op pith_op_NegativeLogLikelihoodLoss = {
     .max_outputs = 1,
     .types = "fif",
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
-    .infer = infer,
+    .infer = losses_infer,
     .prepare = prepare_nll,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = losses_run,
 };
 
 const pith_op pith_op_SoftmaxCrossEntropyLoss = {
@@ -130,8 +130,8 @@ const pith_op pith_op_SoftmaxCrossEntropyLoss = {
     .max_outputs = 2,
     .types = "fif",
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
-    .infer = infer,
+    .infer = losses_infer,
     .prepare = prepare_softmax,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = losses_run,
 };

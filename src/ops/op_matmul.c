@@ -14,14 +14,14 @@ typedef struct state {
 } state;
 
 /* Whether the left (0) or right (1) side is to be transposed; in a vector there is nothing to transpose. */
-static bool is_transposed(const pith_node *node, int side, int rank) {
+static bool matmul_is_transposed(const pith_node *node, int side, int rank) {
     return rank != 1 && pith_node_int(node, side ? "transB" : "transA", 0);
 }
 
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
 static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
-    const bool transposed[2] = { is_transposed(node, 0, a->rank), is_transposed(node, 1, b->rank) };
+    const bool transposed[2] = { matmul_is_transposed(node, 0, a->rank), matmul_is_transposed(node, 1, b->rank) };
     if (a->rank == 1) {
         a->dims[1] = a->dims[0];
         a->dims[0] = 1;
@@ -41,7 +41,7 @@ static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
     return true;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status matmul_infer(pith_infer *c) {
     PITH_TRY(pith_infer_equal_dtypes(c, 0, 1));
     pith_type a = *c->in[0], b = *c->in[1], out;
     int dtype = a.dtype ? a.dtype : b.dtype;
@@ -65,11 +65,12 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status matmul_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->alpha = pith_node_float(c->node, "alpha", 1.0f);
-    PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, is_transposed(c->node, 1, c->in[1]->rank)));
+    PITH_TRY(
+        pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, matmul_is_transposed(c->node, 1, c->in[1]->rank)));
     c->state = s;
     return PITH_OK;
 }
@@ -84,17 +85,17 @@ static int64_t batches_of(const pith_type *a, const pith_type *b) {
     return count;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     pith_type a = *c->in[0], b = *c->in[1];
     size_t product, moved = 0;
     as_matrices(&a, &b, c->node);
     int64_t batches = batches_of(&a, &b);
-    bool fits =
-        pith_product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
-        (!is_transposed(c->node, 0, c->in[0]->rank) || pith_dtype_bytes(PITH_F64, pith_type_count(&a), &moved)) &&
-        !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
-        !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
+    bool fits = pith_product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
+                (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
+                 pith_dtype_bytes(PITH_F64, pith_type_count(&a), &moved)) &&
+                !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
+                !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
     return fits ? pith_widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
 }
 
@@ -109,7 +110,7 @@ static void scale_result(pith_tensor *y, float alpha) {
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status matmul_run_plain(pith_run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
     pith_type a, b;
@@ -152,11 +153,11 @@ static pith_status run_plain(pith_run *r) {
                            .b_column = 1,
                            .a_at = dense_a ? NULL : a_at,
                            .b_at = one_b ? NULL : b_at };
-    if (is_transposed(r->node, 1, r->in[1]->rank)) {
+    if (matmul_is_transposed(r->node, 1, r->in[1]->rank)) {
         j.b_row = 1;
         j.b_column = k;
     }
-    if (is_transposed(r->node, 0, r->in[0]->rank)) {
+    if (matmul_is_transposed(r->node, 0, r->in[0]->rank)) {
         int64_t matrices = pith_tensor_count(r->in[0]) / (m * k > 0 ? m * k : 1);
         int64_t dims[3] = { matrices, m, k }, from[3] = { m * k, 1, m }, to[3] = { m * k, k, 1 };
         pith_run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
@@ -168,14 +169,14 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status matmul_run(pith_run *r) {
     const state *s = r->state;
-    return pith_widen_run(r, s->product.packed ? 2 : 0, run_plain);
+    return pith_widen_run(r, s->product.packed ? 2 : 0, matmul_run_plain);
 }
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void matmul_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *a = r->in[0];
-    pith_cost_product(cost, a->dims[a->rank - 1 - is_transposed(r->node, 0, a->rank)], "gemm");
+    pith_cost_product(cost, a->dims[a->rank - 1 - matmul_is_transposed(r->node, 0, a->rank)], "gemm");
 }
 
 const pith_op pith_op_MatMul = { .domain = "",
@@ -187,11 +188,11 @@ const pith_op pith_op_MatMul = { .domain = "",
                                  .max_outputs = 1,
                                  .types = "r",
                                  .attrs = "",
-                                 .infer = infer,
-                                 .prepare = prepare,
-                                 .scratch = scratch,
-                                 .run = run,
-                                 .cost = cost };
+                                 .infer = matmul_infer,
+                                 .prepare = matmul_prepare,
+                                 .scratch = matmul_scratch,
+                                 .run = matmul_run,
+                                 .cost = matmul_cost };
 
 /* transBatchA and transBatchB: the first axis of a side stands behind its batches; put there by a node of its own. The
  * older name is TransposeMatMul. */
@@ -217,10 +218,10 @@ const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
                                              "alpha float = 1; transA bool = 0; transB bool = 0; transBatchA bool = 0; "
                                              "transBatchB bool = 0",
                                          .upgrade = upgrade_fused,
-                                         .infer = infer,
-                                         .prepare = prepare,
-                                         .scratch = scratch,
-                                         .run = run,
-                                         .cost = cost };
+                                         .infer = matmul_infer,
+                                         .prepare = matmul_prepare,
+                                         .scratch = matmul_scratch,
+                                         .run = matmul_run,
+                                         .cost = matmul_cost };
 PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused, NULL,
                  .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")

@@ -29,7 +29,7 @@ typedef struct state {
     bool floats; /* a, b or y are 8-bit floats */
 } state;
 
-static const layout *find_layout(const pith_node *node) {
+static const layout *matmul_integer_find_layout(const pith_node *node) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
     }
@@ -37,7 +37,7 @@ static const layout *find_layout(const pith_node *node) {
 }
 
 /* Scales, zero points and bias have one element, or one for each row or column. */
-static pith_status check_numbers(const pith_infer *c, const layout *l, pith_dim m, pith_dim n) {
+static pith_status matmul_integer_check_numbers(const pith_infer *c, const layout *l, pith_dim m, pith_dim n) {
     const int inputs[] = { l->a_scale, l->a_zero, l->b_scale, l->b_zero, l->y_scale, l->y_zero, l->bias };
     const pith_dim wanted[] = { m, m, n, n, 1, 1, n };
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
@@ -50,8 +50,8 @@ static pith_status check_numbers(const pith_infer *c, const layout *l, pith_dim 
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
-    const layout *l = find_layout(c->node);
+static pith_status matmul_integer_infer(pith_infer *c) {
+    const layout *l = matmul_integer_find_layout(c->node);
     pith_type a = *c->in[l->a], b = *c->in[l->b], out;
     int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->b_scale >= 0 ? PITH_F32 : PITH_I32;
     if (a.rank == 0 || b.rank == 0) return pith_op_fail(c, "an operand is a scalar");
@@ -64,7 +64,7 @@ static pith_status infer(pith_infer *c) {
         return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
     }
     pith_dim m = a.rank > 1 ? a.dims[a.rank - 2] : 1, n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
-    PITH_TRY(check_numbers(c, l, m, n));
+    PITH_TRY(matmul_integer_check_numbers(c, l, m, n));
     int a_rank = a.rank, b_rank = b.rank;
     a.rank = a.rank > 2 ? a.rank - 2 : 0;
     b.rank = b.rank > 2 ? b.rank - 2 : 0;
@@ -77,10 +77,10 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status matmul_integer_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->inputs = find_layout(c->node);
+    s->inputs = matmul_integer_find_layout(c->node);
     int dtype = c->in[s->inputs->a]->dtype;
     bool dynamic = s->inputs->a_zero < 0;
     if (dynamic && dtype != PITH_F32) return pith_fail_dtype(c->err, dtype);
@@ -96,7 +96,7 @@ typedef struct sizes {
 } sizes;
 
 /* A right side without batches takes all rows of the left one at once. */
-static sizes sizes_of(const int64_t *a, int a_rank, const int64_t *b, int b_rank) {
+static sizes matmul_integer_sizes_of(const int64_t *a, int a_rank, const int64_t *b, int b_rank) {
     sizes s = { 1, a_rank > 1 ? a[a_rank - 2] : 1, b_rank > 1 ? b[b_rank - 1] : 1, a[a_rank - 1],
                 a_rank > b_rank ? a_rank : b_rank };
     for (int i = 3; i <= s.rank; i++) {
@@ -110,10 +110,10 @@ static sizes sizes_of(const int64_t *a, int a_rank, const int64_t *b, int b_rank
     return s;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_integer_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     const pith_type *a = c->in[s->inputs->a], *b = c->in[s->inputs->b];
-    sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
+    sizes z = matmul_integer_sizes_of(a->dims, a->rank, b->dims, b->rank);
     size_t quantized, sums;
     if (s->floats) return pith_wide_scratch(c, state_, threads, bytes);
     bool fits = pith_int_product_scratch(&s->product, z.m, z.n, z.k, bytes) &&
@@ -123,7 +123,7 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
     return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
 }
 
-static float number(const pith_run *r, int input, int64_t i) {
+static float matmul_integer_number(const pith_run *r, int input, int64_t i) {
     float v;
     const pith_tensor *t = r->in[input];
     pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
@@ -146,22 +146,23 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
 }
 
 /* The sums, scaled, with bias or rounded to the output's type. */
-static void finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
-                   float a_scale) {
+static void matmul_integer_finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m,
+                                  int64_t n, float a_scale) {
     pith_tensor *y = r->out[0];
     int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
     bool integer = l->y_scale >= 0;
     double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
     for (int64_t i = 0; i < rows; i++) {
-        if (l->a_scale >= 0) a_scale = number(r, l->a_scale, a_scales == m ? i % m : 0);
+        if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == m ? i % m : 0);
         for (int64_t j = 0; j < n; j++) {
-            float v = (float)sums[i * n + j] * (a_scale * number(r, l->b_scale, j));
+            float v = (float)sums[i * n + j] * (a_scale * matmul_integer_number(r, l->b_scale, j));
             if (integer) {
-                double q = rint((double)(v / number(r, l->y_scale, 0))) + (double)number(r, l->y_zero, 0);
+                double q = rint((double)(v / matmul_integer_number(r, l->y_scale, 0))) +
+                           (double)matmul_integer_number(r, l->y_zero, 0);
                 q = q < low ? low : q > high ? high : q;
                 pith_convert(y->data, y->dtype, i * n + j, &q, PITH_F64, 0, 1, true);
             } else {
-                if (l->bias >= 0 && pith_has_input(r, l->bias)) v += number(r, l->bias, j);
+                if (l->bias >= 0 && pith_has_input(r, l->bias)) v += matmul_integer_number(r, l->bias, j);
                 ((float *)y->data)[i * n + j] = v;
             }
         }
@@ -210,14 +211,14 @@ static pith_status run_floats(pith_run *r, const layout *l, const sizes *z, int6
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status matmul_integer_run(pith_run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
     pith_tensor *y = r->out[0], quantized, zero;
     int64_t total = pith_tensor_count(y);
     if (!total) return PITH_OK;
-    sizes z = sizes_of(a->dims, a->rank, b->dims, b->rank);
+    sizes z = matmul_integer_sizes_of(a->dims, a->rank, b->dims, b->rank);
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     if (s->floats) return run_floats(r, l, &z, m);
     char *rest = r->scratch;
@@ -245,11 +246,11 @@ static pith_status run(pith_run *r) {
         pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
                              z.k);
     }
-    if (y->dtype != PITH_I32) finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
+    if (y->dtype != PITH_I32) matmul_integer_finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
     return PITH_OK;
 }
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void matmul_integer_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *a = r->in[((const state *)r->state)->inputs->a];
     pith_cost_product(cost, a->dims[a->rank - 1], "gemm i8");
 }
@@ -264,11 +265,11 @@ static void cost(const pith_run *r, pith_cost *cost) {
                                        .types = types_,                                                                \
                                        .newest = newest_,                                                              \
                                        .attrs = "",                                                                    \
-                                       .infer = infer,                                                                 \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run,                                                                     \
-                                       .cost = cost };
+                                       .infer = matmul_integer_infer,                                                  \
+                                       .prepare = matmul_integer_prepare,                                              \
+                                       .scratch = matmul_integer_scratch,                                              \
+                                       .run = matmul_integer_run,                                                      \
+                                       .cost = matmul_integer_cost };
 PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 10, 2, 4)
 PRODUCT(QLinearMatMul, "WfWWfWfW", "", "QLinearMatMul", 10, 21, 8, 8)
 PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 1, 3, 5)

@@ -42,7 +42,7 @@ typedef struct form {
     bool transposed;     /* the product is with weights^T: k is summed over */
 } form;
 
-static pith_status form_of(form *f, const pith_node *node, pith_error *err) {
+static pith_status matmul_nbits_form_of(form *f, const pith_node *node, pith_error *err) {
     bool bnb4 = pith_str_is(node->op_type, "MatMulBnb4");
     *f = (form){ .n = pith_node_int(node, "N", 0),
                  .k = pith_node_int(node, "K", 0),
@@ -66,10 +66,10 @@ static bool counts_to(const pith_type *t, int64_t count) {
     return own < 0 || own == count;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status matmul_nbits_infer(pith_infer *c) {
     const pith_type *a = c->in[A], *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS] : NULL;
     form f;
-    PITH_TRY(form_of(&f, c->node, c->err));
+    PITH_TRY(matmul_nbits_form_of(&f, c->node, c->err));
     int64_t zero_row = zeros && zeros->dtype == PITH_U8 ? (f.blocks * f.bits + 7) / 8 : f.blocks;
     bool fits = f.values ? counts_to(c->in[B], (f.n * f.k + 1) / 2) && counts_to(c->in[SCALES], f.blocks)
                          : counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
@@ -104,14 +104,14 @@ typedef struct state {
     int64_t k, n, panels; /* of the product */
 } state;
 
-static float number_of(const pith_tensor *t, int64_t i) {
+static float matmul_nbits_number_of(const pith_tensor *t, int64_t i) {
     float x;
     pith_convert(&x, PITH_F32, 0, t->data, t->dtype, i, 1, true);
     return x;
 }
 
 /* Columns [begin, end) of row j of the stored weights as floats. */
-static void unpack(float *to, const weights *w, int64_t j, int64_t begin, int64_t end) {
+static void matmul_nbits_unpack(float *to, const weights *w, int64_t j, int64_t begin, int64_t end) {
     const form *f = &w->f;
     const uint8_t *bytes = w->b->data;
     int64_t bits = f->bits, row = j * f->blocks, zero_row = (f->blocks * bits + 7) / 8, last = -1;
@@ -120,20 +120,20 @@ static void unpack(float *to, const weights *w, int64_t j, int64_t begin, int64_
     for (int64_t i = begin; i < end; i++) {
         if (f->values) {
             int64_t e = j * f->k + i, at = e / f->block;
-            if (at != last) scale = number_of(w->scales, at);
+            if (at != last) scale = matmul_nbits_number_of(w->scales, at);
             last = at;
             to[i - begin] = f->values[bytes[e / 2] >> (e % 2 ? 0 : 4) & 15] * scale;
             continue;
         }
         int64_t block = i / f->block, bit = i % f->block * bits, at = w->groups ? w->groups[i] : block;
         if (at != last) {
-            scale = number_of(w->scales, row + at);
+            scale = matmul_nbits_number_of(w->scales, row + at);
             zero = (float)(1 << (bits - 1));
             if (w->zeros && w->zeros->dtype == PITH_U8) {
                 uint8_t byte = ((const uint8_t *)w->zeros->data)[j * zero_row + at * bits / 8];
                 zero = (float)(byte >> (at * bits % 8) & mask);
             } else if (w->zeros) {
-                zero = number_of(w->zeros, row + at);
+                zero = matmul_nbits_number_of(w->zeros, row + at);
             }
             last = at;
         }
@@ -143,14 +143,14 @@ static void unpack(float *to, const weights *w, int64_t j, int64_t begin, int64_
 }
 
 /* A panel of the product's columns; scratch: k rows of a panel. */
-static void fill_panel(void *packed, const void *context, size_t part, void *scratch) {
+static void matmul_nbits_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     const form *f = &w->f;
     float *plain = scratch;
     int64_t k = f->transposed ? f->k : f->n, columns = f->transposed ? f->n : f->k;
     int64_t n0 = (int64_t)part * PITH_GEMM_PANEL, n = columns - n0 < PITH_GEMM_PANEL ? columns - n0 : PITH_GEMM_PANEL;
-    for (int64_t j = 0; f->transposed && j < n; j++) unpack(plain + j * k, w, n0 + j, 0, k);
-    for (int64_t i = 0; !f->transposed && i < k; i++) unpack(plain + i * n, w, i, n0, n0 + n);
+    for (int64_t j = 0; f->transposed && j < n; j++) matmul_nbits_unpack(plain + j * k, w, n0 + j, 0, k);
+    for (int64_t i = 0; !f->transposed && i < k; i++) matmul_nbits_unpack(plain + i * n, w, i, n0, n0 + n);
     w->pack((float *)packed + n0 * k, plain, f->transposed ? 1 : n, f->transposed ? k : 1, k, n, 0, n);
 }
 
@@ -163,7 +163,7 @@ static pith_status check_groups(const weights *w, const pith_tensor *groups, pit
     return PITH_OK;
 }
 
-static pith_status pack(pith_prepare *c, state *s) {
+static pith_status matmul_nbits_pack(pith_prepare *c, state *s) {
     weights *w = &s->w;
     bool zeros = pith_has_input(c, ZEROS);
     w->b = c->in[B]->data;
@@ -175,7 +175,7 @@ static pith_status pack(pith_prepare *c, state *s) {
     }
     pith_pack pack = { .layout = w->f.values ? "bnb4-f32x16" : "nbits-f32x16",
                        .inputs = 1u << B | 1u << SCALES | (zeros ? 1u << ZEROS : 0),
-                       .fill = fill_panel,
+                       .fill = matmul_nbits_fill_panel,
                        .context = w,
                        .parts = (size_t)s->panels };
     if (pith_mul_overflows((size_t)s->product.packed_size, sizeof(float), &pack.bytes) ||
@@ -184,10 +184,10 @@ static pith_status pack(pith_prepare *c, state *s) {
     return pith_prepare_pack(c, &s->product.packed, &pack);
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status matmul_nbits_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(form_of(&s->w.f, c->node, c->err));
+    PITH_TRY(matmul_nbits_form_of(&s->w.f, c->node, c->err));
     int dtype = c->in[A]->dtype;
     if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith_fail_dtype(c->err, dtype);
     bool constant = !pith_has_input(c, GROUPS) || c->in[GROUPS]->data;
@@ -205,12 +205,12 @@ static pith_status prepare(pith_prepare *c) {
     s->product.packed_size = pith_gemm_f32_packed_size(s->k, s->n);
     if (s->product.packed_size < 0) return pith_fail_memory(c->err, SIZE_MAX);
     c->state = s;
-    return constant ? pack(c, s) : PITH_OK;
+    return constant ? matmul_nbits_pack(c, s) : PITH_OK;
 }
 
 enum { SKIPPED = 1 << B | 1 << SCALES | 1 << ZEROS };
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_nbits_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     *bytes = 0;
     int64_t workers;
@@ -227,12 +227,12 @@ typedef struct job {
     int64_t plain_size;
 } job;
 
-static void fill_part(void *context, size_t part, int worker) {
+static void matmul_nbits_fill_part(void *context, size_t part, int worker) {
     const job *j = context;
-    fill_panel(j->packed, j->w, part, j->plain + worker * j->plain_size);
+    matmul_nbits_fill_panel(j->packed, j->w, part, j->plain + worker * j->plain_size);
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status matmul_nbits_run_plain(pith_run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
     pith_product product = s->product;
@@ -247,7 +247,7 @@ static pith_status run_plain(pith_run *r) {
         }
         float *packed = r->scratch;
         job j = { &w, packed, packed + product.packed_size, s->k * PITH_GEMM_PANEL };
-        pith_run_parallel(r, fill_part, &j, (size_t)s->panels);
+        pith_run_parallel(r, matmul_nbits_fill_part, &j, (size_t)s->panels);
         product.packed = packed;
     }
     pith_product_job j = { .p = &product,
@@ -264,9 +264,11 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, SKIPPED, run_plain); }
+static pith_status matmul_nbits_run(pith_run *r) { return pith_widen_run(r, SKIPPED, matmul_nbits_run_plain); }
 
-static void cost(const pith_run *r, pith_cost *cost) { pith_cost_product(cost, ((const state *)r->state)->k, "gemm"); }
+static void matmul_nbits_cost(const pith_run *r, pith_cost *cost) {
+    pith_cost_product(cost, ((const state *)r->state)->k, "gemm");
+}
 
 #define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \
     const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
@@ -278,11 +280,11 @@ static void cost(const pith_run *r, pith_cost *cost) { pith_cost_product(cost, (
                                            .types = types_,                                                            \
                                            .newest = 1,                                                                \
                                            .attrs = attrs_,                                                            \
-                                           .infer = infer,                                                             \
-                                           .prepare = prepare,                                                         \
-                                           .scratch = scratch,                                                         \
-                                           .run = run,                                                                 \
-                                           .cost = cost };
+                                           .infer = matmul_nbits_infer,                                                \
+                                           .prepare = matmul_nbits_prepare,                                            \
+                                           .scratch = matmul_nbits_scratch,                                            \
+                                           .run = matmul_nbits_run,                                                    \
+                                           .cost = matmul_nbits_cost };
 BLOCK_PRODUCT(MatMulBnb4, "hBh",
               "K int! 1..; N int! 1..; block_size int! 0..; quant_type int! 0|1; "
               "training_mode bool = 0; transB bool = 1",

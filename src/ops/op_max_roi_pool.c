@@ -6,7 +6,7 @@
 
 #include "ops/wide.h"
 
-static pith_status infer(pith_infer *c) {
+static pith_status max_roi_pool_infer(pith_infer *c) {
     const pith_type *x = c->in[0], *rois = c->in[1];
     size_t count;
     const int64_t *shape = pith_node_ints(c->node, "pooled_shape", &count);
@@ -27,7 +27,7 @@ static void part_of(double from, double to, int64_t parts, int64_t part, int64_t
     *end = (int64_t)fmin(fmax(ceil((double)(part + 1) * each) + from, 0), (double)size);
 }
 
-static pith_status run(pith_run *r) {
+static pith_status max_roi_pool_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], parts_h = y->dims[2], parts_w = y->dims[3];
     double scale = (double)pith_node_float(r->node, "spatial_scale", 1.0f);
@@ -68,7 +68,7 @@ const pith_op pith_op_MaxRoiPool = {
     .max_outputs = 1,
     .types = "fn",
     .attrs = "pooled_shape ints! 1..; spatial_scale float = 1",
-    .infer = infer,
+    .infer = max_roi_pool_infer,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = max_roi_pool_run,
 };

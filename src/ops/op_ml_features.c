@@ -7,9 +7,9 @@
 #include "kernels/convert.h"
 #include "ops/wide.h"
 
-static int64_t columns_of(const pith_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
+static int64_t ml_features_columns_of(const pith_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
 
-static pith_status infer_same(pith_infer *c) {
+static pith_status ml_features_infer_same(pith_infer *c) {
     pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
@@ -36,7 +36,7 @@ static pith_status infer_extractor(pith_infer *c) {
 
 static pith_status run_extractor(pith_run *r) {
     const pith_tensor *x = r->in[0], *index = r->in[1];
-    int64_t columns = columns_of(x), picked = pith_tensor_count(index),
+    int64_t columns = ml_features_columns_of(x), picked = pith_tensor_count(index),
             rows = columns ? pith_tensor_count(x) / columns : 0;
     size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
     for (int64_t k = 0; k < picked; k++) {
@@ -87,7 +87,7 @@ static pith_status run_vectorizer(pith_run *r) {
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
-        int64_t columns = columns_of(x), width = (size_t)i < count ? widths[i] : columns;
+        int64_t columns = ml_features_columns_of(x), width = (size_t)i < count ? widths[i] : columns;
         if (pith_tensor_count(x) != rows * columns)
             return pith_op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
         for (int64_t row = 0; row < rows; row++)
@@ -116,7 +116,7 @@ static pith_status run_imputer(pith_run *r) {
     bool ints = r->in[0]->dtype == PITH_I64;
     double replaced = ints ? (double)pith_node_int(r->node, "replaced_value_int64", 0)
                            : pith_node_float(r->node, "replaced_value_float", 0);
-    int64_t columns = columns_of(r->in[0]);
+    int64_t columns = ml_features_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
         double x = w.in[0][i];
         if (isnan(replaced) ? isnan(x) : x == replaced) {
@@ -131,14 +131,14 @@ static pith_status run_imputer(pith_run *r) {
 
 /* ---- Normalizer: rows divided by their norm ---- */
 
-static pith_status run_normalizer(pith_run *r) {
+static pith_status ml_features_run_normalizer(pith_run *r) {
     pith_str norm = pith_node_str(r->node, "norm", "MAX");
     int kind = pith_str_is(norm, "L1") ? 1 : pith_str_is(norm, "L2") ? 2 : 0;
     if (!kind && !pith_str_is(norm, "MAX"))
         return pith_op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
     pith_wide w;
     pith_wide_open(&w, r);
-    int64_t columns = columns_of(r->in[0]), count = pith_tensor_count(r->in[0]);
+    int64_t columns = ml_features_columns_of(r->in[0]), count = pith_tensor_count(r->in[0]);
     for (int64_t row = 0; columns && row < count / columns; row++) {
         const double *x = w.in[0] + row * columns;
         double sum = kind ? 0 : -INFINITY;
@@ -195,7 +195,7 @@ static pith_status run_one_hot(pith_run *r) {
 static pith_status run_scaler(pith_run *r) {
     pith_wide w;
     pith_wide_open(&w, r);
-    int64_t columns = columns_of(r->in[0]);
+    int64_t columns = ml_features_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
         double offset = 0, scale = 1;
         column_value(r->node, "offset", NULL, i % columns, &offset);
@@ -223,13 +223,15 @@ static pith_status run_scaler(pith_run *r) {
                                          .scratch = scratch_,                                                          \
                                          .run = run_ };
 FEATURES(ArrayFeatureExtractor, "kl", "", 2, 2, 0, infer_extractor, NULL, run_extractor)
-FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, infer_same, pith_wide_scratch, run_binarizer)
+FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same, pith_wide_scratch,
+         run_binarizer)
 FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
 FEATURES(Imputer, "g",
          "imputed_value_floats floats; imputed_value_int64s ints any; "
          "replaced_value_float float = 0; replaced_value_int64 int any = 0",
-         1, 1, 0, infer_same, pith_wide_scratch, run_imputer)
-FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_normalizer)
+         1, 1, 0, ml_features_infer_same, pith_wide_scratch, run_imputer)
+FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith_wide_scratch,
+         ml_features_run_normalizer)
 FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
          run_one_hot)
 FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_scaler)

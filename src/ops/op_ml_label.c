@@ -143,7 +143,7 @@ static pith_status infer_mapper(pith_infer *c) {
     return PITH_OK;
 }
 
-static int64_t find(const labels *keys, const pith_tensor *x, int64_t i) {
+static int64_t ml_label_find(const labels *keys, const pith_tensor *x, int64_t i) {
     if (keys->dtype == PITH_STRING) {
         for (int64_t k = 0; k < keys->count; k++)
             if (pith_str_eq(((const pith_str *)x->data)[i], keys->strings[k])) return k;
@@ -156,11 +156,11 @@ static int64_t find(const labels *keys, const pith_tensor *x, int64_t i) {
     return -1;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status ml_label_run(pith_run *r) {
     const encoder *e = r->state;
     pith_tensor *y = r->out[0];
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
-        int64_t at = find(&e->keys, r->in[0], i);
+        int64_t at = ml_label_find(&e->keys, r->in[0], i);
         const labels *from = at < 0 ? &e->fallback : &e->values;
         if (at < 0) at = 0;
         if (y->dtype == PITH_STRING)
@@ -184,7 +184,7 @@ const pith_op pith_op_ml_CategoryMapper = {
              "default_string string = _Unused",
     .infer = infer_mapper,
     .prepare = prepare_mapper,
-    .run = run,
+    .run = ml_label_run,
 };
 
 const pith_op pith_op_ml_LabelEncoder = {
@@ -204,5 +204,5 @@ const pith_op pith_op_ml_LabelEncoder = {
              "values_tensor tensor @4",
     .infer = infer_encoder,
     .prepare = prepare_encoder,
-    .run = run,
+    .run = ml_label_run,
 };

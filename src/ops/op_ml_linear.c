@@ -60,7 +60,7 @@ static double with_kernel(const machine *m, const double *x, const float *v) {
 
 /* ---- attributes ---- */
 
-static pith_status read_linear(machine *m, const pith_node *node, pith_error *err) {
+static pith_status ml_linear_read_linear(machine *m, const pith_node *node, pith_error *err) {
     bool classifier = pith_str_is(node->op_type, "LinearClassifier");
     m->coefficients = pith_node_floats(node, "coefficients", &m->coefficient_count);
     m->bias = pith_node_floats(node, "intercepts", &m->bias_count);
@@ -130,7 +130,7 @@ static pith_status read_classifier(machine *m, const pith_node *node, pith_error
 
 static pith_status read_machine(machine *m, const pith_node *node, pith_error *err) {
     *m = (machine){ .kernel = LINEAR };
-    if (node->op_type.data[0] == 'L') return read_linear(m, node, err);
+    if (node->op_type.data[0] == 'L') return ml_linear_read_linear(m, node, err);
     return pith_str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err) : read_classifier(m, node, err);
 }
 
@@ -140,7 +140,7 @@ static bool classifies(const pith_node *node) {
     return pith_str_is(node->op_type, "LinearClassifier") || pith_str_is(node->op_type, "SVMClassifier");
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status ml_linear_infer(pith_infer *c) {
     machine m;
     const pith_type *x = c->in[0];
     PITH_TRY(read_machine(&m, c->node, c->err));
@@ -157,7 +157,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status ml_linear_prepare(pith_prepare *c) {
     machine *m = pith_arena_array(c->arena, 1, sizeof *m);
     if (!m) return pith_fail_memory(c->err, sizeof *m);
     c->state = m;
@@ -165,7 +165,7 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 /* Doubles: a row, kernels, scores, probabilities of pairs and what finding the classes' takes. */
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status ml_linear_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const machine *m = state;
     (void)threads;
     int64_t all, square = m->prob_a ? 2 * m->classes * m->classes : 0;
@@ -175,7 +175,7 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     return PITH_OK;
 }
 
-static int64_t largest(const double *x, int64_t n) {
+static int64_t ml_linear_largest(const double *x, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;
     return best;
@@ -191,7 +191,7 @@ static void linear_scores(const machine *m, const double *x, double *y, bool one
 static int64_t linear_row(const machine *m, const double *x, double *y, double *rest) {
     (void)rest;
     linear_scores(m, x, y, false);
-    int64_t best = m->classes == 1 ? y[0] > 0 : largest(y, m->classes);
+    int64_t best = m->classes == 1 ? y[0] > 0 : ml_linear_largest(y, m->classes);
     if (m->scores > m->classes)
         pith_post_second(m->post, y, 1);
     else
@@ -265,14 +265,14 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
     double most = 0;
     if (!m->support) {
         linear_scores(m, x, y, true);
-        best = largest(y, n);
+        best = ml_linear_largest(y, n);
         most = y[best];
         pith_post_apply(m->post, y, n);
     } else {
         double *votes = rest, *kernels = votes + n, *pairs = kernels + m->support;
         double *scores = m->prob_a ? pairs + n * n : y;
         vote(m, x, scores, votes, kernels);
-        best = largest(votes, n);
+        best = ml_linear_largest(votes, n);
         for (int64_t i = 0, pair = 0; m->prob_a && i < n; i++) {
             for (int64_t j = i + 1; j < n; j++, pair++) {
                 double p = 1 / (1 + exp(scores[pair] * (double)m->prob_a[pair] + (double)m->prob_b[pair]));
@@ -291,7 +291,7 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
     return second ? 1 : best;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status ml_linear_run(pith_run *r) {
     const machine *m = r->state;
     bool labels = classifies(r->node), linear = r->node->op_type.data[0] == 'L';
     int64_t rows = r->in[0]->rank == 2 ? r->in[0]->dims[0] : 1;
@@ -324,10 +324,10 @@ static pith_status run(pith_run *r) {
                                          .types = types_,                                                              \
                                          .newest = 1,                                                                  \
                                          .attrs = attrs_,                                                              \
-                                         .infer = infer,                                                               \
-                                         .prepare = prepare,                                                           \
-                                         .scratch = scratch,                                                           \
-                                         .run = run };
+                                         .infer = ml_linear_infer,                                                     \
+                                         .prepare = ml_linear_prepare,                                                 \
+                                         .scratch = ml_linear_scratch,                                                 \
+                                         .run = ml_linear_run };
 MACHINE(LinearClassifier, "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "
         "coefficients floats!; intercepts floats; multi_class bool = 0; "

@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "ops/ml_scores.h"
 
-static void set_sequence(pith_type *type, int item_dtype) {
+static void ml_map_set_sequence(pith_type *type, int item_dtype) {
     pith_type_init(type);
     type->dtype = PITH_SEQUENCE;
     type->item_dtype = item_dtype;
@@ -36,7 +36,7 @@ static pith_status infer_zip(pith_infer *c) {
     if (x->dtype && x->dtype != PITH_F32)
         return pith_op_fail(c, "an input of %s is not supported", pith_dtype_name(x->dtype));
     if (x->rank == 0 || x->rank > 2) return pith_op_fail(c, "the input has %d dimensions", x->rank);
-    set_sequence(&c->out[0], PITH_SEQUENCE);
+    ml_map_set_sequence(&c->out[0], PITH_SEQUENCE);
     return PITH_OK;
 }
 
@@ -93,7 +93,7 @@ static int cast_dtype(const pith_node *node) {
                                           : PITH_UNDEFINED;
 }
 
-static pith_status infer_cast(pith_infer *c) {
+static pith_status ml_map_infer_cast(pith_infer *c) {
     pith_str form = pith_node_str(c->node, "map_form", "DENSE");
     bool sparse = pith_str_is(form, "SPARSE");
     if (!cast_dtype(c->node) || (!sparse && !pith_str_is(form, "DENSE")) ||
@@ -176,7 +176,7 @@ const pith_op pith_op_ml_CastMap = {
     .attrs = "cast_to string TO_FLOAT|TO_STRING|TO_INT64 = TO_FLOAT; "
              "map_form string DENSE|SPARSE = DENSE; max_map int 1.. = 1",
     .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-    .infer = infer_cast,
+    .infer = ml_map_infer_cast,
     .run = run_cast,
     .note = "a map is a sequence of keys and values",
 };
@@ -190,7 +190,7 @@ static pith_status infer_dict(pith_infer *c) {
     return PITH_OK;
 }
 
-static int64_t find(const pith_tensor *keys, const pith_labels *words, int64_t word) {
+static int64_t ml_map_find(const pith_tensor *keys, const pith_labels *words, int64_t word) {
     for (int64_t i = 0; i < pith_tensor_count(keys); i++) {
         if (words->strings ? pith_str_eq(((const pith_str *)keys->data)[i], words->strings[word])
                            : ((const int64_t *)keys->data)[i] == words->ints[word])
@@ -209,7 +209,7 @@ static pith_status run_dict(pith_run *r) {
     PITH_TRY(pith_run_alloc(r, 0, values->dtype, 2, (int64_t[]){ 1, words.count }));
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < words.count; i++) {
-        int64_t at = find(keys, &words, i);
+        int64_t at = ml_map_find(keys, &words, i);
         if (at >= 0 && size)
             memcpy((char *)r->out[0]->data + (size_t)i * size, (const char *)values->data + (size_t)at * size, size);
     }

@@ -142,7 +142,7 @@ static int64_t place(const int64_t *trees, const int64_t *ids, int64_t count, in
     return -1;
 }
 
-static pith_status read_mode(pith_prepare *c, pith_str name, mode *m) {
+static pith_status ml_tree_read_mode(pith_prepare *c, pith_str name, mode *m) {
     static const char *const names[] = { "BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                          "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF" };
     for (int i = 0; i <= LEAF; i++)
@@ -225,7 +225,7 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
     for (size_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
         *v = (node){ .feature = features[i], .split = splits[i], .missing_is_true = missing && missing[i] };
-        PITH_TRY(read_mode(c, modes[i], &v->mode));
+        PITH_TRY(ml_tree_read_mode(c, modes[i], &v->mode));
         if (i == 0 || trees[i] != trees[i - 1]) e->roots[e->root_count++] = (int64_t)i;
         if (v->mode == LEAF) {
             v->next[0] = v->next[1] = ~(leaf_at[i] - 1); /* -1 + 1: a leaf without weight leads to leaf -1 */
@@ -296,7 +296,7 @@ static bool decide(const ensemble *e, const node *v, double x) {
     return false;
 }
 
-static void add(const ensemble *e, double *score, bool *set, double weight) {
+static void ml_tree_add(const ensemble *e, double *score, bool *set, double weight) {
     if (e->aggregate == MIN || e->aggregate == MAX) {
         bool better = !*set || (e->aggregate == MIN ? weight < *score : weight > *score);
         if (better) *score = weight;
@@ -323,11 +323,11 @@ static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith
         at = v->next[decide(e, v, value)];
     }
     for (int64_t k = ~at; k >= 0 && k < e->leaf_count; k = e->leaves[k].next)
-        add(e, &scores[e->leaves[k].target], &set[e->leaves[k].target], e->leaves[k].weight);
+        ml_tree_add(e, &scores[e->leaves[k].target], &set[e->leaves[k].target], e->leaves[k].weight);
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status ml_tree_run(pith_run *r) {
     const ensemble *e = r->state;
     const pith_tensor *x = r->in[0];
     int64_t columns = x->dims[x->rank - 1], rows = x->rank == 2 ? x->dims[0] : 1;
@@ -383,7 +383,7 @@ const pith_op pith_op_ml_TreeEnsemble = {
              "post_transform int 0..4 = 0; tree_roots ints! 0..",
     .infer = infer_trees,
     .prepare = prepare_trees,
-    .run = run,
+    .run = ml_tree_run,
 };
 
 const pith_op pith_op_ml_TreeEnsembleClassifier = {
@@ -408,7 +408,7 @@ const pith_op pith_op_ml_TreeEnsembleClassifier = {
              "post_transform string NONE|SOFTMAX|LOGISTIC|SOFTMAX_ZERO|PROBIT = NONE",
     .infer = infer_classifier,
     .prepare = prepare_classifier,
-    .run = run,
+    .run = ml_tree_run,
 };
 
 const pith_op pith_op_ml_TreeEnsembleRegressor = {
@@ -433,5 +433,5 @@ const pith_op pith_op_ml_TreeEnsembleRegressor = {
              "target_weights floats; target_weights_as_tensor tensor @3",
     .infer = infer_regressor,
     .prepare = prepare_regressor,
-    .run = run,
+    .run = ml_tree_run,
 };

@@ -121,8 +121,8 @@ static pith_value *projected(pith_node *node, pith_value *bias) {
 static int dtype_of(const pith_value *v) { return v->type.dtype ? v->type.dtype : v->hint ? v->hint->dtype : PITH_F32; }
 
 /* pith.Attention of inputs (q, k, v, bias, key mask, offsets), computed in f32 whatever they are. */
-static pith_value *attention(pith_node *node, pith_value *in[6], int dtype, int64_t heads, const int64_t columns[3],
-                             int64_t size, int64_t v_size) {
+static pith_value *ms_attention_attention(pith_node *node, pith_value *in[6], int dtype, int64_t heads,
+                                          const int64_t columns[3], int64_t size, int64_t v_size) {
     bool wide = dtype != PITH_F32;
     pith_value *own[6];
     for (int i = 0; i < 6; i++) {
@@ -137,7 +137,7 @@ static pith_value *attention(pith_node *node, pith_value *in[6], int dtype, int6
     return wide ? pith_compose_cast(node, y, dtype) : y;
 }
 
-static pith_status upgrade_attention(pith_node *node, pith_error *err) {
+static pith_status ms_attention_upgrade_attention(pith_node *node, pith_error *err) {
     enum { X, WEIGHT, INPUT_BIAS, MASK, PAST, BIAS, PAST_LENGTH };
     PITH_TRY(pith_compose_require(node, 1u << X | 1u << WEIGHT, 2, err));
     PITH_TRY(pith_compose_refuse(node, PAST_LENGTH, err));
@@ -155,8 +155,8 @@ static pith_status upgrade_attention(pith_node *node, pith_error *err) {
     }
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith_value *in[6] = { rows, rows, rows, bias, mask, NULL };
-    pith_value *y = attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns, sizes[0] / heads,
-                              sizes[2] / heads);
+    pith_value *y = ms_attention_attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns,
+                                           sizes[0] / heads, sizes[2] / heads);
     return pith_compose_become(node, y, err);
 }
 
@@ -170,15 +170,16 @@ static pith_status upgrade_packed(pith_node *node, pith_error *err) {
     if (!rows || !offsets) return pith_fail_memory(err, 0);
     const int64_t columns[3] = { 0, sizes[0], sizes[0] + sizes[1] };
     pith_value *in[6] = { rows, rows, rows, pith_node_input(node, BIAS), NULL, offsets };
-    pith_value *y = attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns, sizes[0] / heads,
-                              sizes[2] / heads);
+    pith_value *y = ms_attention_attention(node, in, dtype_of(pith_node_input(node, WEIGHT)), heads, columns,
+                                           sizes[0] / heads, sizes[2] / heads);
     return pith_compose_become(node, y, err);
 }
 
 /* ---- MultiHeadAttention, PackedMultiHeadAttention ---- */
 
 /* Adds to `count` of q, k and v their parts of a bias, whose first two are as long as a row of q. */
-static pith_status add_bias(pith_node *node, pith_value *v[3], pith_value *bias, int count, int axis, pith_error *err) {
+static pith_status ms_attention_add_bias(pith_node *node, pith_value *v[3], pith_value *bias, int count, int axis,
+                                         pith_error *err) {
     if (!bias) return PITH_OK;
     pith_graph *graph = node->graph;
     pith_value *first = pith_compose_list(node, "Gather", pith_compose1(node, "Shape", v[0]), (int64_t[]){ axis }, 1);
@@ -194,7 +195,8 @@ static pith_status add_bias(pith_node *node, pith_value *v[3], pith_value *bias,
 }
 
 /* [batch, keys, heads, count, size] as `count` tensors [batch, keys, heads * size]. */
-static pith_status unpack(pith_node *node, pith_value *packed, int count, pith_value **parts, pith_error *err) {
+static pith_status ms_attention_unpack(pith_node *node, pith_value *packed, int count, pith_value **parts,
+                                       pith_error *err) {
     for (int i = 0; i < count; i++) {
         pith_value *v = pith_compose_list(node, "Gather", packed, (int64_t[]){ i }, 1);
         parts[i] = pith_compose_list(node, "Reshape", pith_with_int(v, "axis", 3), (int64_t[]){ 0, 0, -1 }, 3);
@@ -225,9 +227,9 @@ static pith_status upgrade_heads(pith_node *node, pith_error *err) {
     if (heads < 1) return pith_fail(err, PITH_ERR_ARGUMENT, "attribute num_heads is %lld", (long long)heads);
     pith_value *v[3] = { pith_node_input(node, QUERY), pith_node_input(node, KEY), pith_node_input(node, VALUE) };
     bool ready = v[1] && pith_compose_rank(v[1]) == 4; /* keys and values in heads, their bias added */
-    if (!v[1]) PITH_TRY(unpack(node, v[0], 3, v, err));
-    if (!v[2]) PITH_TRY(unpack(node, v[1], 2, v + 1, err));
-    PITH_TRY(add_bias(node, v, pith_node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
+    if (!v[1]) PITH_TRY(ms_attention_unpack(node, v[0], 3, v, err));
+    if (!v[2]) PITH_TRY(ms_attention_unpack(node, v[1], 2, v + 1, err));
+    PITH_TRY(ms_attention_add_bias(node, v, pith_node_input(node, HEADS_BIAS), ready ? 1 : 3, 2, err));
     pith_value *mask = pith_node_input(node, KEY_MASK) ? heads_mask(node, v) : pith_node_input(node, SCORE_BIAS);
     if (!mask && pith_node_input(node, KEY_MASK)) return pith_fail_memory(err, 0);
     pith_value *in[] = { v[0], v[1], v[2], mask, pith_node_input(node, PAST_KEY), pith_node_input(node, PAST_VALUE) };
@@ -263,12 +265,12 @@ static pith_status upgrade_packed_heads(pith_node *node, pith_error *err) {
         for (int i = 0; i < 3; i++) v[i] = rows, columns[i] = i * heads * size;
         if (!rows) return pith_fail_memory(err, 0);
     } else {
-        PITH_TRY(add_bias(node, v, pith_node_input(node, HEADS_BIAS), 3, 1, err));
+        PITH_TRY(ms_attention_add_bias(node, v, pith_node_input(node, HEADS_BIAS), 3, 1, err));
     }
     pith_value *offsets = pith_compose_cast(node, pith_node_input(node, CUMULATIVE), PITH_I64);
     if (!offsets) return pith_fail_memory(err, 0);
     pith_value *in[6] = { v[0], v[1], v[2], pith_node_input(node, BIAS), NULL, offsets };
-    return pith_compose_become(node, attention(node, in, dtype, heads, columns, size, v_size), err);
+    return pith_compose_become(node, ms_attention_attention(node, in, dtype, heads, columns, size, v_size), err);
 }
 
 /* ---- RotaryEmbedding ---- */
@@ -304,7 +306,7 @@ static pith_status upgrade_rotary(pith_node *node, pith_error *err) {
     return pith_compose_become(node, y, err);
 }
 
-PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2, upgrade_attention,
+PITH_OP_COMPOSED(Attention_ms, "com.microsoft", "Attention", 2, 7, 2, ms_attention_upgrade_attention,
                  "no do_rotary, no buffer shared by past and present",
                  .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
                           "past_present_share_buffer int 0; qkv_hidden_sizes ints 0..; "

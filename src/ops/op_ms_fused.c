@@ -29,7 +29,7 @@ static bool activation_parameter(const pith_node *node, size_t i, const char *na
     return false;
 }
 
-static pith_status activate(pith_node *node, pith_value **y, pith_error *err) {
+static pith_status ms_fused_activate(pith_node *node, pith_value **y, pith_error *err) {
     pith_str name = pith_node_str(node, "activation", "");
     static const struct {
         const char *name, *parameters[2];
@@ -63,7 +63,7 @@ static pith_status become_conv(pith_node *node, pith_value *weights, pith_error 
     pith_value *y = weights ? pith_compose(node, "", "Conv", inputs, 3, 1) : NULL;
     y = pith_with_attributes(y, node, kept);
     if (pith_node_input(node, 3)) y = pith_compose2(node, "Add", y, pith_node_input(node, 3));
-    PITH_TRY(activate(node, &y, err));
+    PITH_TRY(ms_fused_activate(node, &y, err));
     return pith_compose_become(node, y, err);
 }
 
@@ -77,7 +77,7 @@ static pith_status upgrade_fused_gemm(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x3, 1, err));
     pith_value *inputs[] = { pith_node_input(node, 0), pith_node_input(node, 1), pith_node_input(node, 2) };
     pith_value *y = pith_with_attributes(pith_compose(node, "", "Gemm", inputs, 3, 1), node, kept);
-    PITH_TRY(activate(node, &y, err));
+    PITH_TRY(ms_fused_activate(node, &y, err));
     return pith_compose_become(node, y, err);
 }
 
@@ -181,7 +181,7 @@ static pith_status upgrade_plain(pith_node *node, pith_error *err) {
     return pith_compose_become(node, pith_with_attributes(y, node, kept), err);
 }
 
-static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
+static pith_status ms_fused_upgrade_upsample(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "coordinate_transformation_mode", "mode", NULL };
     PITH_TRY(pith_compose_require(node, 0x1, 1, err));
     size_t count;
@@ -247,7 +247,7 @@ BLOCKED(MaxPool, 1, upgrade_plain,
         "storage_order bool = 0; strides ints 1..")
 BLOCKED(ReorderInput, 1, upgrade_into, "channels_last bool = 0")
 BLOCKED(ReorderOutput, 1, upgrade_out_of, "channels int 0.. = 0; channels_last bool = 0")
-BLOCKED(Upsample, 1, upgrade_upsample,
+BLOCKED(Upsample, 1, ms_fused_upgrade_upsample,
         "coordinate_transformation_mode string "
         "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize = asymmetric; "
         "mode string nearest|linear = nearest; scales ints 1..")
@@ -257,8 +257,7 @@ BLOCKED(Upsample, 1, upgrade_upsample,
 PITH_OP_COMPOSED(nchwc_Conv, "com.microsoft.nchwc", "Conv", 2, 4, 1, upgrade_conv,
                  "blocks of 8 or 16 channels: what the weights show, else what ONNX Runtime uses on this machine",
                  .attrs = CONV_ATTRS)
-PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL,
-                 .attrs = CONV_ATTRS)
+PITH_OP_COMPOSED(FusedConv_ms, "com.microsoft", "FusedConv", 2, 4, 1, upgrade_fused_conv, NULL, .attrs = CONV_ATTRS)
 PITH_OP_COMPOSED(FusedGemm_ms, "com.microsoft", "FusedGemm", 2, 3, 1, upgrade_fused_gemm, NULL,
                  .attrs = "activation string; activation_alpha float; activation_beta float; "
                           "activation_gamma float; alpha float = 1; beta float = 1; transA bool = 0; "

@@ -24,7 +24,7 @@ typedef struct form {
     bool packed; /* query holds keys and values too */
 } form;
 
-static bool form_of(form *f, const pith_infer *c) {
+static bool ms_group_query_form_of(form *f, const pith_infer *c) {
     *f = (form){ .heads = pith_node_int(c->node, "num_heads", 0),
                  .kv_heads = pith_node_int(c->node, "kv_num_heads", 0) };
     f->packed = !pith_has_input(c, K) || !pith_has_input(c, V);
@@ -67,7 +67,7 @@ static pith_status check_window(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status check(pith_infer *c, const form *f, const pith_dim columns[2]) {
+static pith_status ms_group_query_check(pith_infer *c, const form *f, const pith_dim columns[2]) {
     int64_t window = pith_node_int(c->node, "local_window_size", -1);
     if (window < 1 && window != -1)
         return pith_op_fail(c, "local_window_size is %lld, not -1 or at least 1", (long long)window);
@@ -101,14 +101,15 @@ static pith_status check(pith_infer *c, const form *f, const pith_dim columns[2]
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status ms_group_query_infer(pith_infer *c) {
     form f;
     const pith_type *q = c->in[Q];
-    if ((q->rank >= 0 && q->rank != 3) || !form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
+    if ((q->rank >= 0 && q->rank != 3) || !ms_group_query_form_of(&f, c))
+        return pith_op_fail(c, "query does not divide into heads");
     int dtypes[2];
     pith_dim columns[2];
     for (int i = 0; i < 2; i++) PITH_TRY(check_cache(c, &f, i, &dtypes[i], &columns[i]));
-    PITH_TRY(check(c, &f, columns));
+    PITH_TRY(ms_group_query_check(c, &f, columns));
     pith_dim batch = PITH_DIM_UNKNOWN, rows = PITH_DIM_UNKNOWN, keys = PITH_DIM_UNKNOWN, total;
     if (q->rank == 3) batch = q->dims[0], rows = q->dims[1];
     if (pith_infer_number(c, TOTAL, &total)) {
@@ -126,7 +127,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status ms_group_query_prepare(pith_prepare *c) {
     pith_attend_kernels *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     if (c->in[Q]->dtype == PITH_F64) return pith_fail_dtype(c->err, PITH_F64);
@@ -134,9 +135,10 @@ static pith_status prepare(pith_prepare *c) {
     return pith_attend_prepare(s, c, c->in[Q]->dtype);
 }
 
-static int64_t round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+static int64_t ms_group_query_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
-static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t batch, int64_t rows, int64_t keys) {
+static pith_attend ms_group_query_sizes_of(const pith_attend_kernels *s, const form *f, int64_t batch, int64_t rows,
+                                           int64_t keys) {
     pith_attend a = { .kernels = s,
                       .left = -1,
                       .right = -1,
@@ -157,13 +159,13 @@ static pith_attend sizes_of(const pith_attend_kernels *s, const form *f, int64_t
 
 /* Lengths, first positions and first rows; queries; keys and values, where they are not the outputs; a bias cut to a
  * cache of the window's length; one part for each worker. */
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status ms_group_query_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     form f;
     const pith_type *q = c->in[Q];
-    if (!form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
+    if (!ms_group_query_form_of(&f, c)) return pith_op_fail(c, "query does not divide into heads");
     bool window = pith_node_int(c->node, "sliding_window_cache", 0) != 0;
     int64_t keys = c->out[1].dims[2] + (window ? q->dims[1] : 0);
-    pith_attend a = sizes_of(state, &f, q->dims[0], q->dims[1], keys);
+    pith_attend a = ms_group_query_sizes_of(state, &f, q->dims[0], q->dims[1], keys);
     int64_t one = pith_attend_scratch(&a), all, bias = 0;
     if (window && pith_has_input(c, BIAS) &&
         (pith_mul_overflows(a.rows * f.heads, a.batch * (int64_t)sizeof(float), &bias) ||
@@ -229,8 +231,9 @@ static pith_status place_row(const job *j, float *to, const float *from, const f
 }
 
 /* The cache's rows, then the new ones, as [batch, heads, keys, size]. */
-static pith_status fill(const job *j, float *all, int64_t keys, const pith_kv_cache *cache, const pith_tensor *past,
-                        const float *x, int64_t stride, const float *norm, bool turned) {
+static pith_status ms_group_query_fill(const job *j, float *all, int64_t keys, const pith_kv_cache *cache,
+                                       const pith_tensor *past, const float *x, int64_t stride, const float *norm,
+                                       bool turned) {
     int64_t size = j->f.size, heads = j->f.kv_heads, old = past ? past->dims[2] : 0;
     job plain = *j;
     plain.half = turned ? j->half : 0;
@@ -254,7 +257,8 @@ static void round_rows(const job *j, float *all, int64_t keys, const pith_kv_cac
 }
 
 /* The rows that the next call needs, into the output. */
-static void keep(const job *j, float *all, int64_t keys, const pith_kv_cache *cache, pith_tensor *present) {
+static void ms_group_query_keep(const job *j, float *all, int64_t keys, const pith_kv_cache *cache,
+                                pith_tensor *present) {
     int64_t heads = j->f.kv_heads, room = present->dims[2], bytes = pith_kv_row_bytes(cache);
     int64_t window = pith_node_int(j->r->node, "local_window_size", -1);
     memset(present->data, 0, present->bytes);
@@ -278,7 +282,7 @@ static void cut_bias(const job *j, pith_tensor *cut, const pith_tensor *bias, fl
 }
 
 /* The number of keys of each sequence, the position of its first new row, and that row's place. */
-static pith_status positions(const job *j, int64_t *lengths, int64_t *first, int64_t *at, int64_t room) {
+static pith_status ms_group_query_positions(const job *j, int64_t *lengths, int64_t *first, int64_t *at, int64_t room) {
     int64_t window = pith_node_int(j->r->node, "local_window_size", -1);
     const pith_tensor *given = j->r->in[LENGTHS];
     if (pith_tensor_count(given) != j->batch) return pith_op_fail(j->r, "seqlens_k does not fit the batch");
@@ -296,7 +300,7 @@ static pith_status positions(const job *j, int64_t *lengths, int64_t *first, int
 
 static const float *floats(const pith_run *r, int i) { return pith_has_input(r, i) ? r->in[i]->data : NULL; }
 
-static pith_status check_extras(const job *j) {
+static pith_status ms_group_query_check_extras(const job *j) {
     const pith_run *r = j->r;
     const int64_t want[] = { j->f.size, j->f.size, j->f.heads, j->rows * j->batch };
     static const int inputs[] = { Q_NORM, K_NORM, SINKS, POSITIONS };
@@ -321,7 +325,7 @@ static bool mask_fits(const pith_tensor *m, const pith_attend *a, int64_t total)
     return true;
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status ms_group_query_run_plain(pith_run *r) {
     const pith_tensor *q = r->in[Q], *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
     job j = { .r = r, .batch = q->dims[0], .rows = q->dims[1] };
     int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], old = past ? past->dims[2] : 0;
@@ -340,11 +344,12 @@ static pith_status run_plain(pith_run *r) {
         j.half = cosine->rank == 2 ? cosine->dims[1] : 0;
         j.cached = cosine->rank == 2 ? cosine->dims[0] : 0;
     }
-    pith_attend a = sizes_of(r->state, &j.f, j.batch, j.rows, keys);
+    pith_attend a = ms_group_query_sizes_of(r->state, &j.f, j.batch, j.rows, keys);
     int64_t *lengths = r->scratch, *first = lengths + j.batch, *at = first + j.batch;
-    float *queries = (float *)r->scratch + round16(6 * j.batch), *rest = queries + round16(j.batch * j.rows * own);
-    PITH_TRY(positions(&j, lengths, first, at, room));
-    PITH_TRY(check_extras(&j));
+    float *queries = (float *)r->scratch + ms_group_query_round16(6 * j.batch),
+          *rest = queries + ms_group_query_round16(j.batch * j.rows * own);
+    PITH_TRY(ms_group_query_positions(&j, lengths, first, at, room));
+    PITH_TRY(ms_group_query_check_extras(&j));
     j.first = first;
     j.at = at;
     j.lengths = lengths;
@@ -367,11 +372,11 @@ static pith_status run_plain(pith_run *r) {
         cache.scale = floats(r, K_SCALE + i);
         bool in_place = present && !cache.bits && !j.window;
         all[i] = in_place ? present->data : rest;
-        rest += in_place ? 0 : round16(j.batch * width * keys);
-        PITH_TRY(fill(&j, all[i], keys, &cache, past ? r->in[PAST_K + i] : NULL, i ? v : k, kv_stride,
-                      i ? NULL : floats(r, K_NORM), i == 0));
+        rest += in_place ? 0 : ms_group_query_round16(j.batch * width * keys);
+        PITH_TRY(ms_group_query_fill(&j, all[i], keys, &cache, past ? r->in[PAST_K + i] : NULL, i ? v : k, kv_stride,
+                                     i ? NULL : floats(r, K_NORM), i == 0));
         round_rows(&j, all[i], keys, &cache);
-        if (present && !in_place) keep(&j, all[i], keys, &cache, present);
+        if (present && !in_place) ms_group_query_keep(&j, all[i], keys, &cache, present);
     }
     a.q = queries, a.k = all[0], a.v = all[1], a.y = r->out[0]->data;
     a.lengths = lengths, a.first = at;
@@ -380,7 +385,7 @@ static pith_status run_plain(pith_run *r) {
     pith_tensor cut;
     if (a.mask && j.window) {
         cut_bias(&j, &cut, a.mask, rest, keys);
-        rest += round16(pith_tensor_count(&cut));
+        rest += ms_group_query_round16(pith_tensor_count(&cut));
         a.mask = &cut;
     }
     float scale = pith_node_float(r->node, "scale", 0.0f);
@@ -399,7 +404,7 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status ms_group_query_run(pith_run *r) { return pith_widen_run(r, 0, ms_group_query_run_plain); }
 
 const pith_op pith_op_GroupQueryAttention_ms = {
     .domain = "com.microsoft",
@@ -418,8 +423,8 @@ const pith_op pith_op_GroupQueryAttention_ms = {
              "rotary_interleaved bool; scale float; sliding_window_cache bool = 0; "
              "smooth_softmax int -1..1 = -1; softcap float; "
              "v_quant_type string NONE|PER_TENSOR|PER_CHANNEL = NONE",
-    .infer = infer,
-    .prepare = prepare,
-    .scratch = scratch,
-    .run = run
+    .infer = ms_group_query_infer,
+    .prepare = ms_group_query_prepare,
+    .scratch = ms_group_query_scratch,
+    .run = ms_group_query_run
 };

@@ -7,7 +7,7 @@
 
 #include "ops/infer.h"
 
-static pith_status prepare(pith_prepare *c) { return pith_prepare_movable(c); }
+static pith_status ms_padding_prepare(pith_prepare *c) { return pith_prepare_movable(c); }
 
 /* ---- RemovePadding ---- */
 
@@ -99,7 +99,7 @@ const pith_op pith_op_RemovePadding_ms = {
     .attrs = "",
     .flags = PITH_OP_LATE,
     .infer = infer_remove,
-    .prepare = prepare,
+    .prepare = ms_padding_prepare,
     .run = run_remove,
 };
 const pith_op pith_op_RestorePadding_ms = {
@@ -113,6 +113,6 @@ const pith_op pith_op_RestorePadding_ms = {
     .types = "mw",
     .attrs = "",
     .infer = infer_restore,
-    .prepare = prepare,
+    .prepare = ms_padding_prepare,
     .run = run_restore,
 };

@@ -79,7 +79,7 @@ static pith_status upgrade_where(pith_node *node, pith_error *err) {
     return become_quantized(node, z, 7, err);
 }
 
-static pith_status upgrade_concat(pith_node *node, pith_error *err) {
+static pith_status ms_quantized_upgrade_concat(pith_node *node, pith_error *err) {
     PITH_TRY(pith_compose_require(node, 0x1F, 1, err));
     int count = (node->input_count - 2) / 3;
     pith_value **items = pith_arena_array(node->graph->arena, (size_t)count, sizeof *items);
@@ -141,7 +141,7 @@ static pith_status real_weights(pith_node *node, pith_value **weights, pith_erro
     return *weights ? PITH_OK : pith_fail_memory(err, sizeof out);
 }
 
-static pith_status upgrade_attention(pith_node *node, pith_error *err) {
+static pith_status ms_quantized_upgrade_attention(pith_node *node, pith_error *err) {
     static const char *const kept[] = {
         "num_heads", "unidirectional", "do_rotary", "mask_filter_value", "scale", NULL
     };
@@ -216,7 +216,7 @@ static pith_value *real_part(pith_node *at, int part) {
     return real(at, pith_node_input(at, part), pith_node_input(at, part + 6), pith_node_input(at, part + 11));
 }
 
-static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
+static pith_status ms_quantized_upgrade_embed_norm(pith_node *node, pith_error *err) {
     enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK };
     static const char *const kept[] = { "epsilon", NULL };
     PITH_TRY(pith_compose_require(node, 1u << IDS | 3u << WORD | 3u << GAMMA | 3u << 8 | 3u << 11 | 3u << 13 | 3u << 16,
@@ -248,12 +248,12 @@ PITH_OP_COMPOSED(GatherBlockQuantized_ms, "com.microsoft", "GatherBlockQuantized
 PITH_OP_COMPOSED(NhwcMaxPool_ms, "com.microsoft", "NhwcMaxPool", 1, 1, 1, upgrade_windows, NULL,
                  .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
                           "ceil_mode bool = 0; dilations ints 1..; kernel_shape ints! 1..; pads ints; strides ints 1..")
-PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, upgrade_attention,
+PITH_OP_COMPOSED(QAttention_ms, "com.microsoft", "QAttention", 5, 9, 2, ms_quantized_upgrade_attention,
                  "computed on dequantised weights",
                  .attrs = "do_rotary bool; mask_filter_value float; num_heads int! 1..; "
                           "past_present_share_buffer int 0; scale float; unidirectional bool = 0")
 PITH_OP_COMPOSED(QEmbedLayerNormalization_ms, "com.microsoft", "QEmbedLayerNormalization", 18, 18, 2,
-                 upgrade_embed_norm, NULL, .attrs = "epsilon float = 1e-12")
+                 ms_quantized_upgrade_embed_norm, NULL, .attrs = "epsilon float = 1e-12")
 PITH_OP_COMPOSED(QGemm_ms, "com.microsoft", "QGemm", 6, 9, 1, upgrade_gemm, NULL,
                  .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")
 PITH_OP_COMPOSED(QLinearAdd_ms, "com.microsoft", "QLinearAdd", 7, 8, 1, upgrade_two, NULL, .attrs = "")
@@ -261,7 +261,7 @@ PITH_OP_COMPOSED(QLinearAveragePool_ms, "com.microsoft", "QLinearAveragePool", 4
                  .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
                           "ceil_mode bool = 0; channels_last bool = 0; count_include_pad bool = 0; "
                           "kernel_shape ints! 1..; pads ints; strides ints 1..")
-PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, upgrade_concat, NULL,
+PITH_OP_COMPOSED(QLinearConcat_ms, "com.microsoft", "QLinearConcat", 5, -1, 1, ms_quantized_upgrade_concat, NULL,
                  .attrs = "axis int!")
 PITH_OP_COMPOSED(QLinearConv_ms, "com.microsoft", "QLinearConv", 8, 9, 1, upgrade_windows, NULL,
                  .attrs = "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "

@@ -2,7 +2,7 @@
  * operators. Source: ONNX Runtime's ContribOperators.md. */
 #include "ops/compose.h"
 
-static pith_value *gather(pith_node *at, pith_value *table, pith_value *ids) {
+static pith_value *ms_transformer_gather(pith_node *at, pith_value *table, pith_value *ids) {
     return pith_compose2(at, "Gather", table, ids);
 }
 
@@ -40,7 +40,7 @@ static pith_status upgrade_skip_norm(pith_node *node, pith_error *err) {
 }
 
 /* 0, 1, … length of axis 1 of ids. */
-static pith_value *positions(pith_node *at, pith_value *ids) {
+static pith_value *ms_transformer_positions(pith_node *at, pith_value *ids) {
     static int64_t numbers[] = { 0, 1 };
     pith_value *constants[2];
     for (int i = 0; i < 2; i++) {
@@ -48,7 +48,7 @@ static pith_value *positions(pith_node *at, pith_value *ids) {
         constants[i] = pith_graph_add_const(at->graph, PITH_STR(""), &scalar);
         if (!constants[i]) return NULL;
     }
-    pith_value *length = gather(at, pith_compose1(at, "Shape", ids), constants[1]);
+    pith_value *length = ms_transformer_gather(at, pith_compose1(at, "Shape", ids), constants[1]);
     return pith_compose3(at, "Range", constants[0], length, constants[1]);
 }
 
@@ -58,16 +58,16 @@ static pith_value *count_ones(pith_node *at, pith_value *mask, pith_value *ids) 
     return pith_with_int(pith_compose_list(at, "ReduceSum", mask, (int64_t[]){ 1 }, 1), "keepdims", 0);
 }
 
-static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
+static pith_status ms_transformer_upgrade_embed_norm(pith_node *node, pith_error *err) {
     enum { IDS, TYPES, WORD, POSITION, TYPE, GAMMA, BETA, MASK, POSITION_IDS };
     PITH_TRY(pith_compose_require(node, 1u << IDS | 1u << WORD | 1u << POSITION | 1u << GAMMA | 1u << BETA, 3, err));
     pith_value *ids = pith_node_input(node, IDS), *types = pith_node_input(node, TYPES),
                *at = pith_node_input(node, POSITION_IDS);
-    if (!at) at = positions(node, ids);
-    pith_value *sum = pith_compose2(node, "Add", gather(node, pith_node_input(node, WORD), ids),
-                                    at ? gather(node, pith_node_input(node, POSITION), at) : NULL);
+    if (!at) at = ms_transformer_positions(node, ids);
+    pith_value *sum = pith_compose2(node, "Add", ms_transformer_gather(node, pith_node_input(node, WORD), ids),
+                                    at ? ms_transformer_gather(node, pith_node_input(node, POSITION), at) : NULL);
     if (types && pith_node_input(node, TYPE))
-        sum = pith_compose2(node, "Add", sum, gather(node, pith_node_input(node, TYPE), types));
+        sum = pith_compose2(node, "Add", sum, ms_transformer_gather(node, pith_node_input(node, TYPE), types));
     pith_value *inputs[] = { sum, pith_node_input(node, GAMMA), pith_node_input(node, BETA) };
     pith_value *y = pith_compose(node, "", "LayerNormalization", inputs, 3, 1);
     y = pith_with_float(y, "epsilon", pith_node_float(node, "epsilon", 1e-12f));
@@ -80,7 +80,8 @@ static pith_status upgrade_embed_norm(pith_node *node, pith_error *err) {
 #define FUSED(name, min, max, outputs, how, attrs_)                                                                    \
     PITH_OP_COMPOSED(name##_ms, "com.microsoft", #name, min, max, outputs, how, NULL, .attrs = attrs_)
 FUSED(BiasGelu, 2, 2, 1, upgrade_gelu, "")
-FUSED(EmbedLayerNormalization, 7, 9, 3, upgrade_embed_norm, "epsilon float = 1e-12; mask_index_type int 0|1")
+FUSED(EmbedLayerNormalization, 7, 9, 3, ms_transformer_upgrade_embed_norm,
+      "epsilon float = 1e-12; mask_index_type int 0|1")
 FUSED(FastGelu, 1, 2, 1, upgrade_gelu, "")
 FUSED(SkipLayerNormalization, 3, 5, 4, upgrade_skip_norm, "epsilon float = 1e-12")
 FUSED(SkipSimplifiedLayerNormalization, 3, 4, 4, upgrade_skip_norm, "epsilon float = 1e-12")

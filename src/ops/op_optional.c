@@ -2,7 +2,7 @@
 #include "base/dtype.h"
 #include "ops/op.h"
 
-static pith_status infer_same(pith_infer *c) {
+static pith_status optional_infer_same(pith_infer *c) {
     if (c->in_count == 0 || !c->in[0]) return PITH_OK;
     c->out[0].dtype = c->in[0]->dtype == PITH_NONE ? PITH_UNDEFINED : c->in[0]->dtype;
     c->out[0].item_dtype = c->in[0]->item_dtype;
@@ -25,7 +25,7 @@ const pith_op pith_op_Optional = { .domain = "",
                                    .max_outputs = 1,
                                    .attrs = "type type",
                                    .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                   .infer = infer_same,
+                                   .infer = optional_infer_same,
                                    .run = run_optional };
 
 static pith_status run_get(pith_run *r) {
@@ -42,7 +42,7 @@ const pith_op pith_op_OptionalGetElement = { .domain = "",
                                              .max_outputs = 1,
                                              .attrs = "",
                                              .flags = PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                             .infer = infer_same,
+                                             .infer = optional_infer_same,
                                              .run = run_get };
 
 static pith_status infer_has(pith_infer *c) {

@@ -9,7 +9,7 @@
 #include "ops/widen.h"
 
 /* Opset 1 called the attribute paddings; 2 to 10 had pads and value as attributes. */
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status pad_upgrade(pith_node *node, pith_error *err) {
     if (pith_upgrade_ints(node, "paddings", 1) || pith_upgrade_ints(node, "pads", 1) ||
         pith_upgrade_float(node, "value", 2)) {
         return pith_fail_memory(err, 0);
@@ -18,8 +18,8 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
 }
 
 /* begin and end per axis; *known is false if some are not. */
-static pith_status resolve(pith_dim begin[], pith_dim end[], bool *known, pith_numbers *pads, pith_numbers *axes,
-                           bool has_axes, int rank, pith_error *err) {
+static pith_status pad_resolve(pith_dim begin[], pith_dim end[], bool *known, pith_numbers *pads, pith_numbers *axes,
+                               bool has_axes, int rank, pith_error *err) {
     *known = pads->count >= 0 && axes->count >= 0;
     for (int i = 0; i < rank; i++) begin[i] = end[i] = 0;
     for (int i = 0; has_axes && i < axes->count; i++) *known &= pith_dim_known(axes->items[i]);
@@ -46,7 +46,7 @@ static pith_status infer_pad(pith_infer *c) {
         return pith_op_fail(c, "value has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype),
                             pith_dtype_name(x->dtype));
     }
-    if (x->rank >= 0) PITH_TRY(resolve(begin, end, &known, &pads, &axes, pith_has_input(c, 3), x->rank, c->err));
+    if (x->rank >= 0) PITH_TRY(pad_resolve(begin, end, &known, &pads, &axes, pith_has_input(c, 3), x->rank, c->err));
     for (int i = 0; i < x->rank; i++) {
         dims[i] = known ? pith_dim_apply(c->dims, PITH_DIM_ADD,
                                          pith_dim_apply(c->dims, PITH_DIM_ADD, x->dims[i], begin[i]), end[i])
@@ -83,7 +83,7 @@ static size_t table_bytes(const int64_t *dims, int rank) {
     return (size_t)sum * sizeof(int64_t);
 }
 
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status pad_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)state;
     (void)threads;
     *bytes = table_bytes(c->out[0].dims, c->out[0].rank) + 64;
@@ -101,7 +101,7 @@ typedef struct job {
     int64_t rows, per_part;
 } job;
 
-static void run_part(void *context, size_t part, int worker) {
+static void pad_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const pith_tensor *y = j->y;
     (void)worker;
@@ -132,7 +132,7 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status apply(pith_run *r, const pith_dim *begin, const pith_dim *end, int mode, const void *value) {
+static pith_status pad_apply(pith_run *r, const pith_dim *begin, const pith_dim *end, int mode, const void *value) {
     static const uint64_t zeros[2] = { 0, 0 };
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -155,11 +155,11 @@ static pith_status apply(pith_run *r, const pith_dim *begin, const pith_dim *end
         if (i < y->rank - 1) j.rows *= y->dims[i];
     }
     j.per_part = pith_run_chunk(r, j.rows, y->dims[y->rank - 1], 16384);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, pad_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status pad_run_plain(pith_run *r) {
     static const char *const modes[] = { "constant", "edge", "reflect", "wrap" };
     pith_str name = pith_node_str(r->node, "mode", "constant");
     pith_numbers pads, axes;
@@ -170,12 +170,12 @@ static pith_status run_plain(pith_run *r) {
     if (mode == 4) return pith_op_fail(r, "unknown mode '" PITH_STR_FMT "'", PITH_STR_ARG(name));
     PITH_TRY(pith_run_numbers(r, 1, &pads));
     PITH_TRY(pith_run_numbers(r, 3, &axes));
-    PITH_TRY(resolve(begin, end, &known, &pads, &axes, pith_has_input(r, 3), r->in[0]->rank, r->err));
+    PITH_TRY(pad_resolve(begin, end, &known, &pads, &axes, pith_has_input(r, 3), r->in[0]->rank, r->err));
     bool value = pith_has_input(r, 2) && pith_tensor_count(r->in[2]) == 1;
-    return apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
+    return pad_apply(r, begin, end, mode, value ? r->in[2]->data : NULL);
 }
 
-static pith_status run_pad(pith_run *r) { return pith_unpack_run(r, run_plain); }
+static pith_status run_pad(pith_run *r) { return pith_unpack_run(r, pad_run_plain); }
 
 const pith_op pith_op_Pad = { .domain = "",
                               .name = "Pad",
@@ -188,9 +188,9 @@ const pith_op pith_op_Pad = { .domain = "",
                               .attrs = "mode string constant|reflect|edge = constant @-18; "
                                        "mode string constant|reflect|edge|wrap = constant @19; paddings ints! @-1; "
                                        "pads ints! @2-10; value float = 0 @-10",
-                              .upgrade = upgrade,
+                              .upgrade = pad_upgrade,
                               .infer = infer_pad,
-                              .scratch = scratch,
+                              .scratch = pad_scratch,
                               .run = run_pad };
 
 /* ---- CenterCropPad ---- */
@@ -230,7 +230,7 @@ static pith_status run_center(pith_run *r) {
         begin[i] = more / 2;
         end[i] = more - begin[i];
     }
-    return apply(r, begin, end, CONSTANT, NULL);
+    return pad_apply(r, begin, end, CONSTANT, NULL);
 }
 
 const pith_op pith_op_CenterCropPad = { .domain = "",
@@ -244,5 +244,5 @@ const pith_op pith_op_CenterCropPad = { .domain = "",
                                         .attrs = "axes ints",
                                         .infer = infer_center,
                                         .prepare = pith_prepare_movable,
-                                        .scratch = scratch,
+                                        .scratch = pad_scratch,
                                         .run = run_center };

@@ -42,13 +42,14 @@ typedef struct attention {
     pith_attention_f32_fn *plain; /* for rows with numbers of their own */
 } attention;
 
-static const pith_type *input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
+static const pith_type *attention_input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
 
 /* Heads and sizes stay below this, so that products of them fit. */
 #define LIMIT ((int64_t)1 << 24)
 
-static pith_status check_extras(const pith_infer *c) {
-    const pith_type *bias = input(c, BIAS), *mask = input(c, KEY_MASK), *offsets = input(c, OFFSETS);
+static pith_status attention_check_extras(const pith_infer *c) {
+    const pith_type *bias = attention_input(c, BIAS), *mask = attention_input(c, KEY_MASK),
+                    *offsets = attention_input(c, OFFSETS);
     if (bias && bias->dtype != PITH_F32) return pith_op_fail(c, "bias must be float32");
     if (bias && (bias->rank == 0 || bias->rank > 4)) return pith_op_fail(c, "bias has rank %d", bias->rank);
     if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 &&
@@ -76,9 +77,9 @@ static bool read_pitches(const pith_node *node, int64_t *pitches) {
     return true;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status op_pith_attention_infer(pith_infer *c) {
     static const char *const names[] = { "q", "k", "v" };
-    bool ragged = input(c, OFFSETS) != NULL;
+    bool ragged = attention_input(c, OFFSETS) != NULL;
     int64_t heads = pith_node_int(c->node, "heads", 0), kv_heads = pith_node_int(c->node, "kv_heads", 0);
     int64_t size[3] = { pith_node_int(c->node, "size", 0), 0, pith_node_int(c->node, "v_size", 0) }, count;
     size[1] = size[0];
@@ -93,7 +94,7 @@ static pith_status infer(pith_infer *c) {
     }
     int64_t pitches[3];
     if (!read_pitches(c->node, pitches)) return pith_op_fail(c, "pitches are not three possible numbers");
-    PITH_TRY(check_extras(c));
+    PITH_TRY(attention_check_extras(c));
     count = heads * size[2];
     for (int i = 0; i < 3; i++) {
         const pith_type *t = c->in[i];
@@ -125,7 +126,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status op_pith_attention_prepare(pith_prepare *c) {
     attention *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_AUTO);
@@ -165,14 +166,14 @@ static int64_t worker_floats(const attention *s, int64_t keys) {
     return (pith_attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status op_pith_attention_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const attention *s = state;
-    bool ragged = input(c, OFFSETS) != NULL;
+    bool ragged = attention_input(c, OFFSETS) != NULL;
     int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
     if (pith_mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
         pith_mul_overflows(floats, (int64_t)sizeof(float), &total))
         return pith_fail_memory(c->err, SIZE_MAX);
-    int64_t mask = input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
+    int64_t mask = attention_input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
     if (pith_add_overflows(total, mask, &total)) return pith_fail_memory(c->err, SIZE_MAX);
     *bytes = (size_t)total;
     return PITH_OK;
@@ -190,7 +191,7 @@ typedef struct work {
 } work;
 
 /* Where row `row` of sequence b, head h of input i begins. */
-static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64_t row) {
+static const float *attention_rows_of(const work *w, int i, int64_t b, int64_t head, int64_t row) {
     const attention *s = w->s;
     const pith_tensor *t = w->r->in[i];
     int64_t size = i == V ? s->v_size : s->size, at = s->columns[i] + head * s->pitches[i];
@@ -199,7 +200,7 @@ static const float *rows_of(const work *w, int i, int64_t b, int64_t head, int64
     return (const float *)t->data + (b * t->dims[1] + row) * w->row_floats[i] + at;
 }
 
-static bool in_window(const attention *s, int64_t query, int64_t key) {
+static bool attention_in_window(const attention *s, int64_t query, int64_t key) {
     return (s->window_left < 0 || query - key <= s->window_left) &&
            (s->window_right < 0 || key - query <= s->window_right);
 }
@@ -216,7 +217,7 @@ static double mask_number(const pith_tensor *t, int64_t i) {
 /* What the mask and the window add to the score of a key, as numbers. */
 static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
     const float *skipped = w->s->skipped;
-    float outside = in_window(w->s, query, key) ? 0.0f : skipped[1];
+    float outside = attention_in_window(w->s, query, key) ? 0.0f : skipped[1];
     int64_t at = b * w->keys + key;
     bool numbers = w->mask && w->r->in[KEY_MASK]->rank == 2;
     double number = numbers ? mask_number(w->r->in[KEY_MASK], at) : !w->mask || w->mask[at] ? 1.0 : 0.0;
@@ -253,7 +254,7 @@ static void redo_rows(const work *w, const pith_attention *a, int64_t b, int64_t
     for (int64_t i = 0; i < a->queries; i++) {
         bool redo = true;
         for (int64_t j = 0; j < a->keys && redo && !w->odd; j++)
-            redo = (a->key_mask && !a->key_mask[j]) || !in_window(w->s, first + i, j);
+            redo = (a->key_mask && !a->key_mask[j]) || !attention_in_window(w->s, first + i, j);
         if (!redo) continue;
         for (int64_t j = 0; j < a->keys; j++)
             row[j] = (a->bias ? a->bias[i * a->bias_stride + j] : 0.0f) + skip_number(w, b, first + i, j);
@@ -269,7 +270,7 @@ static void clear_nan_rows(const pith_attention *a) {
     }
 }
 
-static void part(void *context, size_t index, int worker) {
+static void attention_part(void *context, size_t index, int worker) {
     const work *w = context;
     const attention *s = w->s;
     int64_t block = (int64_t)index % w->blocks, head = (int64_t)index / w->blocks % s->heads;
@@ -277,9 +278,9 @@ static void part(void *context, size_t index, int worker) {
     int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * w->block;
     if (first >= queries) return;
     pith_attention a = {
-        .q = rows_of(w, Q, b, head, first),
-        .k = rows_of(w, K, b, kv_head, 0),
-        .v = rows_of(w, V, b, kv_head, 0),
+        .q = attention_rows_of(w, Q, b, head, first),
+        .k = attention_rows_of(w, K, b, kv_head, 0),
+        .v = attention_rows_of(w, V, b, kv_head, 0),
         .q_stride = w->row_floats[Q],
         .k_stride = w->row_floats[K],
         .v_stride = w->row_floats[V],
@@ -352,7 +353,7 @@ static pith_status bias_strides(work *w, const pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status check_offsets(const pith_run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
+static pith_status attention_check_offsets(const pith_run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
     for (int64_t b = 0; b < texts; b++) {
         if (offsets[b] > offsets[b + 1]) return pith_op_fail(r, "offsets descend");
     }
@@ -371,17 +372,17 @@ static void split_queries(work *w, int threads) {
     w->blocks = (w->queries + w->block - 1) / w->block;
 }
 
-static const pith_tensor *optional(const pith_run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
+static const pith_tensor *attention_optional(const pith_run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
 
-static pith_status run(pith_run *r) {
+static pith_status op_pith_attention_run(pith_run *r) {
     const attention *s = r->state;
-    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *offsets = optional(r, OFFSETS);
-    work w = { .s = s, .r = r, .bias = optional(r, BIAS), .batch = q->dims[0] };
+    const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *offsets = attention_optional(r, OFFSETS);
+    work w = { .s = s, .r = r, .bias = attention_optional(r, BIAS), .batch = q->dims[0] };
     if (offsets) {
         w.offsets = offsets->data;
         w.batch = offsets->dims[0] - 1;
         if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0]) return pith_op_fail(r, "q, k and v differ in tokens");
-        PITH_TRY(check_offsets(r, w.offsets, w.batch, q->dims[0]));
+        PITH_TRY(attention_check_offsets(r, w.offsets, w.batch, q->dims[0]));
         for (int64_t b = 0; b < w.batch; b++) {
             int64_t length = w.offsets[b + 1] - w.offsets[b];
             if (length > w.keys) w.keys = w.queries = length;
@@ -402,19 +403,19 @@ static pith_status run(pith_run *r) {
     }
     if (w.bias) PITH_TRY(bias_strides(&w, r));
     w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
-    if (optional(r, KEY_MASK) && !offsets) {
+    if (attention_optional(r, KEY_MASK) && !offsets) {
         w.mask = (uint8_t *)((float *)r->scratch + w.worker_floats * r->exec->threads);
         PITH_TRY(fill_mask(&w, r, r->in[KEY_MASK]));
     }
     split_queries(&w, r->exec->threads);
-    pith_run_parallel(r, part, &w, (size_t)(w.batch * s->heads * w.blocks));
+    pith_run_parallel(r, attention_part, &w, (size_t)(w.batch * s->heads * w.blocks));
     return PITH_OK;
 }
 
 /* Every query with every key of its text: what masks and windows leave out is counted as well. */
-static void cost(const pith_run *r, pith_cost *cost) {
+static void op_pith_attention_cost(const pith_run *r, pith_cost *cost) {
     const attention *s = r->state;
-    const pith_tensor *q = r->in[Q], *offsets = optional(r, OFFSETS);
+    const pith_tensor *q = r->in[Q], *offsets = attention_optional(r, OFFSETS);
     int64_t rows = pith_tensor_count(r->out[0]) / (s->heads * s->v_size);
     double pairs = offsets ? 0 : (double)rows * (double)keys_max(s, r->in[K]->dims, false);
     for (int64_t b = 0; offsets && b + 1 < offsets->dims[0]; b++) {
@@ -438,9 +439,9 @@ const pith_op pith_op_Attention_pith = {
     .attrs = "columns ints 0..; head_major int 0..7; heads int! 1..; kv_heads int! 1..; mask_numbers int 0..2 = 0; "
              "none_left int 0..3 = 1; pitches ints 0..; precision int 0..3 = 0; scale float = 1; size int! 1..; "
              "skipped floats; v_size int! 1..; window_left int -1.. = -1; window_right int -1.. = -1",
-    .infer = infer,
-    .prepare = prepare,
-    .scratch = scratch,
-    .run = run,
-    .cost = cost,
+    .infer = op_pith_attention_infer,
+    .prepare = op_pith_attention_prepare,
+    .scratch = op_pith_attention_scratch,
+    .run = op_pith_attention_run,
+    .cost = op_pith_attention_cost,
 };

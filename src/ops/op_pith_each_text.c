@@ -16,7 +16,7 @@ typedef struct ports {
     int count, rest_count;
 } ports;
 
-static pith_status read_ports(ports *p, const pith_node *node, int in_count, pith_error *err) {
+static pith_status each_text_read_ports(ports *p, const pith_node *node, int in_count, pith_error *err) {
     size_t flags, rest;
     p->by_text = pith_node_ints(node, "by_text", &flags);
     p->rest = pith_node_ints(node, "rest", &rest);
@@ -30,9 +30,9 @@ static pith_status read_ports(ports *p, const pith_node *node, int in_count, pit
 }
 
 /* A row is bytes that mean the same elsewhere. */
-static pith_status infer(pith_infer *c) {
+static pith_status each_text_infer(pith_infer *c) {
     ports p;
-    PITH_TRY(read_ports(&p, c->node, c->in_count, c->err));
+    PITH_TRY(each_text_read_ports(&p, c->node, c->in_count, c->err));
     if (c->in[0]->dtype != PITH_I64 || c->in[0]->rank != 1) return pith_op_fail(c, "offsets must be an int64 vector");
     pith_dim texts = pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[0]->dims[0], 1), tokens = PITH_DIM_UNKNOWN;
     pith_dim text = c->dims ? pith_dim_symbol(c->dims, PITH_STR("text")) : PITH_DIM_UNKNOWN;
@@ -56,7 +56,7 @@ static pith_status infer(pith_infer *c) {
 }
 
 /* Rows [from, to) of x. */
-static pith_tensor rows_of(const pith_tensor *x, int64_t from, int64_t to) {
+static pith_tensor each_text_rows_of(const pith_tensor *x, int64_t from, int64_t to) {
     pith_tensor t = *x;
     size_t row = x->dims[0] ? x->bytes / (size_t)x->dims[0] : 0;
     t.data = (char *)x->data + (size_t)from * row;
@@ -65,7 +65,7 @@ static pith_tensor rows_of(const pith_tensor *x, int64_t from, int64_t to) {
     return t;
 }
 
-static pith_status check(const pith_run *r, const ports *p, int64_t texts, const int64_t *offsets) {
+static pith_status each_text_check(const pith_run *r, const ports *p, int64_t texts, const int64_t *offsets) {
     int64_t tokens = texts >= 0 ? offsets[texts] : 0;
     if (texts < 0 || offsets[0] != 0) return pith_op_fail(r, "offsets do not begin at 0");
     for (int64_t t = 0; t < texts; t++)
@@ -79,22 +79,23 @@ static pith_status check(const pith_run *r, const ports *p, int64_t texts, const
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status each_text_run(pith_run *r) {
     ports p;
-    PITH_TRY(read_ports(&p, r->node, r->in_count, r->err));
+    PITH_TRY(each_text_read_ports(&p, r->node, r->in_count, r->err));
     const int64_t *offsets = r->in[0]->data, texts = r->in[0]->dims[0] - 1;
-    PITH_TRY(check(r, &p, texts, offsets));
+    PITH_TRY(each_text_check(r, &p, texts, offsets));
     pith_tensor *in = r->exec->alloc(r->exec, (size_t)p.count * sizeof *in);
     if (!in) return pith_fail_memory(r->err, (size_t)p.count * sizeof *in);
     for (int64_t t = 0; t < texts; t++) {
         bool whole = p.by_text[p.count] != 0;
-        pith_tensor to = rows_of(r->out[0], whole ? t : offsets[t], whole ? t + 1 : offsets[t + 1]), made;
+        pith_tensor to = each_text_rows_of(r->out[0], whole ? t : offsets[t], whole ? t + 1 : offsets[t + 1]), made;
         if (offsets[t] == offsets[t + 1]) {
             if (to.bytes) memset(to.data, 0, to.bytes);
             continue;
         }
         for (int i = 0; i < p.count; i++)
-            in[i] = rows_of(r->in[1 + i], p.by_text[i] ? t : offsets[t], p.by_text[i] ? t + 1 : offsets[t + 1]);
+            in[i] =
+                each_text_rows_of(r->in[1 + i], p.by_text[i] ? t : offsets[t], p.by_text[i] ? t + 1 : offsets[t + 1]);
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, (size_t)p.count, &made, 1));
         if (made.dtype != to.dtype || made.bytes != to.bytes || made.rank < 1 || made.dims[0] != to.dims[0])
             return pith_op_fail(r, "the body gives other rows than those of text %lld", (long long)t);
@@ -112,6 +113,6 @@ const pith_op pith_op_EachText_pith = {
     .max_inputs = -1,
     .max_outputs = 1,
     .attrs = "body graph!; by_text ints! 0|1; rest ints! 0..",
-    .infer = infer,
-    .run = run,
+    .infer = each_text_infer,
+    .run = each_text_run,
 };

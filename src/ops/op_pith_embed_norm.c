@@ -33,16 +33,16 @@ typedef struct embed_norm {
     small_table small[TABLES_MAX];
 } embed_norm;
 
-static bool is_narrow(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16; }
+static bool embed_norm_is_narrow(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16; }
 
-static pith_status infer(pith_infer *c) {
+static pith_status embed_norm_infer(pith_infer *c) {
     int tables = (c->in_count - 2) / 2;
     if (c->in_count < 4 || c->in_count % 2 || tables > TABLES_MAX)
         return pith_op_fail(c, "tables and ids do not come in one to three pairs");
     pith_type shape;
     for (int i = 0; i < tables; i++) {
         const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
-        if (!table || table->rank != 2 || (table->dtype != PITH_F32 && !is_narrow(table->dtype)))
+        if (!table || table->rank != 2 || (table->dtype != PITH_F32 && !embed_norm_is_narrow(table->dtype)))
             return pith_op_fail(c, "table %d is no matrix of float32, float16 or bfloat16", i);
         if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32))
             return pith_op_fail(c, "ids %d are no integers", i);
@@ -68,11 +68,11 @@ static pith_status infer(pith_infer *c) {
 }
 
 /* n elements from `first` on, wherever they lie; room: for as many. */
-static void read_floats(float *to, const pith_tensor *from, int64_t first, int64_t n, void *room) {
-    const size_t size = is_narrow(from->dtype) ? sizeof(uint16_t) : sizeof(float);
+static void embed_norm_read_floats(float *to, const pith_tensor *from, int64_t first, int64_t n, void *room) {
+    const size_t size = embed_norm_is_narrow(from->dtype) ? sizeof(uint16_t) : sizeof(float);
     const char *at = (const char *)from->data + (size_t)first * size;
-    if (is_narrow(from->dtype) && (uintptr_t)at % size) at = memcpy(room, at, (size_t)n * size);
-    if (is_narrow(from->dtype))
+    if (embed_norm_is_narrow(from->dtype) && (uintptr_t)at % size) at = memcpy(room, at, (size_t)n * size);
+    if (embed_norm_is_narrow(from->dtype))
         pith_convert(to, PITH_F32, 0, at, from->dtype, 0, n, true);
     else
         memcpy(to, at, (size_t)n * size);
@@ -89,7 +89,7 @@ static void fill_table(void *packed, const void *context, size_t part, void *scr
     const table_pack *t = context;
     int64_t first = (int64_t)part * PACK_ROWS, rows = t->rows - first < PACK_ROWS ? t->rows - first : PACK_ROWS;
     size_t skip = (size_t)(first * t->n);
-    read_floats(scratch, t->from, (int64_t)skip, rows * t->n, (float *)scratch + PACK_ROWS * t->n);
+    embed_norm_read_floats(scratch, t->from, (int64_t)skip, rows * t->n, (float *)scratch + PACK_ROWS * t->n);
     float *scales = (float *)(void *)((char *)packed + t->scales_at) + first * pith_table_groups(t->n);
     t->quantize(scratch, (int8_t *)packed + skip, scales, rows, t->n);
 }
@@ -129,7 +129,7 @@ static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status embed_norm_prepare(pith_prepare *c) {
     embed_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const char *family = pith_node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
@@ -141,10 +141,10 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 /* A row of floats for each table that is not f32, and one more, for each worker. */
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status embed_norm_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const embed_norm *s = state;
     bool small = s->dequantize != NULL;
-    for (int i = 2; i < c->in_count; i += 2) small |= is_narrow(c->in[i]->dtype);
+    for (int i = 2; i < c->in_count; i += 2) small |= embed_norm_is_narrow(c->in[i]->dtype);
     *bytes = 0;
     if (!small) return PITH_OK;
     if (pith_mul_overflows((size_t)c->in[0]->dims[0], (TABLES_MAX + 1) * sizeof(float), bytes) ||
@@ -178,8 +178,8 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     if (id < 0) id += w->table[t]->dims[0];
     const small_table *small = &w->s->small[t];
     float *own = w->wide + worker * (TABLES_MAX + 1) * w->row.n, *wide = own + t * w->row.n;
-    if (is_narrow(w->table[t]->dtype) && !small->rows) {
-        read_floats(wide, w->table[t], id * w->row.n, w->row.n, own + TABLES_MAX * w->row.n);
+    if (embed_norm_is_narrow(w->table[t]->dtype) && !small->rows) {
+        embed_norm_read_floats(wide, w->table[t], id * w->row.n, w->row.n, own + TABLES_MAX * w->row.n);
         return wide;
     }
     if (small->rows) {
@@ -191,7 +191,7 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     return (const float *)w->table[t]->data + id * w->row.n;
 }
 
-static void part(void *context, size_t index, int worker) {
+static void embed_norm_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t first = (int64_t)index * w->chunk, last = first + w->chunk < w->rows ? first + w->chunk : w->rows;
     for (int64_t row = first; row < last; row++) {
@@ -220,7 +220,7 @@ static pith_status check_ids(const pith_run *r, const work *w) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status embed_norm_run(pith_run *r) {
     const embed_norm *s = r->state;
     const pith_tensor *out = r->out[0];
     int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
@@ -248,12 +248,12 @@ static pith_status run(pith_run *r) {
     PITH_TRY(check_ids(r, &w));
     w.rows = count / n;
     w.chunk = pith_run_chunk(r, w.rows, n, EMBED_GRAIN);
-    pith_run_parallel(r, part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+    pith_run_parallel(r, embed_norm_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
 /* As SkipNorm; of the tables only the rows that are looked up are read. */
-static void cost(const pith_run *r, pith_cost *cost) {
+static void embed_norm_cost(const pith_run *r, pith_cost *cost) {
     int tables = (r->in_count - 2) / 2;
     cost->operations *= 7 + tables;
     cost->bytes = (double)r->out[0]->bytes * (1 + tables);
@@ -270,9 +270,9 @@ const pith_op pith_op_EmbedNorm_pith = {
     .max_outputs = 1,
     .unaligned = 1u << 2,
     .attrs = "epsilon float = 1e-05; precision int 0..3 = 1; rms bool = 0",
-    .infer = infer,
-    .prepare = prepare,
-    .scratch = scratch,
-    .run = run,
-    .cost = cost,
+    .infer = embed_norm_infer,
+    .prepare = embed_norm_prepare,
+    .scratch = embed_norm_scratch,
+    .run = embed_norm_run,
+    .cost = embed_norm_cost,
 };

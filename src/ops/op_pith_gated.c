@@ -16,7 +16,7 @@ typedef struct gated {
     bool second;
 } gated;
 
-static pith_status infer(pith_infer *c) {
+static pith_status gated_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
     if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
@@ -28,7 +28,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status gated_prepare(pith_prepare *c) {
     static const char *const families[] = {
         [PITH_ACT_GELU_ERF] = "gelu",
         [PITH_ACT_GELU_TANH] = "gelu_tanh",
@@ -59,7 +59,7 @@ typedef struct work {
     int64_t rows, n, chunk;
 } work;
 
-static void part(void *context, size_t index, int worker) {
+static void gated_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t begin = (int64_t)index * w->chunk, end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows, n = w->n;
     (void)worker;
@@ -71,13 +71,13 @@ static void part(void *context, size_t index, int worker) {
     }
 }
 
-static pith_status run(pith_run *r) {
+static pith_status gated_run(pith_run *r) {
     const pith_tensor *out = r->out[0];
     int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
     if (count == 0) return PITH_OK;
     work w = { .s = r->state, .x = r->in[0]->data, .y = out->data, .rows = count / n, .n = n };
     w.chunk = pith_run_chunk(r, w.rows, n, GATED_GRAIN);
-    pith_run_parallel(r, part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+    pith_run_parallel(r, gated_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
@@ -90,7 +90,7 @@ const pith_op pith_op_Gated_pith = {
     .max_inputs = 1,
     .max_outputs = 1,
     .attrs = "activation int 0..7 = 0; second bool = 0",
-    .infer = infer,
-    .prepare = prepare,
-    .run = run,
+    .infer = gated_infer,
+    .prepare = gated_prepare,
+    .run = gated_run,
 };

@@ -19,9 +19,11 @@
 /* Columns of a part are a multiple of this, so that full tiles are the rule. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
-static bool is_transposed(const pith_node *node, int pair) { return pith_node_int(node, "transposed", 0) >> pair & 1; }
+static bool linear_is_transposed(const pith_node *node, int pair) {
+    return pith_node_int(node, "transposed", 0) >> pair & 1;
+}
 
-static pith_status infer(pith_infer *c) {
+static pith_status linear_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
     if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
@@ -32,7 +34,7 @@ static pith_status infer(pith_infer *c) {
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *w = c->in[i];
         if (!w || w->rank != 2) return pith_op_fail(c, "weight %d is not a matrix", i / 2);
-        bool transposed = is_transposed(c->node, i / 2);
+        bool transposed = linear_is_transposed(c->node, i / 2);
         pith_dim k = w->dims[transposed];
         if (x->rank > 0 && pith_dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
             return pith_op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1],
@@ -45,7 +47,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static float element(const pith_tensor *t, int64_t i) {
+static float linear_element(const pith_tensor *t, int64_t i) {
     float f;
     uint16_t h;
     if (t->dtype == PITH_F32) {
@@ -69,7 +71,9 @@ static pith_status check_constants(const pith_prepare *c) {
     return PITH_OK;
 }
 
-static int64_t columns_of(const pith_prepare *c, int i) { return c->in[i]->dims[!is_transposed(c->node, i / 2)]; }
+static int64_t linear_columns_of(const pith_prepare *c, int i) {
+    return c->in[i]->dims[!linear_is_transposed(c->node, i / 2)];
+}
 
 static const pith_linear_way *const ways[] = {
     [PITH_PRECISION_F32] = &pith_linear_f32,
@@ -92,23 +96,23 @@ static pith_status find_way(pith_linear *s, const pith_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status linear_prepare(pith_prepare *c) {
     PITH_TRY(check_constants(c));
     pith_linear *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
-    s->k = c->in[1]->dims[is_transposed(c->node, 0)];
+    s->k = c->in[1]->dims[linear_is_transposed(c->node, 0)];
     s->repeats = pith_node_int(c->node, "repeats", 0) != 0 && s->k > 0;
     PITH_TRY(find_way(s, c));
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
         const pith_type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
-        if (c->in[i]->dims[is_transposed(c->node, i / 2)] != s->k)
+        if (c->in[i]->dims[linear_is_transposed(c->node, i / 2)] != s->k)
             return pith_op_fail(c, "weight %d differs in rows", i / 2);
-        if (bias && pith_type_count(bias) != columns_of(c, i))
+        if (bias && pith_type_count(bias) != linear_columns_of(c, i))
             return pith_op_fail(c, "bias %d does not fit its weight", i / 2);
         if (s->n % PITH_GEMM_PANEL) return pith_op_fail(c, "weight %d begins inside a panel", i / 2);
-        s->n += columns_of(c, i);
+        s->n += linear_columns_of(c, i);
         has_bias |= bias != NULL;
     }
     if (pith_gemm_f32_packed_size(s->k, s->n) < 0) return pith_fail_memory(c->err, SIZE_MAX);
@@ -119,12 +123,12 @@ static pith_status prepare(pith_prepare *c) {
     pith_pack_matrix weights[WEIGHTS_MAX];
     size_t count = 0;
     int64_t n0 = 0;
-    for (int i = 1; i < c->in_count; n0 += columns_of(c, i), i += 2) {
-        int64_t n = columns_of(c, i);
-        weights[count++] = (pith_pack_matrix){ i, is_transposed(c->node, i / 2), 0, n, n0 * s->k };
+    for (int i = 1; i < c->in_count; n0 += linear_columns_of(c, i), i += 2) {
+        int64_t n = linear_columns_of(c, i);
+        weights[count++] = (pith_pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
         const pith_tensor *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
         /* x + -0.0 is x, for every x. */
-        for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? element(b, j) : -0.0f;
+        for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
     }
     c->state = s;
     return s->way->prepare(s, c, weights, count);
@@ -135,7 +139,7 @@ static size_t distinct_bytes(const pith_linear *s, int64_t m) {
     return s->repeats ? pith_distinct_rows_bytes(m, s->k) : 0;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status linear_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     const pith_linear *s = state;
     (void)threads;
     int64_t m = s->k > 0 ? pith_type_count(c->in[0]) / s->k : 0;
@@ -168,7 +172,7 @@ static const void *next_of(const work *w, int64_t index, int64_t n1) {
     return lines ? (const char *)w->upcoming.data + lines * first / w->column_parts * 64 : NULL;
 }
 
-static void part(void *context, size_t index, int worker) {
+static void linear_part(void *context, size_t index, int worker) {
     const work *w = context;
     const pith_linear *s = w->s;
     (void)worker;
@@ -185,7 +189,7 @@ static void part(void *context, size_t index, int worker) {
  * fewer wait for weights, which are then read by one thread only. Where there are enough rows each thread's share is
  * cut by columns again, so that a thread which is done can take some of another's; rows that are to be converted are
  * not. */
-static void split(work *w, int threads) {
+static void linear_split(work *w, int threads) {
     int64_t m = w->rows.m, strips = (w->s->n + COLUMNS - 1) / COLUMNS, shares = 1;
     double most = (double)m * (double)w->s->n * (double)w->s->k / (double)w->s->grain;
     if (most < (double)w->s->packed_bytes / PITH_LINEAR_GRAIN_BYTES)
@@ -200,13 +204,13 @@ static void split(work *w, int threads) {
     if (w->streak < 1) w->streak = 1;
 }
 
-static int64_t rows_of(const pith_linear *s, const pith_run *r) {
+static int64_t linear_rows_of(const pith_linear *s, const pith_run *r) {
     return s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status linear_run(pith_run *r) {
     const pith_linear *s = r->state;
-    const int64_t m = rows_of(s, r);
+    const int64_t m = linear_rows_of(s, r);
     if (m == 0) return PITH_OK;
     work w = { .s = s,
                .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
@@ -218,9 +222,9 @@ static pith_status run(pith_run *r) {
         w.rows.m = distinct->count;
         w.rows.converted = (char *)r->scratch + before;
     }
-    split(&w, r->exec->threads);
+    linear_split(&w, r->exec->threads);
     if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, w.rows.m);
-    pith_run_parallel(r, part, &w, (size_t)(w.row_parts * w.column_parts));
+    pith_run_parallel(r, linear_part, &w, (size_t)(w.row_parts * w.column_parts));
     if (distinct) pith_distinct_rows_spread(distinct, w.rows.y, m, s->n);
     return PITH_OK;
 }
@@ -258,9 +262,9 @@ const pith_linear_way pith_linear_f32 = {
     .multiply = multiply_f32,
 };
 
-static void cost(const pith_run *r, pith_cost *cost) {
+static void linear_cost(const pith_run *r, pith_cost *cost) {
     const pith_linear *s = r->state;
-    const int64_t m = rows_of(s, r);
+    const int64_t m = linear_rows_of(s, r);
     pith_cost_product(cost, s->k, s->way->kernel);
     if (distinct_bytes(s, m)) cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
 }
@@ -275,11 +279,11 @@ const pith_op pith_op_Linear_pith = {
     .max_outputs = 1,
     .attrs = "activation int 0..7 = 0; precision int 0..3 = 1; repeats bool = 0; transposed int 0.. = 0",
     .flags = PITH_OP_GAPS,
-    .infer = infer,
-    .prepare = prepare,
-    .scratch = scratch,
-    .run = run,
-    .cost = cost,
+    .infer = linear_infer,
+    .prepare = linear_prepare,
+    .scratch = linear_scratch,
+    .run = linear_run,
+    .cost = linear_cost,
 };
 
 const pith_linear *pith_linear_state(const pith_node *node, const void *state) {

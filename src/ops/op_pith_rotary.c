@@ -21,7 +21,7 @@ typedef struct rotary {
     bool interleaved;
 } rotary;
 
-static pith_status infer(pith_infer *c) {
+static pith_status rotary_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     int64_t heads = pith_node_int(c->node, "heads", 0), size = pith_node_int(c->node, "size", 0),
             column = pith_node_int(c->node, "column", 0), pitch = pith_node_int(c->node, "pitch", size),
@@ -50,7 +50,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status rotary_prepare(pith_prepare *c) {
     rotary *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     s->fn = PITH_KERNEL_FIND(pith_rotary_f32_fn, "rotary", PITH_F32, c->isa);
@@ -73,7 +73,7 @@ typedef struct work {
     int64_t positions, width; /* rows of the tables and floats in one */
 } work;
 
-static void part(void *context, size_t index, int worker) {
+static void rotary_part(void *context, size_t index, int worker) {
     const work *w = context;
     int64_t begin = (int64_t)index * w->chunk, end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows;
     (void)worker;
@@ -89,7 +89,7 @@ static void part(void *context, size_t index, int worker) {
     }
 }
 
-static pith_status run(pith_run *r) {
+static pith_status rotary_run(pith_run *r) {
     const rotary *s = r->state;
     const pith_tensor *x = r->in[0], *cosine = r->in[1], *out = r->out[0];
     int64_t columns = s->heads * s->size, count = pith_tensor_count(out);
@@ -114,7 +114,7 @@ static pith_status run(pith_run *r) {
                              .interleaved = s->interleaved,
                              .per_pair = w.width != s->turned };
     w.chunk = pith_run_chunk(r, w.rows, columns, ROTARY_GRAIN);
-    pith_run_parallel(r, part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+    pith_run_parallel(r, rotary_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
@@ -128,7 +128,7 @@ const pith_op pith_op_Rotary_pith = {
     .max_outputs = 1,
     .attrs = "column int 0.. = 0; heads int! 1..; interleaved bool = 0; pitch int 0..; "
              "ragged bool = 0; size int! 1..; turned int 1..",
-    .infer = infer,
-    .prepare = prepare,
-    .run = run,
+    .infer = rotary_infer,
+    .prepare = rotary_prepare,
+    .run = rotary_run,
 };

@@ -9,22 +9,22 @@
 
 enum { MASK, QUERY, KEY, PAST };
 
-static pith_dim rows_of(const pith_type *t) {
+static pith_dim score_mask_rows_of(const pith_type *t) {
     return t->rank == 4 ? t->dims[2] : t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status score_mask_infer(pith_infer *c) {
     const pith_type *m = c->in[MASK], *q = c->in[QUERY], *past = pith_has_input(c, PAST) ? c->in[PAST] : NULL;
     if (m->dtype && m->dtype != PITH_I32) return pith_fail_dtype(c->err, m->dtype);
     if (m->rank == 0 || m->rank > 4) return pith_op_fail(c, "the mask has rank %d", m->rank);
-    pith_dim keys = rows_of(c->in[KEY]);
-    if (past) keys = pith_dim_apply(c->dims, PITH_DIM_ADD, keys, rows_of(past));
-    pith_dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : rows_of(q);
+    pith_dim keys = score_mask_rows_of(c->in[KEY]);
+    if (past) keys = pith_dim_apply(c->dims, PITH_DIM_ADD, keys, score_mask_rows_of(past));
+    pith_dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : score_mask_rows_of(q);
     pith_infer_set(c, 0, PITH_F32, 4, (pith_dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status score_mask_run(pith_run *r) {
     const pith_tensor *m = r->in[MASK], *past = pith_has_input(r, PAST) ? r->in[PAST] : NULL;
     const int32_t *mask = m->data;
     int64_t batch = r->out[0]->dims[0], queries = r->out[0]->dims[2], keys = r->out[0]->dims[3];
@@ -59,6 +59,6 @@ const pith_op pith_op_ScoreMask_pith = {
     .max_inputs = 4,
     .max_outputs = 1,
     .attrs = "filter float = -10000",
-    .infer = infer,
-    .run = run,
+    .infer = score_mask_infer,
+    .run = score_mask_run,
 };

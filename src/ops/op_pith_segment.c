@@ -18,7 +18,7 @@ static pith_status infer_offsets(const pith_infer *c, const pith_type *offsets) 
     return PITH_OK;
 }
 
-static pith_status check_offsets(const pith_run *r, const pith_tensor *offsets, int64_t tokens) {
+static pith_status segment_check_offsets(const pith_run *r, const pith_tensor *offsets, int64_t tokens) {
     const int64_t *at = offsets->data;
     int64_t texts = offsets->dims[0] - 1;
     for (int64_t t = 0; t < texts; t++) {
@@ -104,7 +104,7 @@ static void segment_part(void *context, size_t text, int worker) {
 
 static pith_status segment_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
-    PITH_TRY(check_offsets(r, offsets, x->dims[0]));
+    PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     int64_t texts = offsets->dims[0] - 1, n = 1;
     for (int d = 1; d < x->rank; d++) n *= x->dims[d];
     if (texts == 0 || n == 0) return PITH_OK;
@@ -146,7 +146,7 @@ static pith_status scan_infer(pith_infer *c) {
 static pith_status scan_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     const int64_t *at = offsets->data;
-    PITH_TRY(check_offsets(r, offsets, x->dims[0]));
+    PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     bool exclusive = pith_node_int(r->node, "exclusive", 0) != 0, reverse = pith_node_int(r->node, "reverse", 0) != 0;
     int64_t n = 1;
     for (int d = 1; d < x->rank; d++) n *= x->dims[d];
@@ -196,7 +196,7 @@ static pith_status top_infer(pith_infer *c) {
 
 static pith_status top_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
-    PITH_TRY(check_offsets(r, offsets, x->dims[0]));
+    PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     const int64_t *at = offsets->data;
     for (int64_t t = 0; t + 1 < offsets->dims[0]; t++) {
         int64_t best = 0, top = INT64_MIN;
@@ -232,7 +232,7 @@ static pith_status longest_infer(pith_infer *c) {
 
 static pith_status longest_run(pith_run *r) {
     const int64_t *at = r->in[0]->data;
-    PITH_TRY(check_offsets(r, r->in[0], -1));
+    PITH_TRY(segment_check_offsets(r, r->in[0], -1));
     int64_t longest = 0;
     for (int64_t t = 0; t + 1 < r->in[0]->dims[0]; t++) {
         if (at[t + 1] - at[t] > longest) longest = at[t + 1] - at[t];

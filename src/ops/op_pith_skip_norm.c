@@ -13,7 +13,7 @@ typedef struct skip_norm {
     float epsilon;
 } skip_norm;
 
-static pith_status infer(pith_infer *c) {
+static pith_status skip_norm_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i] && c->in[i]->dtype != PITH_F32) return pith_op_fail(c, "input %d must be float32", i);
@@ -39,7 +39,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status skip_norm_prepare(pith_prepare *c) {
     skip_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const char *family = pith_node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
@@ -56,7 +56,7 @@ typedef struct work {
     int64_t chunk;
 } work;
 
-static void part(void *context, size_t index, int worker) {
+static void skip_norm_part(void *context, size_t index, int worker) {
     const work *w = context;
     (void)worker;
     pith_layer_norm a = w->all;
@@ -67,7 +67,7 @@ static void part(void *context, size_t index, int worker) {
     w->norm(&a);
 }
 
-static pith_status run(pith_run *r) {
+static pith_status skip_norm_run(pith_run *r) {
     const skip_norm *s = r->state;
     int64_t n = r->out[0]->dims[r->out[0]->rank - 1], count = pith_tensor_count(r->out[0]);
     if (count == 0) return PITH_OK;
@@ -82,12 +82,12 @@ static pith_status run(pith_run *r) {
     if (r->in_count > 3 && r->in[3]) w.all.beta = r->in[3]->data;
     if (r->out_count > 1 && r->out[1]) w.all.sum = r->out[1]->data;
     w.chunk = pith_run_chunk(r, w.all.rows, n, SKIP_NORM_GRAIN);
-    pith_run_parallel(r, part, &w, (size_t)((w.all.rows + w.chunk - 1) / w.chunk));
+    pith_run_parallel(r, skip_norm_part, &w, (size_t)((w.all.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
 /* The sum, mean and variance, and the scaled result of each element. */
-static void cost(const pith_run *r, pith_cost *cost) {
+static void skip_norm_cost(const pith_run *r, pith_cost *cost) {
     (void)r;
     cost->operations *= 8;
     cost->kernel = "layer_norm f32";
@@ -103,8 +103,8 @@ const pith_op pith_op_SkipNorm_pith = {
     .max_outputs = 2,
     .attrs = "epsilon float = 1e-05; rms bool = 0",
     .flags = PITH_OP_IN_PLACE,
-    .infer = infer,
-    .prepare = prepare,
-    .run = run,
-    .cost = cost,
+    .infer = skip_norm_infer,
+    .prepare = skip_norm_prepare,
+    .run = skip_norm_run,
+    .cost = skip_norm_cost,
 };

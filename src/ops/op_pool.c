@@ -18,7 +18,7 @@ typedef struct state {
 
 static bool is_global(const pith_node *node) { return node->op_type.data[0] == 'G'; }
 
-static pith_status infer(pith_infer *c) {
+static pith_status pool_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_dim dims[PITH_MAX_RANK];
     if (x->rank >= 0 && x->rank < 3) return pith_op_fail(c, "input has rank %d, expected 3 or more", x->rank);
@@ -33,7 +33,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status pool_prepare(pith_prepare *c) {
     pith_kernel_fn *fn;
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
@@ -56,13 +56,13 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 /* Windows that pith_taps walks: their values alone are wanted. Floats and offsets of a worker, or 0. */
-static int64_t taps_floats(const state *s, const pith_window *w, bool indices) {
+static int64_t pool_taps_floats(const state *s, const pith_window *w, bool indices) {
     if (!s->taps || indices || w->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
     return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status pool_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     const pith_type *x = c->in[0];
     *bytes = 0;
@@ -70,7 +70,7 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
         pith_window w;
         PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
         pith_windows_complete(&w, c->node, x->dims + 2, c->out[0].dims + 2);
-        int64_t floats = taps_floats(s, &w, false);
+        int64_t floats = pool_taps_floats(s, &w, false);
         if (pith_mul_overflows((size_t)floats, (size_t)threads * sizeof(float), bytes))
             return pith_fail_memory(c->err, SIZE_MAX);
     }
@@ -85,7 +85,7 @@ typedef struct job {
     size_t size;
 } job;
 
-static void run_part(void *context, size_t part, int worker) {
+static void pool_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
     int64_t first = (int64_t)part * j->per_part,
@@ -119,7 +119,7 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status pool_run_plain(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0], *y = r->out[0];
     job j = { .r = r, .channels = x->dims[0] * x->dims[1], .size = pith_element_size(x->dtype) };
@@ -132,17 +132,17 @@ static pith_status run_plain(pith_run *r) {
         PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, NULL, r->err));
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
-    j.taps_floats = taps_floats(s, &j.w, r->out_count > 1 && r->out[1]);
+    j.taps_floats = pool_taps_floats(s, &j.w, r->out_count > 1 && r->out[1]);
     j.in = pith_window_count(j.w.in, j.w.rank);
     j.out = pith_window_count(j.w.out, j.w.rank);
     int64_t work;
     if (pith_mul_overflows(j.out, pith_window_count(j.w.kernel, j.w.rank), &work)) work = INT64_MAX;
     j.per_part = pith_run_chunk(r, j.channels, work, 8192);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.channels + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, pool_run_part, &j, (size_t)((j.channels + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status pool_run(pith_run *r) { return pith_widen_run(r, 0, pool_run_plain); }
 
 #define POOL(symbol, types_, outputs, attrs_)                                                                          \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
@@ -154,10 +154,10 @@ static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
                                        .types = types_,                                                                \
                                        .newest = 22,                                                                   \
                                        .attrs = attrs_,                                                                \
-                                       .infer = infer,                                                                 \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .infer = pool_infer,                                                            \
+                                       .prepare = pool_prepare,                                                        \
+                                       .scratch = pool_scratch,                                                        \
+                                       .run = pool_run };
 POOL(AveragePool, "f", 1,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "ceil_mode bool = 0 @10; count_include_pad bool = 0 @7; "

@@ -18,8 +18,8 @@ typedef struct form {
     enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
 } form;
 
-static pith_status get_form(form *f, const pith_node *node, const int64_t *dims, int rank, const int64_t *scale_dims,
-                            int scale_rank, pith_error *err) {
+static pith_status quantize_get_form(form *f, const pith_node *node, const int64_t *dims, int rank,
+                                     const int64_t *scale_dims, int scale_rank, pith_error *err) {
     int64_t total = pith_dims_count(dims, rank), scales = pith_dims_count(scale_dims, scale_rank);
     int64_t block = pith_node_int(node, "block_size", 0);
     int axis = 0;
@@ -144,7 +144,7 @@ static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
     }
 }
 
-static void run_part(void *context, size_t part, int worker) {
+static void quantize_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t begin = (int64_t)part * j->per_part, end = begin + j->per_part < j->units ? begin + j->per_part : j->units;
@@ -159,7 +159,7 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_linear(pith_run *r, bool quantize) {
+static pith_status quantize_run_linear(pith_run *r, bool quantize) {
     job j = { .s = r->state,
               .x = r->in[0],
               .scale = r->in[1],
@@ -167,7 +167,7 @@ static pith_status run_linear(pith_run *r, bool quantize) {
               .y = r->out[0],
               .quantize = quantize,
               .saturate = pith_node_int(r->node, "saturate", 1) != 0 };
-    PITH_TRY(get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
+    PITH_TRY(quantize_get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
     if (!pith_tensor_count(j.x)) return PITH_OK;
     if (j.zero && pith_tensor_count(j.zero) != pith_tensor_count(j.scale)) {
         return pith_op_fail(r, "zero points and scales differ in number");
@@ -185,14 +185,14 @@ static pith_status run_linear(pith_run *r, bool quantize) {
     if (j.f.kind == PER_TENSOR) j.per_part = (j.per_part + 7) & ~(int64_t)7;
     if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8))
         j.per_part = j.units; /* bytes are shared */
-    pith_run_parallel(r, run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, quantize_run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
 static pith_status check_form(pith_infer *c) {
     form f;
     if (!pith_type_concrete(c->in[0]) || !pith_type_concrete(c->in[1])) return PITH_OK;
-    return get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims, c->in[1]->rank, c->err);
+    return quantize_get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims, c->in[1]->rank, c->err);
 }
 
 static pith_status infer_quantize(pith_infer *c) {
@@ -227,8 +227,8 @@ static pith_status prepare_any(pith_prepare *c) {
     return prepare_loops(c, &s);
 }
 
-static pith_status run_quantize(pith_run *r) { return run_linear(r, true); }
-static pith_status run_dequantize(pith_run *r) { return run_linear(r, false); }
+static pith_status run_quantize(pith_run *r) { return quantize_run_linear(r, true); }
+static pith_status run_dequantize(pith_run *r) { return quantize_run_linear(r, false); }
 
 #define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)                                  \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \

@@ -26,7 +26,7 @@ static pith_status check_dtype(const pith_infer *c, int dtype) {
     return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(dtype));
 }
 
-static pith_status infer_shape(pith_infer *c) {
+static pith_status random_infer_shape(pith_infer *c) {
     size_t rank;
     const int64_t *shape = pith_node_ints(c->node, "shape", &rank);
     if (!shape || rank > PITH_MAX_RANK) return pith_op_fail(c, "attribute 'shape' is missing or too long");
@@ -36,7 +36,7 @@ static pith_status infer_shape(pith_infer *c) {
     return check_dtype(c, c->out[0].dtype);
 }
 
-static pith_status infer_like(pith_infer *c) {
+static pith_status random_infer_like(pith_infer *c) {
     pith_type_set(&c->out[0], pith_node_choice(c->node, "dtype", c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims);
     return check_dtype(c, c->out[0].dtype);
 }
@@ -119,16 +119,16 @@ static pith_status run_multinomial(pith_run *r) {
         .note = "own generator",                                                                                       \
     }
 
-RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, infer_like, run_bernoulli);
+RANDOM_OP(Bernoulli, "f", 15, "dtype dtype; seed float", 1, random_infer_like, run_bernoulli);
 RANDOM_OP(Multinomial, "f", 7, "dtype dtype = 6; sample_size int 0.. = 1; seed float", 1, infer_multinomial,
           run_multinomial);
 RANDOM_OP(RandomNormal, "*", 1,
           "dtype dtype = 1; mean float = 0; scale float = 1; seed float; "
           "shape ints! 0..",
-          0, infer_shape, run_normal);
-RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1, infer_like,
+          0, random_infer_shape, run_normal);
+RANDOM_OP(RandomNormalLike, "*", 1, "dtype dtype; mean float = 0; scale float = 1; seed float", 1, random_infer_like,
           run_normal);
 RANDOM_OP(RandomUniform, "*", 1, "dtype dtype = 1; high float = 1; low float = 0; seed float; shape ints! 0..", 0,
-          infer_shape, run_uniform);
-RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1, infer_like,
+          random_infer_shape, run_uniform);
+RANDOM_OP(RandomUniformLike, "*", 1, "dtype dtype; high float = 1; low float = 0; seed float", 1, random_infer_like,
           run_uniform);

@@ -71,7 +71,7 @@ static pith_status prepare_gru(pith_prepare *c) { return prepare_kind(c, GRU); }
 static pith_status prepare_lstm(pith_prepare *c) { return prepare_kind(c, LSTM); }
 
 /* Besides the wide copies: gates from x and from h, h, c, a row each. */
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status recurrent_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
     size_t row;
     if (pith_mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) ||
@@ -145,7 +145,7 @@ static void step_lstm(const row *t, const double *x) {
     }
 }
 
-static const double *optional(const pith_wide *w, const pith_run *r, int i) {
+static const double *recurrent_optional(const pith_wide *w, const pith_run *r, int i) {
     return i < r->in_count && r->in[i] ? w->in[i] : NULL;
 }
 
@@ -156,7 +156,7 @@ static pith_status check_size(const pith_run *r, int i, int64_t wanted) {
                      (long long)pith_tensor_count(r->in[i]), (long long)wanted);
 }
 
-static pith_status run(pith_run *r) {
+static pith_status recurrent_run(pith_run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];
     int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
@@ -171,8 +171,9 @@ static pith_status run(pith_run *r) {
     PITH_TRY(check_size(r, 7, directions * 3 * hidden));
     pith_wide w;
     pith_wide_open(&w, r);
-    const double *bias = optional(&w, r, 3), *lengths = optional(&w, r, 4), *h0 = optional(&w, r, 5);
-    const double *c0 = optional(&w, r, 6), *peep = optional(&w, r, 7);
+    const double *bias = recurrent_optional(&w, r, 3), *lengths = recurrent_optional(&w, r, 4),
+                 *h0 = recurrent_optional(&w, r, 5);
+    const double *c0 = recurrent_optional(&w, r, 6), *peep = recurrent_optional(&w, r, 7);
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
     double *y_c = r->out_count > 2 ? w.out[2] : NULL;
     double *rows = w.rest;
@@ -232,8 +233,8 @@ const pith_op pith_op_GRU = {
     .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_gru,
     .prepare = prepare_gru,
-    .scratch = scratch,
-    .run = run,
+    .scratch = recurrent_scratch,
+    .run = recurrent_run,
 };
 
 const pith_op pith_op_LSTM = {
@@ -252,8 +253,8 @@ const pith_op pith_op_LSTM = {
     .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_lstm,
     .prepare = prepare_lstm,
-    .scratch = scratch,
-    .run = run,
+    .scratch = recurrent_scratch,
+    .run = recurrent_run,
 };
 
 const pith_op pith_op_RNN = {
@@ -272,6 +273,6 @@ const pith_op pith_op_RNN = {
     .flags = PITH_OP_FIRST_OPTIONAL,
     .infer = infer_rnn,
     .prepare = prepare_rnn,
-    .scratch = scratch,
-    .run = run,
+    .scratch = recurrent_scratch,
+    .run = recurrent_run,
 };

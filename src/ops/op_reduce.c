@@ -27,15 +27,20 @@ typedef struct row {
     }
 ELEM(elem_sum, PITH_DIM_ADD, 0)
 ELEM(elem_prod, PITH_DIM_MUL, 1)
-ELEM(elem_max, PITH_DIM_MAX, PITH_DIM_UNKNOWN)
-ELEM(elem_min, PITH_DIM_MIN, PITH_DIM_UNKNOWN)
+ELEM(reduce_elem_max, PITH_DIM_MAX, PITH_DIM_UNKNOWN)
+ELEM(reduce_elem_min, PITH_DIM_MIN, PITH_DIM_UNKNOWN)
 
 static const row rows[] = {
-    { "ReduceL1", "l1", NULL, NULL },       { "ReduceL2", "sumsq", "sqrt", NULL },
-    { "ReduceLogSum", "sum", "log", NULL }, { "ReduceLogSumExp", "log_sum_exp", NULL, NULL },
-    { "ReduceMax", "max", NULL, elem_max }, { "ReduceMean", "mean", NULL, NULL },
-    { "ReduceMin", "min", NULL, elem_min }, { "ReduceProd", "prod", NULL, elem_prod },
-    { "ReduceSum", "sum", NULL, elem_sum }, { "ReduceSumSquare", "sumsq", NULL, NULL },
+    { "ReduceL1", "l1", NULL, NULL },
+    { "ReduceL2", "sumsq", "sqrt", NULL },
+    { "ReduceLogSum", "sum", "log", NULL },
+    { "ReduceLogSumExp", "log_sum_exp", NULL, NULL },
+    { "ReduceMax", "max", NULL, reduce_elem_max },
+    { "ReduceMean", "mean", NULL, NULL },
+    { "ReduceMin", "min", NULL, reduce_elem_min },
+    { "ReduceProd", "prod", NULL, elem_prod },
+    { "ReduceSum", "sum", NULL, elem_sum },
+    { "ReduceSumSquare", "sumsq", NULL, NULL },
 };
 
 typedef struct state {
@@ -45,14 +50,14 @@ typedef struct state {
     pith_map_state finish;
 } state;
 
-static const row *find_row(const pith_node *node) {
+static const row *reduce_find_row(const pith_node *node) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (pith_str_is(node->op_type, rows[i].name)) return &rows[i];
     }
     return NULL;
 }
 
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status reduce_upgrade(pith_node *node, pith_error *err) {
     return pith_upgrade_ints(node, "axes", 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
@@ -69,7 +74,7 @@ static pith_status mark_axes(bool *reduced, bool *known, const pith_node *node, 
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status reduce_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     bool keep = pith_node_int(c->node, "keepdims", 1) != 0, known, reduced[PITH_MAX_RANK];
     pith_numbers axes;
@@ -90,7 +95,7 @@ static pith_status infer(pith_infer *c) {
             dims[rank++] = 1;
     }
     pith_infer_set(c, 0, x->dtype, known || keep ? rank : -1, dims);
-    const row *found = find_row(c->node);
+    const row *found = reduce_find_row(c->node);
     int64_t count;
     if (!found->elem || !known || x->rank != 1 || !reduced[0] || !(x->data || x->elems)) return PITH_OK;
     pith_dim *elems = pith_infer_new_elems(c, &count), items[PITH_ELEMS_MAX];
@@ -104,8 +109,8 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
-    const row *found = find_row(c->node);
+static pith_status reduce_prepare(pith_prepare *c) {
+    const row *found = reduce_find_row(c->node);
     int dtype = c->in[0]->dtype;
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
@@ -166,7 +171,7 @@ static void find_form(form *f, const bool *reduced, const int64_t *dims, int ran
 }
 
 /* A converted tensor, a moved one, and results in the converted type. */
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status reduce_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     size_t whole, results;
     (void)threads;
@@ -187,7 +192,7 @@ typedef struct job {
     int64_t per_part;
 } job;
 
-static void run_part(void *context, size_t part, int worker) {
+static void reduce_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const form *f = &j->f;
     (void)worker;
@@ -214,7 +219,7 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run(pith_run *r) {
+static pith_status reduce_run(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
@@ -246,7 +251,7 @@ static pith_status run(pith_run *r) {
     }
     if (s->compute != x->dtype) j.y = next;
     j.per_part = pith_run_chunk(r, j.f.outer, j.f.reduced * j.f.inner, 16384);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.f.outer + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, reduce_run_part, &j, (size_t)((j.f.outer + j.per_part - 1) / j.per_part));
     if (s->compute != x->dtype) {
         pith_tensor wide = *y;
         wide.dtype = s->compute;
@@ -270,11 +275,11 @@ static pith_status run(pith_run *r) {
                                        .types = types_,                                                                \
                                        .newest = newest_,                                                              \
                                        .attrs = attrs_,                                                                \
-                                       .upgrade = upgrade,                                                             \
-                                       .infer = infer,                                                                 \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .upgrade = reduce_upgrade,                                                      \
+                                       .infer = reduce_infer,                                                          \
+                                       .prepare = reduce_prepare,                                                      \
+                                       .scratch = reduce_scratch,                                                      \
+                                       .run = reduce_run };
 REDUCE(ReduceL1, "rl", 18, 18, ATTRS)
 REDUCE(ReduceL2, "rl", 18, 18, ATTRS)
 REDUCE(ReduceLogSum, "rl", 18, 28, ATTRS)

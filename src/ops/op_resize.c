@@ -45,20 +45,20 @@ typedef struct resize {
 
 /* ---- attributes ---- */
 
-static pith_status choose(const pith_node *node, const char *name, const char *const *names, int count, int *choice,
-                          pith_error *err) {
+static pith_status resize_choose(const pith_node *node, const char *name, const char *const *names, int count,
+                                 int *choice, pith_error *err) {
     pith_str text = pith_node_str(node, name, names[0]);
     for (int i = 0; i < count; i++)
         if (pith_str_is(text, names[i])) return *choice = i, PITH_OK;
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name, PITH_STR_ARG(text));
 }
 
-static pith_status read_attributes(resize *s, const pith_node *node, pith_error *err) {
+static pith_status resize_read_attributes(resize *s, const pith_node *node, pith_error *err) {
     int c, m, r, a;
-    PITH_TRY(choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES, &c, err));
-    PITH_TRY(choose(node, "mode", mode_names, MODES, &m, err));
-    PITH_TRY(choose(node, "nearest_mode", rounding_names, ROUNDINGS, &r, err));
-    PITH_TRY(choose(node, "keep_aspect_ratio_policy", aspect_names, ASPECTS, &a, err));
+    PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES, &c, err));
+    PITH_TRY(resize_choose(node, "mode", mode_names, MODES, &m, err));
+    PITH_TRY(resize_choose(node, "nearest_mode", rounding_names, ROUNDINGS, &r, err));
+    PITH_TRY(resize_choose(node, "keep_aspect_ratio_policy", aspect_names, ASPECTS, &a, err));
     *s = (resize){ .coordinates = (coordinates)c,
                    .mode = (mode)m,
                    .rounding = (rounding)r,
@@ -140,10 +140,10 @@ static pith_status read_target(target *t, const resize *s, const pith_type *cons
     return sizes && s->aspect != STRETCH ? keep_aspect(s, t, axes, n, x->dims, err) : PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status resize_infer(pith_infer *c) {
     resize s;
     target t;
-    PITH_TRY(read_attributes(&s, c->node, c->err));
+    PITH_TRY(resize_read_attributes(&s, c->node, c->err));
     PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
     pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH; /* sizes may be symbolic */
@@ -157,13 +157,13 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status resize_prepare(pith_prepare *c) {
     resize *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     c->state = s;
     if (pith_dtype_bits(c->in[0]->dtype) < 8)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
-    PITH_TRY(read_attributes(s, c->node, c->err));
+    PITH_TRY(resize_read_attributes(s, c->node, c->err));
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
                          pith_dtype_name(c->in[0]->dtype));
@@ -188,7 +188,7 @@ static double source_place(const resize *s, const target *t, int d, int64_t leng
     }
 }
 
-static double cubic(double x, double a) {
+static double resize_cubic(double x, double a) {
     x = fabs(x);
     if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
@@ -204,8 +204,8 @@ static int64_t half_taps(const resize *s, double scale, int64_t length) {
 }
 
 /* Fills index[] and weight[] (2 * half entries) for source place x; the pixel left of x is preferred. */
-static void make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index,
-                      double *weight) {
+static void resize_make_taps(const resize *s, double x, double scale, int64_t length, int64_t half, int64_t *index,
+                             double *weight) {
     double left = ceil(x) - 1, ratio = x - left, sum = 0, width = s->antialias ? fmin(scale, 1) : 1;
     if (s->mode == NEAREST) {
         bool right = ratio == 1 || (s->rounding == PREFER_FLOOR  ? ratio > 0.5
@@ -216,7 +216,7 @@ static void make_taps(const resize *s, double x, double scale, int64_t length, i
     for (int64_t k = 0; k < 2 * half; k++) {
         double at = (double)(k - half + 1); /* relative to left */
         if (s->mode == LINEAR) weight[k] = fmax(1 - fabs((at - ratio) * width), 0);
-        if (s->mode == CUBIC) weight[k] = cubic((at - ratio) * width, s->cubic_a);
+        if (s->mode == CUBIC) weight[k] = resize_cubic((at - ratio) * width, s->cubic_a);
         double place = left + at;
         bool outside = place < 0 || place > (double)(length - 1);
         index[k] = (int64_t)fmin(fmax(place, 0), (double)(length - 1));
@@ -228,7 +228,7 @@ static void make_taps(const resize *s, double x, double scale, int64_t length, i
 
 /* ---- running ---- */
 
-static void sizes_of(const pith_type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
+static void resize_sizes_of(const pith_type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
     *widest = 1, *taps = 0;
     for (int d = 0; d < x->rank; d++) {
         *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
@@ -238,7 +238,7 @@ static void sizes_of(const pith_type *x, const target *t, int64_t *widest, int64
 }
 
 /* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one output index. */
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status resize_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)threads;
     const resize *s = state;
     target t;
@@ -255,7 +255,7 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
     for (int d = 0; d < c->in[0]->rank; d++)
         product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
     if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
-    sizes_of(c->in[0], &t, &widest, &taps, s);
+    resize_sizes_of(c->in[0], &t, &widest, &taps, s);
     *bytes = ((size_t)(widest * pith_parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
     return PITH_OK;
 }
@@ -282,7 +282,7 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
             int64_t near[2];
             double weight[2], from = source_place(s, t, d, x->dims[d], i);
             bool outside = s->coordinates == TF_CROP_AND_RESIZE && (from < 0 || from > (double)(x->dims[d] - 1));
-            make_taps(s, from, t->scale[d], x->dims[d], 1, near, weight);
+            resize_make_taps(s, from, t->scale[d], x->dims[d], 1, near, weight);
             at[i] = outside ? -1 : near[weight[1] != 0] * in_stride[d];
         }
         at += t->size[d];
@@ -315,7 +315,7 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
     for (int64_t i = 0; i < size; i++) {
         double x = source_place(s, t, d, length, i);
         bool outside = s->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(length - 1));
-        make_taps(s, x, t->scale[d], length, half, index, weight);
+        resize_make_taps(s, x, t->scale[d], length, half, index, weight);
         for (int64_t o = 0; o < outer; o++) {
             double *row = to + (o * size + i) * inner;
             for (int64_t k = 0; k < inner; k++) row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
@@ -327,7 +327,7 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
     }
 }
 
-static pith_status run(pith_run *r) {
+static pith_status resize_run(pith_run *r) {
     const resize *s = r->state;
     pith_type types[4];
     const pith_type *in[4] = { NULL };
@@ -344,7 +344,7 @@ static pith_status run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     int parts = pith_parts(x->dtype), part = pith_part_dtype(x->dtype);
     int64_t widest, taps, outer = 1, inner = pith_tensor_count(x) * parts;
-    sizes_of(in[0], &t, &widest, &taps, s);
+    resize_sizes_of(in[0], &t, &widest, &taps, s);
     double *from = r->scratch, *to = from + widest * parts;
     void *memory = to + widest * parts;
     pith_convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
@@ -366,7 +366,7 @@ static pith_status run(pith_run *r) {
 /* ---- older spellings ---- */
 
 /* Up to opset 10 the inputs were X and scales, and places were those of Upsample. */
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status resize_upgrade(pith_node *node, pith_error *err) {
     if (node->opset >= 11) return PITH_OK;
     PITH_TRY(pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith_node_set_str(node, "nearest_mode", PITH_STR("floor")));
@@ -399,16 +399,16 @@ const pith_op pith_op_Resize = {
              "mode string nearest|linear = nearest @-10; "
              "mode string nearest|linear|cubic = nearest @11; "
              "nearest_mode string round_prefer_floor|round_prefer_ceil|floor|ceil = round_prefer_floor @11",
-    .upgrade = upgrade,
-    .infer = infer,
-    .prepare = prepare,
-    .scratch = scratch,
-    .run = run,
+    .upgrade = resize_upgrade,
+    .infer = resize_infer,
+    .prepare = resize_prepare,
+    .scratch = resize_scratch,
+    .run = resize_run,
     .note = "strings: nearest only",
 };
 
 /* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
-static pith_status upgrade_upsample(pith_node *node, pith_error *err) {
+static pith_status resize_upgrade_upsample(pith_node *node, pith_error *err) {
     size_t count;
     const float *scales = pith_node_floats(node, "scales", &count);
     pith_value *inputs[3] = { pith_node_input(node, 0), NULL, pith_node_input(node, 1) };
@@ -449,7 +449,7 @@ const pith_op pith_op_Upsample = {
     .attrs = "height_scale float! @-6; mode string nearest|bilinear = nearest @-6; "
              "mode string nearest|linear = nearest @7; scales floats! @7-8; "
              "width_scale float! @-6",
-    .upgrade = upgrade_upsample,
+    .upgrade = resize_upgrade_upsample,
     .infer = pith_infer_same,
     .note = "becomes Resize",
 };

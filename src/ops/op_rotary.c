@@ -5,7 +5,7 @@
  * the caches say, which com.microsoft allows. Source: ONNX RotaryEmbedding (opset 23). */
 #include "ops/wide.h"
 
-static pith_status infer(pith_infer *c) {
+static pith_status op_rotary_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
         return pith_op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
@@ -13,7 +13,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status op_rotary_run(pith_run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
     bool packed = x->rank == 3, interleaved = pith_node_int(r->node, "interleaved", 0) != 0;
     int64_t batch = x->dims[0], seq = x->dims[packed ? 1 : 2],
@@ -60,7 +60,7 @@ const pith_op pith_op_RotaryEmbedding = {
     .max_outputs = 1,
     .types = "hhhl",
     .attrs = "interleaved bool = 0; num_heads int 0..; rotary_embedding_dim int 0.. = 0",
-    .infer = infer,
+    .infer = op_rotary_infer,
     .scratch = pith_wide_scratch,
-    .run = run,
+    .run = op_rotary_run,
 };

@@ -12,7 +12,7 @@ typedef struct layout {
     const int64_t *in_axes, *out_axes, *in_backward, *out_backward; /* NULL: all 0 */
 } layout;
 
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status scan_upgrade(pith_node *node, pith_error *err) {
     int given = node->input_count - node->capture_count;
     pith_value *lengths = given ? pith_node_input(node, 0) : NULL;
     for (int i = 1; i < given; i++)
@@ -33,8 +33,8 @@ static pith_status upgrade(pith_node *node, pith_error *err) {
     return given && pith_node_set_input_count(node, node->input_count - 1) ? pith_fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status read_list(const pith_node *node, const char *name, int wanted, const int64_t **items,
-                             pith_error *err) {
+static pith_status scan_read_list(const pith_node *node, const char *name, int wanted, const int64_t **items,
+                                  pith_error *err) {
     size_t count;
     *items = pith_node_ints(node, name, &count);
     if (*items && count != (size_t)wanted) {
@@ -59,13 +59,13 @@ static pith_status read_layout(const pith_node *node, layout *l, pith_error *err
         return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d",
                          body->input_count, body->output_count, given, node->output_count);
     }
-    PITH_TRY(read_list(node, "scan_input_axes", l->scans, &l->in_axes, err));
-    PITH_TRY(read_list(node, "scan_output_axes", l->results, &l->out_axes, err));
-    PITH_TRY(read_list(node, "scan_input_directions", l->scans, &l->in_backward, err));
-    return read_list(node, "scan_output_directions", l->results, &l->out_backward, err);
+    PITH_TRY(scan_read_list(node, "scan_input_axes", l->scans, &l->in_axes, err));
+    PITH_TRY(scan_read_list(node, "scan_output_axes", l->results, &l->out_axes, err));
+    PITH_TRY(scan_read_list(node, "scan_input_directions", l->scans, &l->in_backward, err));
+    return scan_read_list(node, "scan_output_directions", l->results, &l->out_backward, err);
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status op_scan_infer(pith_infer *c) {
     layout l;
     PITH_TRY(read_layout(c->node, &l, c->err));
     size_t in_count = (size_t)(l.states + l.scans), out_count = (size_t)c->out_count;
@@ -135,7 +135,7 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     return PITH_OK;
 }
 
-static pith_status run_plain(scan *s) {
+static pith_status scan_run_plain(scan *s) {
     pith_run *r = s->r;
     const layout *l = &s->l;
     const pith_graph *body = pith_node_graph(r->node, "body");
@@ -196,7 +196,7 @@ static pith_status run_batched(scan *s) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status op_scan_run(pith_run *r) {
     scan s = { .r = r };
     PITH_TRY(read_layout(r->node, &s.l, r->err));
     size_t in = (size_t)(s.l.states + s.l.scans), out = (size_t)(s.l.states + s.l.results);
@@ -207,7 +207,7 @@ static pith_status run(pith_run *r) {
     if (!s.in || !s.out || !s.stacks || !s.buffers) return pith_fail_memory(r->err, (in + out) * sizeof *s.in);
     memset(s.stacks, 0, (size_t)s.l.results * sizeof *s.stacks);
     memset(s.buffers, 0, (size_t)s.l.scans * sizeof *s.buffers);
-    return s.l.batched ? run_batched(&s) : run_plain(&s);
+    return s.l.batched ? run_batched(&s) : scan_run_plain(&s);
 }
 
 const pith_op pith_op_Scan = {
@@ -222,7 +222,7 @@ const pith_op pith_op_Scan = {
              "lengths bool = 0 @own; scan_input_axes ints @9; scan_input_directions ints 0|1 @9; "
              "scan_output_axes ints @9; scan_output_directions ints 0|1 @9",
     .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE,
-    .upgrade = upgrade,
-    .infer = infer,
-    .run = run
+    .upgrade = scan_upgrade,
+    .infer = op_scan_infer,
+    .run = op_scan_run
 };

@@ -4,7 +4,7 @@
 #include "ops/widen.h"
 
 /* [outer, n, inner] around the axis. */
-static void split_at(const int64_t *dims, int rank, int axis, int64_t form[3]) {
+static void scan_axis_split_at(const int64_t *dims, int rank, int axis, int64_t form[3]) {
     form[0] = form[1] = form[2] = 1;
     for (int i = 0; i < rank; i++) form[i < axis ? 0 : i == axis ? 1 : 2] *= dims[i];
 }
@@ -45,7 +45,7 @@ static pith_status run_cumulate(pith_run *r) {
     PITH_TRY(pith_run_numbers(r, 1, &axes));
     if (axes.count != 1) return pith_op_fail(r, "axis is not a scalar");
     PITH_TRY(pith_axis_normalize(axes.items[0], x->rank, &axis, r->err));
-    split_at(x->dims, x->rank, axis, form);
+    scan_axis_split_at(x->dims, x->rank, axis, form);
     bool exclusive = pith_node_int(r->node, "exclusive", 0) != 0, reverse = pith_node_int(r->node, "reverse", 0) != 0;
     size_t size = pith_element_size(x->dtype);
     for (int64_t o = 0; o < form[0]; o++) {
@@ -116,7 +116,7 @@ static pith_status run_arg(pith_run *r) {
     int64_t form[3], *y = r->out[0]->data;
     int axis;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    split_at(x->dims, x->rank, axis, form);
+    scan_axis_split_at(x->dims, x->rank, axis, form);
     bool last = pith_node_int(r->node, "select_last_index", 0) != 0;
     size_t size = pith_element_size(x->dtype);
     for (int64_t o = 0; o < form[0]; o++) {

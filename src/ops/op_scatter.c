@@ -12,7 +12,7 @@ typedef struct state {
     pith_map_state reduce; /* fn NULL: plain replacement */
 } state;
 
-static int64_t index_at(const pith_tensor *t, int64_t i) {
+static int64_t scatter_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
@@ -30,7 +30,7 @@ static pith_status infer_same_shape(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status scatter_prepare(pith_prepare *c) {
     static const struct {
         const char *reduction, *family;
     } names[] = {
@@ -53,7 +53,7 @@ static pith_status prepare(pith_prepare *c) {
     return pith_op_fail(c, "unknown reduction '" PITH_STR_FMT "'", PITH_STR_ARG(reduction));
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status scatter_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     (void)threads;
     *bytes = 0;
@@ -61,7 +61,7 @@ static pith_status scratch(const pith_infer *c, const void *state_, int threads,
 }
 
 /* y[at …] = or op= updates[from …], n elements. */
-static void put(const pith_run *r, int64_t at, int64_t from, int64_t n) {
+static void scatter_put(const pith_run *r, int64_t at, int64_t from, int64_t n) {
     const state *s = r->state;
     size_t size = pith_element_size(r->out[0]->dtype);
     char *y = (char *)r->out[0]->data + (size_t)at * size;
@@ -78,7 +78,7 @@ static void copy_data(const pith_run *r) {
 
 /* ---- ScatterElements ---- */
 
-static pith_status infer_elements(pith_infer *c) {
+static pith_status scatter_infer_elements(pith_infer *c) {
     const pith_type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     int axis;
     PITH_TRY(infer_same_shape(c));
@@ -106,19 +106,19 @@ static pith_status run_elements_plain(pith_run *r) {
     pith_strides(strides, x->dims, x->rank);
     copy_data(r);
     for (int64_t i = 0; i < total; i++) {
-        int64_t at = index_at(indices, i), n = x->dims[axis], to = 0;
+        int64_t at = scatter_index_at(indices, i), n = x->dims[axis], to = 0;
         if (at < -n || at >= n) {
             return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
                              (long long)n);
         }
         for (int k = 0; k < x->rank; k++) to += (k == axis ? (at < 0 ? at + n : at) : place[k]) * strides[k];
-        put(r, to, i, 1);
+        scatter_put(r, to, i, 1);
         for (int k = x->rank - 1; k >= 0 && ++place[k] == indices->dims[k]; k--) place[k] = 0;
     }
     return PITH_OK;
 }
 
-static pith_status run_elements(pith_run *r) {
+static pith_status scatter_run_elements(pith_run *r) {
     const state *s = r->state;
     return s->reduce.fn ? pith_widen_run(r, 0, run_elements_plain) : run_elements_plain(r);
 }
@@ -133,10 +133,10 @@ static pith_status run_elements(pith_run *r) {
                                        .newest = newest_,                                                              \
                                        .attrs = attrs_,                                                                \
                                        .flags = PITH_OP_IN_PLACE,                                                      \
-                                       .infer = infer_elements,                                                        \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run_elements };
+                                       .infer = scatter_infer_elements,                                                \
+                                       .prepare = scatter_prepare,                                                     \
+                                       .scratch = scatter_scratch,                                                     \
+                                       .run = scatter_run_elements };
 ELEMENTS(Scatter, 9, 11, "axis int = 0")
 ELEMENTS(ScatterElements, 11, 18,
          "axis int = 0; reduction string none|add|mul = none @16-17; "
@@ -144,7 +144,7 @@ ELEMENTS(ScatterElements, 11, 18,
 
 /* ---- ScatterND ---- */
 
-static pith_status infer_nd(pith_infer *c) {
+static pith_status scatter_infer_nd(pith_infer *c) {
     const pith_type *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
     PITH_TRY(infer_same_shape(c));
     if (x->rank < 0 || indices->rank < 0 || updates->rank < 0) return PITH_OK;
@@ -175,19 +175,19 @@ static pith_status run_nd_plain(pith_run *r) {
     for (int64_t i = 0; i < rows && n > 0; i++) {
         int64_t to = 0;
         for (int64_t k = 0; k < length; k++) {
-            int64_t at = index_at(indices, i * length + k), of = x->dims[k];
+            int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
             if (at < -of || at >= of) {
                 return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)at,
                                  (long long)of);
             }
             to += (at < 0 ? at + of : at) * strides[k];
         }
-        put(r, to, i * n, n);
+        scatter_put(r, to, i * n, n);
     }
     return PITH_OK;
 }
 
-static pith_status run_nd(pith_run *r) {
+static pith_status scatter_run_nd(pith_run *r) {
     const state *s = r->state;
     return s->reduce.fn ? pith_widen_run(r, 0, run_nd_plain) : run_nd_plain(r);
 }
@@ -203,10 +203,10 @@ const pith_op pith_op_ScatterND = { .domain = "",
                                     .attrs = "reduction string none|add|mul = none @16-17; "
                                              "reduction string none|add|mul|max|min = none @18",
                                     .flags = PITH_OP_IN_PLACE,
-                                    .infer = infer_nd,
-                                    .prepare = prepare,
-                                    .scratch = scratch,
-                                    .run = run_nd };
+                                    .infer = scatter_infer_nd,
+                                    .prepare = scatter_prepare,
+                                    .scratch = scatter_scratch,
+                                    .run = scatter_run_nd };
 
 /* ---- TensorScatter: new rows of a cache, from a place per batch on ---- */
 

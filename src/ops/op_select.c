@@ -15,7 +15,7 @@ static pith_status infer_nonzero(pith_infer *c) {
 }
 
 /* Numbers but 0, strings but "". */
-static bool is_set(const pith_tensor *x, int64_t i) {
+static bool select_is_set(const pith_tensor *x, int64_t i) {
     int part = pith_part_dtype(x->dtype), parts = pith_parts(x->dtype);
     uint8_t set[2] = { 0 };
     if (x->dtype == PITH_STRING) return ((const pith_str *)x->data)[i].size > 0;
@@ -26,11 +26,11 @@ static bool is_set(const pith_tensor *x, int64_t i) {
 static pith_status run_nonzero(pith_run *r) {
     const pith_tensor *x = r->in[0];
     int64_t total = pith_tensor_count(x), found = 0, place[PITH_MAX_RANK] = { 0 };
-    for (int64_t i = 0; i < total; i++) found += is_set(x, i);
+    for (int64_t i = 0; i < total; i++) found += select_is_set(x, i);
     PITH_TRY(pith_run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ x->rank, found }));
     int64_t *y = r->out[0]->data;
     for (int64_t i = 0, at = 0; i < total; i++) {
-        if (is_set(x, i)) {
+        if (select_is_set(x, i)) {
             for (int k = 0; k < x->rank; k++) y[k * found + at] = place[k];
             at++;
         }

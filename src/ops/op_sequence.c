@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "ops/op.h"
 
-static void set_sequence(pith_type *type, int item_dtype) {
+static void sequence_set_sequence(pith_type *type, int item_dtype) {
     pith_type_init(type);
     type->dtype = PITH_SEQUENCE;
     type->item_dtype = item_dtype;
@@ -54,7 +54,7 @@ static pith_status infer_construct(pith_infer *c) {
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i]->dtype != c->in[0]->dtype) return pith_op_fail(c, "inputs differ in type");
     }
-    set_sequence(&c->out[0], c->in[0]->dtype);
+    sequence_set_sequence(&c->out[0], c->in[0]->dtype);
     return PITH_OK;
 }
 
@@ -79,7 +79,7 @@ const pith_op pith_op_SequenceConstruct = { .domain = "",
                                             .run = run_construct };
 
 static pith_status infer_empty(pith_infer *c) {
-    set_sequence(&c->out[0], pith_node_choice(c->node, "dtype", PITH_F32));
+    sequence_set_sequence(&c->out[0], pith_node_choice(c->node, "dtype", PITH_F32));
     return PITH_OK;
 }
 
@@ -159,7 +159,7 @@ static pith_status infer_insert(pith_infer *c) {
     if (item && given && item != given) {
         return pith_op_fail(c, "%s does not go into a sequence of %s", pith_dtype_name(given), pith_dtype_name(item));
     }
-    set_sequence(&c->out[0], item ? item : given);
+    sequence_set_sequence(&c->out[0], item ? item : given);
     return PITH_OK;
 }
 
@@ -266,8 +266,8 @@ const pith_op pith_op_ConcatFromSequence = { .domain = "",
 
 /* ---- SplitToSequence ---- */
 
-static pith_status infer_split(pith_infer *c) {
-    set_sequence(&c->out[0], c->in[0]->dtype);
+static pith_status sequence_infer_split(pith_infer *c) {
+    sequence_set_sequence(&c->out[0], c->in[0]->dtype);
     return PITH_OK;
 }
 
@@ -289,7 +289,8 @@ static pith_status piece_length(pith_run *r, int64_t i, int64_t left, int64_t *l
     return *length > left ? pith_op_fail(r, "split adds up to more than the axis") : PITH_OK;
 }
 
-static pith_status cut(pith_run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t begin, int64_t length) {
+static pith_status sequence_cut(pith_run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t begin,
+                                int64_t length) {
     int64_t outer = 1;
     for (int k = 0; k < axis; k++) outer *= x->dims[k];
     size_t row = outer ? x->bytes / (size_t)outer : 0, unit = x->dims[axis] ? row / (size_t)x->dims[axis] : 0;
@@ -308,7 +309,7 @@ static pith_status cut(pith_run *r, pith_tensor *item, const pith_tensor *x, int
     return PITH_OK;
 }
 
-static pith_status run_split(pith_run *r) {
+static pith_status sequence_run_split(pith_run *r) {
     const pith_tensor *x = r->in[0];
     int axis;
     if (pith_dtype_bits(x->dtype) < 8) return pith_op_fail(r, "%s cannot be split", pith_dtype_name(x->dtype));
@@ -327,7 +328,7 @@ static pith_status run_split(pith_run *r) {
     int64_t at = 0;
     for (int64_t i = 0; i < pieces; i++, at += length) {
         PITH_TRY(piece_length(r, i, x->dims[axis] - at, &length));
-        PITH_TRY(cut(r, &items[i], x, axis, at, length));
+        PITH_TRY(sequence_cut(r, &items[i], x, axis, at, length));
     }
     return PITH_OK;
 }
@@ -341,5 +342,5 @@ const pith_op pith_op_SplitToSequence = { .domain = "",
                                           .max_outputs = 1,
                                           .attrs = "axis int = 0; keepdims bool = 1",
                                           .flags = PITH_OP_LATE,
-                                          .infer = infer_split,
-                                          .run = run_split };
+                                          .infer = sequence_infer_split,
+                                          .run = sequence_run_split };

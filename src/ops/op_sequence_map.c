@@ -5,7 +5,7 @@
 #include "base/dtype.h"
 #include "ops/op.h"
 
-static pith_status infer(pith_infer *c) {
+static pith_status sequence_map_infer(pith_infer *c) {
     size_t in_count = (size_t)(c->in_count - c->node->capture_count), out_count = (size_t)c->out_count;
     pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in),
               *out = pith_arena_array(c->arena, out_count, sizeof *out);
@@ -22,7 +22,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status sequence_map_run(pith_run *r) {
     size_t in_count = (size_t)(r->in_count - r->node->capture_count), out_count = (size_t)r->out_count;
     if (r->in[0]->dtype != PITH_SEQUENCE) return pith_op_fail(r, "input 0 is no sequence");
     int64_t count = r->in[0]->dims[0];
@@ -55,5 +55,5 @@ const pith_op pith_op_SequenceMap = { .domain = "",
                                       .max_outputs = -1,
                                       .attrs = "body graph!",
                                       .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES,
-                                      .infer = infer,
-                                      .run = run };
+                                      .infer = sequence_map_infer,
+                                      .run = sequence_map_run };

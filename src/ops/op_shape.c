@@ -10,7 +10,7 @@ static void shape_range(const pith_node *node, int rank, int *begin, int *end) {
     if (*end < *begin) *end = *begin;
 }
 
-static pith_status infer_shape(pith_infer *c) {
+static pith_status shape_infer_shape(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_dim count = PITH_DIM_UNKNOWN;
     int begin = 0, end = 0;
@@ -45,7 +45,7 @@ const pith_op pith_op_Shape = { .domain = "",
                                 .types = "a",
                                 .attrs = "end int any @15; start int any = 0 @15",
                                 .flags = PITH_OP_SHAPE_ONLY,
-                                .infer = infer_shape,
+                                .infer = shape_infer_shape,
                                 .run = run_shape };
 
 static pith_status infer_size(pith_infer *c) {

@@ -3,7 +3,7 @@
 #include "kernels/move.h"
 #include "ops/infer.h"
 
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status slice_upgrade(pith_node *node, pith_error *err) {
     if (pith_upgrade_ints(node, "starts", 1) || pith_upgrade_ints(node, "ends", 2) ||
         pith_upgrade_ints(node, "axes", 3)) {
         return pith_fail_memory(err, 0);
@@ -49,8 +49,8 @@ static pith_dim symbolic_size(pith_dims *dims, pith_dim n, pith_dim start, pith_
     return step == 1 ? size : pith_dim_apply(dims, PITH_DIM_CEIL_DIV, size, step);
 }
 
-static pith_status resolve(box *b, pith_dims *symbols, int rank, const pith_dim *dims, pith_numbers list[4],
-                           bool has_axes, bool has_steps, pith_error *err) {
+static pith_status slice_resolve(box *b, pith_dims *symbols, int rank, const pith_dim *dims, pith_numbers list[4],
+                                 bool has_axes, bool has_steps, pith_error *err) {
     for (int i = 0; i < rank; i++) {
         b->start[i] = 0;
         b->size[i] = dims[i];
@@ -79,7 +79,7 @@ static pith_status resolve(box *b, pith_dims *symbols, int rank, const pith_dim 
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status slice_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_numbers list[4];
     pith_dim unknown[PITH_MAX_RANK];
@@ -93,7 +93,7 @@ static pith_status infer(pith_infer *c) {
         return PITH_OK;
     }
     box b;
-    PITH_TRY(resolve(&b, c->dims, x->rank, x->dims, list, axes, steps, c->err));
+    PITH_TRY(slice_resolve(&b, c->dims, x->rank, x->dims, list, axes, steps, c->err));
     pith_infer_set(c, 0, x->dtype, x->rank, b.size);
     int64_t count;
     pith_dim *elems = x->rank == 1 && (x->data || x->elems) ? pith_infer_new_elems(c, &count) : NULL;
@@ -105,7 +105,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status slice_run(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     pith_numbers list[4];
@@ -113,7 +113,7 @@ static pith_status run(pith_run *r) {
     int64_t own[PITH_MAX_RANK], from[PITH_MAX_RANK], to[PITH_MAX_RANK], at = 0;
     if (!pith_tensor_count(y)) return PITH_OK;
     for (int i = 0; i < 4; i++) PITH_TRY(pith_run_numbers(r, i + 1, &list[i]));
-    PITH_TRY(resolve(&b, NULL, x->rank, x->dims, list, pith_has_input(r, 3), pith_has_input(r, 4), r->err));
+    PITH_TRY(slice_resolve(&b, NULL, x->rank, x->dims, list, pith_has_input(r, 3), pith_has_input(r, 4), r->err));
     pith_strides(own, x->dims, x->rank);
     pith_strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) {
@@ -134,7 +134,7 @@ const pith_op pith_op_Slice = { .domain = "",
                                 .max_outputs = 1,
                                 .types = "mi",
                                 .attrs = "axes ints @-9; ends ints! any @-9; starts ints! any @-9",
-                                .upgrade = upgrade,
-                                .infer = infer,
+                                .upgrade = slice_upgrade,
+                                .infer = slice_infer,
                                 .prepare = pith_prepare_movable,
-                                .run = run };
+                                .run = slice_run };

@@ -13,14 +13,14 @@ typedef struct state {
 } state;
 
 /* The old meaning stays with the node: from the axis on, all axes are one row. */
-static pith_status upgrade(pith_node *node, pith_error *err) {
+static pith_status softmax_upgrade(pith_node *node, pith_error *err) {
     if (pith_node_set_int(node, "axis", pith_node_int(node, "axis", 1)) || pith_node_set_int(node, "flatten", 1)) {
         return pith_fail_memory(err, 0);
     }
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status softmax_infer(pith_infer *c) {
     int axis;
     if (c->in[0]->rank > 0) {
         PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), c->in[0]->rank, &axis, c->err));
@@ -29,7 +29,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status softmax_prepare(pith_prepare *c) {
     const char *family = pith_str_is(c->node->op_type, "Softmax")      ? "softmax"
                          : pith_str_is(c->node->op_type, "LogSoftmax") ? "log_softmax"
                                                                        : "hardmax";
@@ -42,7 +42,8 @@ static pith_status prepare(pith_prepare *c) {
 }
 
 /* [outer, n, inner]: a row is n elements, inner apart. */
-static pith_status get_form(const pith_node *node, const int64_t *dims, int rank, int64_t form[3], pith_error *err) {
+static pith_status softmax_get_form(const pith_node *node, const int64_t *dims, int rank, int64_t form[3],
+                                    pith_error *err) {
     int axis = 0;
     form[0] = form[1] = form[2] = 1;
     if (rank == 0) return PITH_OK;
@@ -52,12 +53,12 @@ static pith_status get_form(const pith_node *node, const int64_t *dims, int rank
     return PITH_OK;
 }
 
-static pith_status scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status softmax_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     int64_t form[3];
     (void)threads;
     *bytes = 0;
-    PITH_TRY(get_form(c->node, c->in[0]->dims, c->in[0]->rank, form, c->err));
+    PITH_TRY(softmax_get_form(c->node, c->in[0]->dims, c->in[0]->rank, form, c->err));
     if (form[2] != 1 && !pith_dtype_bytes(s->compute, pith_type_count(c->in[0]), bytes)) {
         return pith_fail_memory(c->err, SIZE_MAX);
     }
@@ -71,7 +72,7 @@ typedef struct job {
     int64_t rows, n, per_part;
 } job;
 
-static void run_part(void *context, size_t part, int worker) {
+static void softmax_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t first = (int64_t)part * j->per_part, rows = j->rows - first < j->per_part ? j->rows - first : j->per_part;
@@ -85,13 +86,13 @@ static void run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status softmax_run_plain(pith_run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int64_t form[3];
     size_t size = pith_element_size(s->compute);
-    PITH_TRY(get_form(r->node, x->dims, x->rank, form, r->err));
+    PITH_TRY(softmax_get_form(r->node, x->dims, x->rank, form, r->err));
     job j = { s, x->data, y->data, form[0] * form[2], form[1], 0 };
     if (j.rows * j.n == 0) return PITH_OK;
     int64_t moved[3] = { form[0], form[2], form[1] }, dense[3] = { form[1] * form[2], form[1], 1 };
@@ -101,12 +102,12 @@ static pith_status run_plain(pith_run *r) {
         j.x = j.y = r->scratch;
     }
     j.per_part = pith_run_chunk(r, j.rows, j.n, 4096);
-    pith_run_parallel(r, run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    pith_run_parallel(r, softmax_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
     if (form[2] != 1) pith_run_move(r, y->data, across, r->scratch, dense, moved, 3, size);
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
+static pith_status softmax_run(pith_run *r) { return pith_widen_run(r, 0, softmax_run_plain); }
 
 #define SOFTMAX(symbol, types_)                                                                                        \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
@@ -118,12 +119,12 @@ static pith_status run(pith_run *r) { return pith_widen_run(r, 0, run_plain); }
                                        .types = types_,                                                                \
                                        .newest = 13,                                                                   \
                                        .attrs = "axis int = 1 @-12; axis int = -1 @13; flatten bool = 0 @own",         \
-                                       .flags = PITH_OP_LAST_AXIS | PITH_OP_IN_PLACE,                                  \
-                                       .upgrade = upgrade,                                                             \
-                                       .infer = infer,                                                                 \
-                                       .prepare = prepare,                                                             \
-                                       .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .flags = PITH_OP_IN_PLACE,                                                      \
+                                       .upgrade = softmax_upgrade,                                                     \
+                                       .infer = softmax_infer,                                                         \
+                                       .prepare = softmax_prepare,                                                     \
+                                       .scratch = softmax_scratch,                                                     \
+                                       .run = softmax_run };
 SOFTMAX(Hardmax, "f")
 SOFTMAX(LogSoftmax, "f")
 SOFTMAX(Softmax, "f")

@@ -18,7 +18,7 @@ static pith_status check_text(const pith_infer *c, int input) {
     return dtype && dtype != PITH_STRING ? pith_fail_dtype(c->err, dtype) : PITH_OK;
 }
 
-static pith_status infer_concat(pith_infer *c) {
+static pith_status string_infer_concat(pith_infer *c) {
     for (int i = 0; i < 2; i++) PITH_TRY(check_text(c, i));
     c->out[0].dtype = PITH_STRING;
     return pith_infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
@@ -35,7 +35,7 @@ static int64_t broadcast_index(const pith_tensor *t, const pith_tensor *out, int
     return index;
 }
 
-static pith_status run_concat(pith_run *r) {
+static pith_status string_run_concat(pith_run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) {
@@ -60,13 +60,13 @@ const pith_op pith_op_StringConcat = {
     .max_outputs = 1,
     .types = "s",
     .attrs = "",
-    .infer = infer_concat,
-    .run = run_concat,
+    .infer = string_infer_concat,
+    .run = string_run_concat,
 };
 
 /* ---- StringSplit ---- */
 
-static pith_status infer_split(pith_infer *c) {
+static pith_status string_infer_split(pith_infer *c) {
     pith_dim dims[PITH_MAX_RANK];
     int rank = c->in[0]->rank;
     PITH_TRY(check_text(c, 0));
@@ -104,7 +104,7 @@ static bool next_part(pith_str *rest, pith_str delimiter, bool last, pith_str *p
 }
 
 /* Writes up to `room` parts and returns how many there are. */
-static int64_t split(pith_str text, pith_str delimiter, int64_t most, pith_str *parts, int64_t room) {
+static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pith_str *parts, int64_t room) {
     pith_str part;
     bool more = true;
     int64_t count = 0;
@@ -115,7 +115,7 @@ static int64_t split(pith_str text, pith_str delimiter, int64_t most, pith_str *
     return count;
 }
 
-static pith_status run_split(pith_run *r) {
+static pith_status string_run_split(pith_run *r) {
     const pith_tensor *x = r->in[0];
     const pith_str *texts = x->data;
     pith_str delimiter = pith_node_str(r->node, "delimiter", "");
@@ -123,7 +123,7 @@ static pith_status run_split(pith_run *r) {
     if (most < 0) most = INT64_MAX;
     if (r->out_count > 1 && r->out[1]) PITH_TRY(pith_run_alloc(r, 1, PITH_I64, x->rank, x->dims));
     for (int64_t i = 0; i < count; i++) {
-        int64_t parts = split(texts[i], delimiter, most, NULL, 0);
+        int64_t parts = string_split(texts[i], delimiter, most, NULL, 0);
         if (parts > widest) widest = parts;
         if (r->out_count > 1 && r->out[1]) ((int64_t *)r->out[1]->data)[i] = parts;
     }
@@ -134,7 +134,7 @@ static pith_status run_split(pith_run *r) {
     PITH_TRY(pith_run_alloc(r, 0, PITH_STRING, x->rank + 1, dims));
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < count * widest; i++) y[i] = PITH_STR("");
-    for (int64_t i = 0; i < count; i++) split(texts[i], delimiter, most, y + i * widest, widest);
+    for (int64_t i = 0; i < count; i++) string_split(texts[i], delimiter, most, y + i * widest, widest);
     return PITH_OK;
 }
 
@@ -149,8 +149,8 @@ const pith_op pith_op_StringSplit = {
     .types = "s",
     .attrs = "delimiter string; maxsplit int",
     .flags = PITH_OP_LATE,
-    .infer = infer_split,
-    .run = run_split,
+    .infer = string_infer_split,
+    .run = string_run_split,
 };
 
 /* ---- StringNormalizer ---- */
@@ -183,7 +183,7 @@ static pith_status change_case(pith_run *r, pith_str *text, letter_case to) {
     return PITH_OK;
 }
 
-static pith_status run_normalizer(pith_run *r) {
+static pith_status string_run_normalizer(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_str action = pith_node_str(r->node, "case_change_action", "NONE");
     letter_case to = pith_str_is(action, "LOWER") ? LOWER : pith_str_is(action, "UPPER") ? UPPER : AS_IS;
@@ -226,7 +226,7 @@ const pith_op pith_op_StringNormalizer = {
              "is_case_sensitive bool = 0; locale string; stopwords strings",
     .flags = PITH_OP_LATE,
     .infer = infer_normalizer,
-    .run = run_normalizer,
+    .run = string_run_normalizer,
     .note = "simple case mappings, no locale",
 };
 

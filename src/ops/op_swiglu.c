@@ -6,7 +6,7 @@ typedef struct state {
     pith_map_state swish, mul;
 } state;
 
-static pith_status infer(pith_infer *c) {
+static pith_status swiglu_infer(pith_infer *c) {
     const pith_type *a = c->in[0], *b = c->in[1];
     PITH_TRY(pith_infer_equal_dtypes(c, 0, 1));
     if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
@@ -23,7 +23,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status swiglu_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     int dtype = c->in[0]->dtype;
@@ -37,7 +37,7 @@ static pith_status prepare(pith_prepare *c) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status swiglu_run(pith_run *r) {
     const state *s = r->state;
     pith_map1_apply(r, &s->swish, r->out[0], r->in[0]);
     pith_map2_apply(r, &s->mul, r->out[0], r->out[0], r->in[1]);
@@ -55,7 +55,7 @@ const pith_op pith_op_SwiGLU = {
     .types = "f",
     .attrs = "alpha float = 1",
     .flags = PITH_OP_ELEMENTWISE,
-    .infer = infer,
-    .prepare = prepare,
-    .run = run,
+    .infer = swiglu_infer,
+    .prepare = swiglu_prepare,
+    .run = swiglu_run,
 };

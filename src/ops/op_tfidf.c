@@ -15,7 +15,7 @@ typedef struct tfidf {
     bool idf, tf;
 } tfidf;
 
-static pith_status read_attributes(const pith_node *node, tfidf *t, pith_error *err) {
+static pith_status tfidf_read_attributes(const pith_node *node, tfidf *t, pith_error *err) {
     size_t strings, ints;
     *t = (tfidf){ .shortest = pith_node_int(node, "min_gram_length", 1),
                   .longest = pith_node_int(node, "max_gram_length", 1),
@@ -53,9 +53,9 @@ static pith_status read_attributes(const pith_node *node, tfidf *t, pith_error *
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status tfidf_infer(pith_infer *c) {
     tfidf t;
-    PITH_TRY(read_attributes(c->node, &t, c->err));
+    PITH_TRY(tfidf_read_attributes(c->node, &t, c->err));
     const pith_type *x = c->in[0];
     if (x->rank > 2 || x->rank == 0) return pith_op_fail(c, "input has %d dimensions, not 1 or 2", x->rank);
     pith_dim dims[2] = { x->rank == 1 ? t.width : x->dims[0], t.width };
@@ -63,11 +63,11 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status tfidf_prepare(pith_prepare *c) {
     tfidf *t = pith_arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith_fail_memory(c->err, sizeof *t);
     c->state = t;
-    return read_attributes(c->node, t, c->err);
+    return tfidf_read_attributes(c->node, t, c->err);
 }
 
 /* Whether the gram of n items at pool[at] stands at x[from], its items step apart. */
@@ -85,7 +85,7 @@ static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, 
     return true;
 }
 
-static pith_status run(pith_run *r) {
+static pith_status tfidf_run(pith_run *r) {
     const tfidf *t = r->state;
     const pith_tensor *x = r->in[0];
     if ((x->dtype == PITH_STRING) != (t->strings != NULL))
@@ -128,7 +128,7 @@ const pith_op pith_op_TfIdfVectorizer = {
              "min_gram_length int! 1..; mode string! TF|IDF|TFIDF; "
              "ngram_counts ints! 0..; ngram_indexes ints! 0..; pool_int64s ints any; "
              "pool_strings strings; weights floats",
-    .infer = infer,
-    .prepare = prepare,
-    .run = run,
+    .infer = tfidf_infer,
+    .prepare = tfidf_prepare,
+    .run = tfidf_run,
 };

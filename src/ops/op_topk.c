@@ -32,7 +32,7 @@ static pith_status infer_topk(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare(pith_prepare *c) {
+static pith_status topk_prepare(pith_prepare *c) {
     pith_kernel_fn *fn;
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
@@ -94,7 +94,7 @@ const pith_op pith_op_TopK = { .domain = "",
                                .attrs = "axis int = -1; k int! 0.. @-9; largest bool = 1 @11; sorted bool = 1 @11",
                                .upgrade = upgrade_topk,
                                .infer = infer_topk,
-                               .prepare = prepare,
+                               .prepare = topk_prepare,
                                .scratch = scratch_topk,
                                .run = run_topk };
 
@@ -209,5 +209,5 @@ const pith_op pith_op_Unique = { .domain = "",
                                  .attrs = "axis int; sorted bool = 1",
                                  .flags = PITH_OP_LATE,
                                  .infer = infer_unique,
-                                 .prepare = prepare,
+                                 .prepare = topk_prepare,
                                  .run = run_unique };

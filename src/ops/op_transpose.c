@@ -29,7 +29,7 @@ static pith_status get_perm(const pith_node *node, int rank, int *perm, pith_err
     return PITH_OK;
 }
 
-static pith_status infer(pith_infer *c) {
+static pith_status transpose_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     pith_dim dims[PITH_MAX_RANK];
     int perm[PITH_MAX_RANK];
@@ -40,7 +40,7 @@ static pith_status infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status run_plain(pith_run *r) {
+static pith_status transpose_run_plain(pith_run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int perm[PITH_MAX_RANK];
@@ -54,9 +54,9 @@ static pith_status run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run(pith_run *r) { return pith_unpack_run(r, run_plain); }
+static pith_status transpose_run(pith_run *r) { return pith_unpack_run(r, transpose_run_plain); }
 
-static pith_status scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status transpose_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)state, (void)threads;
     *bytes = 0;
     return pith_unpack_scratch(c, bytes);
@@ -72,8 +72,8 @@ static pith_status scratch(const pith_infer *c, const void *state, int threads, 
                                        .max_outputs = 1,                                                               \
                                        .types = "a",                                                                   \
                                        .attrs = attrs_,                                                                \
-                                       .infer = infer,                                                                 \
-                                       .scratch = scratch,                                                             \
-                                       .run = run };
+                                       .infer = transpose_infer,                                                       \
+                                       .scratch = transpose_scratch,                                                   \
+                                       .run = transpose_run };
 TRANSPOSE(MoveAxis_pith, "pith", "MoveAxis", 1, "from int! -12..11; to int! -12..11")
 TRANSPOSE(Transpose, "", "Transpose", 25, "perm ints 0..11")

@@ -84,15 +84,15 @@ static pith_status prepare_result(pith_prepare *c, int dtype, int result) {
     return pith_op_fail(c, "no loop for this operator");
 }
 
-static pith_status prepare(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
-static pith_status prepare_test(pith_prepare *c) {
+static pith_status unary_prepare(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
+static pith_status unary_prepare_test(pith_prepare *c) {
     int dtype = c->in[0]->dtype;
     bool bits_8 = pith_dtype_is_float(dtype) && pith_dtype_bits(dtype) == 8;
     return prepare_result(c, bits_8 ? PITH_F32 : dtype, PITH_BOOL);
 }
 
 /* Patterns of bits have no sign. */
-static pith_status prepare_bits(pith_prepare *c) {
+static pith_status unary_prepare_bits(pith_prepare *c) {
     static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
         [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
@@ -109,7 +109,7 @@ static pith_status prepare_gelu(pith_prepare *c) {
     return prepare_as(c, tanh ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
 }
 
-static pith_status infer_test(pith_infer *c) {
+static pith_status unary_infer_test(pith_infer *c) {
     pith_infer_set(c, 0, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
@@ -162,9 +162,10 @@ static pith_status infer_not(pith_infer *c) {
                                        .prepare = prepare_,                                                            \
                                        .run = pith_map1_run };
 #define UNARY(name, types_, newest_, attrs_)                                                                           \
-    UNARY_AS(name, types_, "", #name, 1, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+    UNARY_AS(name, types_, "", #name, 1, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,         \
+             unary_prepare)
 UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs,
-         prepare)
+         unary_prepare)
 UNARY(Acos, "f", 22, "")
 UNARY(Acosh, "f", 22, "")
 UNARY(Asin, "f", 22, "")
@@ -172,7 +173,7 @@ UNARY(Asinh, "f", 22, "")
 UNARY(Atan, "f", 22, "")
 UNARY(Atanh, "f", 22, "")
 UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
-         prepare_bits)
+         unary_prepare_bits)
 UNARY(Ceil, "f", 13, "consumed_inputs ints @-5")
 UNARY(Celu, "f", 28, "alpha float = 1")
 UNARY(Cos, "f", 22, "")
@@ -188,16 +189,16 @@ UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", PITH_OP_ELEMENTWISE | 
 UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
 UNARY(HardSwish, "f", 22, "")
 UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1", PITH_OP_ELEMENTWISE,
-         infer_test, prepare_test)
-UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, infer_test, prepare_test)
+         unary_infer_test, unary_prepare_test)
+UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_test, unary_prepare_test)
 UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
 UNARY(Log, "f", 13, "consumed_inputs ints @-5")
 UNARY(Mish, "f", 22, "")
 UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg,
-         prepare)
-UNARY_AS(Not, "b", "", "Not", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, prepare)
+         unary_prepare)
+UNARY_AS(Not, "b", "", "Not", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, unary_prepare)
 UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702",
-         PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, prepare)
+         PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, unary_prepare)
 UNARY(Reciprocal, "f", 13, "consumed_inputs ints @-5")
 UNARY(Relu, "o", 14, "consumed_inputs ints @-5")
 UNARY(Round, "f", 22, "")

@@ -6,7 +6,7 @@
 
 #define PI 3.14159265358979323846
 
-static double number(const pith_tensor *t) { return pith_tensor_count(t) > 0 ? pith_wide_get(t, 0) : 0; }
+static double windows_number(const pith_tensor *t) { return pith_tensor_count(t) > 0 ? pith_wide_get(t, 0) : 0; }
 
 static pith_status infer_window(pith_infer *c) {
     pith_dim size;
@@ -91,8 +91,8 @@ static double hertz(double m) { return 700 * (pow(10, m / 2595) - 1); }
 
 static pith_status run_mel(pith_run *r) {
     const pith_tensor *y = r->out[0];
-    double length = number(r->in[1]), rate = number(r->in[2]), low = mel(number(r->in[3])),
-           high = mel(number(r->in[4]));
+    double length = windows_number(r->in[1]), rate = windows_number(r->in[2]), low = mel(windows_number(r->in[3])),
+           high = mel(windows_number(r->in[4]));
     int64_t rows = y->dims[0], bins = y->dims[1];
     double step = (high - low) / (double)(bins + 2);
     for (int64_t i = 0; i < rows * bins; i++) pith_wide_put(y, i, 0);

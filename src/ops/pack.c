@@ -106,7 +106,7 @@ static size_t find_first(const size_t *first, size_t count, size_t part) {
     return low;
 }
 
-static void fill_part(void *context, size_t part, int worker) {
+static void pack_fill_part(void *context, size_t part, int worker) {
     const filling *f = context;
     size_t i = find_first(f->first, f->packer->count, part);
     const pith_packed_step *step = &f->packer->steps[i];
@@ -135,7 +135,7 @@ pith_status pith_packer_fill(pith_packer *packer, pith_packed_fn *filled, void *
     f.scratch_bytes = pith_round64(widest);
     fits = fits && !pith_mul_overflows(f.scratch_bytes, threads, &bytes);
     f.scratch = fits ? pith_arena_alloc64(&scratch, bytes) : NULL;
-    if (f.scratch) pith_pool_run(fill_part, &f, parts, (int)threads);
+    if (f.scratch) pith_threads_run(pack_fill_part, &f, parts, (int)threads);
     pith_status status = f.scratch ? PITH_OK : pith_fail_memory(err, widest);
     pith_arena_free(&scratch);
     return status;
@@ -163,7 +163,7 @@ static bool readable_in_place(const pith_tensor *t) {
 }
 
 /* Elements [first, first + n), wherever they lie. */
-static void read_floats(float *to, const pith_tensor *t, int64_t first, int64_t n) {
+static void pack_read_floats(float *to, const pith_tensor *t, int64_t first, int64_t n) {
     if (t->dtype == PITH_F32) {
         memcpy(to, (const char *)t->data + (size_t)first * sizeof *to, (size_t)n * sizeof *to);
         return;
@@ -178,16 +178,18 @@ static void read_floats(float *to, const pith_tensor *t, int64_t first, int64_t 
 
 /* Columns [n0, n0 + columns) of a matrix as one panel. What is not aligned f32 goes through scratch, which keeps the
  * matrix's own order. */
-static void pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0, int64_t columns, float *scratch) {
+static void pack_pack_panel(const matrices *w, const matrix *m, float *to, int64_t n0, int64_t columns,
+                            float *scratch) {
     int64_t k = w->k;
     if (readable_in_place(m->from)) {
         const float *from = (const float *)m->from->data + m->first + n0 * (m->transposed ? k : 1);
         w->pack(to, from, m->transposed ? 1 : m->n, m->transposed ? k : 1, k, columns, 0, columns);
     } else if (m->transposed) {
-        read_floats(scratch, m->from, m->first + n0 * k, columns * k);
+        pack_read_floats(scratch, m->from, m->first + n0 * k, columns * k);
         w->pack(to, scratch, 1, k, k, columns, 0, columns);
     } else {
-        for (int64_t i = 0; i < k; i++) read_floats(scratch + i * columns, m->from, m->first + i * m->n + n0, columns);
+        for (int64_t i = 0; i < k; i++)
+            pack_read_floats(scratch + i * columns, m->from, m->first + i * m->n + n0, columns);
         w->pack(to, scratch, columns, 1, k, columns, 0, columns);
     }
 }
@@ -201,10 +203,10 @@ static void fill_matrices(void *packed, const void *context, size_t part, void *
     for (int64_t n0 = begin; n0 < end; n0 += PITH_GEMM_PANEL) {
         int64_t columns = end - n0 < PITH_GEMM_PANEL ? end - n0 : PITH_GEMM_PANEL, at = m->to + n0 * w->k;
         if (!w->form.panel) {
-            pack_panel(w, m, (float *)packed + at, n0, columns, scratch);
+            pack_pack_panel(w, m, (float *)packed + at, n0, columns, scratch);
             continue;
         }
-        pack_panel(w, m, scratch, n0, columns, (float *)scratch + panel);
+        pack_pack_panel(w, m, scratch, n0, columns, (float *)scratch + panel);
         w->form.panel(packed, w->form.context, at / panel, scratch, (float *)scratch + panel);
     }
 }

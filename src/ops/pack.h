@@ -17,12 +17,12 @@
 typedef void pith_pack_fn(void *packed, const void *context, size_t part, void *scratch);
 
 typedef struct pith_pack {
-    const char *layout;  /* a literal that stands for exactly this content and order: files hold it, so a change of
-                            either takes another name */
-    size_t bytes;        /* of the packed form, 64-byte aligned */
-    uint32_t inputs;     /* bit i: input i, a constant; neither run nor the rest of prepare reads its contents */
+    const char *layout; /* a literal that stands for exactly this content and order: files hold it, so a change of
+                           either takes another name */
+    size_t bytes;       /* of the packed form, 64-byte aligned */
+    uint32_t inputs;    /* bit i: input i, a constant; neither run nor the rest of prepare reads its contents */
     pith_pack_fn *fill;
-    const void *context; /* lives as long as the plan: in c->arena, or a constant */
+    const void *context;   /* lives as long as the plan: in c->arena, or a constant */
     size_t parts, scratch; /* scratch: bytes a part wants */
 } pith_pack;
 
@@ -65,7 +65,7 @@ typedef struct pith_packed_step {
     const pith_node *node;
     pith_pack pack;
     const void **packed; /* prepare's */
-    bool ready; /* it came with the graph */
+    bool ready;          /* it came with the graph */
 } pith_packed_step;
 
 /* What the prepares of a plan asked for, in their order. */

@@ -14,7 +14,7 @@ typedef struct pith_product {
     pith_gemm_pack_f32_fn *pack;
     pith_kernel_fn *plain; /* pith_matmul_fn, if not f32 */
     size_t element;
-    const void *packed;  /* a constant b: `matrices` packed ones after each other; else NULL */
+    const void *packed; /* a constant b: `matrices` packed ones after each other; else NULL */
     int64_t matrices, packed_size;
 } pith_product;
 

@@ -14,7 +14,7 @@ void pith_random_seed(pith_random *g, uint32_t seed) {
     g->spare = NAN;
 }
 
-static uint32_t draw(pith_random *g) {
+static uint32_t random_draw(pith_random *g) {
     if (g->next == N) {
         for (int i = 0; i < N; i++) {
             uint32_t y = (g->state[i] & 0x80000000u) | (g->state[(i + 1) % N] & 0x7fffffffu);
@@ -30,7 +30,7 @@ static uint32_t draw(pith_random *g) {
 }
 
 double pith_random_uniform(pith_random *g) {
-    uint32_t high = draw(g) >> 5, low = draw(g) >> 6;
+    uint32_t high = random_draw(g) >> 5, low = random_draw(g) >> 6;
     return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
 }
 

@@ -8,7 +8,7 @@ static double affine(double x, double a, double b) { return a * x + b; }
 static double elu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * (exp(x) - 1); }
 static double hard_sigmoid(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1); }
 static double leaky_relu(double x, double a, double b) { return (void)b, x >= 0 ? x : a * x; }
-static double relu(double x, double a, double b) { return (void)a, (void)b, x > 0 ? x : 0; }
+static double recurrent_relu(double x, double a, double b) { return (void)a, (void)b, x > 0 ? x : 0; }
 static double scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
 static double sigmoid(double x, double a, double b) { return (void)a, (void)b, 1 / (1 + exp(-x)); }
 static double softplus(double x, double a, double b) { return (void)a, (void)b, log1p(exp(x)); }
@@ -25,7 +25,7 @@ static const struct {
     { "elu", elu, 1, 0 },
     { "hardsigmoid", hard_sigmoid, 0.2, 0.5 },
     { "leakyrelu", leaky_relu, 0.01, 0 },
-    { "relu", relu, 0, 0 },
+    { "relu", recurrent_relu, 0, 0 },
     { "scaledtanh", scaled_tanh, 1, 1 },
     { "sigmoid", sigmoid, 0, 0 },
     { "softplus", softplus, 0, 0 },

@@ -46,7 +46,7 @@ pith_status pith_stack_push(pith_run *r, pith_stack *stack, const pith_tensor *i
 }
 
 /* Bytes of one index before the axis holds (outer many), and from it on. */
-static void split_at(const pith_tensor *item, int axis, int64_t *outer, size_t *inner) {
+static void stack_split_at(const pith_tensor *item, int axis, int64_t *outer, size_t *inner) {
     *outer = 1;
     for (int i = 0; i < axis; i++) *outer *= item->dims[i];
     *inner = *outer ? item->bytes / (size_t)*outer : 0;
@@ -69,7 +69,7 @@ pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_
     PITH_TRY(pith_axis_normalize(axis, item->rank + 1, &at, r->err));
     for (int i = 0; i <= item->rank; i++) dims[i] = i < at ? item->dims[i] : i == at ? stack->count : item->dims[i - 1];
     PITH_TRY(pith_run_alloc(r, output, item->dtype, item->rank + 1, dims));
-    split_at(item, at, &outer, &inner);
+    stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;
     for (int64_t i = 0; i < stack->count && inner; i++) {
         const char *from = stack->data + (size_t)i * item->bytes;
@@ -84,7 +84,7 @@ pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_
 pith_status pith_stack_slice(pith_run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t i, void **buffer) {
     int64_t outer, length = x->dims[axis];
     size_t row;
-    split_at(x, axis, &outer, &row);
+    stack_split_at(x, axis, &outer, &row);
     size_t inner = length ? row / (size_t)length : 0;
     *item = (pith_tensor){ .dtype = x->dtype, .rank = x->rank - 1, .bytes = inner * (size_t)outer };
     for (int k = 0; k < x->rank; k++)

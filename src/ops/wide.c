@@ -12,7 +12,7 @@ static bool is_number(int dtype) {
     return part == PITH_F64 || pith_convert_known(part, PITH_F64);
 }
 
-static pith_status add_type(const pith_infer *c, const pith_type *type, size_t *bytes) {
+static pith_status wide_add_type(const pith_infer *c, const pith_type *type, size_t *bytes) {
     if (!type || !pith_type_concrete(type) || !is_number(type->dtype)) return PITH_OK;
     size_t more;
     if (!pith_dtype_bytes(pith_parts(type->dtype) > 1 ? PITH_C128 : PITH_F64, pith_type_count(type), &more) ||
@@ -24,14 +24,14 @@ static pith_status add_type(const pith_infer *c, const pith_type *type, size_t *
 pith_status pith_wide_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)state, (void)threads;
     *bytes = 64;
-    for (int i = 0; i < c->in_count && i < PITH_WIDE_MAX; i++) PITH_TRY(add_type(c, c->in[i], bytes));
-    for (int i = 0; i < c->out_count && i < PITH_WIDE_MAX; i++) PITH_TRY(add_type(c, &c->out[i], bytes));
+    for (int i = 0; i < c->in_count && i < PITH_WIDE_MAX; i++) PITH_TRY(wide_add_type(c, c->in[i], bytes));
+    for (int i = 0; i < c->out_count && i < PITH_WIDE_MAX; i++) PITH_TRY(wide_add_type(c, &c->out[i], bytes));
     return PITH_OK;
 }
 
 static int64_t count_parts(const pith_tensor *t) { return pith_tensor_count(t) * pith_parts(t->dtype); }
 
-static double *take(char **at, const pith_tensor *t) {
+static double *wide_take(char **at, const pith_tensor *t) {
     if (!t || !is_number(t->dtype)) return NULL;
     double *array = (double *)*at;
     *at += pith_round64((size_t)count_parts(t) * sizeof *array);
@@ -42,13 +42,13 @@ void pith_wide_open(pith_wide *w, const pith_run *r) {
     char *at = r->scratch;
     memset(w, 0, sizeof *w);
     for (int i = 0; i < r->in_count && i < PITH_WIDE_MAX; i++) {
-        w->in[i] = take(&at, r->in[i]);
+        w->in[i] = wide_take(&at, r->in[i]);
         if (w->in[i])
             pith_convert(w->in[i], PITH_F64, 0, r->in[i]->data, pith_part_dtype(r->in[i]->dtype), 0,
                          count_parts(r->in[i]), true);
     }
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++) {
-        w->out[i] = take(&at, r->out[i]);
+        w->out[i] = wide_take(&at, r->out[i]);
         if (w->out[i]) memset(w->out[i], 0, (size_t)count_parts(r->out[i]) * sizeof(double));
     }
     w->rest = at;

@@ -25,7 +25,7 @@ static int pattern(int dtype) {
     return bits == 4 ? PITH_U4 : bits == 2 ? PITH_U2 : dtype;
 }
 
-static bool add_type(const pith_type *t, wide_fn *wide, size_t *bytes) {
+static bool widen_add_type(const pith_type *t, wide_fn *wide, size_t *bytes) {
     size_t own;
     if (!t || !wide(t->dtype)) return true;
     return pith_dtype_bytes(wide(t->dtype), pith_type_count(t), &own) && !pith_add_overflows(*bytes, own + 64, bytes);
@@ -33,8 +33,8 @@ static bool add_type(const pith_type *t, wide_fn *wide, size_t *bytes) {
 
 static pith_status scratch_as(const pith_infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
     bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
-    for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || add_type(c->in[i], wide, bytes);
-    for (int i = 0; fits && i < c->out_count; i++) fits = add_type(&c->out[i], wide, bytes);
+    for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || widen_add_type(c->in[i], wide, bytes);
+    for (int i = 0; fits && i < c->out_count; i++) fits = widen_add_type(&c->out[i], wide, bytes);
     return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
 }
 
@@ -60,7 +60,7 @@ static void convert_part(void *context, size_t part, int worker) {
     pith_convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype), first, n, true);
 }
 
-static void convert(pith_run *r, const pith_tensor *to, const pith_tensor *from) {
+static void widen_convert(pith_run *r, const pith_tensor *to, const pith_tensor *from) {
     job j = { from, to, pith_tensor_count(from), 0 };
     if (j.total == 0) return;
     j.per_part = (pith_run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
@@ -68,7 +68,7 @@ static void convert(pith_run *r, const pith_tensor *to, const pith_tensor *from)
 }
 
 /* The wide form of t, its data taken from *next. */
-static void take(pith_tensor *wide, const pith_tensor *t, int dtype, char **next) {
+static void widen_take(pith_tensor *wide, const pith_tensor *t, int dtype, char **next) {
     *wide = *t;
     wide->dtype = dtype;
     wide->bytes = (size_t)pith_tensor_count(t) * (size_t)pith_dtype_bits(dtype) / 8;
@@ -87,14 +87,14 @@ static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status
     for (int i = 0; i < r->in_count; i++) {
         in[i] = r->in[i];
         if (!in[i] || (skip >> i & 1) || !wide(in[i]->dtype)) continue;
-        take(&wide_in[i], in[i], wide(in[i]->dtype), &next);
-        convert(r, &wide_in[i], in[i]);
+        widen_take(&wide_in[i], in[i], wide(in[i]->dtype), &next);
+        widen_convert(r, &wide_in[i], in[i]);
         in[i] = &wide_in[i];
     }
     for (int i = 0; i < r->out_count; i++) {
         out[i] = r->out[i];
         if (!out[i] || !wide(out[i]->dtype)) continue;
-        take(&wide_out[i], out[i], wide(out[i]->dtype), &next);
+        widen_take(&wide_out[i], out[i], wide(out[i]->dtype), &next);
         out[i] = &wide_out[i];
     }
     pith_run inner = *r;
@@ -103,7 +103,7 @@ static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status
     inner.scratch = next;
     PITH_TRY(run(&inner));
     for (int i = 0; i < r->out_count; i++) {
-        if (out[i] != r->out[i]) convert(r, r->out[i], out[i]);
+        if (out[i] != r->out[i]) widen_convert(r, r->out[i], out[i]);
     }
     return PITH_OK;
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static pith_status read_list(int64_t *items, const pith_node *node, const char *name, int count, int64_t fallback,
-                             int64_t least, pith_error *err) {
+static pith_status windows_read_list(int64_t *items, const pith_node *node, const char *name, int count,
+                                     int64_t fallback, int64_t least, pith_error *err) {
     size_t given;
     const int64_t *list = pith_node_ints(node, name, &given);
     if (list && given != (size_t)count) {
@@ -34,7 +34,7 @@ pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int r
     w->rank = rank;
     if (!kernel && !pith_node_attr(node, "kernel_shape"))
         return pith_fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
-    PITH_TRY(read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
+    PITH_TRY(windows_read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
     for (int i = 0; kernel && i < rank; i++) {
         if (pith_node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
             return pith_fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i,
@@ -44,9 +44,9 @@ pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int r
             return pith_fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2, (long long)kernel[i]);
         w->kernel[i] = kernel[i];
     }
-    PITH_TRY(read_list(w->stride, node, "strides", rank, 1, 1, err));
-    PITH_TRY(read_list(w->dilation, node, "dilations", rank, 1, 1, err));
-    PITH_TRY(read_list(pads, node, "pads", 2 * rank, 0, 0, err));
+    PITH_TRY(windows_read_list(w->stride, node, "strides", rank, 1, 1, err));
+    PITH_TRY(windows_read_list(w->dilation, node, "dilations", rank, 1, 1, err));
+    PITH_TRY(windows_read_list(pads, node, "pads", 2 * rank, 0, 0, err));
     if (!is_same(node) && !pith_str_is(mode, "VALID") && !pith_str_is(mode, "NOTSET") && mode.size) {
         return pith_fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'", PITH_STR_ARG(mode));
     }

@@ -19,8 +19,8 @@ static pith_status exec_subgraph(pith_exec *exec, const pith_run *run, const cha
 }
 
 /* Gives the outputs their shape and memory; those whose shape depends on contents are left to run. */
-static pith_status make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes,
-                                pith_arena *arena, pith_error *err) {
+static pith_status eval_make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes,
+                                     pith_arena *arena, pith_error *err) {
     size_t total = 0;
     for (int i = 0; i < count; i++) {
         out[i] = (pith_tensor){ .dtype = types[i].dtype, .rank = types[i].rank };
@@ -83,7 +83,7 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
                          .arena = arena,
                          .err = err };
     PITH_TRY(pith_op_infer_node(&infer));
-    PITH_TRY(make_outputs(out, out_types, out_count, max_bytes, arena, err));
+    PITH_TRY(eval_make_outputs(out, out_types, out_count, max_bytes, arena, err));
     if (node->op->flags & PITH_OP_VIEW) {
         out[0].data = in[0]->data;
         return PITH_OK;

@@ -35,7 +35,7 @@ typedef struct cone {
 } cone;
 
 /* Contents that follow from shapes: a leaf. */
-static bool known(const pith_value *v) {
+static bool mask_known(const pith_value *v) {
     return v->type.data || (v->type.elems && pith_dtype_is_int(v->type.dtype) && pith_type_count(&v->type) >= 0);
 }
 
@@ -74,8 +74,8 @@ static void note_constant(cone *c, const pith_value *v) {
 }
 
 /* *depends: contents of a graph input reach v. */
-static bool collect(cone *c, pith_value *v, bool *depends, int depth) {
-    if (known(v)) {
+static bool mask_collect(cone *c, pith_value *v, bool *depends, int depth) {
+    if (mask_known(v)) {
         note_constant(c, v);
         return true;
     }
@@ -100,7 +100,7 @@ static bool collect(cone *c, pith_value *v, bool *depends, int depth) {
     }
     bool below = false;
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !collect(c, node->inputs[i], &below, depth + 1)) return false;
+        if (node->inputs[i] && !mask_collect(c, node->inputs[i], &below, depth + 1)) return false;
     }
     if (pith_match_is(node, "Range")) c->positional = true;
     if (below && !maps_or_moves(node)) {
@@ -127,7 +127,7 @@ typedef struct probe {
 } probe;
 
 /* Is key k of sequence b kept in this pattern? 0 keeps all, 1 none; 2 and 3 pad right and left; then mixtures. */
-static bool kept(const probe *p, int64_t b, int64_t k) {
+static bool mask_kept(const probe *p, int64_t b, int64_t k) {
     switch (p->pattern) {
     case 0: return true;
     case 1: return false;
@@ -146,7 +146,7 @@ static void store(pith_tensor *t, int64_t i, double x) {
     }
 }
 
-static pith_tensor *new_tensor(probe *p, int dtype, int rank, const int64_t *dims) {
+static pith_tensor *mask_new_tensor(probe *p, int dtype, int rank, const int64_t *dims) {
     size_t bytes;
     if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) return NULL;
     pith_tensor *t = pith_arena_array(p->arena, 1, sizeof *t);
@@ -174,17 +174,17 @@ static bool shifts(const probe *p, const pith_value *v) {
 static const pith_tensor *leaf(probe *p, const pith_value *v) {
     if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
-        pith_tensor *t = new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
+        pith_tensor *t = mask_new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
         for (int64_t i = 0; t && i < p->batch * p->keys; i++) {
             bool odd = p->odd != 0.0 && i % p->keys % 2;
-            store(t, i, odd ? p->odd : (double)kept(p, i / p->keys, i % p->keys));
+            store(t, i, odd ? p->odd : (double)mask_kept(p, i / p->keys, i % p->keys));
         }
         return t;
     }
     int64_t dims[PITH_MAX_RANK], count = pith_type_count(&v->type);
     for (int i = 0; i < v->type.rank; i++) dims[i] = v->type.dims[i];
     if (v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) return NULL;
-    pith_tensor *t = new_tensor(p, v->type.dtype, v->type.rank, dims);
+    pith_tensor *t = mask_new_tensor(p, v->type.dtype, v->type.rank, dims);
     for (int64_t i = 0; t && i < count; i++) {
         pith_dim d;
         if (!pith_type_elem(&v->type, i, &d)) return NULL;
@@ -237,7 +237,7 @@ static bool compute(probe *p) {
 typedef enum verdict { SAYS_KEEP, SAYS_SKIP, SAYS_OTHER } verdict;
 
 /* What the result has for query q and key k of sequence b; all heads agree, since only shapes [b|1, 1, q|1, k] fit. */
-static double element(const probe *p, int64_t b, int64_t q, int64_t k) {
+static double mask_element(const probe *p, int64_t b, int64_t q, int64_t k) {
     const pith_tensor *t = &p->result;
     int64_t at[4] = { b, 0, q, k }, index = 0;
     for (int d = 0; d < t->rank; d++) {
@@ -248,7 +248,7 @@ static double element(const probe *p, int64_t b, int64_t q, int64_t k) {
 }
 
 static verdict says(const probe *p, pith_mask_form form, int64_t b, int64_t q, int64_t k, double *x) {
-    *x = element(p, b, q, k);
+    *x = mask_element(p, b, q, k);
     if (form != PITH_MASK_ADDED) return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
     return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
@@ -263,7 +263,7 @@ static bool shape_fits(const probe *p, pith_mask_form form) {
     return t->dims[t->rank - 1] == p->keys;
 }
 
-static bool in_window(const pith_mask *m, int64_t q, int64_t k) {
+static bool mask_in_window(const pith_mask *m, int64_t q, int64_t k) {
     return (m->window_left < 0 || q - k <= m->window_left) && (m->window_right < 0 || k - q <= m->window_right);
 }
 
@@ -281,7 +281,7 @@ static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {
             for (int64_t k = 0; k < p->keys; k++) {
-                bool padded = m->key_mask && !kept(p, b, k), outside = !in_window(m, q, k);
+                bool padded = m->key_mask && !mask_kept(p, b, k), outside = !mask_in_window(m, q, k);
                 double x;
                 if (says(p, form, b, q, k, &x) != (padded || outside ? SAYS_SKIP : SAYS_KEEP)) return false;
                 if (form != PITH_MASK_ADDED || (!padded && !outside)) continue;
@@ -334,7 +334,7 @@ static bool test_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
 }
 
 /* What a side of the window is, from what it was in probes with integers taken down by shift[i]. */
-static bool resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
+static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
     bool moved = true, stayed = true;
     for (int i = 1; i < SMALL_WINDOWS; i++) {
         moved = moved && seen[i] + shift[i] == seen[0] + shift[0];
@@ -371,7 +371,7 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
         memcpy(m->added, found.added, sizeof m->added);
     }
     p->shift = 0;
-    return resolve(&m->window_left, left, shift) && resolve(&m->window_right, right, shift);
+    return mask_resolve(&m->window_left, left, shift) && mask_resolve(&m->window_right, right, shift);
 }
 
 static bool close_to(double a, double b) { return a == b || fabs(a - b) <= 1e-5 * fabs(b); }
@@ -389,7 +389,7 @@ static int find_numbers(probe *p, pith_mask_form form, const pith_mask *m, pith_
         if (!computes(p, form, symbols)) return PITH_MASK_BINARY;
         double x;
         keeps = keeps && says(p, form, 0, 1, 1, &x) == SAYS_KEEP;
-        linear = linear && close_to(element(p, 0, 1, 1), (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
+        linear = linear && close_to(mask_element(p, 0, 1, 1), (1.0 - odd[i]) * (double)m->added[PITH_SKIP_PADDED]);
     }
     return keeps ? PITH_MASK_ANY_KEEPS : linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
@@ -423,9 +423,9 @@ pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const cha
     *kind = PITH_MASK_NO;
     bool depends = false, yes = false;
     pith_status status = PITH_OK;
-    if (collect(&c, (pith_value *)v, &depends, 0)) {
+    if (mask_collect(&c, (pith_value *)v, &depends, 0)) {
         mask->key_mask = c.input;
-        if (v->kind == PITH_VALUE_NODE && !known(v)) status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
+        if (v->kind == PITH_VALUE_NODE && !mask_known(v)) status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
         *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
     }
     *why = c.why;

@@ -27,9 +27,9 @@ typedef struct pith_mask {
 } pith_mask;
 
 typedef enum pith_mask_kind {
-    PITH_MASK_NO,       /* neither; *why says what it depends on */
-    PITH_MASK_YES,      /* *mask is its whole meaning */
-    PITH_MASK_CONSTANT  /* a function of positions and constants alone, but no mask: a bias */
+    PITH_MASK_NO,      /* neither; *why says what it depends on */
+    PITH_MASK_YES,     /* *mask is its whole meaning */
+    PITH_MASK_CONSTANT /* a function of positions and constants alone, but no mask: a bias */
 } pith_mask_kind;
 
 /* v broadcasts to [batch, heads, queries, keys]. Fails only for want of memory. */

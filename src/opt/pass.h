@@ -9,13 +9,15 @@
 #include "ops/op.h"
 
 /* What happened, for `pith inspect`: "fused attention: layer …", "not fused: node 12 … because …". */
+typedef struct pith_report_line {
+    bool done;        /* true: fused; false: looked like it, but was not */
+    const char *what; /* "attention", "layer_norm", "gelu", "skip_norm", "embed_norm", "linear", … */
+    pith_str text;
+} pith_report_line;
+
 typedef struct pith_report {
     pith_arena *arena;
-    struct pith_report_line {
-        bool done;         /* true: fused; false: looked like it, but was not */
-        const char *what;  /* "attention", "layer_norm", "gelu", "skip_norm", "embed_norm", "linear", … */
-        pith_str text;
-    } *lines;
+    pith_report_line *lines;
     size_t count, capacity;
 } pith_report;
 
@@ -28,10 +30,10 @@ typedef struct pith_opt_limits {
 
 typedef struct pith_opt {
     pith_graph *graph;
-    int level;           /* 1 and up; see pith_pass.level */
-    int precision;       /* pith_precision */
+    int level;     /* 1 and up; see pith_pass.level */
+    int precision; /* pith_precision */
     const pith_allocator *allocator;
-    pith_report *report; /* may be NULL */
+    pith_report *report;           /* may be NULL */
     const pith_opt_limits *limits; /* NULL: none */
     pith_error *err;
 } pith_opt;

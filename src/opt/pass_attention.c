@@ -87,7 +87,7 @@ static pith_value *unexpanded(pith_value *v) {
                                                                                       : v;
 }
 
-static pith_status add_bias(attention *m, pith_value *v, pith_node *before) {
+static pith_status attention_add_bias(attention *m, pith_value *v, pith_node *before) {
     v = unexpanded(v);
     if (m->step < m->bias_step) m->bias_step = m->step;
     if (!m->bias) {
@@ -124,7 +124,7 @@ static pith_status take_term(attention *m, pith_value *v, pith_node *before, int
         pith_report_add(m->o->report, false, "mask", "'" PITH_STR_FMT "' stays an added bias: %s",
                         PITH_STR_ARG(v->name), m->why);
     }
-    return add_bias(m, v, before);
+    return attention_add_bias(m, v, before);
 }
 
 /* ---- the pattern ---- */
@@ -197,7 +197,7 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
 }
 
 /* From the softmax's output to the product with v: nothing, or NaN made zero. */
-static pith_node *match_product(attention *m, pith_node *softmax) {
+static pith_node *attention_match_product(attention *m, pith_node *softmax) {
     pith_value *p = softmax->outputs[0];
     if (p->output_uses) return NULL;
     for (size_t i = 0; i < p->user_count; i++) {
@@ -220,7 +220,7 @@ static bool last_axis(const pith_node *softmax) {
 
 static pith_status match_softmax(attention *m, pith_node *softmax, bool *found) {
     *found = false;
-    m->product = match_product(m, softmax);
+    m->product = attention_match_product(m, softmax);
     pith_node *scores;
     if (!m->product || !last_axis(softmax) || softmax->inputs[0]->type.rank != 4) {
         m->why = "the softmax is not followed by a product with values";
@@ -254,7 +254,7 @@ static bool plain_operator(const pith_node *node) {
 }
 
 /* The Attention operator of ai.onnx on 4-D q, k and v, without past, softcap or further outputs. */
-static pith_status match_operator(attention *m, pith_node *node, bool *found) {
+static pith_status attention_match_operator(attention *m, pith_node *node, bool *found) {
     *found = false;
     m->product = node;
     pith_value *q = node->inputs[0], *mask = pith_match_input(node, 3);
@@ -353,7 +353,7 @@ static pith_status set_attributes(const attention *m, pith_node *made, pith_none
     return pith_node_set_float(made, "scale", (float)m->scale);
 }
 
-static pith_status fuse(attention *m, pith_none_left none_left, const float *numbers) {
+static pith_status attention_fuse(attention *m, pith_none_left none_left, const float *numbers) {
     pith_value *joined = joined_after(m->product->outputs[0]), *old = joined ? joined : m->product->outputs[0];
     pith_value *inputs[] = { m->in[Q].root, m->in[K].root, m->in[V].root, m->bias, m->skips.key_mask };
     int count = m->skips.key_mask ? 5 : m->bias ? 4 : 3;
@@ -403,7 +403,7 @@ static bool parts_agree(attention *m) {
     return false;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_attention_run(pith_opt *o, size_t *changes) {
     known_masks known = { .count = 0 };
     for (pith_node *node = o->graph->first; node; node = node->next) {
         attention m = { .bias_step = CHAIN_MAX, .scale = 1.0, .known = &known, .o = o };
@@ -413,7 +413,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
         if ((!softmax && !pith_match_is(node, "Attention")) || !pith_match_live(node)) continue;
         if (!pith_match_f32(node->inputs[0])) continue;
         pith_skips_init(&m.skips);
-        PITH_TRY(softmax ? match_softmax(&m, node, &found) : match_operator(&m, node, &found));
+        PITH_TRY(softmax ? match_softmax(&m, node, &found) : attention_match_operator(&m, node, &found));
         found = found && parts_agree(&m);
         if (found && (!pith_skips_settle(&m.skips, m.zero_if_none, &none_left, numbers) ||
                       (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out) ||
@@ -426,7 +426,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
                             m.why ? m.why : "an unknown operation on the scores");
             continue;
         }
-        PITH_TRY(fuse(&m, none_left, numbers));
+        PITH_TRY(attention_fuse(&m, none_left, numbers));
         pith_report_add(o->report, true, "attention", "%lld heads of %lld, %s%s%s '" PITH_STR_FMT "'",
                         (long long)m.heads, (long long)m.in[Q].size, m.skips.key_mask ? "key mask" : "no mask",
                         m.bias ? ", bias" : "",
@@ -439,4 +439,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_attention = { "attention", 3, false, run };
+const pith_pass pith_pass_attention = { "attention", 3, false, pass_attention_run };

@@ -3,7 +3,7 @@
  */
 #include "opt/pass.h"
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status branch_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first, *next; node; node = next) {
         next = node->next;
         pith_dim condition;
@@ -18,4 +18,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_branch = { .name = "branch", .level = 1, .run = run };
+const pith_pass pith_pass_branch = { .name = "branch", .level = 1, .run = branch_run };

@@ -17,12 +17,12 @@ static bool dropout(const pith_node *node) {
     return !mask_wanted && (!training || pith_match_scalar_near(training, 0.0, 0.0));
 }
 
-static bool cast(const pith_node *node) {
+static bool clean_cast(const pith_node *node) {
     return node->inputs[0]->type.dtype != PITH_UNDEFINED &&
            node->inputs[0]->type.dtype == pith_node_int(node, "to", PITH_UNDEFINED);
 }
 
-static bool transpose(const pith_node *node) {
+static bool clean_transpose(const pith_node *node) {
     size_t count;
     const int64_t *perm = pith_node_ints(node, "perm", &count);
     if (!perm) return node->inputs[0]->type.rank == 0 || node->inputs[0]->type.rank == 1;
@@ -33,7 +33,7 @@ static bool transpose(const pith_node *node) {
 }
 
 /* Equal sizes and steps of 1 leave no room for another start. */
-static bool slice(const pith_node *node) {
+static bool clean_slice(const pith_node *node) {
     int64_t steps[PITH_MAX_RANK], count;
     if (!same_type(node)) return false;
     if (!pith_match_input(node, 4)) return true;
@@ -55,9 +55,9 @@ static const struct {
     const char *op_type;
     bool (*does_nothing)(const pith_node *node);
 } idle[] = {
-    { "Cast", cast },         { "Concat", one_input },  { "Dropout", dropout },
+    { "Cast", clean_cast },   { "Concat", one_input },  { "Dropout", dropout },
     { "Expand", same_type },  { "Flatten", same_type }, { "Identity", always },
-    { "Reshape", same_type }, { "Slice", slice },       { "Transpose", transpose },
+    { "Reshape", same_type }, { "Slice", clean_slice }, { "Transpose", clean_transpose },
 };
 
 /* A pith.MoveAxis whose rank is known becomes the Transpose it is. */
@@ -75,7 +75,7 @@ static pith_status name_axes(pith_opt *o, pith_node *node, size_t *changes) {
     return pith_node_set_ints(made, "perm", items, (size_t)rank) ? pith_fail_memory(o->err, 0) : PITH_OK;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status clean_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (pith_match_is_own(node, "MoveAxis")) {
             PITH_TRY(name_axes(o, node, changes));
@@ -95,4 +95,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_clean = { "clean", 1, false, run };
+const pith_pass pith_pass_clean = { "clean", 1, false, clean_run };

@@ -14,20 +14,20 @@ typedef struct leaves {
     const char *why;
 } leaves;
 
-static bool is_table(const pith_value *v, bool is_cast) {
+static bool embed_norm_is_table(const pith_value *v, bool is_cast) {
     if (!pith_match_const(v) || v->type.data->rank != 2) return false;
     int dtype = v->type.data->dtype;
     return is_cast ? dtype == PITH_F16 || dtype == PITH_BF16 : dtype == PITH_F32;
 }
 
-static bool collect(leaves *l, const pith_value *v, int depth) {
+static bool embed_norm_collect(leaves *l, const pith_value *v, int depth) {
     pith_node *add = pith_match_maker(v, "Add"), *cast = pith_match_f32(v) ? pith_match_maker(v, "Cast") : NULL;
     pith_node *gather = pith_match_maker(cast ? cast->inputs[0] : v, "Gather");
     if (add && depth < TABLES_MAX && pith_match_user(v)) {
-        return collect(l, add->inputs[0], depth + 1) && collect(l, add->inputs[1], depth + 1);
+        return embed_norm_collect(l, add->inputs[0], depth + 1) && embed_norm_collect(l, add->inputs[1], depth + 1);
     }
     if (!gather) return false;
-    if (!is_table(gather->inputs[0], cast != NULL) || pith_node_int(gather, "axis", 0) != 0) {
+    if (!embed_norm_is_table(gather->inputs[0], cast != NULL) || pith_node_int(gather, "axis", 0) != 0) {
         l->why = "a table is not a constant matrix of floats";
         return false;
     }
@@ -40,7 +40,7 @@ static bool collect(leaves *l, const pith_value *v, int depth) {
     return true;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_embed_norm_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         bool rms = pith_match_is(node, "RMSNormalization");
         if ((!rms && !pith_match_is(node, "LayerNormalization")) || node->output_count != 1) continue;
@@ -51,7 +51,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
         int64_t n = x->type.dims[x->type.rank - 1];
         if (!pith_match_vector(node->inputs[1], n) || (beta && !pith_match_vector(beta, n))) continue;
         leaves l = { .count = 0 };
-        if (!collect(&l, x, 0)) {
+        if (!embed_norm_collect(&l, x, 0)) {
             if (l.why) {
                 pith_report_add(o->report, false, "embed_norm", "before '" PITH_STR_FMT "' %s",
                                 PITH_STR_ARG(node->name), l.why);
@@ -75,4 +75,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_embed_norm = { "embed_norm", 2, false, run };
+const pith_pass pith_pass_embed_norm = { "embed_norm", 2, false, pass_embed_norm_run };

@@ -111,7 +111,7 @@ static pith_status fold_known(pith_opt *o, pith_value *v, size_t *changes) {
     return replace_by_const(o->graph, v, &t, o->err);
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status fold_run(pith_opt *o, size_t *changes) {
     pith_arena scratch;
     pith_arena_init(&scratch, o->allocator);
     pith_status status = PITH_OK;
@@ -129,4 +129,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return status;
 }
 
-const pith_pass pith_pass_fold = { "fold", 1, false, run };
+const pith_pass pith_pass_fold = { "fold", 1, false, fold_run };

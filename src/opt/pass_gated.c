@@ -31,7 +31,7 @@ typedef struct gated {
     bool second; /* the second half is activated */
 } gated;
 
-static bool match(const pith_node *mul, gated *m) {
+static bool gated_match(const pith_node *mul, gated *m) {
     for (int i = 0; i < 4; i++) {
         pith_value *activated = mul->inputs[i & 1], *plain = mul->inputs[!(i & 1)];
         const pith_node *last = activated->producer;
@@ -45,11 +45,11 @@ static bool match(const pith_node *mul, gated *m) {
     return false;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_gated_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         gated m;
         if (!pith_match_is(node, "Mul") || !pith_match_live(node) || !pith_match_f32(node->inputs[0]) ||
-            !match(node, &m))
+            !gated_match(node, &m))
             continue;
         pith_node *made;
         PITH_TRY(pith_match_put(&made, node->outputs[0], node, "pith", "Gated", &m.rows, 1, o->err));
@@ -62,4 +62,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_gated = { "gated", 2, false, run };
+const pith_pass pith_pass_gated = { "gated", 2, false, pass_gated_run };

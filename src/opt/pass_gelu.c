@@ -17,7 +17,7 @@ typedef struct polynomial {
     double c[DEGREE + 1];
 } polynomial;
 
-static bool multiply(polynomial *p, const polynomial *a, const polynomial *b) {
+static bool gelu_multiply(polynomial *p, const polynomial *a, const polynomial *b) {
     polynomial r = { { 0 } };
     for (int i = 0; i <= DEGREE; i++) {
         for (int j = 0; j <= DEGREE; j++) {
@@ -49,14 +49,14 @@ static bool polynomial_of(polynomial *p, const pith_value *v, const pith_value *
         for (int i = 0; i <= DEGREE; i++) p->c[i] = a.c[i] + sign * b.c[i];
         return true;
     }
-    if (pith_str_is(n->op_type, "Mul")) return multiply(p, &a, &b);
+    if (pith_str_is(n->op_type, "Mul")) return gelu_multiply(p, &a, &b);
     if (pith_str_is(n->op_type, "Div") && b_is_number && b.c[0] != 0.0) {
         for (int i = 0; i <= DEGREE; i++) p->c[i] = a.c[i] / b.c[0];
         return true;
     }
     if (pith_str_is(n->op_type, "Pow") && b_is_number && (b.c[0] == 2.0 || b.c[0] == 3.0)) {
-        if (!multiply(p, &a, &a)) return false;
-        return b.c[0] == 2.0 || multiply(p, p, &a);
+        if (!gelu_multiply(p, &a, &a)) return false;
+        return b.c[0] == 2.0 || gelu_multiply(p, p, &a);
     }
     return false;
 }
@@ -91,7 +91,7 @@ static bool take_factors(const pith_node *node, const pith_value *v, pith_value 
 }
 
 /* From Erf or Tanh forward to the node whose output is gelu(x). */
-static pith_node *match(pith_node *node, pith_value **x) {
+static pith_node *gelu_match(pith_node *node, pith_value **x) {
     pith_node *add = pith_match_user(node->outputs[0]);
     if (!pith_match_is(add, "Add") || !pith_match_scalar_near(pith_match_other(add, node->outputs[0]), 1.0, 0.0))
         return NULL;
@@ -106,13 +106,13 @@ static pith_node *match(pith_node *node, pith_value **x) {
     return pith_match_f32(*x) ? last : NULL;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status gelu_run(pith_opt *o, size_t *changes) {
     if (!pith_op_find(PITH_STR(""), PITH_STR("Gelu"))) return PITH_OK;
     for (pith_node *node = o->graph->first; node; node = node->next) {
         bool erf = pith_match_is(node, "Erf");
         if (!erf && !pith_match_is(node, "Tanh")) continue;
         pith_value *x = NULL;
-        pith_node *last = match(node, &x);
+        pith_node *last = gelu_match(node, &x);
         if (!last) {
             if (erf) {
                 pith_report_add(o->report, false, "gelu", "Erf '" PITH_STR_FMT "' is not in the form of a GELU",
@@ -132,4 +132,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_gelu = { "gelu", 2, false, run };
+const pith_pass pith_pass_gelu = { "gelu", 2, false, gelu_run };

@@ -52,7 +52,7 @@ static pith_value *vector_operand(pith_node **last, const char *op_type, int64_t
     return vector;
 }
 
-static bool match(const pith_node *node, norm *m) {
+static bool layer_norm_match(const pith_node *node, norm *m) {
     pith_value *d = NULL;
     if (pith_match_is(node, "Div")) {
         d = root_mean_square(node->inputs[1], &m->epsilon);
@@ -75,10 +75,10 @@ static bool match(const pith_node *node, norm *m) {
     return m->gamma != NULL;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_layer_norm_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         norm m = { 0 };
-        if (!pith_match_live(node) || !match(node, &m)) continue;
+        if (!pith_match_live(node) || !layer_norm_match(node, &m)) continue;
         const char *op_type = m.centred ? "LayerNormalization" : "RMSNormalization";
         if (!pith_op_find(PITH_STR(""), pith_str_of(op_type))) continue;
         pith_value *inputs[] = { m.x, m.gamma, m.beta };
@@ -94,4 +94,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_layer_norm = { "layer_norm", 2, false, run };
+const pith_pass pith_pass_layer_norm = { "layer_norm", 2, false, pass_layer_norm_run };

@@ -9,7 +9,7 @@ static bool keeps_last_axis(const pith_node *transpose) {
     return perm && count > 0 && perm[count - 1] == (int64_t)count - 1;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status lift_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if ((!pith_match_is(node, "LayerNormalization") && !pith_match_is(node, "RMSNormalization")) ||
             node->output_count != 1 || !pith_match_live(node))
@@ -37,4 +37,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_lift = { "lift", 2, false, run };
+const pith_pass pith_pass_lift = { "lift", 2, false, lift_run };

@@ -30,7 +30,7 @@ static pith_value *weight_of(pith_value *v, bool *transposed) {
     return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 ? v : NULL;
 }
 
-static bool match_product(pith_node *node, dense *m) {
+static bool linear_match_product(pith_node *node, dense *m) {
     if (pith_match_is(node, "MatMul")) {
         m->x = node->inputs[0];
         if (m->x->type.rank < 1) return false;
@@ -66,10 +66,10 @@ static void match_tail(dense *m) {
     if (after) m->last = after;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_linear_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         dense m = { 0 };
-        if (!pith_match_live(node) || !match_product(node, &m)) continue;
+        if (!pith_match_live(node) || !linear_match_product(node, &m)) continue;
         match_tail(&m);
         pith_value *inputs[] = { m.x, m.weight, m.bias };
         pith_node *made;
@@ -86,4 +86,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_linear = { "linear", 2, false, run };
+const pith_pass pith_pass_linear = { "linear", 2, false, pass_linear_run };

@@ -15,7 +15,7 @@ static pith_value *repeated_row(const pith_node *node, int64_t axis) {
     return row;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status lookup_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is(node, "GatherElements") || !pith_match_live(node)) continue;
         int rank = node->inputs[0]->type.rank;
@@ -34,4 +34,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_lookup = { "lookup", 1, false, run };
+const pith_pass pith_pass_lookup = { "lookup", 1, false, lookup_run };

@@ -3,7 +3,7 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status outer_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is(node, "MatMul") || !pith_match_live(node)) continue;
         const pith_type *a = &node->inputs[0]->type, *b = &node->inputs[1]->type;
@@ -15,4 +15,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_outer = { "outer", 2, false, run };
+const pith_pass pith_pass_outer = { "outer", 2, false, outer_run };

@@ -8,7 +8,7 @@ static bool knows(const pith_node *node, int precision) {
            (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm"));
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status precision_run(pith_opt *o, size_t *changes) {
     if (o->precision <= PITH_PRECISION_F32) return PITH_OK;
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!knows(node, o->precision) || pith_node_int(node, "precision", PITH_PRECISION_AUTO) == o->precision)
@@ -19,4 +19,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_precision = { "precision", 2, false, run };
+const pith_pass pith_pass_precision = { "precision", 2, false, precision_run };

@@ -29,7 +29,7 @@ static bool find_part(part *p, pith_node *attention, int i, int64_t column) {
            pith_node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
 }
 
-static int64_t columns_of(const pith_node *linear) {
+static int64_t qkv_columns_of(const pith_node *linear) {
     return linear->inputs[1]->type.dims[!pith_node_int(linear, "transposed", 0)];
 }
 
@@ -55,7 +55,7 @@ static pith_status redirect(pith_node *attention, const part *parts, pith_value 
     return pith_node_set_ints(attention, "columns", begin, 3);
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status qkv_run(pith_opt *o, size_t *changes) {
     pith_graph_number(o->graph);
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is_own(node, "Attention") || pith_node_int(node, "head_major", 0)) continue;
@@ -71,7 +71,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
             if (!fits) break;
             const pith_node *linear = parts[i].linear;
             parts[i].begin += n;
-            n += columns_of(linear);
+            n += qkv_columns_of(linear);
             transposed |= pith_node_int(linear, "transposed", 0) << i;
             inputs[1 + 2 * i] = linear->inputs[1];
             inputs[2 + 2 * i] = pith_match_input(linear, 2);
@@ -94,4 +94,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_qkv = { "qkv", 3, false, run };
+const pith_pass pith_pass_qkv = { "qkv", 3, false, qkv_run };

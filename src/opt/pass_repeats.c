@@ -15,7 +15,7 @@ static bool is_looked_up(const pith_node *n) {
     return by_row && is_marked(n->inputs[0]);
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status repeats_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         node->mark = is_looked_up(node);
         if (!pith_match_is_own(node, "Linear") || pith_node_int(node, "repeats", 0) || !is_marked(node->inputs[0]))
@@ -28,4 +28,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_repeats = { "repeats", 2, false, run };
+const pith_pass pith_pass_repeats = { "repeats", 2, false, repeats_run };

@@ -49,7 +49,7 @@ static pith_node *origin(const pith_value *v) {
     return NULL;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status requantize_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_is(node, "DequantizeLinear") || !pith_match_live(node) ||
             maker(node->outputs[0], "DequantizeLinear") != node)
@@ -66,4 +66,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_requantize = { "requantize", 2, false, run };
+const pith_pass pith_pass_requantize = { "requantize", 2, false, requantize_run };

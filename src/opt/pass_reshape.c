@@ -21,7 +21,7 @@ static bool target_of(const pith_type *in, const pith_type *out, int64_t *target
     return true;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status reshape_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         int64_t target[PITH_MAX_RANK];
         if (!pith_match_is(node, "Reshape") || pith_match_const(node->inputs[1])) continue;
@@ -36,4 +36,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_reshape = { "reshape", 1, false, run };
+const pith_pass pith_pass_reshape = { "reshape", 1, false, reshape_run };

@@ -72,7 +72,7 @@ static bool is_turned(const pith_value *v, const pith_value *x, bool *interleave
 
 /* Is the table a row of numbers a position, whatever batch and head, for x [batch, heads, sequence, size] or with heads
  * and sequence the other way round? */
-static bool is_table(const pith_value *v, const pith_type *x, pith_heads_layout layout) {
+static bool rotary_is_table(const pith_value *v, const pith_type *x, pith_heads_layout layout) {
     int sequence = layout == PITH_HEADS_FIRST ? 2 : 1, heads = 3 - sequence, lead = 4 - v->type.rank;
     if (v->type.rank < 2 || lead < 0 || !pith_match_f32(v) || !pith_dim_equal(v->type.dims[3 - lead], x->dims[3]))
         return false;
@@ -88,12 +88,12 @@ static bool is_table(const pith_value *v, const pith_type *x, pith_heads_layout 
 /* Do both broadcast alike, so that one row of each belongs to a position? */
 static bool same_tables(const rotary *m) { return pith_match_same_shape(&m->cosine->type, &m->sine->type); }
 
-static bool find_layout(rotary *m) {
+static bool rotary_find_layout(rotary *m) {
     const pith_type *x = &m->x->type;
     for (int layout = PITH_HEADS_FIRST; layout <= PITH_HEADS_SECOND; layout++) {
         m->layout = (pith_heads_layout)layout;
         m->heads = x->dims[layout == PITH_HEADS_FIRST ? 1 : 2];
-        if (pith_dim_known(m->heads) && same_tables(m) && is_table(m->cosine, x, m->layout)) return true;
+        if (pith_dim_known(m->heads) && same_tables(m) && rotary_is_table(m->cosine, x, m->layout)) return true;
     }
     return false;
 }
@@ -128,7 +128,7 @@ static pith_status rows_of_table(pith_value **rows, pith_value *table, pith_valu
 }
 
 /* The operator, where it turns whole heads. */
-static bool match_operator(rotary *m, const pith_node *node) {
+static bool rotary_match_operator(rotary *m, const pith_node *node) {
     if (!pith_match_is(node, "RotaryEmbedding")) return false;
     const pith_type *x = &node->inputs[0]->type, *table = &node->inputs[1]->type;
     m->x = node->inputs[0];
@@ -163,7 +163,7 @@ static void take_rest(rotary *m) {
     m->last = concat;
 }
 
-static pith_status fuse(pith_opt *o, const pith_node *at, rotary *m) {
+static pith_status rotary_fuse(pith_opt *o, const pith_node *at, rotary *m) {
     pith_value *inputs[] = { m->from.root, m->cosine, m->sine };
     pith_node *node = m->last;
     pith_node *made = pith_graph_add_node(o->graph, node, "pith", "Rotary", inputs, 3, NULL, 1);
@@ -178,13 +178,13 @@ static pith_status fuse(pith_opt *o, const pith_node *at, rotary *m) {
     return pith_match_replace(node->outputs[0], by, o->err);
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_rotary_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node; node = node->next) {
         rotary m = { 0 };
         if (!pith_match_live(node)) continue;
         bool written_out = match_sum(&m, node);
-        if (!written_out && !match_operator(&m, node)) continue;
-        bool fits = (!written_out || find_layout(&m)) &&
+        if (!written_out && !rotary_match_operator(&m, node)) continue;
+        bool fits = (!written_out || rotary_find_layout(&m)) &&
                     (m.x->type.rank == 3 || pith_heads_trace(&m.from, m.x, m.layout, m.heads, NULL));
         if (!fits || m.from.head_major || m.from.heads != m.heads) {
             pith_report_add(o->report, false, "rotary", "'" PITH_STR_FMT "': %s", PITH_STR_ARG(node->name),
@@ -197,7 +197,7 @@ static pith_status run(pith_opt *o, size_t *changes) {
         pith_value *ids = written_out ? NULL : pith_match_input(node, 3);
         PITH_TRY(rows_of_table(&m.cosine, m.cosine, ids, node, o->err));
         PITH_TRY(rows_of_table(&m.sine, m.sine, ids, node, o->err));
-        PITH_TRY(fuse(o, node, &m));
+        PITH_TRY(rotary_fuse(o, node, &m));
         pith_report_add(o->report, true, "rotary", "%lld heads of %lld%s%s '" PITH_STR_FMT "'", (long long)m.heads,
                         (long long)m.from.size, m.turned < m.from.size ? ", in part" : "",
                         m.interleaved ? ", interleaved" : "", PITH_STR_ARG(node->name));
@@ -206,4 +206,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_rotary = { "rotary", 3, false, run };
+const pith_pass pith_pass_rotary = { "rotary", 3, false, pass_rotary_run };

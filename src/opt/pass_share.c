@@ -18,7 +18,7 @@ typedef struct writer {
     bool full; /* out of memory */
 } writer;
 
-static void put(writer *w, const void *data, size_t size) {
+static void share_put(writer *w, const void *data, size_t size) {
     if (w->size + size > w->capacity) {
         size_t capacity = 2 * (w->size + size);
         char *bytes = pith_arena_alloc(w->arena, capacity);
@@ -32,39 +32,39 @@ static void put(writer *w, const void *data, size_t size) {
     w->size += size;
 }
 
-static void put_number(writer *w, uint64_t number) { put(w, &number, sizeof number); }
+static void share_put_number(writer *w, uint64_t number) { share_put(w, &number, sizeof number); }
 
-static void put_str(writer *w, pith_str s) {
-    put_number(w, s.size);
-    put(w, s.data, s.size);
+static void share_put_str(writer *w, pith_str s) {
+    share_put_number(w, s.size);
+    share_put(w, s.data, s.size);
 }
 
 static void put_tensor(writer *w, const pith_tensor *t) {
-    put_number(w, (uint64_t)t->dtype);
-    put_number(w, (uint64_t)t->rank);
-    put(w, t->dims, (size_t)t->rank * sizeof t->dims[0]);
-    put_number(w, t->bytes);
-    put(w, t->data, t->bytes);
+    share_put_number(w, (uint64_t)t->dtype);
+    share_put_number(w, (uint64_t)t->rank);
+    share_put(w, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    share_put_number(w, t->bytes);
+    share_put(w, t->data, t->bytes);
 }
 
-static void put_input(writer *w, const pith_value *v) {
+static void share_put_input(writer *w, const pith_value *v) {
     const pith_tensor *t = pith_match_const(v) ? v->type.data : NULL;
     bool small = t && t->dtype != PITH_STRING && t->bytes <= PITH_ELEMS_MAX * sizeof(int64_t);
-    put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
+    share_put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
     if (small) put_tensor(w, t);
 }
 
 /* false if attributes of its kind are not compared. */
-static bool put_attr(writer *w, const pith_attr *a) {
-    put_str(w, a->name);
-    put_number(w, (uint64_t)a->kind);
+static bool share_put_attr(writer *w, const pith_attr *a) {
+    share_put_str(w, a->name);
+    share_put_number(w, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_INT: put(w, &a->i, sizeof a->i); return true;
-    case PITH_ATTR_FLOAT: put(w, &a->f, sizeof a->f); return true;
-    case PITH_ATTR_STRING: put_str(w, a->s); return true;
+    case PITH_ATTR_INT: share_put(w, &a->i, sizeof a->i); return true;
+    case PITH_ATTR_FLOAT: share_put(w, &a->f, sizeof a->f); return true;
+    case PITH_ATTR_STRING: share_put_str(w, a->s); return true;
     case PITH_ATTR_INTS:
-        put_number(w, a->count);
-        put(w, a->ints, a->count * sizeof *a->ints);
+        share_put_number(w, a->count);
+        share_put(w, a->ints, a->count * sizeof *a->ints);
         return true;
     case PITH_ATTR_TENSOR:
         if (a->tensor->dtype == PITH_STRING) return false;
@@ -84,17 +84,17 @@ static int order_of_names(const void *a, const void *b) {
 /* Attributes in the order of their names. */
 static bool put_node(writer *w, const pith_node *node) {
     w->size = 0;
-    put(w, &node->op, sizeof(const void *));
-    put_number(w, (uint64_t)node->opset);
-    put_number(w, (uint64_t)node->input_count);
-    for (int i = 0; i < node->input_count; i++) put_input(w, node->inputs[i]);
+    share_put(w, &node->op, sizeof(const void *));
+    share_put_number(w, (uint64_t)node->opset);
+    share_put_number(w, (uint64_t)node->input_count);
+    for (int i = 0; i < node->input_count; i++) share_put_input(w, node->inputs[i]);
     const pith_attr **sorted = pith_arena_array(w->arena, node->attr_count, sizeof *sorted);
     w->full = w->full || !sorted;
     if (w->full) return false;
     for (size_t i = 0; i < node->attr_count; i++) sorted[i] = &node->attrs[i];
     if (node->attr_count) qsort(sorted, node->attr_count, sizeof *sorted, order_of_names);
     for (size_t i = 0; i < node->attr_count; i++)
-        if (!put_attr(w, sorted[i])) return false;
+        if (!share_put_attr(w, sorted[i])) return false;
     return !w->full;
 }
 
@@ -129,7 +129,7 @@ static pith_status share_nodes(pith_opt *o, pith_arena *scratch, size_t *changes
     return PITH_OK;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status share_run(pith_opt *o, size_t *changes) {
     pith_arena scratch;
     pith_arena_init(&scratch, o->allocator);
     pith_status status = share_nodes(o, &scratch, changes);
@@ -137,4 +137,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return status;
 }
 
-const pith_pass pith_pass_share = { "share", 1, false, run };
+const pith_pass pith_pass_share = { "share", 1, false, share_run };

@@ -14,7 +14,7 @@ static bool plain_norm(const pith_node *node, int64_t *n) {
            (!beta || (pith_match_vector(beta, *n) && beta->type.data->rank == 1));
 }
 
-static pith_status fuse(pith_opt *o, pith_node *norm, pith_node *add, bool rms) {
+static pith_status skip_norm_fuse(pith_opt *o, pith_node *norm, pith_node *add, bool rms) {
     pith_value *beta = pith_match_input(norm, 2), *sum = add->outputs[0];
     pith_value *inputs[] = { add->inputs[0], add->inputs[1], norm->inputs[1], beta };
     pith_node *made = pith_graph_add_node(o->graph, norm, "pith", "SkipNorm", inputs, beta ? 4 : 3, NULL,
@@ -37,7 +37,7 @@ static bool readers_follow(const pith_value *sum, const pith_node *norm) {
     return true;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status pass_skip_norm_run(pith_opt *o, size_t *changes) {
     pith_graph_number(o->graph);
     for (pith_node *node = o->graph->first; node; node = node->next) {
         bool rms = pith_match_is(node, "RMSNormalization");
@@ -58,11 +58,11 @@ static pith_status run(pith_opt *o, size_t *changes) {
                             PITH_STR_ARG(node->name));
             continue;
         }
-        PITH_TRY(fuse(o, node, add, rms));
+        PITH_TRY(skip_norm_fuse(o, node, add, rms));
         pith_report_add(o->report, true, "skip_norm", "residual and norm '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_skip_norm = { "skip_norm", 2, false, run };
+const pith_pass pith_pass_skip_norm = { "skip_norm", 2, false, pass_skip_norm_run };

@@ -7,7 +7,9 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
-static bool is_narrow(const pith_value *v) { return v && (v->type.dtype == PITH_F16 || v->type.dtype == PITH_BF16); }
+static bool widen_is_narrow(const pith_value *v) {
+    return v && (v->type.dtype == PITH_F16 || v->type.dtype == PITH_BF16);
+}
 
 /* Operators that mean the same in every float type and give floats of their operands' type, or none. */
 static bool widens(const pith_node *node) {
@@ -29,19 +31,19 @@ static bool widens(const pith_node *node) {
 
 static bool touches_narrow(const pith_node *node) {
     for (int i = 0; i < node->input_count; i++) {
-        if (is_narrow(node->inputs[i])) return true;
+        if (widen_is_narrow(node->inputs[i])) return true;
     }
     return false;
 }
 
-static pith_status cast(pith_value **out, pith_opt *o, pith_node *before, pith_value *v, int dtype) {
+static pith_status widen_cast(pith_value **out, pith_opt *o, pith_node *before, pith_value *v, int dtype) {
     pith_node *node = pith_graph_add_node(o->graph, before, "", "Cast", &v, 1, NULL, 1);
     if (!node || pith_node_set_int(node, "to", dtype)) return pith_fail_memory(o->err, 0);
     *out = node->outputs[0];
     return pith_op_bind_node(node, o->err);
 }
 
-static pith_status widen(pith_opt *o, pith_node *node) {
+static pith_status pass_widen_widen(pith_opt *o, pith_node *node) {
     pith_node *made = pith_graph_add_node(o->graph, node, node->op->domain, node->op->name, node->inputs,
                                           node->input_count, NULL, node->output_count);
     if (!made) return pith_fail_memory(o->err, 0);
@@ -53,15 +55,15 @@ static pith_status widen(pith_opt *o, pith_node *node) {
     made->op = node->op;
     for (int i = 0; i < made->input_count; i++) {
         pith_value *wide;
-        if (!is_narrow(made->inputs[i])) continue;
-        PITH_TRY(cast(&wide, o, made, made->inputs[i], PITH_F32));
+        if (!widen_is_narrow(made->inputs[i])) continue;
+        PITH_TRY(widen_cast(&wide, o, made, made->inputs[i], PITH_F32));
         if (pith_node_set_input(made, i, wide)) return pith_fail_memory(o->err, 0);
     }
     for (int i = 0; i < node->output_count; i++) {
         pith_value *old = node->outputs[i], *by = made->outputs[i];
         if (!old) continue;
-        if (is_narrow(old))
-            PITH_TRY(cast(&by, o, node, by, old->type.dtype));
+        if (widen_is_narrow(old))
+            PITH_TRY(widen_cast(&by, o, node, by, old->type.dtype));
         else
             by->type = old->type;
         PITH_TRY(pith_match_replace(old, by, o->err));
@@ -80,11 +82,11 @@ static pith_value *cancelled(const pith_node *node) {
     return is_wide && pith_match_replaceable(node->outputs[0], narrow->inputs[0]) ? narrow->inputs[0] : NULL;
 }
 
-static pith_status run(pith_opt *o, size_t *changes) {
+static pith_status widen_run(pith_opt *o, size_t *changes) {
     size_t widened = 0;
     for (pith_node *node = o->graph->first; node; node = node->next) {
         if (!pith_match_live(node) || !widens(node) || !touches_narrow(node)) continue;
-        PITH_TRY(widen(o, node));
+        PITH_TRY(pass_widen_widen(o, node));
         widened++;
     }
     for (pith_node *node = o->graph->first; node; node = node->next) {
@@ -99,4 +101,4 @@ static pith_status run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_widen = { "widen", 3, false, run };
+const pith_pass pith_pass_widen = { "widen", 3, false, widen_run };

@@ -11,7 +11,7 @@
 
 #define PAIR_DEPTH_MAX 256
 
-static bool out_of_memory(pith_ragged *r) {
+static bool ragged_out_of_memory(pith_ragged *r) {
     r->status = pith_fail_memory(r->err, 0);
     return false;
 }
@@ -46,7 +46,7 @@ pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_t
     }
     pith_node *node = pith_graph_add_node(r->to, NULL, domain, op_type, inputs, count, NULL, 1);
     if (!node)
-        out_of_memory(r);
+        ragged_out_of_memory(r);
     else if (pith_op_bind_node(node, r->err))
         r->status = PITH_ERR_UNSUPPORTED;
     return r->status ? NULL : node;
@@ -57,7 +57,7 @@ pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *
         pith_graph_add_node(r->to, NULL, like->op->domain, like->op->name, inputs, count, NULL, like->output_count);
     pith_attr *attrs = node ? pith_arena_array(r->to->arena, like->attr_count, sizeof *attrs) : NULL;
     if (!attrs) {
-        out_of_memory(r);
+        ragged_out_of_memory(r);
         return NULL;
     }
     if (like->attr_count) memcpy(attrs, like->attrs, like->attr_count * sizeof *attrs);
@@ -82,14 +82,14 @@ bool pith_ragged_set(pith_ragged *r, const pith_value *v, pith_value *value) {
 
 pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count) {
     pith_value *v = pith_graph_add_i64s(r->to, PITH_STR(""), items, count);
-    if (!v) out_of_memory(r);
+    if (!v) ragged_out_of_memory(r);
     return v;
 }
 
 static pith_value *constant(pith_ragged *r, const pith_value *v) {
     if (!r->values[v->id]) {
         r->values[v->id] = pith_graph_add_const(r->to, v->name, v->type.data);
-        if (!r->values[v->id]) out_of_memory(r);
+        if (!r->values[v->id]) ragged_out_of_memory(r);
     }
     return r->values[v->id];
 }
@@ -175,7 +175,7 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
 
 /* ---- for the longest text ---- */
 
-static pith_value *longest(pith_ragged *r) {
+static pith_value *ragged_longest(pith_ragged *r) {
     if (!r->longest) {
         pith_node *node = pith_ragged_emit(r, "pith", "Longest", &r->offsets, 1);
         r->longest = node ? node->outputs[0] : NULL;
@@ -199,7 +199,7 @@ static pith_value *pair_sizes(pith_ragged *r, const pith_value *v) {
             r->why = "a size is neither batch nor sequence";
             return NULL;
         }
-        parts[i] = pith_dim_known(d) ? pith_ragged_ints(r, &d, 1) : longest(r);
+        parts[i] = pith_dim_known(d) ? pith_ragged_ints(r, &d, 1) : ragged_longest(r);
         if (!parts[i]) return NULL;
     }
     if (v->type.rank == 0) return change_axes(r, "Squeeze", parts[0], (int64_t[]){ 0 }, 1);
@@ -207,7 +207,7 @@ static pith_value *pair_sizes(pith_ragged *r, const pith_value *v) {
     pith_node *node = pith_ragged_emit(r, "", "Concat", parts, (int)count);
     if (!node) return NULL;
     if (pith_node_set_int(node, "axis", 0)) {
-        out_of_memory(r);
+        ragged_out_of_memory(r);
         return NULL;
     }
     return node->outputs[0];
@@ -225,7 +225,7 @@ pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth) {
     } else {
         pith_value **inputs = pith_arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
         if (!inputs) {
-            out_of_memory(r);
+            ragged_out_of_memory(r);
             return NULL;
         }
         for (int i = 0; i < node->input_count; i++) {
@@ -248,7 +248,7 @@ static pith_value *add_input(pith_ragged *r, pith_str name, int dtype, const cha
     pith_type *hint = pith_arena_array(r->to->arena, 1, sizeof *hint);
     pith_dim dim = pith_dim_symbol(r->to->dims, pith_str_of(symbol));
     if (!v || !hint || dim == PITH_DIM_UNKNOWN) {
-        out_of_memory(r);
+        ragged_out_of_memory(r);
         return NULL;
     }
     pith_type_init(hint);
@@ -267,7 +267,7 @@ static pith_value *ones(pith_ragged *r, int dtype) {
     if (!expand || dtype == PITH_I64) return expand ? expand->outputs[0] : NULL;
     pith_node *cast = pith_ragged_emit(r, "", "Cast", expand->outputs, 1);
     if (cast && pith_node_set_int(cast, "to", dtype)) {
-        out_of_memory(r);
+        ragged_out_of_memory(r);
         return NULL;
     }
     return cast ? cast->outputs[0] : NULL;
@@ -280,7 +280,7 @@ static bool is_mask(const pith_value *v) {
 static bool make_inputs(pith_ragged *r) {
     const pith_graph *from = r->from;
     r->to->inputs = pith_arena_array(r->to->arena, from->input_count + 2, sizeof *r->to->inputs);
-    if (!r->to->inputs) return out_of_memory(r);
+    if (!r->to->inputs) return ragged_out_of_memory(r);
     for (size_t i = 0; i < from->input_count; i++) {
         pith_value *v = from->inputs[i];
         pith_ragged_form form = pith_ragged_form_of(r, &v->type);
@@ -303,14 +303,14 @@ static bool make_inputs(pith_ragged *r) {
     return r->offsets != NULL;
 }
 
-static bool is_size(const pith_value *v) {
+static bool ragged_is_size(const pith_value *v) {
     return v->type.elems && !v->type.data && pith_dtype_is_int(v->type.dtype) && pith_type_count(&v->type) >= 0;
 }
 
 /* A node of constants alone, as it is. */
 static bool copy_node(pith_ragged *r, const pith_node *node) {
     pith_value **inputs = pith_arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
-    if (!inputs) return out_of_memory(r);
+    if (!inputs) return ragged_out_of_memory(r);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] && !(inputs[i] = pith_ragged_const(r, node->inputs[i]))) return false;
     }
@@ -321,13 +321,13 @@ static bool copy_node(pith_ragged *r, const pith_node *node) {
     return clone != NULL;
 }
 
-static bool translate(pith_ragged *r, const pith_node *node) {
+static bool ragged_translate(pith_ragged *r, const pith_node *node) {
     bool sizes = true, pairs = true, constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
     for (int i = 0; i < node->output_count; i++) {
         const pith_value *out = node->outputs[i];
         if (!out) continue;
         pith_ragged_form form = pith_ragged_form_of(r, &out->type);
-        sizes = sizes && is_size(out);
+        sizes = sizes && ragged_is_size(out);
         pairs = pairs && form.kind == PITH_RAGGED_PAIR;
     }
     for (int i = 0; i < node->output_count && (sizes || pairs); i++) {
@@ -351,12 +351,12 @@ static void find_culprit(pith_ragged *r, const pith_node *node) {
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
 }
 
-static bool make_outputs(pith_ragged *r, int only) {
+static bool ragged_make_outputs(pith_ragged *r, int only) {
     const pith_graph *from = r->from;
     size_t first = only < 0 ? 0 : (size_t)only;
     r->to->output_count = only < 0 ? from->output_count : 1;
     r->to->outputs = pith_arena_array(r->to->arena, r->to->output_count, sizeof *r->to->outputs);
-    if (!r->to->outputs) return out_of_memory(r);
+    if (!r->to->outputs) return ragged_out_of_memory(r);
     r->to->output_names = from->output_names + first;
     for (size_t i = 0; i < r->to->output_count; i++) {
         const pith_value *v = from->outputs[first + i];
@@ -376,11 +376,11 @@ static bool make_outputs(pith_ragged *r, int only) {
 }
 
 /* A node without a translation is remembered: it matters if somebody needs it. */
-static bool build(pith_ragged *r, int output) {
+static bool ragged_build(pith_ragged *r, int output) {
     if (!make_inputs(r)) return false;
     for (const pith_node *node = r->from->first; node; node = node->next) {
         r->culprit = NULL;
-        if (translate(r, node)) continue;
+        if (ragged_translate(r, node)) continue;
         if (r->status) return false;
         find_culprit(r, node);
         bool each_text = pith_ragged_each_text(r, node);
@@ -393,7 +393,7 @@ static bool build(pith_ragged *r, int output) {
         }
     }
     r->culprit = NULL;
-    return make_outputs(r, output);
+    return ragged_make_outputs(r, output);
 }
 
 /* What goes text by text, of that which is used. */
@@ -438,7 +438,7 @@ pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, p
     r.blame = pith_arena_array(from->arena, from->value_count, sizeof *r.blame);
     r.whys = pith_arena_array(from->arena, from->value_count, sizeof *r.whys);
     if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith_fail_memory(o->err, from->value_count);
-    if (!build(&r, output)) return r.status ? r.status : explain(reason, &r);
+    if (!ragged_build(&r, output)) return r.status ? r.status : explain(reason, &r);
     pith_graph_sweep(r.to);
     report_each_text(&r, o->report);
     PITH_TRY(pith_ops_infer(r.to, false, o->err));

@@ -16,14 +16,19 @@
 #include "opt/pass.h"
 
 typedef enum pith_ragged_kind {
-    PITH_RAGGED_NONE, PITH_RAGGED_CONST, PITH_RAGGED_TOKEN, PITH_RAGGED_TEXT, PITH_RAGGED_PAIR, PITH_RAGGED_SHARED,
+    PITH_RAGGED_NONE,
+    PITH_RAGGED_CONST,
+    PITH_RAGGED_TOKEN,
+    PITH_RAGGED_TEXT,
+    PITH_RAGGED_PAIR,
+    PITH_RAGGED_SHARED,
     PITH_RAGGED_SIZE
 } pith_ragged_kind;
 
 typedef struct pith_ragged_form {
     pith_ragged_kind kind;
-    int sequence;   /* axis, of TOKEN */
-    bool batch;     /* axis 0 is the batch */
+    int sequence;        /* axis, of TOKEN */
+    bool batch;          /* axis 0 is the batch */
     pith_ragged_kind of; /* of SHARED: TOKEN or TEXT, what its rows are */
 } pith_ragged_form;
 
@@ -31,15 +36,15 @@ typedef struct pith_ragged {
     const pith_graph *from;
     pith_graph *to;
     pith_dim batch, sequence;
-    pith_ragged_form *forms;    /* by value id of from */
-    pith_value **values;        /* by value id of from; NULL for PAIR and SIZE */
-    pith_value **pairs;         /* by value id of from: as computed for the longest text */
+    pith_ragged_form *forms; /* by value id of from */
+    pith_value **values;     /* by value id of from; NULL for PAIR and SIZE */
+    pith_value **pairs;      /* by value id of from: as computed for the longest text */
     pith_value *ids, *positions, *offsets, *ones, *longest;
-    const char *why;            /* set by a rule that fails */
-    const pith_node *culprit;   /* whom to blame for it; NULL: the node being translated */
-    const pith_node **blame;    /* by value id of from, of kind NONE or made by EachText: whom, … */
-    const char **whys;          /* … and why */
-    pith_status status;         /* memory */
+    const char *why;          /* set by a rule that fails */
+    const pith_node *culprit; /* whom to blame for it; NULL: the node being translated */
+    const pith_node **blame;  /* by value id of from, of kind NONE or made by EachText: whom, … */
+    const char **whys;        /* … and why */
+    pith_status status;       /* memory */
     pith_error *err;
 } pith_ragged;
 

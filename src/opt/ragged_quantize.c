@@ -7,7 +7,7 @@
 #include "opt/match.h"
 #include "opt/ragged.h"
 
-static bool fail(pith_ragged *r, const char *why) {
+static bool ragged_quantize_fail(pith_ragged *r, const char *why) {
     r->why = why;
     return false;
 }
@@ -31,7 +31,7 @@ static bool set_shared(pith_ragged *r, const pith_value *v, pith_value *value, p
 }
 
 /* [rows, own axes] to [rows, 1…, own axes]: `rest` axes after the rows. */
-static pith_value *widen(pith_ragged *r, const pith_value *v, int rest) {
+static pith_value *ragged_quantize_widen(pith_ragged *r, const pith_value *v, int rest) {
     int64_t axes[PITH_MAX_RANK];
     int missing = rest - v->type.rank;
     pith_value *x = r->values[v->id];
@@ -53,14 +53,14 @@ pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, cons
         r->why = "a scale of a text meets values that are not its tokens";
         return NULL;
     }
-    return widen(r, v, rank - 1 - (form->kind == PITH_RAGGED_TOKEN && form->batch));
+    return ragged_quantize_widen(r, v, rank - 1 - (form->kind == PITH_RAGGED_TOKEN && form->batch));
 }
 
 bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->outputs[0];
     pith_ragged_kind of = PITH_RAGGED_NONE;
     pith_value *inputs[16];
-    if (node->input_count > 16 || out->type.rank < 0) return fail(r, "it has too many inputs");
+    if (node->input_count > 16 || out->type.rank < 0) return ragged_quantize_fail(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
         const pith_value *v = node->inputs[i];
         inputs[i] = NULL;
@@ -68,10 +68,10 @@ bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node) {
         if (!is_shared(r, v)) {
             inputs[i] = pith_ragged_const(r, v);
         } else if (of != PITH_RAGGED_NONE && of != r->forms[v->id].of) {
-            return fail(r, "scales of texts meet scales of tokens");
+            return ragged_quantize_fail(r, "scales of texts meet scales of tokens");
         } else {
             of = r->forms[v->id].of;
-            inputs[i] = widen(r, v, out->type.rank);
+            inputs[i] = ragged_quantize_widen(r, v, out->type.rank);
         }
         if (!inputs[i]) return false;
     }
@@ -112,10 +112,10 @@ bool pith_ragged_dynamic_quantize(pith_ragged *r, const pith_node *node) {
 static bool is_row_product(pith_ragged *r, const pith_node *node) {
     const pith_value *a = node->inputs[0], *b = node->inputs[1];
     pith_ragged_form form = r->forms[a->id];
-    if (!is_constant(b) || b->type.rank != 2) return fail(r, "it multiplies by more than one matrix");
+    if (!is_constant(b) || b->type.rank != 2) return ragged_quantize_fail(r, "it multiplies by more than one matrix");
     int rest = a->type.rank - 1 - (form.kind == PITH_RAGGED_TOKEN && form.batch);
     bool rows = form.kind == PITH_RAGGED_TOKEN ? form.sequence < a->type.rank - 1 : form.kind == PITH_RAGGED_TEXT;
-    return (rows && rest == 1) || fail(r, "its left side is no row a token");
+    return (rows && rest == 1) || ragged_quantize_fail(r, "its left side is no row a token");
 }
 
 /* A scale or zero point of the left side: one number, or one a row. */
@@ -174,9 +174,9 @@ bool pith_ragged_linear_quantize(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[3] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_const(r, scale) };
     if (!inputs[0] || !inputs[1]) return false;
     if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
-        return fail(r, "it quantises values that are neither by token nor by text");
+        return ragged_quantize_fail(r, "it quantises values that are neither by token nor by text");
     if (pith_match_input(node, 2) && !(inputs[2] = pith_ragged_const(r, node->inputs[2]))) return false;
-    if (pith_node_int(node, "block_size", 0)) return fail(r, "it quantises by blocks");
+    if (pith_node_int(node, "block_size", 0)) return ragged_quantize_fail(r, "it quantises by blocks");
     int64_t axis = 0;
     if (pith_type_count(&scale->type) != 1) {
         axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 1), x->type.rank);

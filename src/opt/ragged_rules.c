@@ -7,7 +7,7 @@
 #include "opt/ragged.h"
 #include "opt/view.h"
 
-static bool fail(pith_ragged *r, const char *why) {
+static bool ragged_rules_fail(pith_ragged *r, const char *why) {
     r->why = why;
     return false;
 }
@@ -45,10 +45,10 @@ static bool map(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->outputs[0];
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *inputs[16];
-    if (node->input_count > 16) return fail(r, "it has too many inputs");
+    if (node->input_count > 16) return ragged_rules_fail(r, "it has too many inputs");
     if (form.kind == PITH_RAGGED_CONST && pith_ragged_is_shared(r, node)) return pith_ragged_map_shared(r, node);
     if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
-        return fail(r, "its result has sizes of no known kind");
+        return ragged_rules_fail(r, "its result has sizes of no known kind");
     for (int i = 0; i < node->input_count; i++) {
         inputs[i] = node->inputs[i] ? pith_ragged_operand(r, node->inputs[i], &form, out->type.rank) : NULL;
         if (node->inputs[i] && !inputs[i]) return false;
@@ -64,9 +64,9 @@ static bool rows(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[16] = { pith_ragged_operand(r, x, &form, x->type.rank) };
     if (!inputs[0]) return false;
     if (form.kind == PITH_RAGGED_TOKEN ? form.sequence == x->type.rank - 1 : x->type.rank < 2) {
-        return fail(r, "it works along the sequence or the batch");
+        return ragged_rules_fail(r, "it works along the sequence or the batch");
     }
-    if (node->input_count > 16) return fail(r, "it has too many inputs");
+    if (node->input_count > 16) return ragged_rules_fail(r, "it has too many inputs");
     for (int i = 1; i < node->input_count; i++) {
         inputs[i] = node->inputs[i] ? pith_ragged_const(r, node->inputs[i]) : NULL;
         if (node->inputs[i] && !inputs[i]) return false;
@@ -78,20 +78,20 @@ static bool rows(pith_ragged *r, const pith_node *node) {
 static bool rows_last_axis(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0];
     int64_t axis = pith_node_int(node, "axis", -1);
-    if (axis != -1 && axis != x->type.rank - 1) return fail(r, "it does not work along the last axis");
+    if (axis != -1 && axis != x->type.rank - 1) return ragged_rules_fail(r, "it does not work along the last axis");
     if (!rows(r, node)) return false;
     return stored(r, pith_node_set_int(r->values[node->outputs[0]->id]->producer, "axis", -1));
 }
 
-static bool product(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_product(pith_ragged *r, const pith_node *node) {
     if (kind_of(r, node->inputs[0]) == PITH_RAGGED_PAIR || kind_of(r, node->inputs[1]) == PITH_RAGGED_PAIR)
-        return fail(r, "it takes every pair of tokens: attention in single steps, which was not fused");
-    if (node->inputs[1]->type.rank != 2) return fail(r, "it multiplies by more than one matrix");
+        return ragged_rules_fail(r, "it takes every pair of tokens: attention in single steps, which was not fused");
+    if (node->inputs[1]->type.rank != 2) return ragged_rules_fail(r, "it multiplies by more than one matrix");
     return rows(r, node);
 }
 
 static bool gemm(pith_ragged *r, const pith_node *node) {
-    if (pith_node_int(node, "transA", 0)) return fail(r, "it transposes the batch");
+    if (pith_node_int(node, "transA", 0)) return ragged_rules_fail(r, "it transposes the batch");
     return rows(r, node);
 }
 
@@ -106,7 +106,7 @@ static bool skip_norm(pith_ragged *r, const pith_node *node) {
         if (v && !inputs[i]) return false;
     }
     if (form.kind != PITH_RAGGED_TOKEN || form.sequence == node->outputs[0]->type.rank - 1)
-        return fail(r, "it is not over tokens");
+        return ragged_rules_fail(r, "it is not over tokens");
     pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++) {
         if (node->outputs[i] && !pith_ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
@@ -118,7 +118,7 @@ static bool embed_norm(pith_ragged *r, const pith_node *node) {
     const pith_value *out = node->outputs[0];
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *inputs[8];
-    if (form.kind != PITH_RAGGED_TOKEN) return fail(r, "it is not over tokens");
+    if (form.kind != PITH_RAGGED_TOKEN) return ragged_rules_fail(r, "it is not over tokens");
     for (int i = 0; i < node->input_count; i++) {
         const pith_value *v = node->inputs[i];
         bool ids = i > 2 && i % 2;
@@ -138,7 +138,7 @@ static bool is_padding_mask(const pith_ragged *r, const pith_value *v) {
     return r->values[v->id] && r->values[v->id]->kind == PITH_VALUE_NODE; /* the ones made for it */
 }
 
-static bool attention(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_attention(pith_ragged *r, const pith_node *node) {
     enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
     pith_value *inputs[INPUTS] = { NULL };
     for (int i = Q; i <= V; i++) {
@@ -146,11 +146,12 @@ static bool attention(pith_ragged *r, const pith_node *node) {
         pith_ragged_form form = r->forms[v->id];
         inputs[i] = pith_ragged_operand(r, v, &form, v->type.rank);
         if (!inputs[i]) return false;
-        if (form.kind != PITH_RAGGED_TOKEN || !form.batch) return fail(r, "queries or keys are not by token");
+        if (form.kind != PITH_RAGGED_TOKEN || !form.batch)
+            return ragged_rules_fail(r, "queries or keys are not by token");
     }
     const pith_value *bias = pith_match_input(node, BIAS), *mask = pith_match_input(node, KEY_MASK);
     if (bias && !(inputs[BIAS] = pith_ragged_pair(r, bias, 0))) return false;
-    if (mask && !is_padding_mask(r, mask)) return fail(r, "its key mask is not the padding mask");
+    if (mask && !is_padding_mask(r, mask)) return ragged_rules_fail(r, "its key mask is not the padding mask");
     inputs[OFFSETS] = r->offsets;
     pith_node *clone = pith_ragged_clone(r, node, inputs, INPUTS);
     return clone && stored(r, pith_node_set_int(clone, "head_major", 0)) &&
@@ -165,7 +166,8 @@ static bool rotary(pith_ragged *r, const pith_node *node) {
         pith_ragged_form form = r->forms[v->id];
         inputs[i] = pith_ragged_operand(r, v, &form, v->type.rank);
         if (!inputs[i]) return false;
-        if (form.kind != PITH_RAGGED_TOKEN || form.sequence == v->type.rank - 1) return fail(r, "it is not by token");
+        if (form.kind != PITH_RAGGED_TOKEN || form.sequence == v->type.rank - 1)
+            return ragged_rules_fail(r, "it is not by token");
     }
     pith_node *clone = pith_ragged_clone(r, node, inputs, 3);
     return clone && stored(r, pith_node_set_int(clone, "ragged", 1)) &&
@@ -178,7 +180,7 @@ static bool rotary(pith_ragged *r, const pith_node *node) {
 static bool reshape_rest(pith_ragged *r, const pith_value *out, pith_value *x, const pith_ragged_form *form) {
     int64_t shape[PITH_MAX_RANK + 1] = { 0 };
     int count;
-    if (!rest_dims(form, &out->type, shape + 1, &count)) return fail(r, "a size is not a number");
+    if (!rest_dims(form, &out->type, shape + 1, &count)) return ragged_rules_fail(r, "a size is not a number");
     pith_value *inputs[] = { x, pith_ragged_ints(r, shape, count + 1) };
     pith_node *node = inputs[1] ? pith_ragged_emit(r, "", "Reshape", inputs, 2) : NULL;
     return node && pith_ragged_set(r, out, node->outputs[0]);
@@ -203,18 +205,18 @@ static bool keeps_order(const pith_node *node, const pith_ragged_form *in, const
     return true;
 }
 
-static bool reshape(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_reshape(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     pith_ragged_form in = r->forms[x->id], form = pith_ragged_form_of(r, &out->type);
     pith_value *value = pith_ragged_operand(r, x, &in, x->type.rank);
     if (!value) return false;
     if (form.kind != in.kind || (in.kind != PITH_RAGGED_TOKEN && in.kind != PITH_RAGGED_TEXT) ||
         form.batch != in.batch || !keeps_order(node, &in, &form))
-        return fail(r, "it mixes batch or sequence with other axes");
+        return ragged_rules_fail(r, "it mixes batch or sequence with other axes");
     return reshape_rest(r, out, value, &form);
 }
 
-static bool transpose(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_transpose(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     pith_ragged_form in = r->forms[x->id], form = pith_ragged_form_of(r, &out->type);
     pith_value *value = pith_ragged_operand(r, x, &in, x->type.rank);
@@ -222,7 +224,7 @@ static bool transpose(pith_ragged *r, const pith_node *node) {
     const int64_t *given = pith_node_ints(node, "perm", &count);
     if (!value) return false;
     if (form.kind != in.kind || in.kind != PITH_RAGGED_TOKEN || form.batch != in.batch)
-        return fail(r, "it moves the batch");
+        return ragged_rules_fail(r, "it moves the batch");
     int64_t perm[PITH_MAX_RANK] = { 0 };
     int rank = 1;
     bool identity = true;
@@ -254,7 +256,7 @@ static bool repeat(pith_ragged *r, const pith_value *out, pith_value *value, pit
 }
 
 /* The same number for each token. */
-static bool fill(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_fill(pith_ragged *r, const pith_node *node) {
     static const float zero = 0.0f;
     static const pith_tensor zeros = { .data = (void *)(uintptr_t)&zero, .bytes = sizeof zero, .dtype = PITH_F32 };
     const pith_value *out = node->outputs[0];
@@ -262,14 +264,14 @@ static bool fill(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     int64_t want[PITH_MAX_RANK];
     int count;
-    if (form.kind != PITH_RAGGED_TOKEN) return fail(r, "its shape is not that of tokens");
-    if (!rest_dims(&form, &out->type, want, &count)) return fail(r, "a size is not a number");
+    if (form.kind != PITH_RAGGED_TOKEN) return ragged_rules_fail(r, "its shape is not that of tokens");
+    if (!rest_dims(&form, &out->type, want, &count)) return ragged_rules_fail(r, "a size is not a number");
     pith_value *value = pith_graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
     if (!value) return stored(r, PITH_ERR_MEMORY);
     return repeat(r, out, value, r->ids, want, count);
 }
 
-static bool expand(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_expand(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     pith_value *value = pith_ragged_operand(r, x, &form, out->type.rank);
@@ -279,11 +281,11 @@ static bool expand(pith_ragged *r, const pith_node *node) {
     pith_ragged_kind kind = kind_of(r, x);
     if ((kind != PITH_RAGGED_TOKEN && kind != PITH_RAGGED_TEXT && kind != PITH_RAGGED_CONST) ||
         (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN))
-        return fail(r, "it repeats along the batch");
+        return ragged_rules_fail(r, "it repeats along the batch");
     pith_ragged_form in =
         kind == PITH_RAGGED_CONST ? (pith_ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
     if (!rest_dims(&in, &x->type, have, &have_count) || !rest_dims(&form, &out->type, want, &want_count)) {
-        return fail(r, "a size is not a number");
+        return ragged_rules_fail(r, "a size is not a number");
     }
     bool same = kind == form.kind;
     for (int i = 0; i < want_count && same; i++) {
@@ -310,17 +312,17 @@ static bool concat(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[16];
     int64_t axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 0), out->type.rank);
     if (axis < 0) return false;
-    if (node->input_count > 16) return fail(r, "it has too many inputs");
+    if (node->input_count > 16) return ragged_rules_fail(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
         inputs[i] = pith_ragged_operand(r, node->inputs[i], &form, out->type.rank);
         if (!inputs[i]) return false;
-        if (kind_of(r, node->inputs[i]) != form.kind) return fail(r, "it joins values of different kinds");
+        if (kind_of(r, node->inputs[i]) != form.kind) return ragged_rules_fail(r, "it joins values of different kinds");
     }
     pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
     return clone && stored(r, pith_node_set_int(clone, "axis", axis)) && pith_ragged_set(r, out, clone->outputs[0]);
 }
 
-static bool split(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_split(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0];
     pith_ragged_form form = r->forms[x->id];
     pith_value *inputs[2] = { pith_ragged_operand(r, x, &form, x->type.rank) };
@@ -338,11 +340,12 @@ static bool split(pith_ragged *r, const pith_node *node) {
 /* ---- along the sequence ---- */
 
 /* pith.Segment over the tokens of x; the sequence axis of out is gone, or 1 if kept. */
-static bool segment(pith_ragged *r, const pith_value *x, const pith_value *out, const char *how, bool kept) {
+static bool ragged_rules_segment(pith_ragged *r, const pith_value *x, const pith_value *out, const char *how,
+                                 bool kept) {
     pith_ragged_form form = r->forms[x->id];
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
     if (!inputs[0]) return false;
-    if (form.kind != PITH_RAGGED_TOKEN || !form.batch) return fail(r, "it is not by text");
+    if (form.kind != PITH_RAGGED_TOKEN || !form.batch) return ragged_rules_fail(r, "it is not by text");
     pith_node *node = pith_ragged_emit(r, "pith", "Segment", inputs, 2);
     if (!node || !stored(r, pith_node_set_str(node, "how", pith_str_of(how)))) return false;
     if (!kept) return pith_ragged_set(r, out, node->outputs[0]);
@@ -350,7 +353,7 @@ static bool segment(pith_ragged *r, const pith_value *x, const pith_value *out, 
     return reshape_rest(r, out, node->outputs[0], &text);
 }
 
-static bool reduce(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_reduce(pith_ragged *r, const pith_node *node) {
     static const struct {
         const char *op_type, *how;
     } names[] = {
@@ -361,16 +364,16 @@ static bool reduce(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = r->forms[x->id];
     int64_t axes[PITH_MAX_RANK], count = 0;
     if (!pith_match_input(node, 1) || !pith_match_ints(node->inputs[1], axes, PITH_MAX_RANK, &count) || count == 0) {
-        return fail(r, "it reduces the batch");
+        return ragged_rules_fail(r, "it reduces the batch");
     }
     int64_t first = axes[0] < 0 ? axes[0] + x->type.rank : axes[0];
     if (count == 1 && form.kind == PITH_RAGGED_TOKEN && first == form.sequence) {
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
             if (pith_match_is(node, names[i].op_type)) {
-                return segment(r, x, out, names[i].how, pith_node_int(node, "keepdims", 1) != 0);
+                return ragged_rules_segment(r, x, out, names[i].how, pith_node_int(node, "keepdims", 1) != 0);
             }
         }
-        return fail(r, "it reduces the sequence in a way that has no segment form");
+        return ragged_rules_fail(r, "it reduces the sequence in a way that has no segment form");
     }
     for (int64_t i = 0; i < count; i++) {
         axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);
@@ -385,13 +388,13 @@ static bool cumsum(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0];
     pith_ragged_form form = r->forms[x->id];
     int64_t axis, count;
-    if (!pith_match_ints(node->inputs[1], &axis, 1, &count)) return fail(r, "its axis is computed");
+    if (!pith_match_ints(node->inputs[1], &axis, 1, &count)) return ragged_rules_fail(r, "its axis is computed");
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
     if (!inputs[0]) return false;
     if (axis < 0) axis += x->type.rank;
     if (form.kind != PITH_RAGGED_TOKEN || axis != form.sequence ||
         (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32)) {
-        return fail(r, "it is no running sum of integers along the sequence");
+        return ragged_rules_fail(r, "it is no running sum of integers along the sequence");
     }
     pith_node *made = pith_ragged_emit(r, "pith", "SegmentScan", inputs, 2);
     return made && stored(r, pith_node_set_int(made, "exclusive", pith_node_int(node, "exclusive", 0))) &&
@@ -410,7 +413,7 @@ static bool arg_max(pith_ragged *r, const pith_node *node) {
     if (form.kind != PITH_RAGGED_TOKEN || !form.batch || x->type.rank != 2 || axis != form.sequence ||
         pith_node_int(node, "keepdims", 1) || pith_node_int(node, "select_last_index", 0) ||
         (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32))
-        return fail(r, "it does not find one token of each text");
+        return ragged_rules_fail(r, "it does not find one token of each text");
     pith_node *made = pith_ragged_emit(r, "pith", "SegmentTop", inputs, 2);
     return made && pith_ragged_set(r, node->outputs[0], made->outputs[0]);
 }
@@ -433,27 +436,29 @@ static bool slice_positions(pith_ragged *r, const pith_node *node, int axis) {
     return made && stored(r, pith_node_set_int(made, "axis", 0)) && pith_ragged_set(r, out, made->outputs[0]);
 }
 
-static bool slice(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_slice(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *out = node->outputs[0];
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;
-    if (!pith_match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n)) return fail(r, "its start is computed");
+    if (!pith_match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n))
+        return ragged_rules_fail(r, "its start is computed");
     for (int64_t i = 0; i < n; i++) axes[i] = i, steps[i] = 1;
     if (pith_match_input(node, 3) && (!pith_match_ints(node->inputs[3], axes, PITH_MAX_RANK, &m) || m != n))
-        return fail(r, "its axes are computed");
+        return ragged_rules_fail(r, "its axes are computed");
     if (pith_match_input(node, 4) && (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &m) || m != n))
-        return fail(r, "its steps are computed");
+        return ragged_rules_fail(r, "its steps are computed");
     pith_ragged_form form = r->forms[x->id], result = pith_ragged_form_of(r, &out->type);
-    if (n < 1) return fail(r, "it has no axes");
+    if (n < 1) return ragged_rules_fail(r, "it has no axes");
     int64_t axis = axes[0] < 0 ? axes[0] + x->type.rank : axes[0];
     if (kind_of(r, x) == PITH_RAGGED_CONST && result.kind == PITH_RAGGED_TOKEN && !result.batch) {
         bool plain = n == 1 && axis == result.sequence && starts[0] == 0 && steps[0] == 1;
-        return plain ? slice_positions(r, node, (int)axis) : fail(r, "it takes positions in its own way");
+        return plain ? slice_positions(r, node, (int)axis) : ragged_rules_fail(r, "it takes positions in its own way");
     }
     pith_value *value = pith_ragged_operand(r, x, &form, x->type.rank);
     if (!value) return false;
     if (n == 1 && form.kind == PITH_RAGGED_TOKEN && axis == form.sequence) {
         bool first = starts[0] == 0 && steps[0] == 1 && out->type.dims[axis] == 1;
-        return first ? segment(r, x, out, "first", true) : fail(r, "it takes a part of the sequence");
+        return first ? ragged_rules_segment(r, x, out, "first", true)
+                     : ragged_rules_fail(r, "it takes a part of the sequence");
     }
     for (int64_t i = 0; i < n; i++) {
         axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);
@@ -474,10 +479,10 @@ static bool range(pith_ragged *r, const pith_node *node) {
     if (!pith_match_scalar_near(node->inputs[0], 0.0, 0.0) || !pith_match_scalar_near(node->inputs[2], 1.0, 0.0) ||
         !pith_type_elem(&node->inputs[1]->type, 0, &limit) || !pith_dim_equal(limit, r->sequence) ||
         out->type.dtype != PITH_I64) {
-        return fail(r, "it is not the range of positions");
+        return ragged_rules_fail(r, "it is not the range of positions");
     }
     if (pith_ragged_form_of(r, &out->type).kind == PITH_RAGGED_TOKEN) return pith_ragged_set(r, out, r->positions);
-    return fail(r, "its length is not known to be the sequence");
+    return ragged_rules_fail(r, "its length is not known to be the sequence");
 }
 
 /* ---- one token of each text ---- */
@@ -517,7 +522,7 @@ static bool take_token(pith_ragged *r, const pith_value *x, const pith_value *in
     if (!rows || !at) return false;
     if (form.kind != PITH_RAGGED_TOKEN || !form.batch || form.sequence != 1 || index->type.rank != 1 ||
         index->type.dtype != PITH_I64)
-        return fail(r, "it does not take one token of each text");
+        return ragged_rules_fail(r, "it does not take one token of each text");
     pith_value *slice_inputs[] = { r->offsets, pith_ragged_ints(r, &first, 1), pith_ragged_ints(r, &last, 1) };
     pith_node *starts = slice_inputs[1] && slice_inputs[2] ? pith_ragged_emit(r, "", "Slice", slice_inputs, 3) : NULL;
     pith_node *sum = starts ? pith_ragged_emit(r, "", "Add", (pith_value *[]){ starts->outputs[0], at }, 2) : NULL;
@@ -532,7 +537,7 @@ static bool gather_nd(pith_ragged *r, const pith_node *node) {
         node->inputs[1]->type.rank == 2 && is_batch_range(r, concat->inputs[0])) {
         return take_token(r, node->inputs[0], squeezed(concat->inputs[1]), node->outputs[0]);
     }
-    return fail(r, "it does not take one token of each text");
+    return ragged_rules_fail(r, "it does not take one token of each text");
 }
 
 /* The same from [batch * sequence, …] with the rows counted through. Not that: false, nothing said. */
@@ -552,7 +557,7 @@ static bool is_flat_take(const pith_ragged *r, const pith_node *node, const pith
     return false;
 }
 
-static bool gather(pith_ragged *r, const pith_node *node) {
+static bool ragged_rules_gather(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0], *ids = node->inputs[1], *out = node->outputs[0];
     pith_ragged_form form = r->forms[x->id];
     int64_t axis = pith_node_int(node, "axis", 0), index, count;
@@ -563,16 +568,16 @@ static bool gather(pith_ragged *r, const pith_node *node) {
         pith_ragged_form own = r->forms[ids->id];
         pith_value *inputs[] = { pith_ragged_const(r, x), pith_ragged_operand(r, ids, &own, ids->type.rank) };
         if (!inputs[0] || !inputs[1]) return false;
-        if (axis != 0) return fail(r, "it looks up along an inner axis");
+        if (axis != 0) return ragged_rules_fail(r, "it looks up along an inner axis");
         pith_node *clone = pith_ragged_clone(r, node, inputs, 2);
         return clone && pith_ragged_set(r, out, clone->outputs[0]);
     }
     if (form.kind == PITH_RAGGED_TOKEN && axis == form.sequence) {
         if (!pith_match_ints(ids, &index, 1, &count) || count != 1 || ids->type.rank > 1 ||
             (index != 0 && index != -1)) {
-            return fail(r, "it takes tokens other than the first or the last");
+            return ragged_rules_fail(r, "it takes tokens other than the first or the last");
         }
-        return segment(r, x, out, index ? "last" : "first", ids->type.rank == 1);
+        return ragged_rules_segment(r, x, out, index ? "last" : "first", ids->type.rank == 1);
     }
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_const(r, ids) };
     if (!inputs[0] || !inputs[1]) return false;
@@ -592,43 +597,43 @@ pith_ragged_rule *pith_ragged_find(const pith_node *node) {
         { "", "ArgMax", arg_max },
         { "", "Cast", map },
         { "", "Concat", concat },
-        { "", "ConstantOfShape", fill },
+        { "", "ConstantOfShape", ragged_rules_fill },
         { "", "CumSum", cumsum },
         { "", "DequantizeLinear", pith_ragged_linear_quantize },
         { "", "DynamicQuantizeLinear", pith_ragged_dynamic_quantize },
-        { "", "Expand", expand },
-        { "", "Flatten", reshape },
-        { "", "Gather", gather },
+        { "", "Expand", ragged_rules_expand },
+        { "", "Flatten", ragged_rules_reshape },
+        { "", "Gather", ragged_rules_gather },
         { "", "GatherND", gather_nd },
         { "", "Gemm", gemm },
         { "", "LayerNormalization", rows_last_axis },
         { "", "LogSoftmax", rows_last_axis },
-        { "", "MatMul", product },
+        { "", "MatMul", ragged_rules_product },
         { "", "MatMulInteger", pith_ragged_integer_product },
         { "", "QuantizeLinear", pith_ragged_linear_quantize },
         { "", "RMSNormalization", rows_last_axis },
         { "", "Range", range },
-        { "", "ReduceL1", reduce },
-        { "", "ReduceL2", reduce },
-        { "", "ReduceMax", reduce },
-        { "", "ReduceMean", reduce },
-        { "", "ReduceMin", reduce },
-        { "", "ReduceSum", reduce },
-        { "", "ReduceSumSquare", reduce },
-        { "", "Reshape", reshape },
-        { "", "Slice", slice },
+        { "", "ReduceL1", ragged_rules_reduce },
+        { "", "ReduceL2", ragged_rules_reduce },
+        { "", "ReduceMax", ragged_rules_reduce },
+        { "", "ReduceMean", ragged_rules_reduce },
+        { "", "ReduceMin", ragged_rules_reduce },
+        { "", "ReduceSum", ragged_rules_reduce },
+        { "", "ReduceSumSquare", ragged_rules_reduce },
+        { "", "Reshape", ragged_rules_reshape },
+        { "", "Slice", ragged_rules_slice },
         { "", "Softmax", rows_last_axis },
-        { "", "Split", split },
-        { "", "Squeeze", reshape },
-        { "", "Transpose", transpose },
-        { "", "Unsqueeze", reshape },
+        { "", "Split", ragged_rules_split },
+        { "", "Squeeze", ragged_rules_reshape },
+        { "", "Transpose", ragged_rules_transpose },
+        { "", "Unsqueeze", ragged_rules_reshape },
         { "", "Where", map },
         { "com.microsoft", "DequantizeLinear", pith_ragged_linear_quantize },
         { "com.microsoft", "DynamicQuantizeMatMul", pith_ragged_dynamic_product },
         { "com.microsoft", "MatMulIntegerToFloat", pith_ragged_integer_product },
         { "com.microsoft", "MatMulNBits", rows },
         { "com.microsoft", "QuantizeLinear", pith_ragged_linear_quantize },
-        { "pith", "Attention", attention },
+        { "pith", "Attention", ragged_rules_attention },
         { "pith", "EmbedNorm", embed_norm },
         { "pith", "Gated", rows },
         { "pith", "Linear", rows },

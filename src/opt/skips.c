@@ -49,7 +49,7 @@ bool pith_skips_show(const pith_skips *skips, int step) {
 }
 
 /* The masks one after the other, the one next to the product first; *replaced: the score itself is gone. */
-static float number_of(const pith_skips *s, int skip, bool *replaced) {
+static float skips_number_of(const pith_skips *s, int skip, bool *replaced) {
     float number = 0.0f;
     *replaced = false;
     for (int step = PITH_SKIPS_MAX; step >= 0; step--) {
@@ -68,7 +68,7 @@ bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_lef
     float first = 0.0f; /* of the finite ones */
     bool uniform = true, infinite = false, replaced[PITH_SKIPS];
     for (int i = 0; i < PITH_SKIPS; i++) {
-        numbers[i] = number_of(skips, i, &replaced[i]);
+        numbers[i] = skips_number_of(skips, i, &replaced[i]);
         if (!happens[i]) continue;
         infinite = infinite || isinf(numbers[i]);
         if (isinf(numbers[i])) continue;

@@ -70,7 +70,7 @@ static bool permute(pith_view *v, const pith_node *node) {
 }
 
 /* Axes of size 1, or new in front, are repeated. */
-static bool expand(pith_view *v, const pith_type *out) {
+static bool view_expand(pith_view *v, const pith_type *out) {
     pith_view r = *v;
     int lead = out->rank - v->rank;
     if (lead < 0) return false;
@@ -115,7 +115,7 @@ static bool narrow(pith_view *v, int axis, int64_t begin, int64_t step, pith_dim
     return true;
 }
 
-static bool slice(pith_view *v, const pith_node *node, const pith_value *output) {
+static bool view_slice(pith_view *v, const pith_node *node, const pith_value *output) {
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;
     const pith_type *in = &node->inputs[0]->type;
     if (!pith_match_ints(node->inputs[1], starts, PITH_MAX_RANK, &n)) return false;
@@ -137,7 +137,7 @@ static bool slice(pith_view *v, const pith_node *node, const pith_value *output)
     return true;
 }
 
-static bool split(pith_view *v, const pith_node *node, const pith_value *output) {
+static bool view_split(pith_view *v, const pith_node *node, const pith_value *output) {
     int64_t axis = pith_node_int(node, "axis", 0), begin = 0;
     if (axis < 0) axis += output->type.rank;
     if (axis < 0 || axis >= output->type.rank) return false;
@@ -148,7 +148,7 @@ static bool split(pith_view *v, const pith_node *node, const pith_value *output)
     return narrow(v, (int)axis, begin, 1, output->type.dims[axis]);
 }
 
-static bool take(pith_view *v, const pith_node *node) {
+static bool view_take(pith_view *v, const pith_node *node) {
     int64_t index, count, axis = pith_node_int(node, "axis", 0);
     int rank = node->inputs[0]->type.rank;
     if (node->inputs[1]->type.rank != 0 || !pith_match_ints(node->inputs[1], &index, 1, &count)) return false;
@@ -176,9 +176,9 @@ bool pith_view_apply(pith_view *view, const pith_node *node, const pith_value *o
     const pith_type *out = &output->type;
     if (out->rank < 0 || view->rank != node->inputs[0]->type.rank) return false;
     if (pith_match_is(node, "Transpose")) return permute(view, node);
-    if (pith_match_is(node, "Expand")) return expand(view, out);
-    if (pith_match_is(node, "Slice")) return slice(view, node, output);
-    if (pith_match_is(node, "Split")) return split(view, node, output);
-    if (pith_match_is(node, "Gather")) return take(view, node);
+    if (pith_match_is(node, "Expand")) return view_expand(view, out);
+    if (pith_match_is(node, "Slice")) return view_slice(view, node, output);
+    if (pith_match_is(node, "Split")) return view_split(view, node, output);
+    if (pith_match_is(node, "Gather")) return view_take(view, node);
     return pith_view_moves(node) && regroup(view, out, node->graph->dims);
 }

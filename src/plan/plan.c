@@ -24,7 +24,7 @@ typedef struct builder {
     pith_error *err;
 } builder;
 
-static pith_status out_of_memory(builder *b) { return pith_fail_memory(b->err, 0); }
+static pith_status plan_out_of_memory(builder *b) { return pith_fail_memory(b->err, 0); }
 
 static bool is_symbolic(const pith_value *value) {
     const pith_type *type = &value->type;
@@ -36,7 +36,7 @@ static bool is_symbolic(const pith_value *value) {
     return true;
 }
 
-static bool is_known(const pith_value *value) { return value->type.data || is_symbolic(value); }
+static bool plan_is_known(const pith_value *value) { return value->type.data || is_symbolic(value); }
 
 /* Marks what is needed; returns how many nodes become steps, which node->mark says of each. */
 static size_t find_needed(builder *b) {
@@ -46,7 +46,7 @@ static size_t find_needed(builder *b) {
         node->mark = 0;
         for (int i = 0; i < node->output_count; i++) {
             const pith_value *value = node->outputs[i];
-            if (value && b->needed[value->id] && !is_known(value)) node->mark = 1;
+            if (value && b->needed[value->id] && !plan_is_known(value)) node->mark = 1;
         }
         if (!node->mark) continue;
         steps++;
@@ -56,20 +56,20 @@ static size_t find_needed(builder *b) {
     return steps;
 }
 
-static size_t alignment_of(int dtype) {
+static size_t plan_alignment_of(int dtype) {
     size_t bytes = (size_t)pith_dtype_bits(dtype) / 8;
     return bytes > 8 ? 8 : bytes ? bytes : 1;
 }
 
-static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % alignment_of(t->dtype) == 0; }
+static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0; }
 
 static pith_status align_constant(builder *b, const pith_value *value) {
     const pith_tensor *tensor = value->type.data;
     pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
-    if (!copy) return out_of_memory(b);
+    if (!copy) return plan_out_of_memory(b);
     *copy = *tensor;
     copy->data = pith_arena_alloc64(b->arena, tensor->bytes);
-    if (!copy->data) return out_of_memory(b);
+    if (!copy->data) return plan_out_of_memory(b);
     memcpy(copy->data, tensor->data, tensor->bytes);
     b->constants[value->id] = copy;
     return PITH_OK;
@@ -95,11 +95,11 @@ static pith_status align_constants(builder *b) {
 /* Who reads it has it packed: dtype and shape are all there is to see. */
 static pith_status add_packed(builder *b, const pith_value *value) {
     pith_tensor *t = pith_arena_alloc(b->arena, sizeof *t);
-    if (!t) return out_of_memory(b);
+    if (!t) return plan_out_of_memory(b);
     *t = (pith_tensor){ .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
-    return pith_dtype_bytes(t->dtype, pith_type_count(&value->type), &t->bytes) ? PITH_OK : out_of_memory(b);
+    return pith_dtype_bytes(t->dtype, pith_type_count(&value->type), &t->bytes) ? PITH_OK : plan_out_of_memory(b);
 }
 
 static pith_status find_known(builder *b) {
@@ -107,7 +107,7 @@ static pith_status find_known(builder *b) {
     for (size_t i = 0; i < b->graph->value_count; i++)
         if (b->needed[i] && !b->graph->values[i]->type.data && is_symbolic(b->graph->values[i])) symbolic++;
     const pith_value **list = pith_arena_array(b->arena, symbolic, sizeof *list);
-    if (!list) return out_of_memory(b);
+    if (!list) return plan_out_of_memory(b);
     b->plan->symbolic = list;
     for (size_t i = 0; i < b->graph->value_count; i++) {
         const pith_value *value = b->graph->values[i];
@@ -130,7 +130,7 @@ static pith_status plan_subgraphs(builder *b, pith_step *step) {
     for (size_t i = 0; i < node->attr_count; i++) count += node->attrs[i].kind == PITH_ATTR_GRAPH;
     if (!count) return PITH_OK;
     step->subplans = pith_arena_array(b->arena, count, sizeof *step->subplans);
-    if (!step->subplans) return out_of_memory(b);
+    if (!step->subplans) return plan_out_of_memory(b);
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
         step->subplans[step->subplan_count].attribute = node->attrs[i].name;
@@ -201,7 +201,7 @@ out:
     return status ? pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
 }
 
-static pith_status add_step(builder *b, const pith_node *node) {
+static pith_status plan_add_step(builder *b, const pith_node *node) {
     pith_plan *plan = b->plan;
     uint32_t index = (uint32_t)plan->step_count;
     pith_step *step = &plan->steps[plan->step_count++];
@@ -249,21 +249,21 @@ static void look_ahead(const builder *b) {
     }
 }
 
-static pith_status build(builder *b) {
+static pith_status plan_build(builder *b) {
     size_t values = b->graph->value_count;
     b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
     b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
     b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
     b->reads = pith_arena_array(b->arena, values, sizeof *b->reads);
-    if (!b->needed || !b->last_use || !b->constants || !b->reads) return out_of_memory(b);
+    if (!b->needed || !b->last_use || !b->constants || !b->reads) return plan_out_of_memory(b);
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
     size_t steps = find_needed(b);
     if (steps >= UINT32_MAX) return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "too many nodes");
     b->plan->steps = pith_arena_array(b->arena, steps, sizeof *b->plan->steps);
-    if (!b->plan->steps) return out_of_memory(b);
+    if (!b->plan->steps) return plan_out_of_memory(b);
     PITH_TRY(find_known(b));
     for (const pith_node *node = b->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(add_step(b, node));
+        if (node->mark) PITH_TRY(plan_add_step(b, node));
     for (size_t i = 0; i < b->graph->output_count; i++) {
         b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
@@ -289,7 +289,7 @@ pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pit
     p->arena = arena;
     p->isa = pith_cpu_get()->isa;
     PITH_TRY(p->backend->open(&b.context, arena->allocator, err));
-    pith_status status = build(&b);
+    pith_status status = plan_build(&b);
     p->backend->close(b.context);
     if (status) return status;
     *plan = p;

@@ -17,7 +17,7 @@ typedef struct pith_subplan {
 typedef struct pith_step {
     const pith_node *node;
     const pith_backend *backend;
-    const void *state; /* what prepare made */
+    const void *state;          /* what prepare made */
     pith_packed_bytes upcoming; /* as of pith_run */
     const pith_value *const *in;
     const pith_value *const *out;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "kernels/binary.h"
 #include "kernels/quantize.h"
 #include "ops/linear.h"
@@ -137,8 +137,8 @@ static pith_status calibrate_add_block(calibration *c, const product *p, const b
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
     const int threads = pith_cpu_get()->threads;
-    pith_pool_run(calibrate_transpose, &r, parts, threads);
-    pith_pool_run(calibrate_add_columns, &r, parts, threads);
+    pith_threads_run(calibrate_transpose, &r, parts, threads);
+    pith_threads_run(calibrate_add_columns, &r, parts, threads);
     return PITH_OK;
 }
 

@@ -60,7 +60,7 @@ typedef struct marks {
 } marks;
 
 /* The token as text, in arena where it is not the vocabulary's; false: it is none. */
-static bool read_piece(piece *p, pith_str token, marks m, pith_arena *arena) {
+static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith_arena *arena) {
     p->text = token;
     if (m.bytes) {
         char *plain = pith_arena_alloc(arena, token.size + 1);
@@ -95,7 +95,7 @@ static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokeniz
     for (int32_t id = 0; id < size; id++) {
         piece p = { .id = id };
         pith_str token = pith_tokenizer_token(t, id);
-        if (token.data && read_piece(&p, token, m, arena)) (*pieces)[(*count)++] = p;
+        if (token.data && made_texts_read_piece(&p, token, m, arena)) (*pieces)[(*count)++] = p;
     }
     qsort(*pieces, *count, sizeof **pieces, by_script);
     return PITH_OK;
@@ -133,7 +133,7 @@ static pith_status find_scripts(script **scripts, size_t *count, const piece *pi
 /* ---- the texts ---- */
 
 /* xorshift64*, Vigna 2016: the same numbers everywhere. */
-static uint32_t draw(uint64_t *state, size_t below) {
+static uint32_t made_texts_draw(uint64_t *state, size_t below) {
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;
@@ -145,7 +145,7 @@ typedef struct writer {
     size_t size, capacity;
 } writer;
 
-static void put(writer *w, pith_str s) {
+static void made_texts_put(writer *w, pith_str s) {
     if (w->capacity - w->size < s.size) return;
     memcpy(w->text + w->size, s.data, s.size);
     w->size += s.size;
@@ -155,22 +155,23 @@ static void put(writer *w, pith_str s) {
 typedef enum manner { FREQUENT, PLAIN, COMPOUND } manner;
 
 static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
-    size_t start = draw(state, s->starts), on = s->count - s->starts;
+    size_t start = made_texts_draw(state, s->starts), on = s->count - s->starts;
     int more = 0;
-    if (how == FREQUENT) start = draw(state, draw(state, draw(state, s->starts) + 1) + 1);
+    if (how == FREQUENT)
+        start = made_texts_draw(state, made_texts_draw(state, made_texts_draw(state, s->starts) + 1) + 1);
     if (!s->long_pieces)
-        more = (int)draw(state, 10);
+        more = (int)made_texts_draw(state, 10);
     else if (how == COMPOUND)
-        more = 1 + (int)draw(state, 3);
+        more = 1 + (int)made_texts_draw(state, 3);
     else
-        more = (int)draw(state, 5) - 2;
-    put(w, s->pieces[start].text);
-    for (int i = 0; i < more && on; i++) put(w, s->pieces[s->starts + draw(state, on)].text);
+        more = (int)made_texts_draw(state, 5) - 2;
+    made_texts_put(w, s->pieces[start].text);
+    for (int i = 0; i < more && on; i++) made_texts_put(w, s->pieces[s->starts + made_texts_draw(state, on)].text);
     return 1 + (more > 0 && on ? more : 0);
 }
 
-static pith_status write_text(pith_str *text, const script *s, int length, uint64_t *state, pith_arena *arena,
-                              pith_error *err) {
+static pith_status made_texts_write_text(pith_str *text, const script *s, int length, uint64_t *state,
+                                         pith_arena *arena, pith_error *err) {
     size_t longest = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->pieces[i].text.size > longest) longest = s->pieces[i].text.size;
@@ -178,15 +179,15 @@ static pith_status write_text(pith_str *text, const script *s, int length, uint6
     w.text = pith_arena_alloc(arena, w.capacity + 1);
     if (!w.text) return pith_fail_memory(err, w.capacity);
     static const char *const signs[] = { ",", ".", "-", "'", "?", "!", ":", "(" };
-    const manner how = (manner)draw(state, 3);
+    const manner how = (manner)made_texts_draw(state, 3);
     for (int pieces = 0; pieces < length;) {
-        if (w.size) put(&w, PITH_STR(" "));
+        if (w.size) made_texts_put(&w, PITH_STR(" "));
         pieces += write_word(&w, s, how, state);
-        if (draw(state, 12)) continue;
-        put(&w, pith_str_of(signs[draw(state, sizeof signs / sizeof *signs)]));
+        if (made_texts_draw(state, 12)) continue;
+        made_texts_put(&w, pith_str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
         pieces++;
     }
-    if (draw(state, 3)) put(&w, PITH_STR("."));
+    if (made_texts_draw(state, 3)) made_texts_put(&w, PITH_STR("."));
     *text = (pith_str){ w.text, w.size };
     return PITH_OK;
 }
@@ -207,6 +208,6 @@ pith_status pith_made_texts(pith_str **texts, size_t *count, const pith_tokenize
     for (size_t turn = 0; turn < TEXTS_LARGEST; turn++)
         for (size_t i = 0; i < script_count && (i == 0 || turn < TEXTS); i++)
             for (size_t l = 0; l < LENGTHS; l++)
-                PITH_TRY(write_text(&(*texts)[(*count)++], &scripts[i], lengths[l], &state, arena, err));
+                PITH_TRY(made_texts_write_text(&(*texts)[(*count)++], &scripts[i], lengths[l], &state, arena, err));
     return PITH_OK;
 }

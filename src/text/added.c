@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "text/call.h"
+#include "text/encoding.h"
 #include "text/framing.h"
 #include "text/steps.h"
 #include "text/unicode.h"
@@ -76,7 +76,7 @@ void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed) {
         while (i < PITH_ADDED_FLAGS && !pith_str_is(key, pith_added_flags[i].key)) i++;
         if (i < PITH_ADDED_FLAGS)
             flags = (flags & ~pith_added_flags[i].flag) | (pith_json_bool(j) ? pith_added_flags[i].flag : 0);
-        else if (loader->image.data && pith_str_is(key, "id"))
+        else if (loader->frozen.data && pith_str_is(key, "id"))
             id = pith_json_id(j);
         else if (pith_str_is(key, "content"))
             content = pith_json_string(j);
@@ -135,26 +135,26 @@ static pith_status build_set(pith_added_set *set, const pith_added *added, uint3
 }
 
 static pith_status normalise_patterns(pith_added *added, pith_loader *loader) {
-    pith_call *call = pith_call_acquire(loader->tokenizer);
-    if (!call) return pith_fail_memory(loader->err, sizeof *call);
+    pith_encoding *enc = pith_encoding_acquire(loader->tokenizer);
+    if (!enc) return pith_fail_memory(loader->err, sizeof *enc);
     pith_status status = PITH_OK;
-    call->err = loader->err;
+    enc->err = loader->err;
     for (size_t i = 0; i < added->count && !status; i++) {
         pith_added_token *token = &added->tokens[i];
         if (!(token->flags & PITH_ADDED_NORMALIZED)) continue;
-        status = pith_call_begin(call, token->content, false) ? pith_normalize(call) : PITH_ERR_MEMORY;
-        if (status || call->out_of_memory) break;
-        token->pattern = pith_arena_str(loader->arena, (pith_str){ call->text.data, call->text.size });
-        call->out_of_memory = !token->pattern.data;
+        status = pith_encoding_begin(enc, token->content, false) ? pith_normalize(enc) : PITH_ERR_MEMORY;
+        if (status || enc->out_of_memory) break;
+        token->pattern = pith_arena_str(loader->arena, (pith_str){ enc->text.data, enc->text.size });
+        enc->out_of_memory = !token->pattern.data;
     }
-    if (call->out_of_memory) status = pith_fail_memory(loader->err, PITH_ADDED_MAX);
+    if (enc->out_of_memory) status = pith_fail_memory(loader->err, PITH_ADDED_MAX);
     for (size_t i = 0; i < added->count && !status; i++)
         if (!added->tokens[i].pattern.size)
             status = pith_fail(loader->err, PITH_ERR_UNSUPPORTED,
                                "the normalizer leaves nothing of the added token \"" PITH_STR_FMT "\", which would "
                                "match everywhere; set its \"normalized\" to false",
                                PITH_STR_ARG(added->tokens[i].content));
-    pith_call_release(call);
+    pith_encoding_release(enc);
     return status;
 }
 
@@ -183,8 +183,8 @@ const pith_added_token *pith_added_find(const pith_added *added, int32_t id) {
 }
 
 /* The longest token that begins at p, or NULL: the range of tokens that agree so far shrinks with every byte. */
-static const pith_added_token *match_at(const pith_added *added, const pith_added_set *set, const char *p,
-                                        const char *end) {
+static const pith_added_token *added_match_at(const pith_added *added, const pith_added_set *set, const char *p,
+                                              const char *end) {
     uint32_t low = set->first[(unsigned char)*p], high = set->first[(unsigned char)*p + 1];
     const pith_added_token *best = NULL;
     for (size_t depth = 1; low < high; depth++) {
@@ -219,15 +219,15 @@ static uint32_t char_before(const char *begin, const char *p) {
     return pith_utf8_next(&p);
 }
 
-bool pith_added_split(pith_call *call, const pith_added *added, const pith_added_set *set) {
+bool pith_added_split(pith_encoding *enc, const pith_added *added, const pith_added_set *set) {
     if (!set->count) return true;
-    for (size_t i = 0; i < call->piece_count; i++) {
-        pith_piece piece = call->pieces[i];
+    for (size_t i = 0; i < enc->piece_count; i++) {
+        pith_piece piece = enc->pieces[i];
         if (piece.id >= 0) {
-            if (!pith_call_emit_piece(call, piece)) return false;
+            if (!pith_encoding_emit_piece(enc, piece)) return false;
             continue;
         }
-        const char *text = call->text.data, *begin = text + piece.begin, *end = text + piece.end, *done = begin;
+        const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end, *done = begin;
         for (const char *p = begin; p < end;) {
             if (set->only >= 0) {
                 p = memchr(p, set->only, (size_t)(end - p));
@@ -236,7 +236,7 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
                 while (p < end && set->first[(unsigned char)*p] == set->first[(unsigned char)*p + 1]) p++;
                 if (p == end) break;
             }
-            const pith_added_token *token = match_at(added, set, p, end);
+            const pith_added_token *token = added_match_at(added, set, p, end);
             if (!token) {
                 p++;
                 continue;
@@ -264,13 +264,13 @@ bool pith_added_split(pith_call *call, const pith_added *added, const pith_added
                 if (done < to) done = to;
                 continue;
             }
-            if (done < from) pith_call_emit(call, (uint32_t)(done - text), (uint32_t)(from - text));
+            if (done < from) pith_encoding_emit(enc, (uint32_t)(done - text), (uint32_t)(from - text));
             pith_piece found = { (uint32_t)(from - text), (uint32_t)(to - text), token->id };
-            if (!pith_call_emit_piece(call, found)) return false;
+            if (!pith_encoding_emit_piece(enc, found)) return false;
             done = to;
         }
-        pith_call_emit(call, (uint32_t)(done - text), piece.end);
+        pith_encoding_emit(enc, (uint32_t)(done - text), piece.end);
     }
-    pith_call_swap_pieces(call);
-    return !call->out_of_memory;
+    pith_encoding_swap_pieces(enc);
+    return !enc->out_of_memory;
 }

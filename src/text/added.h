@@ -44,12 +44,12 @@ pith_status pith_added_create(pith_loader *loader);
 /* Sorts and normalises; after the model and the normalizers are there. */
 pith_status pith_added_finish(pith_loader *loader);
 /* Adds the token of an object as it stands in tokenizer.json. Its id there is not believed, as in the peer, but in an
- * image. listed: the id the token must get, or -1; another one is an error. */
+ * frozen. listed: the id the token must get, or -1; another one is an error. */
 void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed);
 /* pith_loader_add_token, but the token must get the id it is listed with. */
 pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t listed, uint32_t flags);
-/* Cuts the call's pieces without id at the tokens of the set. */
-bool pith_added_split(pith_call *call, const pith_added *added, const pith_added_set *set);
+/* Cuts the encoding's pieces without id at the tokens of the set. */
+bool pith_added_split(pith_encoding *enc, const pith_added *added, const pith_added_set *set);
 /* NULL if the id is no added token. */
 const pith_added_token *pith_added_find(const pith_added *added, int32_t id);
 

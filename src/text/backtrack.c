@@ -1,7 +1,7 @@
 /* backtrack.c - longest matches, checked at each place between two of them. */
 #include "text/backtrack.h"
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 /* Steps allowed, down the trie and through merges: about twice what ordinary text takes. Runs of one character, of
  * which the vocabulary has many lengths, may take more. */
@@ -10,8 +10,8 @@ enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back
  * in time: the later merge is undone first, of equal ones that on the right; only merges of a lower rank than the one
  * just undone count. Takes no more steps than the tokens have letters. */
-static inline bool meet(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
-                        int64_t *steps) {
+static inline bool backtrack_meet(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
+                                  int64_t *steps) {
     for (uint32_t limit;; --*steps) {
         const pith_bpe_split *l = &splits[left], *r = &splits[right];
         if (l->rank > r->rank) {
@@ -28,7 +28,7 @@ static inline bool meet(const pith_bpe_split *splits, const pith_merges *merges,
 }
 
 /* The longest token at the beginning of the text; -1: there is none. */
-static inline int32_t longest(const pith_trie *trie, const char *text, uint32_t size, int64_t *steps) {
+static inline int32_t backtrack_longest(const pith_trie *trie, const char *text, uint32_t size, int64_t *steps) {
     pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
     uint32_t i = 0;
     int32_t id = -1;
@@ -54,7 +54,7 @@ static inline bool fits(const pith_backtrack *b, const pith_merges *merges, cons
     --*steps;
     if (dead[end / 64] >> end % 64 & 1) return false;
     return !before || (pith_merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
-                       meet(b->splits, merges, before->id, id, steps));
+                       backtrack_meet(b->splits, merges, before->id, id, steps));
 }
 
 size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols,
@@ -64,7 +64,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
     uint32_t at = 0;
     size_t count = 0;
     memset(dead, 0, pith_backtrack_words(size) * sizeof *dead);
-    for (int32_t id = longest(&b->trie, text.data, size, &steps);;) {
+    for (int32_t id = backtrack_longest(&b->trie, text.data, size, &steps);;) {
         const pith_symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
@@ -81,7 +81,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
         symbols[count++] = (pith_symbol){ id, bytes };
         at += bytes;
         if (at == size) return count;
-        id = longest(&b->trie, text.data + at, size - at, &steps);
+        id = backtrack_longest(&b->trie, text.data + at, size - at, &steps);
     }
 }
 
@@ -106,7 +106,7 @@ static pith_status add_merged(builder *b, const pith_merges *merges, bool *good,
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
         pith_merge m = merges->merges[rank];
         pith_str left = b->texts[m.left], right = b->texts[m.right];
-        if (!left.data || !right.data || !meet(b->splits, merges, m.left, m.right, &steps)) continue;
+        if (!left.data || !right.data || !backtrack_meet(b->splits, merges, m.left, m.right, &steps)) continue;
         char *text = pith_arena_alloc(scratch, left.size + right.size);
         if (!text) return pith_fail_memory(err, left.size + right.size);
         memcpy(text, left.data, left.size);
@@ -146,13 +146,14 @@ pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, c
     int64_t steps = 0;
     for (size_t i = 0; i < count; i++)
         if (built.texts[i].data)
-            built.splits[i].shorter = longest(&b->trie, built.texts[i].data, (uint32_t)built.texts[i].size - 1, &steps);
+            built.splits[i].shorter =
+                backtrack_longest(&b->trie, built.texts[i].data, (uint32_t)built.texts[i].size - 1, &steps);
     b->splits = built.splits;
     return PITH_OK;
 }
 
-void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer) {
-    pith_image_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
+void pith_backtrack_save(const pith_backtrack *b, pith_frozen_writer *writer) {
+    pith_frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
     if (b->splits) pith_trie_save(&b->trie, writer);
 }
 
@@ -172,7 +173,7 @@ static bool is_sound(const pith_bpe_split *splits, const pith_trie *trie, uint32
 
 pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader) {
     size_t count;
-    const pith_bpe_split *splits = pith_image_table(loader, "splits", sizeof *splits, &count);
+    const pith_bpe_split *splits = pith_frozen_table(loader, "splits", sizeof *splits, &count);
     if (!splits) return loader->err->code;
     if (!count) return PITH_OK;
     PITH_TRY(pith_trie_open(&b->trie, loader));
@@ -182,7 +183,7 @@ pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, in
         uint32_t key = b->trie.slots[i].value;
         good = key == PITH_TRIE_NONE || splits[key & ~PITH_TRIE_TAIL].rank != UINT32_MAX;
     }
-    if (!good) return pith_image_damaged(loader, "splits");
+    if (!good) return pith_frozen_damaged(loader, "splits");
     b->splits = splits;
     return PITH_OK;
 }

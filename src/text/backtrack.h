@@ -34,8 +34,8 @@ typedef struct pith_backtrack {
 pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, const pith_bpe_letter *letters,
                                  size_t letter_count, int32_t id_count, pith_arena *arena, pith_arena *scratch,
                                  pith_error *err);
-/* The tables into an image, and out of one; where there were none, there are none. */
-void pith_backtrack_save(const pith_backtrack *b, pith_image_writer *writer);
+/* The tables into a frozen tokenizer, and out of one; where there were none, there are none. */
+void pith_backtrack_save(const pith_backtrack *b, pith_frozen_writer *writer);
 pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader);
 
 /* Words that dead has for a text of so many bytes. */

@@ -3,7 +3,7 @@
  * What normalising and splitting do to a character depends on that character alone: it is dropped, ends a word, is a
  * word of its own (its id is known beforehand), or adds a few bytes to the word at hand. ASCII has tables; other
  * characters have pages of 256 entries, made when first met and shared by all threads. The exception are marks that
- * survive and would be reordered: a text with one of those goes through the steps instead (call->unfused). */
+ * survive and would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
 #include <stdatomic.h>
 
 #include "text/bert.h"
@@ -93,20 +93,20 @@ static void classify(const fused *f, uint32_t c, entry *e) {
         e->kind = REORDERED;
 }
 
-static const entry *look_up(const fused *f, pith_call *call, uint32_t c, entry *own) {
+static const entry *bert_fused_look_up(const fused *f, pith_encoding *enc, uint32_t c, entry *own) {
     if (c < PAGED) {
         _Atomic(page *) *place = &f->pages[c / 256];
         page *p = atomic_load_explicit(place, memory_order_acquire);
         if (p) return &p->entries[c % 256];
-        p = pith_memory_alloc(call->tokenizer->allocator, sizeof *p, 64);
+        p = pith_memory_alloc(enc->tokenizer->allocator, sizeof *p, 64);
         if (p) {
             for (uint32_t i = 0; i < 256; i++) classify(f, c / 256 * 256 + i, &p->entries[i]);
             page *theirs = NULL;
             if (atomic_compare_exchange_strong(place, &theirs, p)) return &p->entries[c % 256];
-            pith_memory_free(call->tokenizer->allocator, p);
+            pith_memory_free(enc->tokenizer->allocator, p);
             return &theirs->entries[c % 256];
         }
-        call->out_of_memory = true;
+        enc->out_of_memory = true;
     }
     classify(f, c, own);
     return own;
@@ -127,8 +127,8 @@ static uint32_t char_end(const char *text, uint32_t at) {
     return at + (b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4);
 }
 
-static pith_status put_pieces(const fused *f, pith_call *call, const word *w) {
-    const char *text = call->source.data;
+static pith_status put_pieces(const fused *f, pith_encoding *enc, const word *w) {
+    const char *text = enc->source.data;
     uint64_t hashes[WORD_BYTES + 1];
     int32_t ids[WORD_BYTES];
     uint32_t ends[WORD_BYTES];
@@ -139,44 +139,44 @@ static pith_status put_pieces(const fused *f, pith_call *call, const word *w) {
         n = pith_wordpiece_split(f->model, w->bytes, w->size, hashes, ids, ends);
     }
     for (size_t i = 0; i < n; i++) {
-        if (call->offsets)
-            pith_call_token(call, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
+        if (enc->offsets)
+            pith_encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
         else
-            pith_call_token(call, ids[i], 0, 0);
+            pith_encoding_token(enc, ids[i], 0, 0);
     }
     if (n) return PITH_OK;
-    if (f->model->unk_id < 0) return pith_wordpiece_no_unk(f->model, call->err);
-    pith_call_token(call, f->model->unk_id, w->first, char_end(text, w->last));
+    if (f->model->unk_id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
+    pith_encoding_token(enc, f->model->unk_id, w->first, char_end(text, w->last));
     return PITH_OK;
 }
 
-static inline pith_status end_word(const fused *f, pith_call *call, word *w) {
+static inline pith_status end_word(const fused *f, pith_encoding *enc, word *w) {
     pith_status status = PITH_OK;
     if (!w->chars) return PITH_OK;
-    if (call->count + w->size + 1 > call->capacity && !pith_call_room(call, w->size + 1024))
-        return pith_fail_memory(call->err, 1024);
+    if (enc->count + w->size + 1 > enc->capacity && !pith_encoding_room(enc, w->size + 1024))
+        return pith_fail_memory(enc->err, 1024);
     int32_t id = -1;
     if (w->chars <= f->model->max_chars)
         id = pith_vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
     if (id >= 0)
-        pith_call_token(call, id, w->first, char_end(call->source.data, w->last));
+        pith_encoding_token(enc, id, w->first, char_end(enc->source.data, w->last));
     else
-        status = put_pieces(f, call, w);
-    call->word++;
+        status = put_pieces(f, enc, w);
+    enc->word++;
     w->size = w->chars = 0;
     w->hash = 0;
     return status;
 }
 
-static pith_status put_alone(const fused *f, pith_call *call, int32_t id, uint32_t at) {
-    if (id < 0) return pith_wordpiece_no_unk(f->model, call->err);
-    if (call->count + 1 > call->capacity && !pith_call_room(call, 1024)) return pith_fail_memory(call->err, 1024);
-    pith_call_token(call, id, at, char_end(call->source.data, at));
-    call->word++;
+static pith_status put_alone(const fused *f, pith_encoding *enc, int32_t id, uint32_t at) {
+    if (id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
+    if (enc->count + 1 > enc->capacity && !pith_encoding_room(enc, 1024)) return pith_fail_memory(enc->err, 1024);
+    pith_encoding_token(enc, id, at, char_end(enc->source.data, at));
+    enc->word++;
     return PITH_OK;
 }
 
-static void add_bytes(word *w, const entry *e, uint32_t at, bool offsets) {
+static void bert_fused_add_bytes(word *w, const entry *e, uint32_t at, bool offsets) {
     if (!w->chars) w->first = at;
     w->last = at;
     w->chars += e->chars;
@@ -212,17 +212,17 @@ static const char *add_ascii(const fused *f, word *w, const char *p, const char 
     return p;
 }
 
-pith_status pith_bert_encode_fused(const void *self, pith_call *call, pith_piece piece) {
+pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_piece piece) {
     const fused *f = self;
-    const char *text = call->source.data, *p = text + piece.begin, *end = text + piece.end;
+    const char *text = enc->source.data, *p = text + piece.begin, *end = text + piece.end;
     word w;
     w.size = w.chars = 0;
     w.hash = 0;
-    while (p < end && call->count <= call->limit) {
+    while (p < end && enc->count <= enc->limit) {
         unsigned char b = (unsigned char)*p;
         uint32_t at = (uint32_t)(p - text);
         if (f->fold[b]) {
-            p = add_ascii(f, &w, p, end, text, call->offsets);
+            p = add_ascii(f, &w, p, end, text, enc->offsets);
             continue;
         }
         entry own;
@@ -233,23 +233,23 @@ pith_status pith_bert_encode_fused(const void *self, pith_call *call, pith_piece
             kind = f->kind[b];
             id = f->alone[b];
         } else {
-            const entry *e = look_up(f, call, pith_utf8_next(&p), &own);
+            const entry *e = bert_fused_look_up(f, enc, pith_utf8_next(&p), &own);
             kind = e->kind;
             if (kind == WORD) {
-                add_bytes(&w, e, at, call->offsets);
+                bert_fused_add_bytes(&w, e, at, enc->offsets);
                 continue;
             }
             id = e->id;
         }
         if (kind == DROP) continue;
         if (kind == REORDERED) {
-            call->unfused = true;
+            enc->unfused = true;
             return PITH_OK;
         }
-        PITH_TRY(end_word(f, call, &w));
-        if (kind == ALONE) PITH_TRY(put_alone(f, call, id, at));
+        PITH_TRY(end_word(f, enc, &w));
+        if (kind == ALONE) PITH_TRY(put_alone(f, enc, id, at));
     }
-    return end_word(f, call, &w);
+    return end_word(f, enc, &w);
 }
 
 /* ---- making ---- */

@@ -7,7 +7,7 @@
  * no stale candidates. */
 #include "text/bpe.h"
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
 
@@ -54,19 +54,19 @@ pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size
     return PITH_OK;
 }
 
-void pith_merges_save(const pith_merges *table, pith_image_writer *writer) {
+void pith_merges_save(const pith_merges *table, pith_frozen_writer *writer) {
     size_t slots = ((size_t)table->last + 1) * PITH_MERGE_BUCKET;
-    pith_image_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
-    pith_image_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
+    pith_frozen_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
+    pith_frozen_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
 }
 
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader) {
     size_t count, slot_count;
-    const pith_merge *merges = pith_image_table(loader, "merges", sizeof *merges, &count);
-    const uint32_t *slots = pith_image_table(loader, "merges.slots", sizeof *slots, &slot_count);
+    const pith_merge *merges = pith_frozen_table(loader, "merges", sizeof *merges, &count);
+    const uint32_t *slots = pith_frozen_table(loader, "merges.slots", sizeof *slots, &slot_count);
     if (!merges || !slots) return loader->err->code;
     if (count > MERGES_MAX || slot_count != (size_t)buckets_for(count) * PITH_MERGE_BUCKET)
-        return pith_image_damaged(loader, "merges");
+        return pith_frozen_damaged(loader, "merges");
     *table = table_of(merges, count, slots);
     size_t full = 0, most = 0; /* full buckets in a row: what a search may have to pass */
     bool good = true;
@@ -78,7 +78,7 @@ pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *
         most = full > most ? full : most;
     }
     good &= most < slot_count / PITH_MERGE_BUCKET && most <= 2 * PROBE_LIMIT;
-    return good ? PITH_OK : pith_image_damaged(loader, "merges");
+    return good ? PITH_OK : pith_frozen_damaged(loader, "merges");
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
@@ -143,11 +143,11 @@ static inline uint32_t next_least(const uint32_t *tree, size_t leaves, uint32_t 
     return (uint32_t)(i - leaves);
 }
 
-static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count) {
+static size_t merge_long(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count) {
     size_t leaves = 16;
     while (leaves < count) leaves *= 2;
-    link *links = pith_call_scratch(call, 1, count * sizeof *links);
-    uint32_t *tree = pith_call_scratch(call, 2, 2 * leaves * sizeof *tree);
+    link *links = pith_encoding_scratch(enc, 1, count * sizeof *links);
+    uint32_t *tree = pith_encoding_scratch(enc, 2, 2 * leaves * sizeof *tree);
     if (!links || !tree) return SIZE_MAX;
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
@@ -185,6 +185,6 @@ static size_t merge_long(const pith_merges *table, pith_call *call, pith_symbol 
     return kept;
 }
 
-size_t pith_bpe_merge(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count) {
-    return count <= SHORT_WORD ? merge_short(table, symbols, count) : merge_long(table, call, symbols, count);
+size_t pith_bpe_merge(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count) {
+    return count <= SHORT_WORD ? merge_short(table, symbols, count) : merge_long(table, enc, symbols, count);
 }

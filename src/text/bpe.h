@@ -27,8 +27,8 @@ typedef struct pith_merges {
  * merges of one pair, or merges made to collide: PITH_ERR_FORMAT. */
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err);
-/* The table into an image, and out of one; ids must be below id_count. */
-void pith_merges_save(const pith_merges *table, pith_image_writer *writer);
+/* The table into a frozen tokenizer, and out of one; ids must be below id_count. */
+void pith_merges_save(const pith_merges *table, pith_frozen_writer *writer);
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader);
 
 static inline uint64_t pith_merges_hash(int32_t left, int32_t right) {
@@ -60,8 +60,8 @@ typedef struct pith_symbol {
 } pith_symbol;
 
 /* Merges until nothing merges and returns how many symbols are left, in place. O(n log n) whatever the merges. Uses
- * scratch slots 1 and 2 for long words. SIZE_MAX: out of memory, noted in the call. */
-size_t pith_bpe_merge(const pith_merges *table, pith_call *call, pith_symbol *symbols, size_t count);
+ * scratch slots 1 and 2 for long words. SIZE_MAX: out of memory, noted in the encoding. */
+size_t pith_bpe_merge(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count);
 
 /* ---- building a model ---- */
 
@@ -82,7 +82,7 @@ typedef struct pith_bpe_spec {
 bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right);
 /* "left right" into its two tokens; false if it is not of that form. */
 bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
-/* Where loader->image is, vocabulary and merges come from there. */
+/* Where loader->frozen is, vocabulary and merges come from there. */
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader);
 
 extern const pith_model_desc pith_model_BPE;

@@ -15,7 +15,7 @@ static int byte_of(pith_str token) {
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_bytefallback_run(const void *self, pith_decoding *d) {
     (void)self;
     size_t kept = 0;
     for (size_t i = 0; i < d->count;) {
@@ -38,4 +38,4 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-const pith_decoder_desc pith_decoder_ByteFallback = { .name = "ByteFallback", .run = run };
+const pith_decoder_desc pith_decoder_ByteFallback = { .name = "ByteFallback", .run = dec_bytefallback_run };

@@ -16,7 +16,7 @@ static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
     return n;
 }
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_bytelevel_run(const void *self, pith_decoding *d) {
     (void)self;
     size_t most = 0, size = 0, out_size = 0;
     for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
@@ -35,4 +35,4 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-const pith_decoder_desc pith_decoder_ByteLevel = { .name = "ByteLevel", .run = run };
+const pith_decoder_desc pith_decoder_ByteLevel = { .name = "ByteLevel", .run = dec_bytelevel_run };

@@ -6,7 +6,7 @@ typedef struct ctc {
     bool clean_up;
 } ctc;
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_ctc_run(const void *self, pith_decoding *d) {
     const ctc *step = self;
     size_t kept = 0;
     pith_str last = { NULL, 0 };
@@ -24,7 +24,7 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_ctc_parse(const void **self, pith_json *j, pith_loader *loader) {
     static const ctc usual = { { "<pad>", 5 }, { "|", 1 }, true };
     static const pith_decoder_field fields[] = {
         { "pad_token", PITH_FIELD_STRING, offsetof(ctc, pad) },
@@ -35,4 +35,4 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
-const pith_decoder_desc pith_decoder_CTC = { .name = "CTC", .parse = parse, .run = run };
+const pith_decoder_desc pith_decoder_CTC = { .name = "CTC", .parse = dec_ctc_parse, .run = dec_ctc_run };

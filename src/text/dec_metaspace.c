@@ -6,7 +6,7 @@ typedef struct metaspace {
     bool keep_first;
 } metaspace;
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_metaspace_run(const void *self, pith_decoding *d) {
     const metaspace *step = self;
     for (size_t i = 0; i < d->count; i++) {
         pith_str with = i || step->keep_first ? PITH_STR(" ") : PITH_STR("");
@@ -15,7 +15,7 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_metaspace_parse(const void **self, pith_json *j, pith_loader *loader) {
     metaspace *step = pith_arena_array(loader->arena, 1, sizeof *step);
     pith_str key;
     if (!step) {
@@ -43,4 +43,6 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Metaspace = { .name = "Metaspace", .parse = parse, .run = run };
+const pith_decoder_desc pith_decoder_Metaspace = { .name = "Metaspace",
+                                                   .parse = dec_metaspace_parse,
+                                                   .run = dec_metaspace_run };

@@ -8,8 +8,8 @@ typedef struct replace {
 } replace;
 
 static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *token) {
-    pith_call call = { .allocator = d->arena->allocator, .err = d->err };
-    call.text = (pith_text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
+    pith_encoding enc = { .allocator = d->arena->allocator, .err = d->err };
+    enc.text = (pith_text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
     pith_piece piece = { 0, (uint32_t)token->size, -1 };
     uint32_t at = 0, begin, end, kept = 0;
     char *out = NULL;
@@ -17,7 +17,7 @@ static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *t
     int found = 1;
     if (token->size >= PITH_TEXT_MAX) return pith_fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
     while (found && at <= piece.end) {
-        found = pith_pattern_next(step->pattern, &call, piece, at, &begin, &end);
+        found = pith_pattern_next(step->pattern, &enc, piece, at, &begin, &end);
         if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;
         if (!found && !out) return PITH_OK;
         size_t copied = (found ? begin : piece.end) - kept, added = found ? step->content.size : 0;
@@ -43,12 +43,12 @@ static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *t
     return PITH_OK;
 }
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_replace_run(const void *self, pith_decoding *d) {
     for (size_t i = 0; i < d->count; i++) PITH_TRY(replace_in(self, d, &d->tokens[i]));
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_replace_parse(const void **self, pith_json *j, pith_loader *loader) {
     replace *step = pith_arena_array(loader->arena, 1, sizeof *step);
     pith_str key;
     if (!step) {
@@ -69,4 +69,6 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Replace = { .name = "Replace", .parse = parse, .run = run };
+const pith_decoder_desc pith_decoder_Replace = { .name = "Replace",
+                                                 .parse = dec_replace_parse,
+                                                 .run = dec_replace_run };

@@ -6,7 +6,7 @@ typedef struct strip {
     int64_t start, stop;
 } strip;
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_strip_run(const void *self, pith_decoding *d) {
     const strip *step = self;
     size_t size = step->character.size;
     for (size_t i = 0; i < d->count; i++) {
@@ -24,7 +24,7 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_strip_parse(const void **self, pith_json *j, pith_loader *loader) {
     static const strip usual = { { "", 0 }, 0, 0 };
     static const pith_decoder_field fields[] = {
         { "content", PITH_FIELD_STRING, offsetof(strip, character) },
@@ -37,4 +37,4 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Strip = { .name = "Strip", .parse = parse, .run = run };
+const pith_decoder_desc pith_decoder_Strip = { .name = "Strip", .parse = dec_strip_parse, .run = dec_strip_run };

@@ -6,7 +6,7 @@ typedef struct wordpiece {
     bool clean_up;
 } wordpiece;
 
-static pith_status run(const void *self, pith_decoding *d) {
+static pith_status dec_wordpiece_run(const void *self, pith_decoding *d) {
     const wordpiece *step = self;
     for (size_t i = 0; i < d->count; i++) {
         pith_str *token = &d->tokens[i];
@@ -25,7 +25,7 @@ static pith_status run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_wordpiece_parse(const void **self, pith_json *j, pith_loader *loader) {
     static const wordpiece usual = { { "##", 2 }, true };
     static const pith_decoder_field fields[] = {
         { "prefix", PITH_FIELD_STRING, offsetof(wordpiece, prefix) },
@@ -35,4 +35,6 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
-const pith_decoder_desc pith_decoder_WordPiece = { .name = "WordPiece", .parse = parse, .run = run };
+const pith_decoder_desc pith_decoder_WordPiece = { .name = "WordPiece",
+                                                   .parse = dec_wordpiece_parse,
+                                                   .run = dec_wordpiece_run };

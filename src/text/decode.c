@@ -103,8 +103,8 @@ void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, s
     return j->failed ? NULL : data;
 }
 
-static pith_status decode(pith_str *text, const pith_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                          bool skip_specials, pith_arena *arena, pith_error *err) {
+static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                 bool skip_specials, pith_arena *arena, pith_error *err) {
     pith_decoding d = { .arena = arena, .err = err, .tokens = pith_arena_array(arena, count, 2 * sizeof *d.tokens) };
     if (!d.tokens) return pith_fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
@@ -136,7 +136,7 @@ static pith_status detokenize(char **text, size_t *size, const pith_tokenizer *t
     pith_arena arena;
     pith_str result;
     pith_arena_init(&arena, tokenizer->allocator);
-    pith_status status = decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
+    pith_status status = decode_decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
     if (!status) {
         char *copy = pith_memory_alloc(tokenizer->allocator, result.size + 1, 16);
         if (copy) {
@@ -202,18 +202,18 @@ static bool ends_open(pith_str text) {
 }
 
 /* What the pending ids add; whole: also if it ends in the middle of a character. */
-static pith_status advance(pith_text_stream *s, pith_str *text, bool whole, pith_error *err) {
+static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whole, pith_error *err) {
     pith_str all;
     *text = PITH_STR("");
     pith_arena_reset(&s->arena);
-    PITH_TRY(decode(&all, s->tokenizer, s->ids, s->count, s->skip_specials, &s->arena, err));
+    PITH_TRY(decode_decode(&all, s->tokenizer, s->ids, s->count, s->skip_specials, &s->arena, err));
     if (all.size <= s->prefix.size || (!whole && ends_open(all))) return PITH_OK;
     *text = (pith_str){ all.data + s->prefix.size, all.size - s->prefix.size };
     memmove(s->ids, s->ids + s->known, (s->count - s->known) * sizeof *s->ids);
     s->count -= s->known;
     s->known = s->count;
     pith_arena_reset(&s->prefix_arena);
-    return decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
+    return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
 }
 
 static pith_status push_id(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
@@ -225,7 +225,7 @@ static pith_status push_id(pith_text_stream *stream, pith_str *text, int32_t id,
         stream->known -= stream->known > 0;
     }
     stream->ids[stream->count++] = id;
-    return advance(stream, text, stream->count == PENDING_MAX, err);
+    return decode_advance(stream, text, stream->count == PENDING_MAX, err);
 }
 
 pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
@@ -237,7 +237,7 @@ pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int3
 
 pith_status pith_text_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
     pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = advance(stream, text, true, err);
+    pith_status status = decode_advance(stream, text, true, err);
     pith_fpmode_leave(mode);
     if (status) return status;
     stream->count = stream->known = 0;

@@ -9,7 +9,7 @@
 typedef struct pith_decoding {
     pith_str *tokens; /* the list belongs to the decoding, the strings to the vocabulary or the arena */
     size_t count;
-    pith_arena *arena; /* of the call */
+    pith_arena *arena; /* of the encoding */
     pith_error *err;
 } pith_decoding;
 
@@ -23,7 +23,7 @@ bool pith_decoding_fuse(pith_decoding *decoding);
 
 /* A setting of a decoder: its key in tokenizer.json and its place in the decoder's data. */
 typedef struct pith_decoder_field {
-    const char *key; /* NULL ends the list */
+    const char *key;                                                  /* NULL ends the list */
     enum { PITH_FIELD_STRING, PITH_FIELD_BOOL, PITH_FIELD_INT } kind; /* pith_str, bool, int64_t */
     size_t place;
 } pith_decoder_field;

@@ -120,12 +120,12 @@ static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t l
     *end = (uint32_t)(e - source.data);
 }
 
-void pith_trim_added(pith_call *call, size_t i, pith_str slice) {
+void pith_trim_added(pith_encoding *enc, size_t i, pith_str slice) {
     size_t leading, trailing;
     count_blanks(slice, &leading, &trailing);
-    bool waits = leading == 1 && call->tokenizer->framing->trim_prefix_space && call->begin[i] < call->end[i];
-    trim_range(&call->begin[i], &call->end[i], call->source, waits ? 0 : leading, trailing);
-    if (waits) call->words[i] |= PITH_WORD_BLANK;
+    bool waits = leading == 1 && enc->tokenizer->framing->trim_prefix_space && enc->begin[i] < enc->end[i];
+    trim_range(&enc->begin[i], &enc->end[i], enc->source, waits ? 0 : leading, trailing);
+    if (waits) enc->words[i] |= PITH_WORD_BLANK;
 }
 
 /* process_offsets of Hugging Face's ByteLevel: white space at a token's ends is left out of its offsets. A blank that
@@ -137,7 +137,7 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
     tokens->word_ids[i] = word & ~(PITH_WORD_ADDED | PITH_WORD_BLANK);
     if (!(word & PITH_WORD_ADDED)) {
         pith_str text = t->model->token(t->model_self, tokens->ids[i]);
-        if (!text.data || (t->from_image && pith_utf8_valid_prefix(text.data, text.size) < text.size)) return;
+        if (!text.data || (t->from_frozen && pith_utf8_valid_prefix(text.data, text.size) < text.size)) return;
         count_blanks(text, &leading, &trailing);
     } else if (leading && !keeps) { /* the trailing ones are gone already, this one perhaps among them */
         const char *b = source.data + tokens->begin[i];
@@ -154,7 +154,7 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
 /* Characters are counted at every byte of this distance. */
 enum { MILESTONE = 64 };
 
-static uint32_t count_characters(const char *p, size_t size) {
+static uint32_t framing_count_characters(const char *p, size_t size) {
     uint32_t count = 0;
     for (size_t i = 0; i < size; i++) count += (p[i] & 0xC0) != 0x80;
     return count;
@@ -165,27 +165,27 @@ static void fill_milestones(uint32_t *milestones, pith_str text) {
     uint32_t count = 0;
     for (size_t at = 0; at <= text.size; at += MILESTONE) {
         *milestones++ = count;
-        count += count_characters(text.data + at, text.size - at < MILESTONE ? text.size - at : MILESTONE);
+        count += framing_count_characters(text.data + at, text.size - at < MILESTONE ? text.size - at : MILESTONE);
     }
 }
 
 static uint32_t character_at(const uint32_t *milestones, pith_str text, uint32_t byte) {
     uint32_t from = byte - byte % MILESTONE;
-    return milestones[byte / MILESTONE] + count_characters(text.data + from, byte - from);
+    return milestones[byte / MILESTONE] + framing_count_characters(text.data + from, byte - from);
 }
 
 /* ---- windows ---- */
 
-static void put_text(pith_tokens *tokens, const pith_call *call, size_t begin, size_t end, int32_t type_id, int text,
-                     uint32_t window_index) {
+static void framing_put_text(pith_tokens *tokens, const pith_encoding *enc, size_t begin, size_t end, int32_t type_id,
+                             int text, uint32_t window_index) {
     size_t at = tokens->count, n = end - begin;
     if (n == 0) return;
-    memcpy(tokens->ids + at, call->ids + begin, n * sizeof *call->ids);
-    if (call->offsets) {
-        memcpy(tokens->begin + at, call->begin + begin, n * sizeof *call->begin);
-        memcpy(tokens->end + at, call->end + begin, n * sizeof *call->end);
+    memcpy(tokens->ids + at, enc->ids + begin, n * sizeof *enc->ids);
+    if (enc->offsets) {
+        memcpy(tokens->begin + at, enc->begin + begin, n * sizeof *enc->begin);
+        memcpy(tokens->end + at, enc->end + begin, n * sizeof *enc->end);
     }
-    memcpy(tokens->word_ids + at, call->words + begin, n * sizeof *call->words);
+    memcpy(tokens->word_ids + at, enc->words + begin, n * sizeof *enc->words);
     for (size_t i = at; i < at + n; i++) tokens->type_ids[i] = type_id;
     for (size_t i = at; i < at + n; i++) tokens->windows[i] = window_index;
     memset(tokens->sequence_ids + at, text, n);
@@ -202,11 +202,11 @@ size_t pith_padded_size(const pith_padding *p, size_t longest) {
 
 /* longest: tokens of the first window, which the others are padded to as well. */
 static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith_padding *p, uint32_t window_index,
-                       const pith_call *call, pith_error *err) {
+                       const pith_encoding *enc, pith_error *err) {
     size_t n = tokens->count - first, target = pith_padded_size(p, longest);
     if (target <= n) return PITH_OK;
     size_t more = target - n;
-    if (!pith_tokens_reserve(tokens, call->tokens_allocator, more)) return pith_fail_memory(err, more);
+    if (!pith_tokens_reserve(tokens, enc->tokens_allocator, more)) return pith_fail_memory(err, more);
     if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n, true);
     for (size_t i = 0; i < more; i++)
         pith_tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
@@ -216,7 +216,7 @@ static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const 
 
 /* What all windows of a text or pair have in common. */
 typedef struct frame {
-    const pith_call *call;
+    const pith_encoding *enc;
     const pith_tokenize_options *options;
     const pith_str *texts;
     const pith_frame_item *items;
@@ -235,10 +235,10 @@ static size_t window_size(const frame *f, const range r[2]) {
 }
 
 static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2], uint32_t index) {
-    const pith_call *call = f->call;
-    const pith_framing *framing = call->tokenizer->framing;
+    const pith_encoding *enc = f->enc;
+    const pith_framing *framing = enc->tokenizer->framing;
     size_t room = window_size(f, r);
-    if (!pith_tokens_reserve(tokens, call->tokens_allocator, room)) return pith_fail_memory(call->err, room);
+    if (!pith_tokens_reserve(tokens, enc->tokens_allocator, room)) return pith_fail_memory(enc->err, room);
     for (size_t i = 0; i < f->item_count; i++) {
         if (f->items[i].id >= 0) {
             if (!f->options->no_specials)
@@ -247,10 +247,10 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
         }
         int k = -1 - f->items[i].id;
         size_t at = tokens->count, base = k ? f->n[0] : 0;
-        put_text(tokens, call, base + r[k].begin, base + r[k].end, framing->zero_types ? 0 : f->items[i].type_id, k,
-                 index);
-        for (size_t x = at; framing->trim && call->offsets && x < tokens->count; x++)
-            trim_offsets(tokens, x, call->tokenizer, x == at, f->texts[k]);
+        framing_put_text(tokens, enc, base + r[k].begin, base + r[k].end, framing->zero_types ? 0 : f->items[i].type_id,
+                         k, index);
+        for (size_t x = at; framing->trim && enc->offsets && x < tokens->count; x++)
+            trim_offsets(tokens, x, enc->tokenizer, x == at, f->texts[k]);
         for (size_t x = at; f->milestones[k] && x < tokens->count; x++) {
             tokens->begin[x] = character_at(f->milestones[k], f->texts[k], tokens->begin[x]);
             tokens->end[x] = character_at(f->milestones[k], f->texts[k], tokens->end[x]);
@@ -260,20 +260,20 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
     return PITH_OK;
 }
 
-pith_status pith_frame(pith_tokens *tokens, pith_call *call, const pith_str texts[2], size_t split, bool pair,
+pith_status pith_frame(pith_tokens *tokens, pith_encoding *enc, const pith_str texts[2], size_t split, bool pair,
                        const pith_truncation *truncation, const pith_tokenize_options *options) {
     static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
-    const pith_framing *framing = call->tokenizer->framing;
-    frame f = { .call = call, .options = options, .texts = texts, .n = { split, call->count - split } };
+    const pith_framing *framing = enc->tokenizer->framing;
+    frame f = { .enc = enc, .options = options, .texts = texts, .n = { split, enc->count - split } };
     range r[2];
     size_t longest = 0;
     f.items = framing->has_template ? framing->templates[pair].items : plain;
     f.item_count = framing->has_template ? framing->templates[pair].count : 1 + (size_t)pair;
-    PITH_TRY(budget(f.keep, f.n, truncation, pair, call->err));
-    if (options->characters && call->offsets) {
+    PITH_TRY(budget(f.keep, f.n, truncation, pair, enc->err));
+    if (options->characters && enc->offsets) {
         size_t counts[2] = { texts[0].size / MILESTONE + 1, texts[1].size / MILESTONE + 1 };
         uint32_t *milestones =
-            pith_call_scratch(call, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
+            pith_encoding_scratch(enc, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
         if (!milestones) return PITH_ERR_MEMORY;
         for (int k = 0; k < 2; milestones += counts[k++]) {
             fill_milestones(milestones, texts[k]);
@@ -285,7 +285,7 @@ pith_status pith_frame(pith_tokens *tokens, pith_call *call, const pith_str text
         if (!i) longest = window_size(&f, r);
         PITH_TRY(put_window(tokens, &f, r, (uint32_t)i));
         if (options->raw && framing->padding.on)
-            PITH_TRY(pad(tokens, first, longest, &framing->padding, (uint32_t)i, call, call->err));
+            PITH_TRY(pad(tokens, first, longest, &framing->padding, (uint32_t)i, enc, enc->err));
     }
     return PITH_OK;
 }

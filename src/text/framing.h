@@ -39,12 +39,12 @@ typedef struct pith_framing {
     pith_padding padding;
 } pith_framing;
 
-/* Bits of a call's word ids where offsets are trimmed; pith_frame takes them off. An added token is trimmed when it is
- * found, since only then its text is known (the model may give the same id to other text); but whether one blank before
- * it is its own depends on the token's place in a window. */
+/* Bits of an encoding's word ids where offsets are trimmed; pith_frame takes them off. An added token is trimmed
+ * when it is found, since only then its text is known (the model may give the same id to other text); but whether
+ * one blank before it is its own depends on the token's place in a window. */
 enum { PITH_WORD_ADDED = 1 << 30, PITH_WORD_BLANK = 1 << 29 };
-/* Trims the added token i of a call, whose offsets are those in the source and whose text was `slice`. */
-void pith_trim_added(struct pith_call *call, size_t i, pith_str slice);
+/* Trims the added token i of an encoding, whose offsets are those in the source and whose text was `slice`. */
+void pith_trim_added(struct pith_encoding *enc, size_t i, pith_str slice);
 
 pith_status pith_framing_create(pith_loader *loader);
 /* A value of "post_processor", "truncation", "padding"; faults are left in j. */
@@ -60,9 +60,9 @@ pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_t
 /* The tokens a text of `longest` is padded to; where the file does not fix it, that of the longest. */
 size_t pith_padded_size(const pith_padding *padding, size_t longest);
 
-/* Appends the call's tokens to tokens, of which the first `split` are of texts[0], the rest of texts[1]: one window, or
- * with options->overflow all, in Hugging Face's order. */
-pith_status pith_frame(pith_tokens *tokens, pith_call *call, const pith_str texts[2], size_t split, bool pair,
+/* Appends the encoding's tokens to tokens, of which the first `split` are of texts[0], the rest of texts[1]: one
+ * window, or with options->overflow all, in Hugging Face's order. */
+pith_status pith_frame(pith_tokens *tokens, pith_encoding *enc, const pith_str texts[2], size_t split, bool pair,
                        const pith_truncation *truncation, const pith_tokenize_options *options);
 
 #endif

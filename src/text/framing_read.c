@@ -13,7 +13,8 @@ int32_t pith_json_id(pith_json *j) {
     return j->failed ? 0 : (int32_t)id;
 }
 
-static void add_item(pith_frame_template *t, pith_json *j, pith_loader *loader, int32_t id, int32_t type_id) {
+static void framing_read_add_item(pith_frame_template *t, pith_json *j, pith_loader *loader, int32_t id,
+                                  int32_t type_id) {
     if (j->failed) return;
     if (!pith_arena_grow(loader->arena, (void **)&t->items, t->count, &t->capacity, sizeof *t->items)) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
@@ -71,8 +72,8 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
 }
 
 /* special_tokens: {"[CLS]": {"id": "[CLS]", "ids": [101], "tokens": […]}}; its raw text is walked once per use. */
-static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens,
-                        written_piece piece) {
+static void framing_read_add_special(pith_frame_template *t, pith_json *j, pith_loader *loader, pith_str tokens,
+                                     written_piece piece) {
     pith_json *inner = pith_arena_alloc(loader->scratch, sizeof *inner);
     pith_str place = pith_arena_printf(loader->scratch, "%s: special_tokens", j->name);
     if (!inner || !place.data) {
@@ -90,7 +91,8 @@ static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loade
             if (wanted && pith_str_is(field, "ids")) {
                 found = true;
                 pith_json_array(inner);
-                while (pith_json_next_item(inner)) add_item(t, inner, loader, pith_json_id(inner), piece.type_id);
+                while (pith_json_next_item(inner))
+                    framing_read_add_item(t, inner, loader, pith_json_id(inner), piece.type_id);
             } else
                 pith_json_skip(inner);
         }
@@ -102,16 +104,16 @@ static void add_special(pith_frame_template *t, pith_json *j, pith_loader *loade
                        PITH_STR_ARG(piece.special));
 }
 
-static void resolve(pith_frame_template *t, pith_json *j, pith_loader *loader, const written_template *written,
-                    pith_str special_tokens, int texts) {
+static void framing_read_resolve(pith_frame_template *t, pith_json *j, pith_loader *loader,
+                                 const written_template *written, pith_str special_tokens, int texts) {
     for (size_t i = 0; i < written->count && !j->failed; i++) {
         written_piece piece = written->pieces[i];
         if (piece.special.data)
-            add_special(t, j, loader, special_tokens, piece);
+            framing_read_add_special(t, j, loader, special_tokens, piece);
         else if (piece.text >= texts)
             pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
         else
-            add_item(t, j, loader, -1 - piece.text, piece.type_id);
+            framing_read_add_item(t, j, loader, -1 - piece.text, piece.type_id);
     }
 }
 
@@ -178,7 +180,8 @@ void pith_framing_parse(pith_json *j, pith_loader *loader) {
     }
     f->has_template = true;
     if (!bert && !roberta) {
-        for (int i = 0; i < 2; i++) resolve(&f->templates[i], j, loader, &written[i], special_tokens, i + 1);
+        for (int i = 0; i < 2; i++)
+            framing_read_resolve(&f->templates[i], j, loader, &written[i], special_tokens, i + 1);
         return;
     }
     if (sep < 0 || cls < 0) {
@@ -188,12 +191,12 @@ void pith_framing_parse(pith_json *j, pith_loader *loader) {
     f->zero_types = roberta;
     for (int i = 0; i < 2; i++) {
         pith_frame_template *t = &f->templates[i];
-        add_item(t, j, loader, cls, 0);
-        add_item(t, j, loader, -1, 0);
-        add_item(t, j, loader, sep, 0);
-        if (i && roberta) add_item(t, j, loader, sep, 0);
-        if (i) add_item(t, j, loader, -2, bert);
-        if (i) add_item(t, j, loader, sep, bert);
+        framing_read_add_item(t, j, loader, cls, 0);
+        framing_read_add_item(t, j, loader, -1, 0);
+        framing_read_add_item(t, j, loader, sep, 0);
+        if (i && roberta) framing_read_add_item(t, j, loader, sep, 0);
+        if (i) framing_read_add_item(t, j, loader, -2, bert);
+        if (i) framing_read_add_item(t, j, loader, sep, bert);
     }
 }
 

@@ -2,7 +2,7 @@
 #include "text/junctions.h"
 
 #include "text/bytes.h"
-#include "text/image.h"
+#include "text/frozen.h"
 
 /* A bit table that is larger leaves the cache and has few false pairs less. */
 enum { BITS_PER_MERGE = 8, LOG2_LEAST = 9, LOG2_MOST = 21 };
@@ -52,16 +52,16 @@ pith_status pith_junctions_build(pith_junctions *j, const pith_merges *merges, c
     return PITH_OK;
 }
 
-void pith_junctions_save(const pith_junctions *j, pith_image_writer *writer) {
+void pith_junctions_save(const pith_junctions *j, pith_frozen_writer *writer) {
     size_t words = j->bits ? ((size_t)1 << (64 - j->shift)) / 64 : 0;
-    pith_image_put(writer, "junctions", j->bits, words, sizeof *j->bits);
+    pith_frozen_put(writer, "junctions", j->bits, words, sizeof *j->bits);
 }
 
 pith_status pith_junctions_open(pith_junctions *j, pith_loader *loader) {
     size_t words;
-    const uint64_t *bits = pith_image_table(loader, "junctions", sizeof *bits, &words);
+    const uint64_t *bits = pith_frozen_table(loader, "junctions", sizeof *bits, &words);
     if (!bits) return loader->err->code;
     for (unsigned log2 = LOG2_LEAST; log2 <= LOG2_MOST; log2++)
         if (words == ((size_t)1 << log2) / 64) *j = (pith_junctions){ bits, 64 - log2 };
-    return j->bits || !words ? PITH_OK : pith_image_damaged(loader, "junctions");
+    return j->bits || !words ? PITH_OK : pith_frozen_damaged(loader, "junctions");
 }

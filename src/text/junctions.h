@@ -17,8 +17,8 @@ typedef struct pith_junctions {
 /* Of all merges, whose tokens are spelled as the text is. */
 pith_status pith_junctions_build(pith_junctions *junctions, const pith_merges *merges, const pith_vocab *vocab,
                                  pith_arena *arena, pith_error *err);
-/* Into an image, and out of one, where they may be missing. */
-void pith_junctions_save(const pith_junctions *junctions, pith_image_writer *writer);
+/* Into a frozen tokenizer, and out of one, where they may be missing. */
+void pith_junctions_save(const pith_junctions *junctions, pith_frozen_writer *writer);
 pith_status pith_junctions_open(pith_junctions *junctions, pith_loader *loader);
 
 /* The same for two bytes of a text that is read by byte, where the merges are spelled in byte-level characters. */

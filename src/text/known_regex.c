@@ -156,7 +156,7 @@ static inline unsigned class_at(const char *p, const char **after) {
 }
 
 /* The end of the longest run of at most `most` characters of the classes. */
-static inline const char *run(const char *p, const char *end, unsigned classes, uint32_t most) {
+static inline const char *known_regex_run(const char *p, const char *end, unsigned classes, uint32_t most) {
     const char *after;
     for (; p < end && most && class_at(p, &after) & classes; most--) p = after;
     return p;
@@ -182,7 +182,7 @@ static const char *match_upper_lower(const char *p, const char *end) {
     const char *after, *last_lower = NULL;
     for (unsigned class; p < end && (class = class_at(p, &after)) & UPPER; p = after)
         if (class & LOWER) last_lower = after;
-    const char *stop = run(p, end, LOWER, any);
+    const char *stop = known_regex_run(p, end, LOWER, any);
     return stop > p ? stop : last_lower;
 }
 
@@ -190,8 +190,8 @@ static const char *match_cased(const char *p, const char *end, const char *after
     const char *stop = may_skip ? match_upper_lower(after_first, end) : NULL;
     if (!stop) stop = match_upper_lower(p, end);
     for (int skip = may_skip; skip >= 0 && !stop; skip--) {
-        const char *from = skip ? after_first : p, *upper = run(from, end, UPPER, any);
-        if (upper > from) stop = run(upper, end, LOWER, any);
+        const char *from = skip ? after_first : p, *upper = known_regex_run(from, end, UPPER, any);
+        if (upper > from) stop = known_regex_run(upper, end, LOWER, any);
     }
     return stop;
 }
@@ -202,27 +202,27 @@ static const char *match_word(const pith_scan *scan, const char *p, const char *
     bool other = !(class & (LETTER | NUMBER)) && *p != '\r' && *p != '\n';
     const char *stop;
     switch (scan->word) {
-    case LETTERS: return class & LETTER ? run(after, end, LETTER, any) : NULL;
+    case LETTERS: return class & LETTER ? known_regex_run(after, end, LETTER, any) : NULL;
     case SPACE_LETTERS:
     case OTHER_LETTERS:
-        if (class & LETTER) return run(after, end, LETTER, any);
+        if (class & LETTER) return known_regex_run(after, end, LETTER, any);
         if (scan->word == SPACE_LETTERS ? *p != ' ' : !other) return NULL;
-        stop = run(after, end, LETTER, any);
+        stop = known_regex_run(after, end, LETTER, any);
         return stop > after ? stop : NULL;
     case CASED: return match_cased(p, end, after, other);
     default:
-        if (class & (LETTER | MARK)) return run(after, end, LETTER | MARK, any);
+        if (class & (LETTER | MARK)) return known_regex_run(after, end, LETTER | MARK, any);
         if (class & SIGN)
             for (stop = after; *p >= 0 && stop < end && *stop >= 0 && class_of_ascii((unsigned char)*stop) & LETTER;)
                 stop++;
         else
-            stop = *p == '\r' || *p == '\n' ? after : run(after, end, LETTER | MARK, any);
+            stop = *p == '\r' || *p == '\n' ? after : known_regex_run(after, end, LETTER | MARK, any);
         return stop > after ? stop : NULL;
     }
 }
 
 /* NULL: nothing matches at p. */
-static const char *match_at(const pith_scan *scan, const char *p, const char *end) {
+static const char *known_regex_match_at(const pith_scan *scan, const char *p, const char *end) {
     const char *after, *stop;
     for (const char *const *special = scan->specials; special && *special; special++) {
         if (*p != **special) continue;
@@ -239,13 +239,14 @@ static const char *match_at(const pith_scan *scan, const char *p, const char *en
         const char *tail = scan->contraction == ANY_CASE_AFTER_WORD ? match_contraction(stop, end, true) : NULL;
         return tail ? tail : stop;
     }
-    if (class & NUMBER && scan->digits) return run(after, end, NUMBER, scan->digits == any ? any : scan->digits - 1);
+    if (class & NUMBER && scan->digits)
+        return known_regex_run(after, end, NUMBER, scan->digits == any ? any : scan->digits - 1);
     if (*p == ' ' && scan->space_number) {
-        stop = run(after, end, NUMBER, scan->digits);
+        stop = known_regex_run(after, end, NUMBER, scan->digits);
         if (stop > after) return stop;
     }
     const char *other = *p == ' ' && scan->space_other ? after : p;
-    stop = run(other, end, scan->other, any);
+    stop = known_regex_run(other, end, scan->other, any);
     if (stop > other) {
         while (stop < end && *stop && strchr(scan->tail, *stop)) stop++;
         return stop;
@@ -310,7 +311,7 @@ bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32
                     uint32_t *match_end) {
     const char *p = text + at, *stop = NULL;
     if (scan->run) return next_run(scan, text, at, end, match_begin, match_end);
-    while (p < text + end && !(stop = match_at(scan, p, text + end))) pith_utf8_next(&p);
+    while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end))) pith_utf8_next(&p);
     if (!stop) return false;
     *match_begin = (uint32_t)(p - text);
     *match_end = (uint32_t)(stop - text);
@@ -379,7 +380,7 @@ static const pith_scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UIN
 #define CLIP_END CONTRACTIONS "|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"
 
 /* Whether an expression is the known one. Files write line ends as escapes or as they are. */
-static bool is_known(pith_str regex, const char *known) {
+static bool known_regex_is_known(pith_str regex, const char *known) {
     size_t i = 0;
     for (; i < regex.size && *known; i++) {
         char c = regex.data[i], escape = c == '\r' ? 'r' : c == '\n' ? 'n' : 0;
@@ -417,7 +418,7 @@ const pith_scan *pith_scan_find(pith_str regex) {
         { "<\\|startoftext\\|>|<\\|endoftext\\|>|" CLIP_END, &clip_special },
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (is_known(regex, known[i].regex)) return known[i].scan;
+        if (known_regex_is_known(regex, known[i].regex)) return known[i].scan;
     return NULL;
 }
 

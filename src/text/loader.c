@@ -3,9 +3,9 @@
  * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the
  * same list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
 #include "text/added.h"
-#include "text/call.h"
+#include "text/encoding.h"
 #include "text/framing.h"
-#include "text/image.h"
+#include "text/frozen.h"
 #include "text/prefix.h"
 #include "text/sources.h"
 
@@ -44,8 +44,8 @@ bool pith_loader_add_normalizer(pith_loader *loader, const pith_normalizer_desc 
     return push_step(loader, &loader->tokenizer->normalizers, desc, self);
 }
 
-static void add_step(pith_json *j, pith_loader *loader, pith_step_list *list, const void *desc, pith_parse_fn *parse,
-                     const char *kind, pith_str type) {
+static void loader_add_step(pith_json *j, pith_loader *loader, pith_step_list *list, const void *desc,
+                            pith_parse_fn *parse, const char *kind, pith_str type) {
     const void *self = NULL;
     if (!desc) {
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
@@ -80,14 +80,14 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
         }
     } else if (kind[0] == 'n') {
         const pith_normalizer_desc *d = pith_normalizer_find(type);
-        add_step(j, loader, &t->normalizers, d, d ? d->parse : NULL, kind, type);
+        loader_add_step(j, loader, &t->normalizers, d, d ? d->parse : NULL, kind, type);
     } else if (kind[0] == 'p') {
         const pith_pretokenizer_desc *d = pith_pretokenizer_find(type);
-        add_step(j, loader, &t->pretokenizers, d, d ? d->parse : NULL, kind, type);
+        loader_add_step(j, loader, &t->pretokenizers, d, d ? d->parse : NULL, kind, type);
     } else {
         const pith_decoder_desc *d = pith_decoder_find(type);
         if (d)
-            add_step(j, loader, &t->decoders, d, d->parse, kind, type);
+            loader_add_step(j, loader, &t->decoders, d, d->parse, kind, type);
         else { /* encoding works without: detokenizing names it */
             pith_json_skip(j);
             pith_str name = pith_arena_str(loader->arena, type);
@@ -136,7 +136,7 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
     loader->tokenizer->model_self = self;
 }
 
-/* Keeps what was read of the settings, for images. */
+/* Keeps what was read of the settings, for frozen tokenizers. */
 static void keep_setting(pith_json *j, pith_loader *loader, pith_str key, pith_str json) {
     static const char *const kept[] = { "normalizer",     "pre_tokenizer", "decoder",
                                         "post_processor", "truncation",    "padding" };
@@ -236,7 +236,7 @@ static pith_str config_token(pith_json *j, pith_arena *arena) {
     return token;
 }
 
-static pith_status read_config(pith_loader *loader, const char *name, pith_str bytes) {
+static pith_status loader_read_config(pith_loader *loader, const char *name, pith_str bytes) {
     pith_tokenizer_config *c = loader->config;
     const struct {
         const char *key;
@@ -334,8 +334,8 @@ static pith_status read_added_tokens(pith_loader *loader, const char *name, pith
 
 /* whole: tokenizer.json says everything about tokens itself. */
 static pith_status read_configs(pith_loader *loader, const char *dir, bool whole, bool copy) {
-    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", read_config, copy));
-    PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", read_config, copy));
+    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", loader_read_config, copy));
+    PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", loader_read_config, copy));
     if (whole) return PITH_OK;
     PITH_TRY(read_config_file(loader, dir, "config.json", read_model_config, copy));
     return read_config_file(loader, dir, "added_tokens.json", read_added_tokens, copy);
@@ -413,7 +413,7 @@ static const pith_tokenizer_source *find_by_content(const pith_tokenizer_source 
     return by_name;
 }
 
-static pith_status prepare(pith_loader *loader) {
+static pith_status loader_prepare(pith_loader *loader) {
     pith_tokenizer *t = pith_arena_array(loader->arena, 1, sizeof *t);
     pith_tokenizer_config *c = pith_arena_array(loader->arena, 1, sizeof *c);
     if (!t || !c) return pith_fail_memory(loader->err, sizeof *t);
@@ -424,12 +424,12 @@ static pith_status prepare(pith_loader *loader) {
     t->allocator = loader->allocator;
     t->config = loader->config = c;
     loader->tokenizer = t;
-    if (!pith_call_pool_create(t)) return pith_fail_memory(loader->err, 1);
+    if (!pith_encoding_pool_create(t)) return pith_fail_memory(loader->err, 1);
     PITH_TRY(pith_added_create(loader));
     return pith_framing_create(loader);
 }
 
-static pith_status finish(pith_loader *loader) {
+static pith_status loader_finish(pith_loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
     /* Otherwise pieces are spans of the source. */
@@ -463,34 +463,34 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     pith_str bytes = { (const char *)file.data, file.size };
     pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
     if (!status && !whole) status = pith_listed_tokens_add(loader);
-    if (!status) status = finish(loader);
+    if (!status) status = loader_finish(loader);
     pith_file_close(&file);
     return status;
 }
 
-static pith_status load_image(pith_loader *loader) {
+static pith_status load_frozen(pith_loader *loader) {
     pith_str json;
-    PITH_TRY(pith_image_check(loader->image, loader->err));
-    loader->tokenizer->from_image = true;
-    if (!(json.data = pith_image_table(loader, "settings", 1, &json.size))) return loader->err->code;
-    PITH_TRY(read_config(loader, "settings", json));
+    PITH_TRY(pith_frozen_check(loader->frozen, loader->err));
+    loader->tokenizer->from_frozen = true;
+    if (!(json.data = pith_frozen_table(loader, "settings", 1, &json.size))) return loader->err->code;
+    PITH_TRY(loader_read_config(loader, "settings", json));
     return load_tokenizer_json(loader, "settings", json);
 }
 
-/* From path, or json, or image: the others have no data. */
-static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str json, pith_str image,
-                        const pith_open_options *options, pith_arena *arena, pith_error *err) {
+/* From path, or json, or frozen: the others have no data. */
+static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, pith_str json, pith_str frozen,
+                               const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith_arena scratch;
-    pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .image = image };
+    pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen };
     loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
     pith_arena_init(&scratch, loader.allocator);
-    pith_status status = prepare(&loader);
+    pith_status status = loader_prepare(&loader);
     if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
     if (!status && json.data) status = pith_source_check_size(&loader, "tokenizer.json", json.size);
     if (!status && json.data) status = load_tokenizer_json(&loader, "tokenizer.json", json);
-    if (!status && image.data) status = load_image(&loader);
-    if (!status && !path) status = finish(&loader);
+    if (!status && frozen.data) status = load_frozen(&loader);
+    if (!status && !path) status = loader_finish(&loader);
     if (status) status = failure(&loader);
     pith_arena_free(&scratch);
     if (status) {
@@ -504,17 +504,17 @@ static pith_status load(pith_tokenizer **tokenizer, const char *path, pith_str j
 
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err) {
-    return load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, (pith_str){ NULL, 0 }, options, arena, err);
+    return loader_load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err) {
     if (!json.data) json.data = "";
-    return load(tokenizer, NULL, json, (pith_str){ NULL, 0 }, options, arena, err);
+    return loader_load(tokenizer, NULL, json, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
-pith_status pith_tokenizer_open_image(pith_tokenizer **tokenizer, const void *bytes, size_t size,
-                                      const pith_open_options *options, pith_arena *arena, pith_error *err) {
-    pith_str image = { bytes ? bytes : "", bytes ? size : 0 };
-    return load(tokenizer, NULL, (pith_str){ NULL, 0 }, image, options, arena, err);
+pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
+                                       const pith_open_options *options, pith_arena *arena, pith_error *err) {
+    pith_str frozen = { bytes ? bytes : "", bytes ? size : 0 };
+    return loader_load(tokenizer, NULL, (pith_str){ NULL, 0 }, frozen, options, arena, err);
 }

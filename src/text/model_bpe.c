@@ -12,7 +12,7 @@
 #include "text/bpe.h"
 #include "text/bytelevel.h"
 #include "text/bytes.h"
-#include "text/image.h"
+#include "text/frozen.h"
 #include "text/junctions.h"
 #include "text/word_cache.h"
 
@@ -36,7 +36,8 @@ enum { INNER = 1, LAST = 2, PLACES = 4 };
  * of the vocabulary: from then on they pay. A text or a query opens the tokenizer without them. */
 enum { BYTES_PER_MERGE = 8 };
 
-/* They are read from an image, or made by the thread that merges the last of these bytes; others go on merging. */
+/* They are read from a frozen tokenizer, or made by the thread that merges the last of these bytes; others go on
+ * merging. */
 typedef struct matches {
     pith_backtrack tables;
     _Atomic(const pith_backtrack *) ready; /* NULL: merge */
@@ -59,12 +60,13 @@ typedef struct bpe {
     int32_t byte_ids[256];          /* of "<0x00>" …; -1 where missing */
 } bpe;
 
-static int32_t look_up(const bpe *model, const char *token, size_t size) {
+static int32_t model_bpe_look_up(const bpe *model, const char *token, size_t size) {
     return pith_vocab_id(&model->vocab, (pith_str){ token, size });
 }
 
 /* The symbol of a character as the vocabulary writes it; returns its size. */
-static size_t spell(const bpe *model, char out[SPELLED_MAX], const char *character, size_t bytes, unsigned place) {
+static size_t model_bpe_spell(const bpe *model, char out[SPELLED_MAX], const char *character, size_t bytes,
+                              unsigned place) {
     size_t size = 0;
     if (place & INNER && model->prefix.size) {
         memcpy(out, model->prefix.data, model->prefix.size);
@@ -80,7 +82,7 @@ static size_t spell(const bpe *model, char out[SPELLED_MAX], const char *charact
 }
 
 /* Byte tokens for everything in the text, or nothing. */
-static bool add_bytes(const bpe *model, pith_symbol *symbols, size_t *count, const char *text, size_t size) {
+static bool model_bpe_add_bytes(const bpe *model, pith_symbol *symbols, size_t *count, const char *text, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (model->byte_ids[(unsigned char)text[i]] < 0) return false;
     for (size_t i = 0; i < size; i++) symbols[(*count)++] = (pith_symbol){ model->byte_ids[(unsigned char)text[i]], 1 };
@@ -133,15 +135,15 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
         uint32_t c = pith_utf8_next(&p), bytes = (uint32_t)(p - begin);
         unsigned place = place_of(begin == text, p == end);
         char spelled[SPELLED_MAX];
-        size_t spelled_size = c < DIRECT ? 0 : spell(model, spelled, begin, bytes, place);
-        int32_t id = c < DIRECT ? model->direct[place][c] : look_up(model, spelled, spelled_size);
+        size_t spelled_size = c < DIRECT ? 0 : model_bpe_spell(model, spelled, begin, bytes, place);
+        int32_t id = c < DIRECT ? model->direct[place][c] : model_bpe_look_up(model, spelled, spelled_size);
         if (id >= 0) {
             add_known(model, &s, id, bytes);
             continue;
         }
         if (model->byte_fallback) {
-            if (c < DIRECT) spelled_size = spell(model, spelled, begin, bytes, place);
-            if (add_bytes(model, s.list, &s.count, spelled, spelled_size)) continue;
+            if (c < DIRECT) spelled_size = model_bpe_spell(model, spelled, begin, bytes, place);
+            if (model_bpe_add_bytes(model, s.list, &s.count, spelled, spelled_size)) continue;
         }
         if (!model->unk_token.data) continue;
         if (model->unk_id < 0) return SIZE_MAX;
@@ -211,15 +213,15 @@ static void count_merged(const bpe *model, size_t bytes) {
     pthread_mutex_unlock(&m->making);
 }
 
-/* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the call. */
-static size_t find_tokens(const bpe *model, pith_call *call, pith_symbol *list, pith_str text) {
+/* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the encoding. */
+static size_t find_tokens(const bpe *model, pith_encoding *enc, pith_symbol *list, pith_str text) {
     const pith_backtrack *tables = atomic_load_explicit(&model->matches->ready, memory_order_acquire);
     uint64_t few[4], *dead = few;
     size_t words = pith_backtrack_words(text.size + 1);
     if (!tables) return 0;
-    if (words > sizeof few / sizeof *few && !(dead = pith_call_scratch(call, 2, words * sizeof *dead))) return 0;
+    if (words > sizeof few / sizeof *few && !(dead = pith_encoding_scratch(enc, 2, words * sizeof *dead))) return 0;
     if (!model->suffix.size) return pith_backtrack_encode(tables, &model->merges, text, list, dead);
-    char *marked = pith_call_scratch(call, 1, text.size + 1);
+    char *marked = pith_encoding_scratch(enc, 1, text.size + 1);
     if (!marked) return 0;
     memcpy(marked, text.data, text.size);
     marked[text.size] = (char)END_MARK;
@@ -228,47 +230,47 @@ static size_t find_tokens(const bpe *model, pith_call *call, pith_symbol *list, 
     return count;
 }
 
-static int32_t whole_piece(const bpe *model, pith_call *call, const char *text, size_t size) {
+static int32_t whole_piece(const bpe *model, pith_encoding *enc, const char *text, size_t size) {
     if (size > model->vocab.longest) return -1;
-    if (!model->raw) return look_up(model, text, size);
+    if (!model->raw) return model_bpe_look_up(model, text, size);
     char small[256], *spelled = small;
-    if (2 * size > sizeof small && !(spelled = pith_call_scratch(call, 1, 2 * size))) return -1;
+    if (2 * size > sizeof small && !(spelled = pith_encoding_scratch(enc, 1, 2 * size))) return -1;
     size_t bytes = 0;
     for (size_t i = 0; i < size; i++) bytes += pith_utf8_put(spelled + bytes, pith_byte_char((unsigned char)text[i]));
-    return look_up(model, spelled, bytes);
+    return model_bpe_look_up(model, spelled, bytes);
 }
 
-static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
+static pith_status model_bpe_encode_word(const void *self, pith_encoding *enc, pith_piece piece) {
     const bpe *model = self;
-    const char *text = call->text.data + piece.begin;
+    const char *text = enc->text.data + piece.begin;
     size_t size = piece.end - piece.begin, most = size, count;
     if (model->byte_fallback) most += model->prefix.size * size + model->suffix.size;
-    pith_symbol *symbols = pith_call_scratch(call, 0, most * sizeof *symbols);
+    pith_symbol *symbols = pith_encoding_scratch(enc, 0, most * sizeof *symbols);
     if (!symbols) return PITH_ERR_MEMORY;
-    count = find_tokens(model, call, symbols, (pith_str){ text, size });
+    count = find_tokens(model, enc, symbols, (pith_str){ text, size });
     if (model->ignore_merges && count != 1) {
-        int32_t id = whole_piece(model, call, text, size);
-        if (call->out_of_memory) return PITH_ERR_MEMORY;
+        int32_t id = whole_piece(model, enc, text, size);
+        if (enc->out_of_memory) return PITH_ERR_MEMORY;
         if (id >= 0) {
-            pith_call_token(call, id, piece.begin, piece.end);
+            pith_encoding_token(enc, id, piece.begin, piece.end);
             return PITH_OK;
         }
     }
     if (!count) {
         count = model->raw ? split_bytes(model, symbols, text, size) : split_characters(model, symbols, text, size);
         if (count == SIZE_MAX)
-            return pith_fail(call->err, PITH_ERR_ARGUMENT,
+            return pith_fail(enc->err, PITH_ERR_ARGUMENT,
                              "the text has a character outside the vocabulary, as is the unknown token '" PITH_STR_FMT
                              "'",
                              PITH_STR_ARG(model->unk_token));
-        count = pith_bpe_merge(&model->merges, call, symbols, count);
+        count = pith_bpe_merge(&model->merges, enc, symbols, count);
         count_merged(model, size);
     }
-    if (count == SIZE_MAX || !pith_call_room(call, count)) return PITH_ERR_MEMORY;
+    if (count == SIZE_MAX || !pith_encoding_room(enc, count)) return PITH_ERR_MEMORY;
     uint32_t at = piece.begin;
     for (size_t i = 0; i < count; i++) {
         uint32_t end = symbols[i].size < piece.end - at ? at + symbols[i].size : piece.end;
-        pith_call_token(call, symbols[i].id, at, end);
+        pith_encoding_token(enc, symbols[i].id, at, end);
         at = end;
     }
     return PITH_OK;
@@ -277,15 +279,15 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
 static bool is_mark(const char *p) { return p[0] == space_mark[0] && p[1] == space_mark[1] && p[2] == space_mark[2]; }
 
 /* Whether the character at p has a symbol of its own: unknown ones before it are then done with. */
-static bool is_known(const bpe *model, const char *p) {
+static bool model_bpe_is_known(const bpe *model, const char *p) {
     const char *after = p;
     uint32_t c = pith_utf8_next(&after);
     if (c >= DIRECT && is_mark(p)) return model->mark_id >= 0;
-    return (c < DIRECT ? model->direct[0][c] : look_up(model, p, (size_t)(after - p))) >= 0;
+    return (c < DIRECT ? model->direct[0][c] : model_bpe_look_up(model, p, (size_t)(after - p))) >= 0;
 }
 
 static bool may_end(const bpe *model, const char *text, uint32_t at) {
-    return !pith_junctions_join(model->junctions, text, at) && is_known(model, text + at);
+    return !pith_junctions_join(model->junctions, text, at) && model_bpe_is_known(model, text + at);
 }
 
 /* The first place that may be cut, and is worth it: before a space, however it is written, or after some characters. */
@@ -309,23 +311,23 @@ static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t beg
     return at;
 }
 
-static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+static pith_status model_bpe_encode(const void *self, pith_encoding *enc, pith_piece piece) {
     const bpe *model = self;
     uint32_t size = piece.end - piece.begin;
     if (!model->junctions->bits || (model->raw && (size <= RAW_PART || size <= model->vocab.longest)))
-        return pith_word_encode(model, call, piece, encode_word);
+        return pith_word_encode(model, enc, piece, model_bpe_encode_word);
     pith_piece part = { piece.begin, piece.begin, -1 };
-    for (; part.end < piece.end && call->count <= call->limit; part.begin = part.end) {
-        if (!pith_call_room(call, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
-        part.end = (model->raw ? end_of_raw_part : end_of_part)(model, call->text.data, part.begin, piece.end);
-        PITH_TRY(pith_word_encode(model, call, part, encode_word));
+    for (; part.end < piece.end && enc->count <= enc->limit; part.begin = part.end) {
+        if (!pith_encoding_room(enc, PITH_WORD_LONG)) return PITH_ERR_MEMORY;
+        part.end = (model->raw ? end_of_raw_part : end_of_part)(model, enc->text.data, part.begin, piece.end);
+        PITH_TRY(pith_word_encode(model, enc, part, model_bpe_encode_word));
     }
     return PITH_OK;
 }
 
 /* The model that looks symbols up by byte instead of by character: possible if each byte has one at every place, or
  * those that have none are unknown tokens. NULL: it is not possible, or memory is out. */
-static const bpe *read_bytes(const bpe *model, pith_loader *loader) {
+static const bpe *model_bpe_read_bytes(const bpe *model, pith_loader *loader) {
     pith_step_list *steps = &loader->tokenizer->pretokenizers;
     if (!steps->count || steps->steps[steps->count - 1].desc != &pith_pretokenizer_ByteLevel) return NULL;
     for (size_t i = 0; i + 1 < steps->count; i++)
@@ -383,10 +385,10 @@ static pith_status open_matches(const bpe *model, pith_loader *loader) {
 }
 
 static const void *adopt(const void *self, pith_loader *loader) {
-    const bpe *model = self, *raw = read_bytes(model, loader);
+    const bpe *model = self, *raw = model_bpe_read_bytes(model, loader);
     if (raw) model = raw;
     if (loader->err->code) return NULL;
-    if (loader->image.data) {
+    if (loader->frozen.data) {
         if (!pith_junctions_open(model->junctions, loader)) open_matches(model, loader);
     } else if (may_cut(model)) {
         pith_junctions_build(model->junctions, &model->merges, &model->vocab, loader->arena, loader->err);
@@ -419,7 +421,7 @@ bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right) {
     return true;
 }
 
-static void read_merges(pith_bpe_spec *spec, pith_json *j) {
+static void model_bpe_read_merges(pith_bpe_spec *spec, pith_json *j) {
     for (pith_json_array(j); pith_json_next_item(j);) {
         pith_str left = { "", 0 }, right = left;
         if (pith_json_peek(j) == PITH_JSON_ARRAY) {
@@ -472,15 +474,15 @@ static void build_direct(bpe *model) {
     for (unsigned place = 0; place < PLACES; place++)
         for (uint32_t c = 0; c < DIRECT; c++) {
             char character[4], spelled[SPELLED_MAX];
-            model->direct[place][c] =
-                look_up(model, spelled, spell(model, spelled, character, pith_utf8_put(character, c), place));
+            model->direct[place][c] = model_bpe_look_up(
+                model, spelled, model_bpe_spell(model, spelled, character, pith_utf8_put(character, c), place));
         }
     for (unsigned b = 0; b < 256; b++) {
         pith_byte_token token = pith_byte_token_of(b);
-        model->byte_ids[b] = look_up(model, token.text, sizeof token.text);
+        model->byte_ids[b] = model_bpe_look_up(model, token.text, sizeof token.text);
     }
-    model->mark_id = look_up(model, space_mark, sizeof space_mark - 1);
-    model->unk_id = model->unk_token.data ? look_up(model, model->unk_token.data, model->unk_token.size) : -1;
+    model->mark_id = model_bpe_look_up(model, space_mark, sizeof space_mark - 1);
+    model->unk_id = model->unk_token.data ? model_bpe_look_up(model, model->unk_token.data, model->unk_token.size) : -1;
 }
 
 /* A copy of a setting in the arena; empty ones are none. */
@@ -504,8 +506,8 @@ pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_l
     PITH_TRY(copy_text(&m->prefix, spec->prefix, "continuing_subword_prefix", loader));
     PITH_TRY(copy_text(&m->suffix, spec->suffix, "end_of_word_suffix", loader));
     PITH_TRY(pith_vocab_take(&m->vocab, &spec->vocab, loader));
-    PITH_TRY(loader->image.data ? pith_merges_open(&m->merges, m->vocab.id_count, loader)
-                                : build_merges(m, spec, loader));
+    PITH_TRY(loader->frozen.data ? pith_merges_open(&m->merges, m->vocab.id_count, loader)
+                                 : build_merges(m, spec, loader));
     build_direct(m);
     pith_arena_init(&m->matches->arena, loader->allocator);
     pthread_mutex_init(&m->matches->making, NULL);
@@ -514,9 +516,9 @@ pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_l
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void model_bpe_parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_bpe_spec spec = { .vocab.scratch = loader->scratch };
-    bool has_vocab = loader->image.data;
+    bool has_vocab = loader->frozen.data;
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
@@ -525,7 +527,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
             pith_vocab_parse(&spec.vocab, j);
             has_vocab = true;
         } else if (pith_str_is(key, "merges"))
-            read_merges(&spec, j);
+            model_bpe_read_merges(&spec, j);
         else if (pith_str_is(key, "continuing_subword_prefix"))
             spec.prefix = pith_json_string(j);
         else if (pith_str_is(key, "end_of_word_suffix"))
@@ -548,17 +550,17 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         j->failed = true;
 }
 
-static void save(const void *self, pith_image_writer *writer) {
+static void model_bpe_save(const void *self, pith_frozen_writer *writer) {
     const bpe *model = self;
     pthread_mutex_lock(&model->matches->making);
     make_matches(model);
     pthread_mutex_unlock(&model->matches->making);
-    pith_image_put_string(writer, "unk_token", model->unk_token);
-    pith_image_put_string(writer, "continuing_subword_prefix", model->prefix);
-    pith_image_put_string(writer, "end_of_word_suffix", model->suffix);
-    pith_image_put_bool(writer, "fuse_unk", model->fuse_unk);
-    pith_image_put_bool(writer, "byte_fallback", model->byte_fallback);
-    pith_image_put_bool(writer, "ignore_merges", model->ignore_merges);
+    pith_frozen_put_string(writer, "unk_token", model->unk_token);
+    pith_frozen_put_string(writer, "continuing_subword_prefix", model->prefix);
+    pith_frozen_put_string(writer, "end_of_word_suffix", model->suffix);
+    pith_frozen_put_bool(writer, "fuse_unk", model->fuse_unk);
+    pith_frozen_put_bool(writer, "byte_fallback", model->byte_fallback);
+    pith_frozen_put_bool(writer, "ignore_merges", model->ignore_merges);
     pith_vocab_save(&model->vocab, writer);
     pith_merges_save(&model->merges, writer);
     pith_junctions_save(model->junctions, writer);
@@ -567,9 +569,9 @@ static void save(const void *self, pith_image_writer *writer) {
 
 const pith_model_desc pith_model_BPE = {
     .name = "BPE",
-    .parse = parse,
-    .save = save,
-    .encode = encode,
+    .parse = model_bpe_parse,
+    .save = model_bpe_save,
+    .encode = model_bpe_encode,
     .id = pith_vocab_model_id,
     .token = pith_vocab_model_token,
     .size = pith_vocab_model_size,

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "text/bytes.h"
-#include "text/image.h"
+#include "text/frozen.h"
 #include "text/trie.h"
 #include "text/word_cache.h"
 
@@ -40,7 +40,7 @@ typedef struct node {
 } node;
 
 /* What follows from the trie and the rest. */
-static void finish(pith_unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
+static void model_unigram_finish(pith_unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
     double lowest = INFINITY;
     for (uint32_t i = 0; i < model->trie.key_count; i++)
         if (scores[i] < lowest) lowest = scores[i];
@@ -65,49 +65,50 @@ const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *sco
     if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
     if (pith_trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
     loader->tokenizer->unknown_id = unk_id;
-    finish(model, own_scores, unk_id, byte_fallback);
+    model_unigram_finish(model, own_scores, unk_id, byte_fallback);
     return model;
 }
 
-/* The same out of an image. */
+/* The same out of a frozen tokenizer. */
 static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_loader *loader) {
     size_t count;
     pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    const double *scores = pith_image_table(loader, "scores", sizeof *scores, &count);
+    const double *scores = pith_frozen_table(loader, "scores", sizeof *scores, &count);
     if (!model) pith_fail_memory(loader->err, sizeof *model);
     if (!model || !scores || pith_trie_open(&model->trie, loader)) return NULL;
     if (count != model->trie.key_count || unk_id >= (int64_t)count) {
-        pith_image_damaged(loader, "scores");
+        pith_frozen_damaged(loader, "scores");
         return NULL;
     }
     loader->tokenizer->unknown_id = (int32_t)unk_id;
-    finish(model, scores, (int32_t)unk_id, byte_fallback);
+    model_unigram_finish(model, scores, (int32_t)unk_id, byte_fallback);
     return model;
 }
 
-static void save(const void *self, pith_image_writer *writer) {
+static void model_unigram_save(const void *self, pith_frozen_writer *writer) {
     const pith_unigram *model = self;
-    if (model->unk_id >= 0) pith_image_put_int(writer, "unk_id", model->unk_id);
-    pith_image_put_bool(writer, "byte_fallback", model->byte_fallback);
-    pith_image_put(writer, "scores", model->scores, model->trie.key_count, sizeof *model->scores);
+    if (model->unk_id >= 0) pith_frozen_put_int(writer, "unk_id", model->unk_id);
+    pith_frozen_put_bool(writer, "byte_fallback", model->byte_fallback);
+    pith_frozen_put(writer, "scores", model->scores, model->trie.key_count, sizeof *model->scores);
     pith_trie_save(&model->trie, writer);
 }
 
 /* One token for a run of unknown characters: itself if the vocabulary has it, its bytes' tokens, or the unknown one. */
-static bool emit_unknown(const pith_unigram *model, pith_call *call, const char *text, uint32_t begin, uint32_t end) {
+static bool emit_unknown(const pith_unigram *model, pith_encoding *enc, const char *text, uint32_t begin,
+                         uint32_t end) {
     int32_t id = (int32_t)pith_trie_get(&model->trie, (pith_str){ text + begin, end - begin });
     if (id < 0 && model->byte_fallback) {
         uint32_t known = begin;
         while (known < end && model->byte_ids[(unsigned char)text[known]] >= 0) known++;
         if (known == end) {
             for (uint32_t i = begin; i < end; i++)
-                pith_call_token(call, model->byte_ids[(unsigned char)text[i]], begin, end);
+                pith_encoding_token(enc, model->byte_ids[(unsigned char)text[i]], begin, end);
             return true;
         }
     }
     if (id < 0) id = model->unk_id;
     if (id < 0) return false;
-    pith_call_token(call, id, begin, end);
+    pith_encoding_token(enc, id, begin, end);
     return true;
 }
 
@@ -157,9 +158,9 @@ static uint32_t find_best_path(const pith_unigram *model, node *best, const char
     return whole ? size : settled;
 }
 
-/* The tokens of the best way to best[size]; text: where the way begins in call->text. */
-static pith_status emit_path(const pith_unigram *model, pith_call *call, node *best, uint32_t text, uint32_t size) {
-    if (!pith_call_room(call, size)) return PITH_ERR_MEMORY;
+/* The tokens of the best way to best[size]; text: where the way begins in enc->text. */
+static pith_status emit_path(const pith_unigram *model, pith_encoding *enc, node *best, uint32_t text, uint32_t size) {
+    if (!pith_encoding_room(enc, size)) return PITH_ERR_MEMORY;
     node last = best[size];
     for (uint32_t end = size; end;) {
         uint32_t begin = (uint32_t)last.other;
@@ -172,11 +173,11 @@ static pith_status emit_path(const pith_unigram *model, pith_call *call, node *b
         uint32_t end = (uint32_t)best[at].other;
         int32_t id = best[at].id;
         if (id != model->unk_id) {
-            pith_call_token(call, id, text + at, text + end);
+            pith_encoding_token(enc, id, text + at, text + end);
         } else {
             while (end < size && best[end].id == id) end = (uint32_t)best[end].other;
-            if (!emit_unknown(model, call, call->text.data, text + at, text + end))
-                return pith_fail(call->err, PITH_ERR_ARGUMENT,
+            if (!emit_unknown(model, enc, enc->text.data, text + at, text + end))
+                return pith_fail(enc->err, PITH_ERR_ARGUMENT,
                                  "the text has a character outside the vocabulary, and the model has no unk_id");
         }
         at = end;
@@ -184,21 +185,21 @@ static pith_status emit_path(const pith_unigram *model, pith_call *call, node *b
     return PITH_OK;
 }
 
-static pith_status encode_word(const void *self, pith_call *call, pith_piece piece) {
+static pith_status model_unigram_encode_word(const void *self, pith_encoding *enc, pith_piece piece) {
     const pith_unigram *model = self;
     uint32_t window = WINDOW;
     double score = 0;
-    for (uint32_t begin = piece.begin; begin < piece.end && call->count <= call->limit;) {
-        const char *text = call->text.data + begin;
+    for (uint32_t begin = piece.begin; begin < piece.end && enc->count <= enc->limit;) {
+        const char *text = enc->text.data + begin;
         uint32_t rest = piece.end - begin, size = rest < window ? rest : window;
         while (size < rest && (text[size] & 0xC0) == 0x80) size++; /* a character is not cut */
-        node *best = pith_call_scratch(call, 0, (size + (size_t)1) * sizeof *best);
+        node *best = pith_encoding_scratch(enc, 0, (size + (size_t)1) * sizeof *best);
         if (!best) return PITH_ERR_MEMORY;
         best[0] = (node){ score, UNREACHED, 0 };
         uint32_t settled = find_best_path(model, best, text, size, size == rest);
         if (settled) {
             score = best[settled].score;
-            PITH_TRY(emit_path(model, call, best, begin, settled));
+            PITH_TRY(emit_path(model, enc, best, begin, settled));
         }
         if (!settled) window = window > PITH_TEXT_MAX / 2 ? PITH_TEXT_MAX : window * 2;
         begin += settled;
@@ -206,8 +207,8 @@ static pith_status encode_word(const void *self, pith_call *call, pith_piece pie
     return PITH_OK;
 }
 
-static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
-    return pith_word_encode(self, call, piece, encode_word);
+static pith_status model_unigram_encode(const void *self, pith_encoding *enc, pith_piece piece) {
+    return pith_word_encode(self, enc, piece, model_unigram_encode_word);
 }
 
 static int32_t token_id(const void *self, pith_str token) {
@@ -255,7 +256,7 @@ static double read_score(pith_json *j) {
     return negative ? -value : value;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void model_unigram_parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_str *pieces = NULL, key;
     double *scores = NULL;
     size_t count = 0, piece_capacity = 0, score_capacity = 0;
@@ -292,7 +293,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         }
     }
     if (j->failed) return;
-    if (loader->image.data) {
+    if (loader->frozen.data) {
         *self = open_tables(unk_id, byte_fallback, loader);
         if (!*self) j->failed = true;
     } else if (!has_vocab) {
@@ -307,9 +308,9 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
 
 const pith_model_desc pith_model_Unigram = {
     .name = "Unigram",
-    .parse = parse,
-    .save = save,
-    .encode = encode,
+    .parse = model_unigram_parse,
+    .save = model_unigram_save,
+    .encode = model_unigram_encode,
     .id = token_id,
     .token = token_text,
     .size = vocab_size,

@@ -1,5 +1,5 @@
 /* model_wordlevel.c - WordLevel: a piece is a token or it is unknown. */
-#include "text/image.h"
+#include "text/frozen.h"
 #include "text/vocab.h"
 
 typedef struct wordlevel {
@@ -8,7 +8,7 @@ typedef struct wordlevel {
     int32_t unk_id;
 } wordlevel;
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void model_wordlevel_parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_vocab_builder vocab = { .scratch = loader->scratch };
     pith_str key, unk = PITH_STR("<unk>");
     bool has_vocab = false;
@@ -22,7 +22,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         else
             pith_json_skip(j);
     }
-    if (!j->failed && !has_vocab && !loader->image.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && !has_vocab && !loader->frozen.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (j->failed) return;
     wordlevel *w = pith_arena_array(loader->arena, 1, sizeof *w);
     if (!w || !(w->unk_token = pith_arena_str(loader->arena, unk)).data) {
@@ -37,27 +37,27 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = w;
 }
 
-static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+static pith_status model_wordlevel_encode(const void *self, pith_encoding *enc, pith_piece piece) {
     const wordlevel *w = self;
-    int32_t found = pith_vocab_id(&w->vocab, (pith_str){ call->text.data + piece.begin, piece.end - piece.begin });
+    int32_t found = pith_vocab_id(&w->vocab, (pith_str){ enc->text.data + piece.begin, piece.end - piece.begin });
     if (found < 0) found = w->unk_id;
     if (found < 0)
-        return pith_fail(call->err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token");
-    pith_call_token(call, found, piece.begin, piece.end);
+        return pith_fail(enc->err, PITH_ERR_RUN, "a word is not in the vocabulary, and neither is the unknown token");
+    pith_encoding_token(enc, found, piece.begin, piece.end);
     return PITH_OK;
 }
 
-static void save(const void *self, pith_image_writer *writer) {
+static void model_wordlevel_save(const void *self, pith_frozen_writer *writer) {
     const wordlevel *w = self;
-    pith_image_put_string(writer, "unk_token", w->unk_token);
+    pith_frozen_put_string(writer, "unk_token", w->unk_token);
     pith_vocab_save(&w->vocab, writer);
 }
 
 const pith_model_desc pith_model_WordLevel = {
     .name = "WordLevel",
-    .parse = parse,
-    .save = save,
-    .encode = encode,
+    .parse = model_wordlevel_parse,
+    .save = model_wordlevel_save,
+    .encode = model_wordlevel_encode,
     .id = pith_vocab_model_id,
     .token = pith_vocab_model_token,
     .size = pith_vocab_model_size,

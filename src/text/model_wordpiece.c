@@ -6,7 +6,7 @@
  * text. */
 #include "text/wordpiece.h"
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 static uint32_t start_of(const char *p) {
     uint32_t bytes = (uint32_t)(unsigned char)p[0] << 16 | (uint32_t)(unsigned char)p[1] << 8 | (unsigned char)p[2];
@@ -61,10 +61,10 @@ static pith_status note_lengths(pith_wordpiece *w, const pith_vocab_builder *voc
 
 static pith_status open_lengths(pith_wordpiece *w, pith_loader *loader) {
     size_t count;
-    const uint32_t *lengths = pith_image_table(loader, "lengths", sizeof *lengths, &count);
+    const uint32_t *lengths = pith_frozen_table(loader, "lengths", sizeof *lengths, &count);
     if (!lengths) return loader->err->code;
     w->lengths = (const uint32_t(*)[PITH_WORDPIECE_STARTS])lengths;
-    return count == 2 * PITH_WORDPIECE_STARTS ? PITH_OK : pith_image_damaged(loader, "lengths");
+    return count == 2 * PITH_WORDPIECE_STARTS ? PITH_OK : pith_frozen_damaged(loader, "lengths");
 }
 
 pith_status pith_wordpiece_no_unk(const pith_wordpiece *w, pith_error *err) {
@@ -87,14 +87,14 @@ pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *
     w->powers = pith_arena_alloc(loader->arena, ((size_t)w->longest + 1) * sizeof *w->powers);
     if (!w->powers || !w->unk_token.data || !w->prefix.data)
         return pith_fail_memory(loader->err, w->longest * sizeof *w->powers);
-    PITH_TRY(loader->image.data ? open_lengths(w, loader) : note_lengths(w, vocab, loader));
+    PITH_TRY(loader->frozen.data ? open_lengths(w, loader) : note_lengths(w, vocab, loader));
     uint64_t power = 1;
     for (uint32_t i = 0; i <= w->longest; i++, power *= PITH_VOCAB_PRIME) w->powers[i] = power;
     *wordpiece = w;
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void model_wordpiece_parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_vocab_builder vocab = { .scratch = loader->scratch };
     pith_str key, unk = PITH_STR("[UNK]"), prefix = PITH_STR("##");
     int64_t max_chars = 100;
@@ -113,7 +113,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         else
             pith_json_skip(j);
     }
-    if (!j->failed && !has_vocab && !loader->image.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+    if (!j->failed && !has_vocab && !loader->frozen.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (!j->failed && (max_chars < 0 || prefix.size > 64))
         pith_json_fail(j, PITH_ERR_FORMAT, "continuing_subword_prefix or max_input_chars_per_word out of range");
     if (j->failed) return;
@@ -122,43 +122,43 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = w;
 }
 
-static pith_status encode(const void *self, pith_call *call, pith_piece piece) {
+static pith_status model_wordpiece_encode(const void *self, pith_encoding *enc, pith_piece piece) {
     const pith_wordpiece *w = self;
-    const char *word = call->text.data + piece.begin;
+    const char *word = enc->text.data + piece.begin;
     uint32_t size = piece.end - piece.begin, chars = 0;
     for (uint32_t i = 0; i < size && chars <= w->max_chars; i++) chars += (word[i] & 0xC0) != 0x80;
     size_t count = 0;
     if (chars <= w->max_chars) {
-        uint64_t *hashes = pith_call_scratch(call, 0, ((size_t)size + 1) * (sizeof *hashes + sizeof(uint32_t)));
-        if (!hashes || !pith_call_room(call, size)) return pith_fail_memory(call->err, size * sizeof *hashes);
+        uint64_t *hashes = pith_encoding_scratch(enc, 0, ((size_t)size + 1) * (sizeof *hashes + sizeof(uint32_t)));
+        if (!hashes || !pith_encoding_room(enc, size)) return pith_fail_memory(enc->err, size * sizeof *hashes);
         uint32_t *ends = (uint32_t *)(hashes + size + 1);
         hashes[0] = 0;
         for (uint32_t i = 0; i < size; i++) hashes[i + 1] = pith_vocab_step(hashes[i], (unsigned char)word[i]);
-        int32_t *ids = call->ids + call->count;
+        int32_t *ids = enc->ids + enc->count;
         count = pith_wordpiece_split(w, word, size, hashes, ids, ends);
         for (size_t i = 0; i < count; i++)
-            pith_call_token(call, ids[i], piece.begin + (i ? ends[i - 1] : 0), piece.begin + ends[i]);
+            pith_encoding_token(enc, ids[i], piece.begin + (i ? ends[i - 1] : 0), piece.begin + ends[i]);
     }
     if (count) return PITH_OK;
-    if (w->unk_id < 0) return pith_wordpiece_no_unk(w, call->err);
-    pith_call_token(call, w->unk_id, piece.begin, piece.end);
+    if (w->unk_id < 0) return pith_wordpiece_no_unk(w, enc->err);
+    pith_encoding_token(enc, w->unk_id, piece.begin, piece.end);
     return PITH_OK;
 }
 
-static void save(const void *self, pith_image_writer *writer) {
+static void model_wordpiece_save(const void *self, pith_frozen_writer *writer) {
     const pith_wordpiece *w = self;
-    pith_image_put_string(writer, "unk_token", w->unk_token);
-    pith_image_put_string(writer, "continuing_subword_prefix", w->prefix);
-    pith_image_put_int(writer, "max_input_chars_per_word", w->max_chars);
+    pith_frozen_put_string(writer, "unk_token", w->unk_token);
+    pith_frozen_put_string(writer, "continuing_subword_prefix", w->prefix);
+    pith_frozen_put_int(writer, "max_input_chars_per_word", w->max_chars);
     pith_vocab_save(&w->vocab, writer);
-    pith_image_put(writer, "lengths", w->lengths, 2, sizeof *w->lengths);
+    pith_frozen_put(writer, "lengths", w->lengths, 2, sizeof *w->lengths);
 }
 
 const pith_model_desc pith_model_WordPiece = {
     .name = "WordPiece",
-    .parse = parse,
-    .save = save,
-    .encode = encode,
+    .parse = model_wordpiece_parse,
+    .save = model_wordpiece_save,
+    .encode = model_wordpiece_encode,
     .id = pith_vocab_model_id,
     .token = pith_vocab_model_token,
     .size = pith_vocab_model_size,

@@ -10,9 +10,9 @@ bool pith_char_is_ideograph(uint32_t c) {
            (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-static pith_status clean(const void *self, pith_call *call, pith_piece piece) {
+static pith_status clean(const void *self, pith_encoding *enc, pith_piece piece) {
     const pith_bert_options *o = self;
-    const char *text = call->text.data, *end = text + piece.end;
+    const char *text = enc->text.data, *end = text + piece.end;
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t from = (uint32_t)(p - text), c = pith_utf8_next(&p);
         if (o->clean_text) {
@@ -21,23 +21,23 @@ static pith_status clean(const void *self, pith_call *call, pith_piece piece) {
             if (pith_char_is_space(c)) c = ' ';
         }
         bool ideograph = o->chinese_chars && pith_char_is_ideograph(c);
-        if (ideograph) pith_call_put(call, " ", 1, from);
-        pith_call_put_char(call, c, from);
-        if (ideograph) pith_call_put(call, " ", 1, from);
+        if (ideograph) pith_encoding_put(enc, " ", 1, from);
+        pith_encoding_put_char(enc, c, from);
+        if (ideograph) pith_encoding_put(enc, " ", 1, from);
     }
     return PITH_OK;
 }
 
-static pith_status strip(const void *self, pith_call *call, pith_piece piece) {
-    const char *text = call->text.data, *end = text + piece.end, *copied = text + piece.begin;
+static pith_status strip(const void *self, pith_encoding *enc, pith_piece piece) {
+    const char *text = enc->text.data, *end = text + piece.end, *copied = text + piece.begin;
     (void)self;
     for (const char *p = copied; p < end;) {
         const char *at = p;
         if (!pith_char_is_nonspacing(pith_utf8_next(&p))) continue;
-        pith_call_copy(call, (uint32_t)(copied - text), (uint32_t)(at - text));
+        pith_encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(at - text));
         copied = p;
     }
-    pith_call_copy(call, (uint32_t)(copied - text), piece.end);
+    pith_encoding_copy(enc, (uint32_t)(copied - text), piece.end);
     return PITH_OK;
 }
 
@@ -45,7 +45,7 @@ const pith_normalizer_desc pith_bert_clean = { "BertNormalizer: clean", PITH_STE
 const pith_normalizer_desc pith_bert_strip = { "BertNormalizer: strip", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL,
                                                strip, NULL };
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void norm_bert_parse(const void **self, pith_json *j, pith_loader *loader) {
     pith_bert_options *o = pith_arena_array(loader->arena, 1, sizeof *o);
     int accents = -1;
     bool lowercase = true;
@@ -77,4 +77,4 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     if (!ok) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
 
-const pith_normalizer_desc pith_normalizer_BertNormalizer = { "BertNormalizer", 0, parse, NULL, NULL };
+const pith_normalizer_desc pith_normalizer_BertNormalizer = { "BertNormalizer", 0, norm_bert_parse, NULL, NULL };

@@ -34,7 +34,7 @@ static uint32_t root(const charsmap *map) { return (map->units[0] >> 10) << ((ma
 static bool ends_key(uint32_t unit) { return unit >> 8 & 1; }
 
 /* The replacement of the shortest prefix of key that the map has; data NULL: none. */
-static pith_str look_up(const charsmap *map, const char *key, size_t size) {
+static pith_str norm_precompiled_look_up(const charsmap *map, const char *key, size_t size) {
     uint32_t unit, at = root(map);
     for (size_t i = 0; i < size && key[i] && step(map, &unit, &at, (unsigned char)key[i]); i++) {
         if (!ends_key(unit)) continue;
@@ -52,30 +52,30 @@ static bool begins_key(const charsmap *map, unsigned char first, unsigned char s
 
 /* The last character written may still change what it consumes, so it waits. */
 typedef struct change {
-    pith_call *call;
+    pith_encoding *enc;
     uint32_t cursor, end; /* the next character of the text to be consumed */
     char bytes[4];
     uint32_t size;  /* 0: nothing waits */
     int32_t change; /* > 0: consumes nothing; <= 0: one character and -change more */
 } change;
 
-static void flush(change *w) {
+static void norm_precompiled_flush(change *w) {
     if (!w->size) return;
-    pith_call *call = w->call;
+    pith_encoding *enc = w->enc;
     uint32_t begin = w->cursor;
     if (w->change > 0) {
-        pith_call_put(call, w->bytes, w->size, begin ? begin - 1 : 0);
+        pith_encoding_put(enc, w->bytes, w->size, begin ? begin - 1 : 0);
     } else {
-        pith_call_put(call, w->bytes, w->size, begin < w->end ? begin : w->end - 1);
-        const char *p = call->text.data + begin, *end = call->text.data + w->end;
+        pith_encoding_put(enc, w->bytes, w->size, begin < w->end ? begin : w->end - 1);
+        const char *p = enc->text.data + begin, *end = enc->text.data + w->end;
         for (int32_t i = w->change; i <= 0 && p < end; i++) pith_utf8_next(&p);
-        w->cursor = (uint32_t)(p - call->text.data);
+        w->cursor = (uint32_t)(p - enc->text.data);
     }
     w->size = 0;
 }
 
 static void put_character(change *w, const char *bytes, size_t size, int32_t how) {
-    flush(w);
+    norm_precompiled_flush(w);
     memcpy(w->bytes, bytes, size);
     w->size = (uint32_t)size;
     w->change = how;
@@ -88,13 +88,13 @@ static const char *previous(const char *p) {
 }
 
 /* Text bytes [begin, end) stay as they are. */
-static void keep(change *w, uint32_t begin, uint32_t end) {
-    const char *text = w->call->text.data, *p = text + begin, *last;
+static void norm_precompiled_keep(change *w, uint32_t begin, uint32_t end) {
+    const char *text = w->enc->text.data, *p = text + begin, *last;
     if (begin == end) return;
-    flush(w);
+    norm_precompiled_flush(w);
     last = previous(text + end);
     if (w->cursor == begin) {
-        if (p < last) pith_call_copy(w->call, begin, (uint32_t)(last - text));
+        if (p < last) pith_encoding_copy(w->enc, begin, (uint32_t)(last - text));
         w->cursor = (uint32_t)(last - text);
         p = last;
     }
@@ -105,14 +105,14 @@ static void keep(change *w, uint32_t begin, uint32_t end) {
     }
 }
 
-static int32_t count_characters(const char *p, size_t size) {
+static int32_t norm_precompiled_count_characters(const char *p, size_t size) {
     int32_t count = 0;
     for (size_t i = 0; i < size; i++) count += (p[i] & 0xC0) != 0x80;
     return count;
 }
 
 static void replace(change *w, int32_t old_count, pith_str with) {
-    int32_t more = count_characters(with.data, with.size) - old_count, at = 0;
+    int32_t more = norm_precompiled_count_characters(with.data, with.size) - old_count, at = 0;
     for (const char *p = with.data, *end = p + with.size; p < end; at++) {
         const char *character = p;
         pith_utf8_next(&p);
@@ -152,22 +152,22 @@ static const char *cluster_end(const char *p, const char *end) {
 /* Replaces text bytes [begin, end), one cluster or character, if the map has them; *kept: where the bytes begin that
  * are still to be written as they are. */
 static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t begin, uint32_t end) {
-    const char *key = w->call->text.data + begin;
+    const char *key = w->enc->text.data + begin;
     unsigned lead = (unsigned char)key[0];
     if (lead >= 0xC0 && !(map->begins[lead & 63] >> (key[1] & 63) & 1)) return false;
-    pith_str with = look_up(map, key, end - begin);
+    pith_str with = norm_precompiled_look_up(map, key, end - begin);
     if (!with.data) return false;
-    keep(w, *kept, begin);
-    replace(w, count_characters(key, end - begin), with);
+    norm_precompiled_keep(w, *kept, begin);
+    replace(w, norm_precompiled_count_characters(key, end - begin), with);
     *kept = end;
     return true;
 }
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status norm_precompiled_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const charsmap *map = self;
-    const char *text = call->text.data, *end = text + piece.end;
+    const char *text = enc->text.data, *end = text + piece.end;
     uint32_t at = piece.begin, kept = at;
-    change w = { .call = call, .cursor = at, .end = piece.end };
+    change w = { .enc = enc, .cursor = at, .end = piece.end };
     while (at < piece.end) {
         unsigned char c = (unsigned char)text[at];
         if (c < 0x80 && map->plain[c] && (at + 1 == piece.end || (unsigned char)text[at + 1] < 0x80)) {
@@ -186,8 +186,8 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
             at = after;
         }
     }
-    keep(&w, kept, piece.end);
-    flush(&w);
+    norm_precompiled_keep(&w, kept, piece.end);
+    norm_precompiled_flush(&w);
     return PITH_OK;
 }
 
@@ -230,7 +230,7 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
         return "the charsmap's replacements are not UTF-8";
     for (unsigned c = 0; c < 128; c++) {
         char key = (char)c;
-        map->plain[c] = c != '\r' && !look_up(map, &key, 1).data;
+        map->plain[c] = c != '\r' && !norm_precompiled_look_up(map, &key, 1).data;
     }
     for (unsigned i = 0; i < 64; i++)
         for (unsigned k = 0; k < 64; k++)
@@ -238,7 +238,7 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     return NULL;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void norm_precompiled_parse(const void **self, pith_json *j, pith_loader *loader) {
     charsmap *map = pith_arena_array(loader->arena, 1, sizeof *map);
     pith_str key, encoded = { NULL, 0 };
     pith_json_object(j);
@@ -263,5 +263,5 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
 }
 
 const pith_normalizer_desc pith_normalizer_Precompiled = {
-    .name = "Precompiled", .flags = PITH_STEP_LOCAL, .parse = parse, .run = run
+    .name = "Precompiled", .flags = PITH_STEP_LOCAL, .parse = norm_precompiled_parse, .run = norm_precompiled_run
 };

@@ -7,7 +7,7 @@ typedef struct replace {
     pith_str content;
 } replace;
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void norm_replace_parse(const void **self, pith_json *j, pith_loader *loader) {
     replace *r = pith_arena_array(loader->arena, 1, sizeof *r);
     pith_str key;
     if (!r) {
@@ -30,33 +30,34 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
 }
 
 /* What replaces a match comes from its last character; in front of everything it comes from nothing. */
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status norm_replace_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const replace *r = self;
     uint32_t done = piece.begin, at = piece.begin, begin, end;
     int found;
-    while (at <= piece.end && (found = pith_pattern_next(r->pattern, call, piece, at, &begin, &end)) != 0) {
-        if (found < 0) return call->err ? call->err->code : PITH_ERR_RUN;
-        if (end - begin == 1 && r->content.size == 1 && call->text.data[begin] == r->content.data[0]) {
+    while (at <= piece.end && (found = pith_pattern_next(r->pattern, enc, piece, at, &begin, &end)) != 0) {
+        if (found < 0) return enc->err ? enc->err->code : PITH_ERR_RUN;
+        if (end - begin == 1 && r->content.size == 1 && enc->text.data[begin] == r->content.data[0]) {
             at = end; /* by itself */
             continue;
         }
-        pith_call_copy(call, done, begin);
-        pith_call_put(call, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
+        pith_encoding_copy(enc, done, begin);
+        pith_encoding_put(enc, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
         done = at = end;
         if (begin == end) {
             if (at < piece.end) do
                     at++;
-                while (at < piece.end && (call->text.data[at] & 0xC0) == 0x80);
+                while (at < piece.end && (enc->text.data[at] & 0xC0) == 0x80);
             else
                 at++;
         }
     }
-    pith_call_copy(call, done, piece.end);
+    pith_encoding_copy(enc, done, piece.end);
     return PITH_OK;
 }
 
-static uint32_t nature(const void *self) {
+static uint32_t norm_replace_nature(const void *self) {
     return pith_pattern_is_local(((const replace *)self)->pattern) ? PITH_STEP_LOCAL : 0;
 }
 
-const pith_normalizer_desc pith_normalizer_Replace = { "Replace", 0, parse, run, nature };
+const pith_normalizer_desc pith_normalizer_Replace = { "Replace", 0, norm_replace_parse, norm_replace_run,
+                                                       norm_replace_nature };

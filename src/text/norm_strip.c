@@ -6,7 +6,7 @@ typedef struct strip {
     bool left, right;
 } strip;
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void norm_strip_parse(const void **self, pith_json *j, pith_loader *loader) {
     strip *s = pith_arena_array(loader->arena, 1, sizeof *s);
     pith_str key;
     if (!s) {
@@ -25,9 +25,9 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = s;
 }
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status norm_strip_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const strip *s = self;
-    const char *text = call->text.data, *begin = text + piece.begin, *end = text + piece.end;
+    const char *text = enc->text.data, *begin = text + piece.begin, *end = text + piece.end;
     for (const char *p = begin; s->left && p < end && pith_char_is_space(pith_utf8_next(&p));) begin = p;
     while (s->right && end > begin) {
         const char *p = end;
@@ -37,23 +37,23 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
         if (!pith_char_is_space(pith_utf8_next(&c))) break;
         end = p;
     }
-    pith_call_copy(call, (uint32_t)(begin - text), (uint32_t)(end - text));
+    pith_encoding_copy(enc, (uint32_t)(begin - text), (uint32_t)(end - text));
     return PITH_OK;
 }
 
-static pith_status run_accents(const void *self, pith_call *call, pith_piece piece) {
-    const char *text = call->text.data, *end = text + piece.end, *copied = text + piece.begin;
+static pith_status run_accents(const void *self, pith_encoding *enc, pith_piece piece) {
+    const char *text = enc->text.data, *end = text + piece.end, *copied = text + piece.begin;
     (void)self;
     for (const char *p = copied; p < end;) {
         const char *at = p;
         if (!pith_char_is_mark(pith_utf8_next(&p))) continue;
-        pith_call_copy(call, (uint32_t)(copied - text), (uint32_t)(at - text));
+        pith_encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(at - text));
         copied = p;
     }
-    pith_call_copy(call, (uint32_t)(copied - text), piece.end);
+    pith_encoding_copy(enc, (uint32_t)(copied - text), piece.end);
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Strip = { "Strip", PITH_STEP_LOCAL, parse, run, NULL };
+const pith_normalizer_desc pith_normalizer_Strip = { "Strip", PITH_STEP_LOCAL, norm_strip_parse, norm_strip_run, NULL };
 const pith_normalizer_desc pith_normalizer_StripAccents = { "StripAccents", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL,
                                                             NULL, run_accents, NULL };

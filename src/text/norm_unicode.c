@@ -59,8 +59,8 @@ static size_t compose(mark *m, size_t n) {
 }
 
 /* A segment from begin, a character boundary, to end. */
-static pith_status segment(pith_call *call, const char *text, uint32_t begin, uint32_t end, uint32_t piece_begin,
-                           int form) {
+static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, uint32_t begin, uint32_t end,
+                                        uint32_t piece_begin, int form) {
     size_t most = (size_t)(end - begin) * PITH_DECOMPOSITION_MAX;
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
@@ -68,8 +68,8 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
         for (const char *p = text + begin; p < text + end;)
             most += pith_char_decompose(pith_utf8_next(&p), form & COMPATIBLE, d);
     }
-    mark *m = pith_call_scratch(call, SLOT, 2 * most * sizeof *m), *spare = m + most;
-    if (!m) return pith_fail_memory(call->err, most * sizeof *m);
+    mark *m = pith_encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
+    if (!m) return pith_fail_memory(enc->err, most * sizeof *m);
     size_t n = 0, run = 0;
     for (const char *p = text + begin; p < text + end;) {
         uint32_t d[PITH_DECOMPOSITION_MAX];
@@ -88,7 +88,7 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
     uint32_t at = begin;
     for (size_t i = 0; i < n; i++) {
         uint32_t from = m[i].change <= 0 && at < end ? at : at > piece_begin ? at - 1 : piece_begin;
-        pith_call_put_char(call, m[i].c, from);
+        pith_encoding_put_char(enc, m[i].c, from);
         for (int32_t k = m[i].change; k <= 0 && at < end; k++) {
             do at++;
             while (at < end && (text[at] & 0xC0) == 0x80);
@@ -97,9 +97,9 @@ static pith_status segment(pith_call *call, const char *text, uint32_t begin, ui
     return PITH_OK;
 }
 
-static pith_status normalise(pith_call *call, pith_piece piece, int form) {
+static pith_status norm_unicode_normalise(pith_encoding *enc, pith_piece piece, int form) {
     bool (*settled)(uint32_t) = form & COMPOSED ? pith_char_is_settled : pith_char_is_decomposed;
-    const char *text = call->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
+    const char *text = enc->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
     while (p < end) {
         const char *c = p;
         if (*p >= 0) {
@@ -116,29 +116,29 @@ static pith_status normalise(pith_call *call, pith_piece piece, int form) {
             if (settled(pith_utf8_next(&next))) break;
             stop = next;
         }
-        pith_call_copy(call, (uint32_t)(copied - text), (uint32_t)(last - text));
-        PITH_TRY(segment(call, text, (uint32_t)(last - text), (uint32_t)(stop - text), piece.begin, form));
+        pith_encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(last - text));
+        PITH_TRY(norm_unicode_segment(enc, text, (uint32_t)(last - text), (uint32_t)(stop - text), piece.begin, form));
         copied = last = p = stop;
     }
-    pith_call_copy(call, (uint32_t)(copied - text), piece.end);
+    pith_encoding_copy(enc, (uint32_t)(copied - text), piece.end);
     return PITH_OK;
 }
 
-static pith_status nfc(const void *self, pith_call *call, pith_piece piece) {
+static pith_status nfc(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    return normalise(call, piece, COMPOSED);
+    return norm_unicode_normalise(enc, piece, COMPOSED);
 }
-static pith_status nfd(const void *self, pith_call *call, pith_piece piece) {
+static pith_status nfd(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    return normalise(call, piece, 0);
+    return norm_unicode_normalise(enc, piece, 0);
 }
-static pith_status nfkc(const void *self, pith_call *call, pith_piece piece) {
+static pith_status nfkc(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    return normalise(call, piece, COMPOSED | COMPATIBLE);
+    return norm_unicode_normalise(enc, piece, COMPOSED | COMPATIBLE);
 }
-static pith_status nfkd(const void *self, pith_call *call, pith_piece piece) {
+static pith_status nfkd(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    return normalise(call, piece, COMPATIBLE);
+    return norm_unicode_normalise(enc, piece, COMPATIBLE);
 }
 
 const pith_normalizer_desc pith_normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };

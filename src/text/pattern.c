@@ -38,9 +38,9 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     return j->failed ? NULL : pattern;
 }
 
-int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece piece, uint32_t at, uint32_t *begin,
+int pith_pattern_next(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at, uint32_t *begin,
                       uint32_t *end) {
-    const char *text = call->text.data;
+    const char *text = enc->text.data;
     if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
         size_t size = pattern->string.size;
@@ -56,7 +56,7 @@ int pith_pattern_next(const pith_pattern *pattern, pith_call *call, pith_piece p
     }
     size_t match_begin = 0, match_end = 0;
     int found = pith_regex_next(pattern->regex, text + piece.begin, piece.end - piece.begin, at - piece.begin,
-                                &match_begin, &match_end, call->allocator, call->err);
+                                &match_begin, &match_end, enc->allocator, enc->err);
     *begin = piece.begin + (uint32_t)match_begin;
     *end = piece.begin + (uint32_t)match_end;
     return found;

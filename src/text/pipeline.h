@@ -1,14 +1,15 @@
 /* pipeline.h - what a tokenizer is made of: text that knows where its bytes came from, and steps.
  *
- * A call works on one text. Added tokens cut it into pieces; normalizers rewrite pieces, pre-tokenizers cut (and some
- * rewrite) them, the model turns each piece into tokens; the post-processor frames the whole. A piece is a span of the
- * current text; every byte of a rewritten text knows the byte of the source it came from (only if offsets are wanted).
- * All buffers belong to the call and are reused by the next one: a step allocates nothing per piece or token.
+ * An encoding works on one text. Added tokens cut it into pieces; normalizers rewrite pieces, pre-tokenizers cut
+ * (and some rewrite) them, the model turns each piece into tokens; the post-processor frames the whole. A piece is
+ * a span of the current text; every byte of a rewritten text knows the byte of the source it came from (only if
+ * offsets are wanted). All buffers belong to the encoding and are reused by the next one: a step allocates nothing
+ * per piece or token.
  *
- * Each kind of step is one file ending in a descriptor (`const pith_normalizer_desc pith_normalizer_Lowercase = {…}`)
- * and one line in select/tokenizers.def (`NORMALIZER(Lowercase)`). What a step learns when it is parsed lies in the
- * tokenizer's arena, is read-only afterwards and shared by threads; tables hold indices, not pointers. Sequences are
- * flattened by the loader and are no steps. Texts are valid UTF-8 below 2^30 bytes. */
+ * Each kind of step is one file ending in a descriptor (`const pith_normalizer_desc pith_normalizer_Lowercase =
+ * {…}`) and one line in select/tokenizers.def (`NORMALIZER(Lowercase)`). What a step learns when it is parsed lies
+ * in the tokenizer's arena, is read-only afterwards and shared by threads; tables hold indices, not pointers.
+ * Sequences are flattened by the loader and are no steps. Texts are valid UTF-8 below 2^30 bytes. */
 #ifndef PITH_TEXT_PIPELINE_H
 #define PITH_TEXT_PIPELINE_H
 
@@ -47,18 +48,18 @@ typedef struct pith_piece {
     int32_t id;
 } pith_piece;
 
-/* Growable buffers for models, kept between calls of one pith_call, so caches may live in them. The last two slots are
- * not theirs. */
+/* Growable buffers for models, kept between calls of one pith_encoding, so caches may live in them. The last two
+ * slots are not theirs. */
 enum { PITH_SCRATCH_SLOTS = 7, PITH_SCRATCH_NORMAL = 5, PITH_SCRATCH_FRAME = 6 };
 
 /* The state of one thread's work on one text. Steps use the functions below and read the fields. */
-typedef struct pith_call {
+typedef struct pith_encoding {
     const pith_tokenizer *tokenizer;
     const pith_allocator *allocator;
     const pith_allocator *tokens_allocator; /* of the result, which may be the caller's */
     pith_str source;
-    bool offsets;         /* origins are kept */
-    pith_text text, out;  /* the current text; what rewriting steps write */
+    bool offsets;        /* origins are kept */
+    pith_text text, out; /* the current text; what rewriting steps write */
     pith_piece *pieces, *next;
     size_t piece_count, next_count, piece_capacity, next_capacity;
     /* What the model emitted; offsets index `text` until the framework maps them to the source. */
@@ -66,83 +67,90 @@ typedef struct pith_call {
     uint32_t *begin, *end;
     int32_t *words;
     size_t count, capacity;
-    int32_t word;         /* index of the piece at hand; fused steps count it up themselves */
-    struct { void *data; size_t size; } scratch[PITH_SCRATCH_SLOTS];
+    int32_t word; /* index of the piece at hand; fused steps count it up themselves */
+    struct {
+        void *data;
+        size_t size;
+    } scratch[PITH_SCRATCH_SLOTS];
     pith_text spare;
     pith_error *err;
-    bool out_of_memory;   /* set by the functions below; the framework reports it after the step */
-    bool source_offsets;  /* begin and end are in source bytes already (fused steps) */
-    bool unfused;         /* set by a fused step that cannot do this text: it goes through the steps instead */
-    size_t limit;         /* tokens beyond this many will be cut off: fused steps may stop there */
-} pith_call;
+    bool out_of_memory;  /* set by the functions below; the framework reports it after the step */
+    bool source_offsets; /* begin and end are in source bytes already (fused steps) */
+    bool unfused;        /* set by a fused step that cannot do this text: it goes through the steps instead */
+    size_t limit;        /* tokens beyond this many will be cut off: fused steps may stop there */
+} pith_encoding;
 
 /* The source byte range that text bytes [begin, end) stand for, begin < end. */
-void pith_call_range(const pith_call *call, uint32_t begin, uint32_t end, uint32_t *source_begin, uint32_t *source_end);
+void pith_encoding_range(const pith_encoding *enc, uint32_t begin, uint32_t end, uint32_t *source_begin,
+                         uint32_t *source_end);
 
 /* Rewriting steps: room for more bytes at the end of out (and their origins). False: out of memory. */
-bool pith_call_reserve_slow(pith_call *call, size_t more);
-static inline bool pith_call_reserve(pith_call *call, size_t more) {
-    return call->out.size + more + 16 <= call->out.capacity || pith_call_reserve_slow(call, more);
+bool pith_encoding_reserve_slow(pith_encoding *enc, size_t more);
+static inline bool pith_encoding_reserve(pith_encoding *enc, size_t more) {
+    return enc->out.size + more + 16 <= enc->out.capacity || pith_encoding_reserve_slow(enc, more);
 }
 /* Origins for out bytes [at, at + bytes): those of the text byte `from`; PITH_ORIGIN_EMPTY | i: empty at source byte
  * i. */
-void pith_call_origin(pith_call *call, size_t at, size_t bytes, uint32_t from);
+void pith_encoding_origin(pith_encoding *enc, size_t at, size_t bytes, uint32_t from);
 /* Appends bytes that all come from the text byte `from` (a byte of the first replaced character, as Hugging Face
  * aligns them). Room is made as needed. */
-static inline void pith_call_put(pith_call *call, const char *bytes, size_t size, uint32_t from) {
-    if (!pith_call_reserve(call, size)) return;
-    memcpy(call->out.data + call->out.size, bytes, size);
-    if (call->offsets) pith_call_origin(call, call->out.size, size, from);
-    call->out.size += size;
+static inline void pith_encoding_put(pith_encoding *enc, const char *bytes, size_t size, uint32_t from) {
+    if (!pith_encoding_reserve(enc, size)) return;
+    memcpy(enc->out.data + enc->out.size, bytes, size);
+    if (enc->offsets) pith_encoding_origin(enc, enc->out.size, size, from);
+    enc->out.size += size;
 }
-static inline void pith_call_put_char(pith_call *call, uint32_t c, uint32_t from) {
+static inline void pith_encoding_put_char(pith_encoding *enc, uint32_t c, uint32_t from) {
     char bytes[4];
-    pith_call_put(call, bytes, pith_utf8_put(bytes, c), from);
+    pith_encoding_put(enc, bytes, pith_utf8_put(bytes, c), from);
 }
 /* Appends text bytes [begin, end) with their own origins. */
-void pith_call_copy(pith_call *call, uint32_t begin, uint32_t end);
+void pith_encoding_copy(pith_encoding *enc, uint32_t begin, uint32_t end);
 
 /* Pre-tokenizers: the next piece, in order. Cutting steps give spans of text, rewriting ones spans of out. Empty spans
  * are dropped, as Hugging Face does. */
-bool pith_call_grow_pieces(pith_call *call);
-static inline void pith_call_emit(pith_call *call, uint32_t begin, uint32_t end) {
+bool pith_encoding_grow_pieces(pith_encoding *enc);
+static inline void pith_encoding_emit(pith_encoding *enc, uint32_t begin, uint32_t end) {
     if (begin == end) return;
-    if (call->next_count == call->next_capacity && !pith_call_grow_pieces(call)) return;
-    call->next[call->next_count++] = (pith_piece){ begin, end, -1 };
+    if (enc->next_count == enc->next_capacity && !pith_encoding_grow_pieces(enc)) return;
+    enc->next[enc->next_count++] = (pith_piece){ begin, end, -1 };
 }
 
 /* Models: one token for text bytes [begin, end). The framework has made room for one token per byte of the piece, but
- * for PITH_PIECE_ROOM at most, plus eight; a step that gives more calls pith_call_room first. */
+ * for PITH_PIECE_ROOM at most, plus eight; a step that gives more calls pith_encoding_room first. */
 enum { PITH_PIECE_ROOM = 4096 };
-bool pith_call_room(pith_call *call, size_t tokens);
-static inline void pith_call_token(pith_call *call, int32_t id, uint32_t begin, uint32_t end) {
-    size_t i = call->count++;
-    call->ids[i] = id;
-    call->begin[i] = begin;
-    call->end[i] = end;
-    call->words[i] = call->word;
+bool pith_encoding_room(pith_encoding *enc, size_t tokens);
+static inline void pith_encoding_token(pith_encoding *enc, int32_t id, uint32_t begin, uint32_t end) {
+    size_t i = enc->count++;
+    enc->ids[i] = id;
+    enc->begin[i] = begin;
+    enc->end[i] = end;
+    enc->words[i] = enc->word;
 }
 
 /* At least bytes of memory, 64-byte aligned, zeroed whenever it is newly made or grown; contents stay between texts.
- * NULL: out of memory (noted in the call). */
-void *pith_call_scratch(pith_call *call, int slot, size_t bytes);
+ * NULL: out of memory (noted in the encoding). */
+void *pith_encoding_scratch(pith_encoding *enc, int slot, size_t bytes);
 
 /* How a pattern's matches cut a piece: Hugging Face's SplitDelimiterBehavior. */
 typedef enum pith_behavior {
-    PITH_SPLIT_REMOVED, PITH_SPLIT_ISOLATED, PITH_SPLIT_MERGED_WITH_PREVIOUS, PITH_SPLIT_MERGED_WITH_NEXT,
+    PITH_SPLIT_REMOVED,
+    PITH_SPLIT_ISOLATED,
+    PITH_SPLIT_MERGED_WITH_PREVIOUS,
+    PITH_SPLIT_MERGED_WITH_NEXT,
     PITH_SPLIT_CONTIGUOUS
 } pith_behavior;
 
 /* Feed it the matches of a piece in order (empty matches too: they cut), then end it. invert swaps the roles of the
  * matches and what lies between. */
 typedef struct pith_splitter {
-    pith_call *call;
+    pith_encoding *enc;
     pith_behavior behavior;
     bool invert, last_match, open;
     uint32_t begin, end; /* the piece being built, if open */
     uint32_t at, stop;
 } pith_splitter;
-void pith_split_begin(pith_splitter *s, pith_call *call, pith_piece piece, pith_behavior behavior, bool invert);
+void pith_split_begin(pith_splitter *s, pith_encoding *enc, pith_piece piece, pith_behavior behavior, bool invert);
 void pith_split_match(pith_splitter *s, uint32_t begin, uint32_t end);
 void pith_split_end(pith_splitter *s);
 /* "Removed", "Isolated", … */
@@ -153,16 +161,16 @@ pith_behavior pith_json_behavior(pith_json *j);
 /* What parsing a step needs. */
 typedef struct pith_loader {
     pith_tokenizer *tokenizer;
-    pith_arena *arena;    /* of the tokenizer: results */
-    pith_arena *scratch;  /* goes when loading is done */
+    pith_arena *arena;   /* of the tokenizer: results */
+    pith_arena *scratch; /* goes when loading is done */
     const pith_allocator *allocator;
     pith_error *err;
-    const char *path;     /* of the file or directory, for messages */
-    pith_str image;       /* where the model's tables are (image.h); data NULL: they are read and built */
+    const char *path; /* of the file or directory, for messages */
+    pith_str frozen;  /* where the model's tables are (frozen.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
 } pith_loader;
 
-typedef struct pith_image_writer pith_image_writer;
+typedef struct pith_frozen_writer pith_frozen_writer;
 
 /* Reads a whole JSON object (the "type" key included, unknown keys skipped) into *self, which is the step's own data
  * or NULL. Faults go through pith_json_fail; the caller checks j->failed. A NULL function stands for a step without
@@ -187,36 +195,36 @@ typedef struct pith_normalizer_desc {
     const char *name; /* "type" in tokenizer.json */
     uint32_t flags;
     pith_parse_fn *parse;
-    pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+    pith_status (*run)(const void *self, pith_encoding *enc, pith_piece piece);
     uint32_t (*nature)(const void *self); /* further flags, which depend on the step's data; may be NULL */
 } pith_normalizer_desc;
 
-/* run emits the pieces of a piece. call->next_count == 0 and piece.begin's origin tell whether it is the first. */
+/* run emits the pieces of a piece. enc->next_count == 0 and piece.begin's origin tell whether it is the first. */
 typedef struct pith_pretokenizer_desc {
     const char *name;
     uint32_t flags;
     pith_parse_fn *parse;
-    pith_status (*run)(const void *self, pith_call *call, pith_piece piece);
+    pith_status (*run)(const void *self, pith_encoding *enc, pith_piece piece);
     uint32_t (*nature)(const void *self); /* as above */
 } pith_pretokenizer_desc;
 
 typedef struct pith_model_desc {
     const char *name;
     pith_parse_fn *parse;
-    /* Tokens of one piece of text, by pith_call_token. */
-    pith_status (*encode)(const void *self, pith_call *call, pith_piece piece);
-    int32_t (*id)(const void *self, pith_str token);   /* -1: none */
-    pith_str (*token)(const void *self, int32_t id);   /* data NULL: none. Valid as long as the tokenizer. */
-    int32_t (*size)(const void *self);                 /* largest id + 1 */
-    /* Its settings, as parse reads them, and its tables, which parse finds again where loader->image is set. */
-    void (*save)(const void *self, pith_image_writer *writer);
+    /* Tokens of one piece of text, by pith_encoding_token. */
+    pith_status (*encode)(const void *self, pith_encoding *enc, pith_piece piece);
+    int32_t (*id)(const void *self, pith_str token); /* -1: none */
+    pith_str (*token)(const void *self, int32_t id); /* data NULL: none. Valid as long as the tokenizer. */
+    int32_t (*size)(const void *self);               /* largest id + 1 */
+    /* Its settings, as parse reads them, and its tables, which parse finds again where loader->frozen is set. */
+    void (*save)(const void *self, pith_frozen_writer *writer);
     /* May be NULL. After everything is parsed: if the model can do the tokenizer's whole chain from raw text to tokens
      * at once, with the same result, it returns data for `fused`, else NULL. */
     const void *(*fuse)(const void *self, pith_loader *loader);
-    /* A raw piece of the source between added tokens → tokens (offsets in source bytes), counting call->word up by the
+    /* A raw piece of the source between added tokens → tokens (offsets in source bytes), counting enc->word up by the
      * number of pieces there would have been. Used when no added token is matched in normalised text, or when there
      * is no normalizer. */
-    pith_status (*encode_fused)(const void *fused, pith_call *call, pith_piece piece);
+    pith_status (*encode_fused)(const void *fused, pith_encoding *enc, pith_piece piece);
     int32_t (*count)(const void *self); /* tokens in the vocabulary, where that is not size; NULL: it is */
     /* Frees what a fused form has taken from the allocator while it worked. May be NULL. */
     void (*unfuse)(const void *fused, const pith_allocator *allocator);
@@ -240,9 +248,9 @@ enum { PITH_SOURCE_FILES = 5 };
 /* A kind of tokenizer files that is not tokenizer.json. load fills loader->tokenizer, mostly by pith_loader_add. */
 typedef struct pith_tokenizer_source {
     const char *name;
-    int rank;              /* the lowest that is found in a directory wins; tokenizer.json has 0 */
-    const char *files[PITH_SOURCE_FILES];  /* names looked for in a directory, any of them is enough */
-    const char *suffixes;  /* of a path given directly: ".model .spm" */
+    int rank;                             /* the lowest that is found in a directory wins; tokenizer.json has 0 */
+    const char *files[PITH_SOURCE_FILES]; /* names looked for in a directory, any of them is enough */
+    const char *suffixes;                 /* of a path given directly: ".model .spm" */
     pith_status (*load)(pith_loader *loader, const char *path, pith_str bytes);
     bool (*is)(pith_str bytes); /* whether a file of any name is of this kind for certain; NULL: nobody can tell */
 } pith_tokenizer_source;
@@ -265,8 +273,13 @@ typedef struct pith_setting {
     pith_str json;
 } pith_setting;
 
-enum { PITH_ADDED_SINGLE_WORD = 1, PITH_ADDED_LSTRIP = 2, PITH_ADDED_RSTRIP = 4, PITH_ADDED_NORMALIZED = 8,
-       PITH_ADDED_SPECIAL = 16 };
+enum {
+    PITH_ADDED_SINGLE_WORD = 1,
+    PITH_ADDED_LSTRIP = 2,
+    PITH_ADDED_RSTRIP = 4,
+    PITH_ADDED_NORMALIZED = 8,
+    PITH_ADDED_SPECIAL = 16
+};
 
 struct pith_tokenizer {
     pith_arena *arena;
@@ -274,17 +287,17 @@ struct pith_tokenizer {
     pith_step_list normalizers, pretokenizers, decoders; /* flattened */
     const pith_model_desc *model;
     const void *model_self;
-    const void *fused;                    /* NULL: step by step */
-    struct pith_added *added;             /* added.h */
-    struct pith_framing *framing;         /* postprocess.h */
+    const void *fused;            /* NULL: step by step */
+    struct pith_added *added;     /* added.h */
+    struct pith_framing *framing; /* postprocess.h */
     const struct pith_tokenizer_config *config;
-    struct pith_call_pool *calls;
+    struct pith_encoding_pool *calls;
     pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
     size_t setting_count, setting_capacity;
     int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
     bool begins_alone;  /* see prefix.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
-    bool from_image; /* token strings may be anything: whoever shows them checks them first */
+    bool from_frozen;   /* token strings may be anything: whoever shows them checks them first */
 };
 
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it
@@ -304,7 +317,7 @@ typedef struct pith_tokenizer_config {
     pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token, src_lang;
     pith_str added_tokens, old_added_tokens, more_specials; /* JSON: see listed_tokens.c */
     pith_str model_type; /* of config.json; read, as its tokenizer_class, where tokenizer_config.json has no class */
-    int do_lower_case, strip_accents, tokenize_chinese_chars, keep_accents; /* -1: not said */
+    int do_lower_case, strip_accents, tokenize_chinese_chars, keep_accents;                   /* -1: not said */
     int add_bos_token, add_eos_token, add_prefix_space, legacy, clean_up_tokenization_spaces; /* -1: not said */
     int64_t model_max_length; /* 0: not said, or beyond 2^30 */
 } pith_tokenizer_config;

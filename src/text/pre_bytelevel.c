@@ -6,36 +6,36 @@
 #include "text/bytes.h"
 #include "text/known_regex.h"
 
-static pith_status add_space(const void *self, pith_call *call, pith_piece piece) {
+static pith_status add_space(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    uint32_t begin = (uint32_t)call->out.size;
-    if (piece.begin < piece.end && call->text.data[piece.begin] != ' ') pith_call_put_char(call, ' ', piece.begin);
-    pith_call_copy(call, piece.begin, piece.end);
-    pith_call_emit(call, begin, (uint32_t)call->out.size);
+    uint32_t begin = (uint32_t)enc->out.size;
+    if (piece.begin < piece.end && enc->text.data[piece.begin] != ' ') pith_encoding_put_char(enc, ' ', piece.begin);
+    pith_encoding_copy(enc, piece.begin, piece.end);
+    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
-static pith_status cut(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_bytelevel_cut(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
     uint32_t begin = piece.begin, end;
-    for (; pith_scan_next(&pith_scan_gpt2, call->text.data, begin, piece.end, &begin, &end); begin = end)
-        pith_call_emit(call, begin, end);
+    for (; pith_scan_next(&pith_scan_gpt2, enc->text.data, begin, piece.end, &begin, &end); begin = end)
+        pith_encoding_emit(enc, begin, end);
     return PITH_OK;
 }
 
-static pith_status spell(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_bytelevel_spell(const void *self, pith_encoding *enc, pith_piece piece) {
     (void)self;
-    uint32_t begin = (uint32_t)call->out.size;
+    uint32_t begin = (uint32_t)enc->out.size;
     for (uint32_t i = piece.begin; i < piece.end; i++)
-        pith_call_put_char(call, pith_byte_char((unsigned char)call->text.data[i]), i);
-    pith_call_emit(call, begin, (uint32_t)call->out.size);
+        pith_encoding_put_char(enc, pith_byte_char((unsigned char)enc->text.data[i]), i);
+    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
 static const pith_pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES | PITH_STEP_LOCAL, .run = add_space };
-static const pith_pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH_STEP_CUTS, .run = cut };
+static const pith_pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH_STEP_CUTS, .run = pre_bytelevel_cut };
 
-static void add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
+static void pre_bytelevel_add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
     pith_step_list *list = &loader->tokenizer->pretokenizers;
     if (pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
         list->steps[list->count++] = (pith_step){ desc, NULL };
@@ -43,7 +43,7 @@ static void add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void pre_bytelevel_parse(const void **self, pith_json *j, pith_loader *loader) {
     bool space = true, cuts = true;
     pith_str key;
     (void)self;
@@ -56,13 +56,13 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
         else
             pith_json_skip(j);
     }
-    if (space) add_step(j, loader, &space_desc);
-    if (cuts) add_step(j, loader, &cut_desc);
+    if (space) pre_bytelevel_add_step(j, loader, &space_desc);
+    if (cuts) pre_bytelevel_add_step(j, loader, &cut_desc);
 }
 
 const pith_pretokenizer_desc pith_pretokenizer_ByteLevel = {
     .name = "ByteLevel",
     .flags = PITH_STEP_REWRITES,
-    .parse = parse,
-    .run = spell,
+    .parse = pre_bytelevel_parse,
+    .run = pre_bytelevel_spell,
 };

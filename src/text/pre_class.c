@@ -8,7 +8,7 @@ typedef struct class_split {
     pith_behavior behavior;
 } class_split;
 
-static class_split *make(const void **self, pith_json *j, pith_loader *loader, class_split init) {
+static class_split *pre_class_make(const void **self, pith_json *j, pith_loader *loader, class_split init) {
     class_split *s = pith_arena_array(loader->arena, 1, sizeof *s);
     if (s)
         *s = init;
@@ -19,7 +19,7 @@ static class_split *make(const void **self, pith_json *j, pith_loader *loader, c
 }
 
 static void parse_punctuation(const void **self, pith_json *j, pith_loader *loader) {
-    class_split *s = make(self, j, loader, (class_split){ pith_char_is_punctuation, 0, PITH_SPLIT_ISOLATED });
+    class_split *s = pre_class_make(self, j, loader, (class_split){ pith_char_is_punctuation, 0, PITH_SPLIT_ISOLATED });
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
@@ -31,7 +31,7 @@ static void parse_punctuation(const void **self, pith_json *j, pith_loader *load
 }
 
 static void parse_digits(const void **self, pith_json *j, pith_loader *loader) {
-    class_split *s = make(self, j, loader, (class_split){ pith_char_is_numeric, 0, PITH_SPLIT_CONTIGUOUS });
+    class_split *s = pre_class_make(self, j, loader, (class_split){ pith_char_is_numeric, 0, PITH_SPLIT_CONTIGUOUS });
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
@@ -43,7 +43,7 @@ static void parse_digits(const void **self, pith_json *j, pith_loader *loader) {
 }
 
 static void parse_delimiter(const void **self, pith_json *j, pith_loader *loader) {
-    class_split *s = make(self, j, loader, (class_split){ NULL, 0, PITH_SPLIT_REMOVED });
+    class_split *s = pre_class_make(self, j, loader, (class_split){ NULL, 0, PITH_SPLIT_REMOVED });
     bool found = false;
     pith_str key;
     pith_json_object(j);
@@ -60,11 +60,11 @@ static void parse_delimiter(const void **self, pith_json *j, pith_loader *loader
     if (!found) pith_json_fail(j, PITH_ERR_FORMAT, "delimiter is not one character");
 }
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_class_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const class_split *s = self;
-    const char *text = call->text.data, *end = text + piece.end;
+    const char *text = enc->text.data, *end = text + piece.end;
     pith_splitter splitter;
-    pith_split_begin(&splitter, call, piece, s->behavior, false);
+    pith_split_begin(&splitter, enc, piece, s->behavior, false);
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t at = (uint32_t)(p - text), c = pith_utf8_next(&p);
         if (s->is ? s->is(c) : c == s->delimiter) pith_split_match(&splitter, at, (uint32_t)(p - text));
@@ -74,7 +74,8 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
 }
 
 const pith_pretokenizer_desc pith_pretokenizer_CharDelimiterSplit = { "CharDelimiterSplit", PITH_STEP_LOCAL,
-                                                                      parse_delimiter, run, NULL };
-const pith_pretokenizer_desc pith_pretokenizer_Digits = { "Digits", PITH_STEP_LOCAL, parse_digits, run, NULL };
-const pith_pretokenizer_desc pith_pretokenizer_Punctuation = { "Punctuation", PITH_STEP_LOCAL, parse_punctuation, run,
-                                                               NULL };
+                                                                      parse_delimiter, pre_class_run, NULL };
+const pith_pretokenizer_desc pith_pretokenizer_Digits = { "Digits", PITH_STEP_LOCAL, parse_digits, pre_class_run,
+                                                          NULL };
+const pith_pretokenizer_desc pith_pretokenizer_Punctuation = { "Punctuation", PITH_STEP_LOCAL, parse_punctuation,
+                                                               pre_class_run, NULL };

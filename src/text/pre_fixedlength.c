@@ -1,7 +1,7 @@
 /* pre_fixedlength.c - FixedLength: pieces of so many characters, the last may be shorter. */
 #include "text/pipeline.h"
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void pre_fixedlength_parse(const void **self, pith_json *j, pith_loader *loader) {
     int64_t *length = pith_arena_array(loader->arena, 1, sizeof *length);
     pith_str key;
     if (!length) {
@@ -20,15 +20,16 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = length;
 }
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_fixedlength_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const int64_t *length = self;
-    const char *text = call->text.data, *end = text + piece.end;
+    const char *text = enc->text.data, *end = text + piece.end;
     for (const char *p = text + piece.begin; p < end;) {
         const char *begin = p;
         for (int64_t i = 0; i < *length && p < end; i++) pith_utf8_next(&p);
-        pith_call_emit(call, (uint32_t)(begin - text), (uint32_t)(p - text));
+        pith_encoding_emit(enc, (uint32_t)(begin - text), (uint32_t)(p - text));
     }
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_FixedLength = { "FixedLength", 0, parse, run, NULL };
+const pith_pretokenizer_desc pith_pretokenizer_FixedLength = { "FixedLength", 0, pre_fixedlength_parse,
+                                                               pre_fixedlength_run, NULL };

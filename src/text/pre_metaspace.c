@@ -17,35 +17,36 @@ static bool has_mark(const metaspace *step, const char *p, const char *end) {
     return (size_t)(end - p) >= step->mark_size && memcmp(p, step->mark, step->mark_size) == 0;
 }
 
-static bool begins_source(const pith_call *call, pith_piece piece) {
+static bool begins_source(const pith_encoding *enc, pith_piece piece) {
     uint32_t begin, end;
-    pith_call_range(call, piece.begin, piece.begin + 1, &begin, &end);
+    pith_encoding_range(enc, piece.begin, piece.begin + 1, &begin, &end);
     return begin == 0;
 }
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_metaspace_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const metaspace *step = self;
-    const char *text = call->text.data, *p = text + piece.begin, *end = text + piece.end;
-    uint32_t begin = (uint32_t)call->out.size;
+    const char *text = enc->text.data, *p = text + piece.begin, *end = text + piece.end;
+    uint32_t begin = (uint32_t)enc->out.size;
     if (p == end) return PITH_OK;
-    bool wanted = step->scheme == ALWAYS || (step->scheme == FIRST && begins_source(call, piece));
-    if (wanted && *p != ' ' && !has_mark(step, p, end)) pith_call_put(call, step->mark, step->mark_size, piece.begin);
+    bool wanted = step->scheme == ALWAYS || (step->scheme == FIRST && begins_source(enc, piece));
+    if (wanted && *p != ' ' && !has_mark(step, p, end))
+        pith_encoding_put(enc, step->mark, step->mark_size, piece.begin);
     while (p < end) {
         if (step->split && (*p == ' ' || has_mark(step, p, end))) {
-            pith_call_emit(call, begin, (uint32_t)call->out.size);
-            begin = (uint32_t)call->out.size;
+            pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
+            begin = (uint32_t)enc->out.size;
         }
         const char *stop = p + 1;
-        if (*p == ' ') pith_call_put(call, step->mark, step->mark_size, (uint32_t)(p++ - text));
+        if (*p == ' ') pith_encoding_put(enc, step->mark, step->mark_size, (uint32_t)(p++ - text));
         while (stop < end && *stop != ' ' && !has_mark(step, stop, end)) stop++;
-        pith_call_copy(call, (uint32_t)(p - text), (uint32_t)(stop - text));
+        pith_encoding_copy(enc, (uint32_t)(p - text), (uint32_t)(stop - text));
         p = stop;
     }
-    pith_call_emit(call, begin, (uint32_t)call->out.size);
+    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void pre_metaspace_parse(const void **self, pith_json *j, pith_loader *loader) {
     metaspace *step = pith_arena_array(loader->arena, 1, sizeof *step);
     pith_str key, mark = { NULL, 0 }, name;
     bool has_scheme = false, add_prefix_space = true;
@@ -92,12 +93,12 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-static uint32_t nature(const void *self) { return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0; }
+static uint32_t pre_metaspace_nature(const void *self) { return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0; }
 
 const pith_pretokenizer_desc pith_pretokenizer_Metaspace = {
     .name = "Metaspace",
     .flags = PITH_STEP_REWRITES,
-    .parse = parse,
-    .run = run,
-    .nature = nature,
+    .parse = pre_metaspace_parse,
+    .run = pre_metaspace_run,
+    .nature = pre_metaspace_nature,
 };

@@ -3,8 +3,8 @@
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
-    const char *text = call->text.data, *end = text + piece.end;
+static pith_status pre_scripts_run(const void *self, pith_encoding *enc, pith_piece piece) {
+    const char *text = enc->text.data, *end = text + piece.end;
     uint32_t begin = piece.end;
     int last = 0;
     (void)self;
@@ -12,12 +12,12 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
         uint32_t at = (uint32_t)(p - text);
         int script = pith_char_script(pith_utf8_next(&p));
         if (!script || script == last) continue;
-        if (last) pith_call_emit(call, begin, at);
+        if (last) pith_encoding_emit(enc, begin, at);
         begin = at;
         last = script;
     }
-    pith_call_emit(call, begin, piece.end);
+    pith_encoding_emit(enc, begin, piece.end);
     return PITH_OK;
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, run, NULL };
+const pith_pretokenizer_desc pith_pretokenizer_UnicodeScripts = { "UnicodeScripts", 0, NULL, pre_scripts_run, NULL };

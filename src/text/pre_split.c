@@ -7,14 +7,14 @@ typedef struct split {
     bool invert;
 } split;
 
-static pith_status run(const void *self, pith_call *call, pith_piece piece) {
+static pith_status pre_split_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const split *step = self;
     pith_splitter splitter;
-    pith_split_begin(&splitter, call, piece, step->behavior, step->invert);
+    pith_split_begin(&splitter, enc, piece, step->behavior, step->invert);
     uint32_t at = piece.begin, begin, end, last_end = UINT32_MAX;
     while (at <= piece.end) {
-        int found = pith_pattern_next(step->pattern, call, piece, at, &begin, &end);
-        if (found < 0) return call->err->code;
+        int found = pith_pattern_next(step->pattern, enc, piece, at, &begin, &end);
+        if (found < 0) return enc->err->code;
         if (!found) break;
         bool repeated = begin == end && end == last_end;
         if (!repeated) {
@@ -24,16 +24,16 @@ static pith_status run(const void *self, pith_call *call, pith_piece piece) {
         at = end;
         if (begin == end) {
             if (at == piece.end) break;
-            const char *p = call->text.data + at;
+            const char *p = enc->text.data + at;
             pith_utf8_next(&p);
-            at = (uint32_t)(p - call->text.data);
+            at = (uint32_t)(p - enc->text.data);
         }
     }
     pith_split_end(&splitter);
     return PITH_OK;
 }
 
-static void parse(const void **self, pith_json *j, pith_loader *loader) {
+static void pre_split_parse(const void **self, pith_json *j, pith_loader *loader) {
     split *step = pith_arena_array(loader->arena, 1, sizeof *step);
     pith_str key;
     bool has_behavior = false;
@@ -58,7 +58,7 @@ static void parse(const void **self, pith_json *j, pith_loader *loader) {
     *self = step;
 }
 
-static uint32_t nature(const void *self) {
+static uint32_t pre_split_nature(const void *self) {
     const split *step = self;
     bool apart = step->behavior == PITH_SPLIT_ISOLATED || step->behavior == PITH_SPLIT_REMOVED;
     return (pith_pattern_is_local(step->pattern) ? PITH_STEP_LOCAL : 0) |
@@ -66,5 +66,5 @@ static uint32_t nature(const void *self) {
 }
 
 const pith_pretokenizer_desc pith_pretokenizer_Split = {
-    .name = "Split", .parse = parse, .run = run, .nature = nature
+    .name = "Split", .parse = pre_split_parse, .run = pre_split_run, .nature = pre_split_nature
 };

@@ -2,7 +2,7 @@
 #include "text/prefix.h"
 
 #include "text/added.h"
-#include "text/call.h"
+#include "text/encoding.h"
 #include "text/steps.h"
 
 /* Bytes of the text for each token wanted: most have fewer, so that one attempt is mostly enough. An attempt that gives
@@ -12,15 +12,15 @@ enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /* Whether a normalizer leaves spaces alone and makes letters of letters, each by itself. */
-static pith_status keeps_words(bool *keeps, pith_call *call, const pith_step *step) {
+static pith_status keeps_words(bool *keeps, pith_encoding *enc, const pith_step *step) {
     static const char probe[] = " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const pith_normalizer_desc *desc = step->desc;
     *keeps = true;
     for (const char *p = probe; *p && *keeps; p++) {
-        if (!pith_call_begin(call, (pith_str){ p, 1 }, false)) return pith_fail_memory(call->err, 1);
-        PITH_TRY(desc->run(step->self, call, call->pieces[0]));
-        if (call->out_of_memory) return pith_fail_memory(call->err, 1);
-        *keeps = call->out.size == 1 && (*p == ' ' ? call->out.data[0] == ' ' : is_letter(call->out.data[0]));
+        if (!pith_encoding_begin(enc, (pith_str){ p, 1 }, false)) return pith_fail_memory(enc->err, 1);
+        PITH_TRY(desc->run(step->self, enc, enc->pieces[0]));
+        if (enc->out_of_memory) return pith_fail_memory(enc->err, 1);
+        *keeps = enc->out.size == 1 && (*p == ' ' ? enc->out.data[0] == ' ' : is_letter(enc->out.data[0]));
     }
     return PITH_OK;
 }
@@ -32,18 +32,18 @@ static bool changes_ends(const pith_normalizer_desc *desc) {
 
 static pith_status normalizers_allow(bool *allow, pith_loader *loader) {
     const pith_step_list *list = &loader->tokenizer->normalizers;
-    pith_call *call = pith_call_acquire(loader->tokenizer);
-    if (!call) return pith_fail_memory(loader->err, sizeof *call);
+    pith_encoding *enc = pith_encoding_acquire(loader->tokenizer);
+    if (!enc) return pith_fail_memory(loader->err, sizeof *enc);
     pith_status status = PITH_OK;
-    call->err = loader->err;
+    enc->err = loader->err;
     *allow = true;
     for (size_t i = 0; i < list->count && *allow && !status; i++) {
         const pith_normalizer_desc *desc = list->steps[i].desc;
         uint32_t flags = desc->flags | (desc->nature ? desc->nature(list->steps[i].self) : 0);
         *allow = flags & PITH_STEP_LOCAL;
-        if (*allow && !changes_ends(desc)) status = keeps_words(allow, call, &list->steps[i]);
+        if (*allow && !changes_ends(desc)) status = keeps_words(allow, enc, &list->steps[i]);
     }
-    pith_call_release(call);
+    pith_encoding_release(enc);
     return status;
 }
 
@@ -87,15 +87,15 @@ static size_t find_cut(pith_str text, size_t from) {
     return text.size;
 }
 
-pith_status pith_prefix_encode(pith_call *call, pith_str text, bool offsets) {
-    size_t first = call->count, wanted = call->limit == SIZE_MAX ? SIZE_MAX : call->limit - first;
-    bool alone = call->tokenizer->begins_alone && text.size < PITH_TEXT_MAX && wanted < text.size / BYTES_PER_TOKEN / 2;
+pith_status pith_prefix_encode(pith_encoding *enc, pith_str text, bool offsets) {
+    size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
+    bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX && wanted < text.size / BYTES_PER_TOKEN / 2;
     for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2; size *= 2) {
         size_t cut = find_cut(text, size);
         if (cut == text.size) break;
-        PITH_TRY(pith_encode_text(call, (pith_str){ text.data, cut }, offsets));
-        if (call->count > call->limit) return PITH_OK;
-        call->count = first;
+        PITH_TRY(pith_encode_text(enc, (pith_str){ text.data, cut }, offsets));
+        if (enc->count > enc->limit) return PITH_OK;
+        enc->count = first;
     }
-    return pith_encode_text(call, text, offsets);
+    return pith_encode_text(enc, text, offsets);
 }

@@ -11,7 +11,7 @@
 /* Sets tokenizer->begins_alone; after everything else is there. */
 pith_status pith_prefix_find_out(pith_loader *loader);
 
-/* pith_encode_text, but where the tokenizer allows it of no more of the text than gives over call->limit tokens. */
-pith_status pith_prefix_encode(pith_call *call, pith_str text, bool offsets);
+/* pith_encode_text, but where the tokenizer allows it of no more of the text than gives over enc->limit tokens. */
+pith_status pith_prefix_encode(pith_encoding *enc, pith_str text, bool offsets);
 
 #endif

@@ -25,7 +25,7 @@ static void arena_free(void *memory, void *arena) {
 static void *call_alloc(size_t size, void *allocator) {
     return pith_memory_alloc((const pith_allocator *)allocator, size, 16);
 }
-static void call_free(void *memory, void *allocator) {
+static void regex_call_free(void *memory, void *allocator) {
     if (memory) pith_memory_free((const pith_allocator *)allocator, memory);
 }
 
@@ -34,7 +34,7 @@ typedef struct writer {
     size_t size;
 } writer;
 
-static void write_text(writer *w, const char *text) {
+static void regex_write_text(writer *w, const char *text) {
     size_t size = strlen(text);
     memcpy(w->out + w->size, text, size);
     w->size += size;
@@ -61,7 +61,7 @@ static size_t write_property(writer *w, const char *p, const char *end) {
         if (!pith_str_is(name, scripts[i])) continue;
         memcpy(w->out + w->size, p, skip);
         w->size += skip;
-        write_text(w, "sc:");
+        regex_write_text(w, "sc:");
         p += skip;
         memcpy(w->out + w->size, p, size - skip);
         w->size += size - skip;
@@ -77,19 +77,19 @@ static size_t write_escape(writer *w, const char *p, const char *end, bool in_se
     char c = p + 1 < end ? p[1] : 0;
     if (c == 'h' || c == 'H') {
         if (in_set && c == 'H') *refused = "\\H in a set";
-        write_text(w, c == 'H' ? "[^0-9a-fA-F]" : in_set ? "0-9a-fA-F" : "[0-9a-fA-F]");
+        regex_write_text(w, c == 'H' ? "[^0-9a-fA-F]" : in_set ? "0-9a-fA-F" : "[0-9a-fA-F]");
     } else if (c == 's' || c == 'S') {
-        write_text(w, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
+        regex_write_text(w, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
     } else if (c == 'w' || c == 'W') {
         if (in_set && c == 'W') *refused = "\\W in a set";
         /* Outside sets Oniguruma counts Latin-1's raised digits and fractions. */
-        if (!in_set) write_text(w, c == 'w' ? "[" : "[^");
-        write_text(w, in_set ? WORD : WORD "\\xB2\\xB3\\xB9\\xBC-\\xBE]");
+        if (!in_set) regex_write_text(w, c == 'w' ? "[" : "[^");
+        regex_write_text(w, in_set ? WORD : WORD "\\xB2\\xB3\\xB9\\xBC-\\xBE]");
     } else if (c == 'u' && end - p >= 6) {
-        write_text(w, "\\x{");
+        regex_write_text(w, "\\x{");
         memcpy(w->out + w->size, p + 2, 4);
         w->size += 4;
-        write_text(w, "}");
+        regex_write_text(w, "}");
         return 6;
     } else if ((c == 'p' || c == 'P') && p + 2 < end) {
         return write_property(w, p, end);
@@ -120,7 +120,7 @@ static size_t write_bracket(writer *w, const char *p, const char *end, const cha
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t size = strlen(names[i].name);
         if ((size_t)(end - p) < size || memcmp(p, names[i].name, size) != 0) continue;
-        write_text(w, names[i].meaning);
+        regex_write_text(w, names[i].meaning);
         return size;
     }
     *refused = "a [:class:] that is not known";
@@ -128,7 +128,7 @@ static size_t write_bracket(writer *w, const char *p, const char *end, const cha
 }
 
 /* Returns why the pattern cannot be written, or NULL. */
-static const char *translate(writer *w, pith_str pattern) {
+static const char *regex_translate(writer *w, pith_str pattern) {
     const char *p = pattern.data, *end = p + pattern.size, *refused = NULL;
     int set_at = -1; /* bytes since '[', -1 outside a set */
     while (p < end && !refused) {
@@ -150,13 +150,13 @@ static const char *translate(writer *w, pith_str pattern) {
         } else if (*p == '[') {
             set_at = 0;
         } else if (*p == '{' && p + 1 < end && p[1] == ',') {
-            write_text(w, "{0");
+            regex_write_text(w, "{0");
             p++;
             continue;
         } else if (*p == '}' && p + 1 < end && p[1] == '+') {
             return "an interval followed by +";
         } else if (*p == '(' && end - p > 2 && p[1] == '?' && p[2] == 'm') {
-            write_text(w, "(?s");
+            regex_write_text(w, "(?s");
             p += 3;
             continue;
         }
@@ -171,7 +171,7 @@ pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_
     pith_regex *r = pith_arena_array(arena, 1, sizeof *r);
     writer w = { pith_arena_alloc(arena, capacity), 0 };
     if (!r || !w.out) return pith_fail_memory(err, capacity);
-    const char *refused = translate(&w, pattern);
+    const char *refused = regex_translate(&w, pattern);
     if (refused)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "' uses %s", PITH_STR_ARG(pattern),
                          refused);
@@ -195,7 +195,8 @@ pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_
 
 int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
                     const pith_allocator *allocator, pith_error *err) {
-    pcre2_general_context *general = pcre2_general_context_create(call_alloc, call_free, (void *)(uintptr_t)allocator);
+    pcre2_general_context *general =
+        pcre2_general_context_create(call_alloc, regex_call_free, (void *)(uintptr_t)allocator);
     pcre2_match_context *context = general ? pcre2_match_context_create(general) : NULL;
     pcre2_match_data *data = context ? pcre2_match_data_create(1, general) : NULL;
     int found = PCRE2_ERROR_NOMEMORY;

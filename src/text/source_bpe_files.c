@@ -7,7 +7,7 @@
 
 typedef enum family { GPT2, ROBERTA, CLIP, QWEN2, DEBERTA, HERBERT } family;
 
-static pith_status read_merges(pith_bpe_spec *spec, pith_str bytes, pith_error *err) {
+static pith_status source_bpe_files_read_merges(pith_bpe_spec *spec, pith_str bytes, pith_error *err) {
     const char *p = bytes.data, *end = p + bytes.size;
     size_t valid = pith_utf8_valid_prefix(bytes.data, bytes.size), number = 0;
     if (valid < bytes.size) return pith_fail(err, PITH_ERR_FORMAT, "merges.txt: invalid UTF-8 at byte %zu", valid);
@@ -26,7 +26,7 @@ static pith_status read_merges(pith_bpe_spec *spec, pith_str bytes, pith_error *
     return PITH_OK;
 }
 
-static pith_status read_vocab(pith_bpe_spec *spec, pith_str bytes, pith_loader *loader) {
+static pith_status source_bpe_files_read_vocab(pith_bpe_spec *spec, pith_str bytes, pith_loader *loader) {
     pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
     if (!j) return pith_fail_memory(loader->err, sizeof *j);
     pith_json_init(j, bytes, "vocab.json", loader->scratch, loader->err);
@@ -47,7 +47,7 @@ static const class_row classes[] = {
     { "Qwen2Tokenizer", QWEN2 },     { "RobertaTokenizer", ROBERTA },
 };
 
-static pith_status find_family(family *kind, const pith_loader *loader, const pith_bpe_spec *spec) {
+static pith_status source_bpe_files_find_family(family *kind, const pith_loader *loader, const pith_bpe_spec *spec) {
     const void *row;
     PITH_TRY(pith_source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
                                "vocab.json and merges.txt"));
@@ -62,7 +62,7 @@ static pith_status find_family(family *kind, const pith_loader *loader, const pi
     return PITH_OK;
 }
 
-static pith_status add_steps(pith_loader *loader, family kind) {
+static pith_status source_bpe_files_add_steps(pith_loader *loader, family kind) {
     static const char bytes[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"use_regex\":%s}";
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define SPLIT(regex, rest) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"}," rest "}"
@@ -113,7 +113,7 @@ static const struct {
     [HERBERT] = { "<s>", "</s>", "<unk>", "<pad>", "<mask>" },
 };
 
-static pith_status add_frame(pith_loader *loader, family kind) {
+static pith_status source_bpe_files_add_frame(pith_loader *loader, family kind) {
     static const pith_source_template deberta = { "0A1", "000", "0A1B1", "00011" };
     const pith_tokenizer_config *c = loader->config;
     const pith_tokenizer *t = loader->tokenizer;
@@ -153,22 +153,22 @@ static pith_status add_specials(pith_loader *loader, family kind) {
 static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_str merges) {
     pith_bpe_spec spec = { .vocab.scratch = loader->scratch };
     const void *model = NULL;
-    PITH_TRY(read_vocab(&spec, vocab, loader));
-    PITH_TRY(read_merges(&spec, merges, loader->err));
+    PITH_TRY(source_bpe_files_read_vocab(&spec, vocab, loader));
+    PITH_TRY(source_bpe_files_read_merges(&spec, merges, loader->err));
     family kind;
-    PITH_TRY(find_family(&kind, loader, &spec));
+    PITH_TRY(source_bpe_files_find_family(&kind, loader, &spec));
     if (kind == CLIP || kind == HERBERT) {
         spec.suffix = PITH_STR("</w>");
         spec.unk_token = pith_source_token(loader->config->unk_token, usual[kind].unk);
     }
     PITH_TRY(pith_bpe_build(&model, &spec, loader));
     pith_loader_set_model(loader, &pith_model_BPE, model);
-    PITH_TRY(add_steps(loader, kind));
+    PITH_TRY(source_bpe_files_add_steps(loader, kind));
     PITH_TRY(add_specials(loader, kind));
-    return add_frame(loader, kind);
+    return source_bpe_files_add_frame(loader, kind);
 }
 
-static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
+static pith_status source_bpe_files_load(pith_loader *loader, const char *path, pith_str bytes) {
     const char *slash = strrchr(path, '/');
     pith_str merges_path =
         pith_arena_printf(loader->scratch, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, "merges.txt");
@@ -183,6 +183,5 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     return status;
 }
 
-const pith_tokenizer_source pith_source_bpe_files = {
-    "vocab.json and merges.txt", 30, { "vocab.json" }, NULL, load, NULL
-};
+const pith_tokenizer_source pith_source_bpe_files = { "vocab.json and merges.txt", 30,  { "vocab.json" }, NULL,
+                                                      source_bpe_files_load,       NULL };

@@ -36,7 +36,7 @@ typedef struct field {
     pith_str bytes;         /* of length-delimited and fixed fields; data NULL otherwise */
 } field;
 
-static bool read_varint(pith_str *in, uint64_t *value) {
+static bool source_sentencepiece_read_varint(pith_str *in, uint64_t *value) {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && in->size; shift += 7) {
         unsigned char b = (unsigned char)*in->data++;
@@ -53,13 +53,13 @@ static bool next_field(pith_str *in, field *f, bool *damaged) {
     if (!in->size) return false;
     *damaged = true;
     *f = (field){ 0, 0, { NULL, 0 } };
-    if (!read_varint(in, &key)) return false;
+    if (!source_sentencepiece_read_varint(in, &key)) return false;
     f->number = key >> 3;
     switch (key & 7) {
-    case 0: *damaged = !read_varint(in, &f->value); return !*damaged;
+    case 0: *damaged = !source_sentencepiece_read_varint(in, &f->value); return !*damaged;
     case 1: size = 8; break;
     case 2:
-        if (!read_varint(in, &size)) return false;
+        if (!source_sentencepiece_read_varint(in, &size)) return false;
         break;
     case 5: size = 4; break;
     default: return false;
@@ -84,7 +84,7 @@ static bool add_piece(spm *s, pith_str piece, double score, uint8_t type) {
     return true;
 }
 
-static pith_status read_piece(spm *s, pith_str message) {
+static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
     pith_str piece = PITH_STR("");
     float score = 0;
     uint8_t type = 1;
@@ -102,10 +102,10 @@ static pith_status read_piece(spm *s, pith_str message) {
     return add_piece(s, piece, score, type) ? PITH_OK : pith_fail_memory(s->loader->err, s->count);
 }
 
-static pith_status read_model(spm *s, pith_str message) {
+static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
     bool damaged = false, inner = false;
     for (field f, g; next_field(&message, &f, &damaged);) {
-        if (f.number == 1 && f.bytes.data) PITH_TRY(read_piece(s, f.bytes));
+        if (f.number == 1 && f.bytes.data) PITH_TRY(source_sentencepiece_read_piece(s, f.bytes));
         while (f.number == 2 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
             if (g.number == 3)
                 s->model_type = (int64_t)g.value;
@@ -146,7 +146,7 @@ static const char *usual_class(const spm *s, const char *path) {
     return "(plain)";
 }
 
-static pith_status find_family(spm *s, const char *path) {
+static pith_status source_sentencepiece_find_family(spm *s, const char *path) {
     const void *row;
     const char *slash = strrchr(path, '/'), *name = usual_class(s, path);
     PITH_TRY(pith_source_class(&row, s->loader, pith_spm_families, pith_spm_family_count, sizeof *pith_spm_families,
@@ -218,7 +218,7 @@ typedef struct scored {
     uint32_t piece;
 } scored;
 
-static int by_score(const void *a, const void *b) {
+static int source_sentencepiece_by_score(const void *a, const void *b) {
     const scored *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     return x->piece < y->piece ? -1 : x->piece > y->piece;
@@ -229,7 +229,7 @@ static scored *sort_pieces(const spm *s) {
     scored *order = pith_arena_array(s->loader->scratch, s->count, sizeof *order);
     for (size_t i = 0; order && i < s->count; i++)
         order[i] = (scored){ s->scores[i] >= -FLT_MAX ? s->scores[i] : -FLT_MAX, (uint32_t)i };
-    if (order) qsort(order, s->count, sizeof *order, by_score);
+    if (order) qsort(order, s->count, sizeof *order, source_sentencepiece_by_score);
     return order;
 }
 
@@ -301,7 +301,8 @@ typedef struct step {
     const char *json;
 } step;
 
-static pith_status add_steps(pith_loader *l, const char *kind, char letter, const step *steps, size_t count) {
+static pith_status source_sentencepiece_add_steps(pith_loader *l, const char *kind, char letter, const step *steps,
+                                                  size_t count) {
     for (size_t i = 0; i < count; i++)
         if (steps[i].letter == letter) PITH_TRY(pith_loader_add(l, kind, pith_str_of(steps[i].json)));
     return PITH_OK;
@@ -328,7 +329,7 @@ static pith_status add_normalizers(const spm *s) {
         if ((letter == 'k' && c->keep_accents == 1) || (letter == 'K' && c->keep_accents != 0)) continue;
         if ((letter == 'l' && c->do_lower_case == 0) || (letter == 'L' && c->do_lower_case != 1)) continue;
         if (letter == 'K' || letter == 'L') letter = (char)(letter - 'A' + 'a');
-        PITH_TRY(add_steps(s->loader, "normalizer", letter, steps, sizeof steps / sizeof *steps));
+        PITH_TRY(source_sentencepiece_add_steps(s->loader, "normalizer", letter, steps, sizeof steps / sizeof *steps));
     }
     return PITH_OK;
 }
@@ -351,10 +352,11 @@ static pith_status add_cuts(const spm *s) {
         { 's', "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}" },
     };
     for (const char *p = s->family->cuts; *p; p++)
-        PITH_TRY(add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
+        PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
     for (const char *p = s->family->decoders; *p; p++)
         if (*p != 'B' || s->byte_fallback)
-            PITH_TRY(add_steps(s->loader, "decoder", *p, decoders, sizeof decoders / sizeof *decoders));
+            PITH_TRY(
+                source_sentencepiece_add_steps(s->loader, "decoder", *p, decoders, sizeof decoders / sizeof *decoders));
     return PITH_OK;
 }
 
@@ -380,7 +382,7 @@ static pith_str frame_token(const pith_tokenizer_config *c, const char *token) {
     return pith_source_token(said, token + 1);
 }
 
-static pith_status add_frame(const spm *s) {
+static pith_status source_sentencepiece_add_frame(const spm *s) {
     /* By add_bos_token and add_eos_token. */
     static const pith_source_template ends[2][2] = {
         { { NULL, NULL, NULL, NULL }, { "A1", "00", "A1B1", "0011" } },
@@ -396,16 +398,16 @@ static pith_status add_frame(const spm *s) {
     return frame.single ? pith_source_frame(s->loader, tokens, &frame) : PITH_OK;
 }
 
-static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
+static pith_status source_sentencepiece_load(pith_loader *loader, const char *path, pith_str bytes) {
     spm s = { .loader = loader, .model_type = UNIGRAM };
-    PITH_TRY(read_model(&s, bytes));
-    PITH_TRY(find_family(&s, path));
+    PITH_TRY(source_sentencepiece_read_model(&s, bytes));
+    PITH_TRY(source_sentencepiece_find_family(&s, path));
     PITH_TRY(lay_out(&s));
     PITH_TRY(build_model(&s));
     PITH_TRY(add_normalizers(&s));
     PITH_TRY(add_cuts(&s));
     PITH_TRY(add_tokens(&s));
-    return add_frame(&s);
+    return source_sentencepiece_add_frame(&s);
 }
 
 const pith_tokenizer_source pith_source_sentencepiece = { "SentencePiece model",
@@ -413,5 +415,5 @@ const pith_tokenizer_source pith_source_sentencepiece = { "SentencePiece model",
                                                           { "sentencepiece.bpe.model", "spiece.model",
                                                             "tokenizer.model", "spm.model", "sentencepiece.model" },
                                                           ".model .spm",
-                                                          load,
+                                                          source_sentencepiece_load,
                                                           NULL };

@@ -17,7 +17,7 @@ typedef struct cut {
 } cut;
 
 /* Decodes one base64 field in place of its text; returns its end or NULL. */
-static const char *decode(const char *p, const char *end, char *out, size_t *size) {
+static const char *source_tiktoken_decode(const char *p, const char *end, char *out, size_t *size) {
     uint32_t bits = 0;
     unsigned count = 0;
     *size = 0;
@@ -42,13 +42,13 @@ static bool is_ranks(pith_str bytes) {
     char token[TOKEN_MAX];
     size_t most = bytes.size < TOKEN_MAX ? bytes.size : TOKEN_MAX, size;
     const char *stop = most ? memchr(bytes.data, '\n', most) : NULL;
-    const char *p = stop ? decode(bytes.data, stop, token, &size) : NULL, *digits = p;
+    const char *p = stop ? source_tiktoken_decode(bytes.data, stop, token, &size) : NULL, *digits = p;
     while (p && p < stop && *p >= '0' && *p <= '9') p++;
     return p && p > digits && (p == stop || (*p == '\r' && p + 1 == stop));
 }
 
 /* Bytes written as the characters of byte-level vocabularies. */
-static pith_str spell(pith_arena *arena, pith_str bytes) {
+static pith_str source_tiktoken_spell(pith_arena *arena, pith_str bytes) {
     char *out = pith_arena_alloc(arena, 2 * bytes.size);
     size_t size = 0;
     for (size_t i = 0; out && i < bytes.size; i++)
@@ -73,7 +73,8 @@ static pith_status add_merges(pith_bpe_spec *spec, const pith_map *ranks, pith_s
         cuts[at] = c;
     }
     for (size_t i = 0; i < count; i++) {
-        pith_str left = spell(spec->vocab.scratch, cuts[i].left), right = spell(spec->vocab.scratch, cuts[i].right);
+        pith_str left = source_tiktoken_spell(spec->vocab.scratch, cuts[i].left),
+                 right = source_tiktoken_spell(spec->vocab.scratch, cuts[i].right);
         if (!left.data || !right.data || !pith_bpe_add_merge(spec, left, right))
             return pith_fail_memory(err, spec->merge_count);
     }
@@ -96,7 +97,7 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
             size_t size = 0;
             char *token = pith_arena_alloc(loader->scratch, (size_t)(stop - p));
             if (!token) return pith_fail_memory(loader->err, (size_t)(stop - p));
-            const char *digits = decode(p, stop, token, &size);
+            const char *digits = source_tiktoken_decode(p, stop, token, &size);
             uint64_t rank = 0;
             for (p = digits; digits && p < stop && *p >= '0' && *p <= '9' && rank < lines; p++)
                 rank = rank * 10 + (uint64_t)(*p - '0');
@@ -115,7 +116,7 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
 /* Classes that say nothing of how a text is cut. */
 static const char *const classes[] = { "PreTrainedTokenizer", "TokenizersBackend" };
 
-static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
+static pith_status source_tiktoken_load(pith_loader *loader, const char *path, pith_str bytes) {
     pith_bpe_spec spec = { .vocab.scratch = loader->scratch, .ignore_merges = true };
     pith_str *tokens = NULL;
     const void *model = NULL;
@@ -130,7 +131,7 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     PITH_TRY(pith_map_init(&ranks, loader->scratch, count));
     for (size_t i = 0; i < count; i++) {
         if (!tokens[i].data) continue;
-        pith_str spelled = spell(loader->scratch, tokens[i]);
+        pith_str spelled = source_tiktoken_spell(loader->scratch, tokens[i]);
         if (!spelled.data || !pith_map_put(&ranks, tokens[i], (uint32_t)i, NULL) ||
             !pith_vocab_add(&spec.vocab, spelled, (int32_t)i))
             return pith_fail_memory(loader->err, count);
@@ -160,5 +161,6 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
 }
 
-const pith_tokenizer_source pith_source_tiktoken = { "tiktoken ranks", 50,   { "tokenizer.tiktoken" },
-                                                     ".tiktoken",      load, is_ranks };
+const pith_tokenizer_source pith_source_tiktoken = { "tiktoken ranks",         50,
+                                                     { "tokenizer.tiktoken" }, ".tiktoken",
+                                                     source_tiktoken_load,     is_ranks };

@@ -3,7 +3,7 @@
 #include "text/sources.h"
 #include "text/wordpiece.h"
 
-static pith_status read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_error *err) {
+static pith_status source_vocab_txt_read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_error *err) {
     const char *p = bytes.data, *end = p + bytes.size;
     size_t valid = pith_utf8_valid_prefix(bytes.data, bytes.size);
     if (valid < bytes.size) return pith_fail(err, PITH_ERR_FORMAT, "vocab.txt: invalid UTF-8 at byte %zu", valid);
@@ -45,12 +45,12 @@ static const family families[] = {
     { "SqueezeBertTokenizer", BERT },
 };
 
-static pith_status add_special(pith_loader *loader, pith_str token, uint32_t flags) {
+static pith_status source_vocab_txt_add_special(pith_loader *loader, pith_str token, uint32_t flags) {
     const pith_tokenizer *t = loader->tokenizer;
     return !token.data || t->model->id(t->model_self, token) < 0 ? PITH_OK : pith_source_special(loader, token, flags);
 }
 
-static pith_status add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep) {
+static pith_status source_vocab_txt_add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep) {
     const pith_tokenizer *t = loader->tokenizer;
     const pith_str tokens[] = { cls, sep };
     const char single[] = { f->cls_type, '0', '0', 0 };
@@ -63,7 +63,7 @@ static pith_status add_frame(pith_loader *loader, const family *f, pith_str cls,
     return pith_source_frame(loader, tokens, &frame);
 }
 
-static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
+static pith_status source_vocab_txt_load(pith_loader *loader, const char *path, pith_str bytes) {
     static const char *const flags[] = { "null", "false", "true" };
     const pith_tokenizer_config *c = loader->config;
     pith_vocab_builder vocab = { .scratch = loader->scratch };
@@ -76,7 +76,7 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     pith_str unk = pith_source_token(c->unk_token, f->unk), cls = pith_source_token(c->cls_token, f->cls),
              sep = pith_source_token(c->sep_token, f->sep), pad = pith_source_token(c->pad_token, f->pad),
              mask = pith_source_token(c->mask_token, f->mask);
-    PITH_TRY(read_vocab(&vocab, bytes, loader->err));
+    PITH_TRY(source_vocab_txt_read_vocab(&vocab, bytes, loader->err));
     PITH_TRY(pith_wordpiece_build(&model, loader, &vocab, unk, PITH_STR("##"), 100));
     pith_loader_set_model(loader, &pith_model_WordPiece, model);
     pith_str normalizer = pith_arena_printf(
@@ -92,9 +92,11 @@ static pith_status load(pith_loader *loader, const char *path, pith_str bytes) {
     const pith_str specials[] = {
         unk, sep, pad, cls, pith_source_token(c->bos_token, f->bos), pith_source_token(c->eos_token, f->eos)
     };
-    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) PITH_TRY(add_special(loader, specials[i], 0));
-    PITH_TRY(add_special(loader, mask, f->mask_strips ? PITH_ADDED_LSTRIP : 0));
-    return add_frame(loader, f, cls, sep);
+    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
+        PITH_TRY(source_vocab_txt_add_special(loader, specials[i], 0));
+    PITH_TRY(source_vocab_txt_add_special(loader, mask, f->mask_strips ? PITH_ADDED_LSTRIP : 0));
+    return source_vocab_txt_add_frame(loader, f, cls, sep);
 }
 
-const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt", 40, { "vocab.txt" }, "vocab.txt", load, NULL };
+const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt",           40,  { "vocab.txt" }, "vocab.txt",
+                                                      source_vocab_txt_load, NULL };

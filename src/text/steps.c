@@ -3,7 +3,7 @@
 #include "text/steps.h"
 
 #include "text/added.h"
-#include "text/call.h"
+#include "text/encoding.h"
 #include "text/framing.h"
 
 static bool is_ascii(const char *p, size_t size) {
@@ -16,146 +16,146 @@ static bool is_ascii(const char *p, size_t size) {
     return !(seen & 0x8080808080808080u);
 }
 
-static pith_status memory_status(pith_call *call) {
-    return call->out_of_memory ? pith_fail_memory(call->err, call->text.size) : PITH_OK;
+static pith_status memory_status(pith_encoding *enc) {
+    return enc->out_of_memory ? pith_fail_memory(enc->err, enc->text.size) : PITH_OK;
 }
 
-pith_status pith_normalize(pith_call *call) {
-    const pith_step_list *list = &call->tokenizer->normalizers;
+pith_status pith_normalize(pith_encoding *enc) {
+    const pith_step_list *list = &enc->tokenizer->normalizers;
     for (size_t s = 0; s < list->count; s++) {
         const pith_normalizer_desc *desc = list->steps[s].desc;
-        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(call->text.data, call->text.size)) continue;
-        for (size_t i = 0; i < call->piece_count; i++) {
-            pith_piece *piece = &call->pieces[i];
-            uint32_t begin = (uint32_t)call->out.size;
+        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
+        for (size_t i = 0; i < enc->piece_count; i++) {
+            pith_piece *piece = &enc->pieces[i];
+            uint32_t begin = (uint32_t)enc->out.size;
             if (piece->id >= 0)
-                pith_call_copy(call, piece->begin, piece->end);
+                pith_encoding_copy(enc, piece->begin, piece->end);
             else
-                PITH_TRY(desc->run(list->steps[s].self, call, *piece));
-            if (call->out_of_memory) return memory_status(call);
+                PITH_TRY(desc->run(list->steps[s].self, enc, *piece));
+            if (enc->out_of_memory) return memory_status(enc);
             piece->begin = begin;
-            piece->end = (uint32_t)call->out.size;
+            piece->end = (uint32_t)enc->out.size;
         }
-        if (call->out.size >= PITH_TEXT_MAX)
-            return pith_fail(call->err, PITH_ERR_MEMORY, "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
-        pith_call_swap_text(call);
+        if (enc->out.size >= PITH_TEXT_MAX)
+            return pith_fail(enc->err, PITH_ERR_MEMORY, "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
+        pith_encoding_swap_text(enc);
     }
     return PITH_OK;
 }
 
-static pith_status pretokenize(pith_call *call) {
-    const pith_step_list *list = &call->tokenizer->pretokenizers;
+static pith_status pretokenize(pith_encoding *enc) {
+    const pith_step_list *list = &enc->tokenizer->pretokenizers;
     for (size_t s = 0; s < list->count; s++) {
         const pith_pretokenizer_desc *desc = list->steps[s].desc;
-        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(call->text.data, call->text.size)) continue;
+        if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
         bool rewrites = desc->flags & PITH_STEP_REWRITES;
-        for (size_t i = 0; i < call->piece_count; i++) {
-            pith_piece piece = call->pieces[i];
+        for (size_t i = 0; i < enc->piece_count; i++) {
+            pith_piece piece = enc->pieces[i];
             if (piece.id < 0)
-                PITH_TRY(desc->run(list->steps[s].self, call, piece));
+                PITH_TRY(desc->run(list->steps[s].self, enc, piece));
             else {
                 if (rewrites) {
-                    uint32_t begin = (uint32_t)call->out.size;
-                    pith_call_copy(call, piece.begin, piece.end);
+                    uint32_t begin = (uint32_t)enc->out.size;
+                    pith_encoding_copy(enc, piece.begin, piece.end);
                     piece.begin = begin;
-                    piece.end = (uint32_t)call->out.size;
+                    piece.end = (uint32_t)enc->out.size;
                 }
-                pith_call_emit_piece(call, piece);
+                pith_encoding_emit_piece(enc, piece);
             }
-            if (call->out_of_memory) return memory_status(call);
+            if (enc->out_of_memory) return memory_status(enc);
         }
-        pith_call_swap_pieces(call);
-        if (call->out.size >= PITH_TEXT_MAX)
-            return pith_fail(call->err, PITH_ERR_MEMORY, "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
-        if (rewrites) pith_call_swap_text(call);
+        pith_encoding_swap_pieces(enc);
+        if (enc->out.size >= PITH_TEXT_MAX)
+            return pith_fail(enc->err, PITH_ERR_MEMORY, "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
+        if (rewrites) pith_encoding_swap_text(enc);
     }
     return PITH_OK;
 }
 
 /* An added token. Where offsets are trimmed it is marked: the model may give the same id to other text. */
-static void put_added(pith_call *call, pith_piece piece) {
-    pith_call_token(call, piece.id, piece.begin, piece.end);
-    if (call->offsets && call->tokenizer->framing->trim) call->words[call->count - 1] |= PITH_WORD_ADDED;
+static void steps_put_added(pith_encoding *enc, pith_piece piece) {
+    pith_encoding_token(enc, piece.id, piece.begin, piece.end);
+    if (enc->offsets && enc->tokenizer->framing->trim) enc->words[enc->count - 1] |= PITH_WORD_ADDED;
 }
 
-static pith_status encode_fused(pith_call *call) {
-    const pith_tokenizer *t = call->tokenizer;
-    call->source_offsets = true;
-    for (size_t i = 0; i < call->piece_count && call->count <= call->limit && !call->unfused; i++) {
-        pith_piece piece = call->pieces[i];
+static pith_status encode_fused(pith_encoding *enc) {
+    const pith_tokenizer *t = enc->tokenizer;
+    enc->source_offsets = true;
+    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit && !enc->unfused; i++) {
+        pith_piece piece = enc->pieces[i];
         if (piece.id < 0)
-            PITH_TRY(t->model->encode_fused(t->fused, call, piece));
-        else if (pith_call_room(call, 1)) {
-            put_added(call, piece);
-            call->word++;
+            PITH_TRY(t->model->encode_fused(t->fused, enc, piece));
+        else if (pith_encoding_room(enc, 1)) {
+            steps_put_added(enc, piece);
+            enc->word++;
         }
-        if (call->out_of_memory) return memory_status(call);
+        if (enc->out_of_memory) return memory_status(enc);
     }
     return PITH_OK;
 }
 
-static pith_status encode_steps(pith_call *call) {
-    const pith_tokenizer *t = call->tokenizer;
-    PITH_TRY(pith_normalize(call));
+static pith_status encode_steps(pith_encoding *enc) {
+    const pith_tokenizer *t = enc->tokenizer;
+    PITH_TRY(pith_normalize(enc));
     if (t->normalizers.count) { /* pieces that became empty go now */
-        for (size_t i = 0; i < call->piece_count; i++)
-            if (call->pieces[i].begin != call->pieces[i].end) pith_call_emit_piece(call, call->pieces[i]);
-        pith_call_swap_pieces(call);
+        for (size_t i = 0; i < enc->piece_count; i++)
+            if (enc->pieces[i].begin != enc->pieces[i].end) pith_encoding_emit_piece(enc, enc->pieces[i]);
+        pith_encoding_swap_pieces(enc);
     }
-    if (!pith_added_split(call, t->added, &t->added->normalized)) return memory_status(call);
-    PITH_TRY(pretokenize(call));
-    for (size_t i = 0; i < call->piece_count && call->count <= call->limit; i++) {
-        pith_piece piece = call->pieces[i];
-        call->word = (int32_t)i;
+    if (!pith_added_split(enc, t->added, &t->added->normalized)) return memory_status(enc);
+    PITH_TRY(pretokenize(enc));
+    for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit; i++) {
+        pith_piece piece = enc->pieces[i];
+        enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
-        if (!pith_call_room(call, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(call);
+        if (!pith_encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(enc);
         if (piece.id >= 0)
-            put_added(call, piece);
+            steps_put_added(enc, piece);
         else
-            PITH_TRY(t->model->encode(t->model_self, call, piece));
-        if (call->out_of_memory) return memory_status(call);
+            PITH_TRY(t->model->encode(t->model_self, enc, piece));
+        if (enc->out_of_memory) return memory_status(enc);
     }
     return PITH_OK;
 }
 
 /* A token's place in the text to that in the source. */
-static void find_in_source(pith_call *call, size_t i) {
+static void find_in_source(pith_encoding *enc, size_t i) {
     uint32_t end;
-    if (call->begin[i] < call->end[i]) {
-        pith_call_range(call, call->begin[i], call->end[i], &call->begin[i], &call->end[i]);
-    } else if (call->begin[i] < call->text.size) {
-        pith_call_range(call, call->begin[i], call->begin[i] + 1, &call->begin[i], &end);
-        call->end[i] = call->begin[i];
+    if (enc->begin[i] < enc->end[i]) {
+        pith_encoding_range(enc, enc->begin[i], enc->end[i], &enc->begin[i], &enc->end[i]);
+    } else if (enc->begin[i] < enc->text.size) {
+        pith_encoding_range(enc, enc->begin[i], enc->begin[i] + 1, &enc->begin[i], &end);
+        enc->end[i] = enc->begin[i];
     } else {
-        call->begin[i] = call->end[i] = (uint32_t)call->source.size;
+        enc->begin[i] = enc->end[i] = (uint32_t)enc->source.size;
     }
 }
 
-pith_status pith_encode_text(pith_call *call, pith_str text, bool offsets) {
-    const pith_tokenizer *t = call->tokenizer;
-    size_t first = call->count;
+pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets) {
+    const pith_tokenizer *t = enc->tokenizer;
+    size_t first = enc->count;
     if (text.size >= PITH_TEXT_MAX)
-        return pith_fail(call->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
+        return pith_fail(enc->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
                          PITH_TEXT_MAX - 1);
     bool origins = offsets || t->needs_origins;
-    if (!pith_call_begin(call, text, origins) || !pith_added_split(call, t->added, &t->added->raw))
-        return memory_status(call);
-    call->unfused = !t->fused;
-    if (t->fused) PITH_TRY(encode_fused(call));
-    if (t->fused && call->unfused) {
-        call->count = first;
-        if (!pith_call_begin(call, text, origins) || !pith_added_split(call, t->added, &t->added->raw))
-            return memory_status(call);
+    if (!pith_encoding_begin(enc, text, origins) || !pith_added_split(enc, t->added, &t->added->raw))
+        return memory_status(enc);
+    enc->unfused = !t->fused;
+    if (t->fused) PITH_TRY(encode_fused(enc));
+    if (t->fused && enc->unfused) {
+        enc->count = first;
+        if (!pith_encoding_begin(enc, text, origins) || !pith_added_split(enc, t->added, &t->added->raw))
+            return memory_status(enc);
     }
-    if (call->unfused) PITH_TRY(encode_steps(call));
-    call->offsets = offsets;
+    if (enc->unfused) PITH_TRY(encode_steps(enc));
+    enc->offsets = offsets;
     if (!offsets) return PITH_OK;
-    for (size_t i = first; i < call->count && (!call->source_offsets || t->framing->trim); i++) {
-        pith_str slice = { call->text.data + call->begin[i], call->end[i] - call->begin[i] };
-        if (!call->source_offsets) find_in_source(call, i);
-        if (!t->framing->trim || !(call->words[i] & PITH_WORD_ADDED || call->ids[i] == t->unknown_id)) continue;
-        call->words[i] |= PITH_WORD_ADDED;
-        pith_trim_added(call, i, slice);
+    for (size_t i = first; i < enc->count && (!enc->source_offsets || t->framing->trim); i++) {
+        pith_str slice = { enc->text.data + enc->begin[i], enc->end[i] - enc->begin[i] };
+        if (!enc->source_offsets) find_in_source(enc, i);
+        if (!t->framing->trim || !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id)) continue;
+        enc->words[i] |= PITH_WORD_ADDED;
+        pith_trim_added(enc, i, slice);
     }
     return PITH_OK;
 }

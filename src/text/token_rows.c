@@ -26,7 +26,7 @@ static const column columns[] = {
 
 enum { OFFSETS = 2, COLUMNS = sizeof columns / sizeof columns[0] };
 
-static char *get(const pith_tokens *tokens, size_t c) {
+static char *token_rows_get(const pith_tokens *tokens, size_t c) {
     char *data;
     memcpy(&data, (const char *)tokens + columns[c].place, sizeof data);
     return data;
@@ -63,7 +63,7 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
 void pith_tokens_free(pith_tokens *tokens) {
     if (!tokens || !tokens->capacity) return;
     pith_allocator allocator;
-    char *block = get(tokens, 0) - BLOCK_HEAD;
+    char *block = token_rows_get(tokens, 0) - BLOCK_HEAD;
     memcpy(&allocator, block, sizeof allocator);
     pith_memory_free(&allocator, block);
     *tokens = (pith_tokens)PITH_TOKENS_INIT;
@@ -72,7 +72,7 @@ void pith_tokens_free(pith_tokens *tokens) {
 void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets) {
     for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS && n; c++) {
         size_t size = columns[c].size;
-        memmove(get(to, c) + at * size, get(from, c) + begin * size, n * size);
+        memmove(token_rows_get(to, c) + at * size, token_rows_get(from, c) + begin * size, n * size);
     }
 }
 

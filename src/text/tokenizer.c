@@ -5,21 +5,21 @@
 
 #include "base/account.h"
 #include "base/cpu.h"
-#include "base/pool.h"
+#include "base/threads.h"
 #include "text/added.h"
-#include "text/call.h"
+#include "text/encoding.h"
 #include "text/framing.h"
 #include "text/prefix.h"
 #include "text/token_rows.h"
 
 void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
-    pith_call_pool_free(tokenizer);
+    pith_encoding_pool_free(tokenizer);
     if (tokenizer->fused && tokenizer->model->unfuse) tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
     if (tokenizer->model_self && tokenizer->model->unload) tokenizer->model->unload(tokenizer->model_self);
 }
 
-void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_call_pool_free(tokenizer); }
+void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_encoding_pool_free(tokenizer); }
 
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer) { return tokenizer->arena; }
 
@@ -41,24 +41,24 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
 }
 
 /* Appends one text or pair. */
-static pith_status encode(pith_tokens *tokens, pith_call *call, pith_str text, const pith_str *pair,
-                          const pith_tokenize_options *o) {
+static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
+                                    const pith_tokenize_options *o) {
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
-    pith_truncation t = pith_truncation_choose(call->tokenizer->framing, o, pair);
+    pith_truncation t = pith_truncation_choose(enc->tokenizer->framing, o, pair);
     size_t split = 0;
     /* Only the beginning of a text is needed where the rest is cut off and nobody asks for it. */
     bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
     pith_status status = PITH_OK;
-    call->count = 0;
+    enc->count = 0;
     for (int i = 0; !status && i <= (pair != NULL); i++) {
-        PITH_TRY(check_utf8(texts[i], call->err));
-        split = i ? call->count : 0;
-        call->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
-        status = pith_prefix_encode(call, texts[i], !o->no_offsets);
+        PITH_TRY(check_utf8(texts[i], enc->err));
+        split = i ? enc->count : 0;
+        enc->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
+        status = pith_prefix_encode(enc, texts[i], !o->no_offsets);
     }
-    if (!status) status = pith_frame(tokens, call, texts, pair ? split : call->count, pair != NULL, &t, o);
-    if (call->out_of_memory) status = pith_fail_memory(call->err, text.size);
-    return status == PITH_ERR_MEMORY ? pith_fail_at(call->err, status, "a text of %zu bytes: ", text.size) : status;
+    if (!status) status = pith_frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
+    if (enc->out_of_memory) status = pith_fail_memory(enc->err, text.size);
+    return status == PITH_ERR_MEMORY ? pith_fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
 }
 
 /* allocator: what tokens grow with. */
@@ -68,20 +68,20 @@ static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *token
     pith_tokenize_options o;
     PITH_TRY(pith_tokens_check(tokens, err));
     PITH_TRY(take_options(&o, options, err));
-    pith_call *call = pith_call_acquire(tokenizer);
-    if (!call) return pith_fail_memory(err, sizeof *call);
-    call->err = err;
-    call->tokens_allocator = allocator;
+    pith_encoding *enc = pith_encoding_acquire(tokenizer);
+    if (!enc) return pith_fail_memory(err, sizeof *enc);
+    enc->err = err;
+    enc->tokens_allocator = allocator;
     size_t count = tokens->count;
     int32_t truncated = tokens->truncated;
     tokens->count = 0;
     tokens->truncated = 0;
-    pith_status status = encode(tokens, call, text, pair, &o);
+    pith_status status = tokenizer_encode(tokens, enc, text, pair, &o);
     if (status) {
         tokens->count = count;
         tokens->truncated = truncated;
     }
-    pith_call_release(call);
+    pith_encoding_release(enc);
     return status;
 }
 
@@ -124,7 +124,7 @@ typedef struct batch {
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
     pith_tokens *result;
-    pith_call **calls;        /* by worker, NULL before its first part: caches of words stay with a processor */
+    pith_encoding **calls;    /* by worker, NULL before its first part: caches of words stay with a processor */
     pthread_mutex_t lock;     /* of all that follows, and of the result's size */
     pthread_cond_t copied;    /* nobody is copying */
     size_t taken;             /* texts that have been given to parts */
@@ -137,16 +137,16 @@ typedef struct batch {
 } batch;
 
 /* Texts of a range behind tokens, which are counted from there. */
-static pith_status encode_texts(pith_tokens *tokens, pith_call *call, const pith_allocator *allocator, const batch *b,
-                                size_t begin, size_t end, pith_error *err) {
+static pith_status encode_texts(pith_tokens *tokens, pith_encoding *enc, const pith_allocator *allocator,
+                                const batch *b, size_t begin, size_t end, pith_error *err) {
     pith_status status = PITH_OK;
     int32_t truncated = 0;
-    call->err = err;
-    call->tokens_allocator = allocator;
+    enc->err = err;
+    enc->tokens_allocator = allocator;
     tokens->count = 0;
     for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
-        status = encode(tokens, call, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+        status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
         if (status) pith_fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;
@@ -156,11 +156,11 @@ static pith_status encode_texts(pith_tokens *tokens, pith_call *call, const pith
 }
 
 static pith_status encode_serially(batch *b, pith_error *err) {
-    pith_call *call = pith_call_acquire(b->tokenizer);
-    if (!call) return pith_fail_memory(err, sizeof *call);
+    pith_encoding *enc = pith_encoding_acquire(b->tokenizer);
+    if (!enc) return pith_fail_memory(err, sizeof *enc);
     const pith_allocator *host = pith_account_host(b->tokenizer->allocator);
-    pith_status status = encode_texts(b->result, call, host, b, 0, b->count, err);
-    pith_call_release(call);
+    pith_status status = encode_texts(b->result, enc, host, b, 0, b->count, err);
+    pith_encoding_release(enc);
     return status;
 }
 
@@ -196,12 +196,12 @@ static batch_part *take_part(batch *b) {
 
 static pith_status encode_part(batch *b, batch_part *part, int worker) {
     const pith_allocator *allocator = b->tokenizer->allocator;
-    pith_call **call = &b->calls[worker];
+    pith_encoding **enc = &b->calls[worker];
     part->tokens.count = 0;
-    if ((!*call && !(*call = pith_call_acquire(b->tokenizer))) ||
+    if ((!*enc && !(*enc = pith_encoding_acquire(b->tokenizer))) ||
         !pith_tokens_reserve(&part->tokens, allocator, PART_BYTES / 3))
         return pith_fail_memory(&part->err, PART_BYTES);
-    return encode_texts(&part->tokens, *call, allocator, b, part->begin, part->end, &part->err);
+    return encode_texts(&part->tokens, *enc, allocator, b, part->begin, part->end, &part->err);
 }
 
 /* Takes the done parts that follow those in place, in order, and makes room for them. Called with the lock held; the
@@ -238,7 +238,7 @@ static batch_part *place_parts(batch *b) {
     return placed;
 }
 
-static void run_part(void *context, size_t index, int worker) {
+static void tokenizer_run_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = take_part(b), *last = NULL;
     (void)index;
@@ -284,11 +284,11 @@ static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     pthread_cond_init(&b->copied, NULL);
     b->result->count = 0;
     b->result->truncated = 0;
-    pith_pool_run(run_part, b, parts, threads);
+    pith_threads_run(tokenizer_run_part, b, parts, threads);
     pthread_cond_destroy(&b->copied);
     pthread_mutex_destroy(&b->lock);
     for (int i = 0; i < threads; i++)
-        if (b->calls[i]) pith_call_release(b->calls[i]);
+        if (b->calls[i]) pith_encoding_release(b->calls[i]);
     free_parts(b->empty, allocator);
     free_parts(b->done, allocator);
     pith_memory_free(allocator, b->calls);
@@ -377,7 +377,7 @@ pith_str pith_tokenizer_token(const pith_tokenizer *t, int32_t id) {
     const pith_added_token *added = pith_added_find(t->added, id);
     if (added) return added->pattern;
     pith_str token = t->model->token(t->model_self, id);
-    bool bad = t->from_image && token.data && pith_utf8_valid_prefix(token.data, token.size) != token.size;
+    bool bad = t->from_frozen && token.data && pith_utf8_valid_prefix(token.data, token.size) != token.size;
     return bad ? (pith_str){ NULL, 0 } : token;
 }
 

@@ -3,7 +3,7 @@
  * The stages of a tokenizer.json are data: added tokens split the text; normalizer steps rewrite a piece while keeping
  * where each byte came from; pre-tokenizer steps cut it; the model turns each cut into ids; the post-processor frames
  * them. Each kind of step is one file ending in one descriptor and one line in select/tokenizers.def.
- * A tokenizer is immutable once open and shared by threads; what a call needs comes from a pool it keeps. */
+ * A tokenizer is immutable once open and shared by threads; what an encoding needs comes from a pool it keeps. */
 #ifndef PITH_TEXT_TOKENIZER_H
 #define PITH_TEXT_TOKENIZER_H
 
@@ -17,12 +17,13 @@ pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_f
 /* The same from a tokenizer.json in memory, which may go afterwards. */
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err);
-/* The image of a tokenizer (text/image.h), in arena, 64-byte aligned. The same files give the same bytes. */
-pith_status pith_tokenizer_image(pith_str *image, const pith_tokenizer *tokenizer, pith_arena *arena, pith_error *err);
-/* A tokenizer out of an image, which is aligned to 64 bytes, stays unchanged and outlives it. For the rest it is as
- * pith_tokenizer_load. Bytes that are no image, or a damaged one: PITH_ERR_FORMAT. */
-pith_status pith_tokenizer_open_image(pith_tokenizer **tokenizer, const void *bytes, size_t size,
-                                      const pith_open_options *options, pith_arena *arena, pith_error *err);
+/* The frozen form of a tokenizer (text/frozen.h), in arena, 64-byte aligned. The same files give the same bytes. */
+pith_status pith_tokenizer_freeze(pith_str *frozen, const pith_tokenizer *tokenizer, pith_arena *arena,
+                                  pith_error *err);
+/* A tokenizer out of its frozen form, which is aligned to 64 bytes, stays unchanged and outlives it. For the rest
+ * it is as pith_tokenizer_load. Bytes that are no frozen tokenizer, or a damaged one: PITH_ERR_FORMAT. */
+pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
+                                       const pith_open_options *options, pith_arena *arena, pith_error *err);
 /* Frees the buffers of calls; the arena's memory stays the caller's. NULL is allowed. */
 void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 /* Frees the buffers kept for the next call. Thread-safe. */

@@ -7,7 +7,7 @@
  * looked at, which bounds the work per node; the many nodes with one child fill the holes. */
 #include "text/trie.h"
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 3 };
 
@@ -120,7 +120,7 @@ static bool add_block(builder *b) {
 
 static pith_trie_slot *slot_at(const builder *b, uint32_t slot) { return &b->blocks[slot / BLOCK].slots[slot % BLOCK]; }
 
-static bool is_set(const uint64_t bits[4], unsigned at) { return bits[at >> 6] >> (at & 63) & 1; }
+static bool trie_is_set(const uint64_t bits[4], unsigned at) { return bits[at >> 6] >> (at & 63) & 1; }
 
 /* A base in the block whose slots for all labels are free, BLOCK if there is none. */
 static unsigned find_base(const block *in, const unsigned char *labels, unsigned count) {
@@ -129,7 +129,7 @@ static unsigned find_base(const block *in, const unsigned char *labels, unsigned
         for (unsigned w = 0; w < 4; w++)
             for (uint64_t left = in->free[w]; left; left &= left - 1) {
                 unsigned base = (w * 64 + (unsigned)__builtin_ctzll(left)) ^ labels[0];
-                if (is_set(in->base_free, base)) return base;
+                if (trie_is_set(in->base_free, base)) return base;
             }
         return BLOCK;
     }
@@ -171,9 +171,9 @@ static uint32_t take_base(builder *b, const unsigned char *labels, unsigned coun
  * a base because every taken one has a slot of its own. */
 static void close_block(block *in) {
     unsigned base = 0;
-    while (base < BLOCK && !is_set(in->base_free, base)) base++;
+    while (base < BLOCK && !trie_is_set(in->base_free, base)) base++;
     for (unsigned i = 0; i < BLOCK; i++)
-        if (is_set(in->free, i)) in->slots[i].base_label = (i ^ base) & 0xFF;
+        if (trie_is_set(in->free, i)) in->slots[i].base_label = (i ^ base) & 0xFF;
 }
 
 static unsigned char byte_at(const builder *b, const entry *e, uint32_t depth) {
@@ -293,21 +293,21 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     return PITH_OK;
 }
 
-void pith_trie_save(const pith_trie *trie, pith_image_writer *writer) {
-    pith_image_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
-    pith_image_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
-    pith_image_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
+void pith_trie_save(const pith_trie *trie, pith_frozen_writer *writer) {
+    pith_frozen_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
+    pith_frozen_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
+    pith_frozen_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
 }
 
 pith_status pith_trie_open(pith_trie *trie, pith_loader *loader) {
     size_t slot_count, start_count, bytes;
-    if (!(trie->slots = pith_image_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
-        !(trie->starts = pith_image_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
-        !(trie->text = pith_image_table(loader, "trie.text", 1, &bytes)))
+    if (!(trie->slots = pith_frozen_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
+        !(trie->starts = pith_frozen_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
+        !(trie->text = pith_frozen_table(loader, "trie.text", 1, &bytes)))
         return loader->err->code;
     if (slot_count < 2 * BLOCK || slot_count % BLOCK || slot_count > MAX_SLOTS)
-        return pith_image_damaged(loader, "trie.slots");
-    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith_image_damaged(loader, "trie.starts");
+        return pith_frozen_damaged(loader, "trie.slots");
+    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith_frozen_damaged(loader, "trie.starts");
     trie->slot_count = (uint32_t)slot_count;
     trie->key_count = (uint32_t)start_count - 1;
     uint32_t bad = 0;
@@ -316,7 +316,7 @@ pith_status pith_trie_open(pith_trie *trie, pith_loader *loader) {
         bad |= trie->slots[i].base_label >> 8 >= slot_count;
         bad |= value != PITH_TRIE_NONE && (value & ~PITH_TRIE_TAIL) >= trie->key_count;
     }
-    if (bad) return pith_image_damaged(loader, "trie.slots");
+    if (bad) return pith_frozen_damaged(loader, "trie.slots");
     for (size_t i = 0; i < trie->key_count; i++) bad |= trie->starts[i] > trie->starts[i + 1];
-    return bad || trie->starts[trie->key_count] > bytes ? pith_image_damaged(loader, "trie.starts") : PITH_OK;
+    return bad || trie->starts[trie->key_count] > bytes ? pith_frozen_damaged(loader, "trie.starts") : PITH_OK;
 }

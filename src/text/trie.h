@@ -4,7 +4,7 @@
  * unique and 256-aligned blocks hold all children of a node, so base ^ c never leaves the array. Slots 0 to 255 match
  * nothing: they are the children of leaves. Where only one key goes on there are no further nodes: the slot's value is
  * that key with PITH_TRIE_TAIL set, and the rest is compared with the key itself. The arrays hold indices only and are
- * used where they lie in an image. */
+ * used where they lie in a frozen tokenizer. */
 #ifndef PITH_TEXT_TRIE_H
 #define PITH_TEXT_TRIE_H
 
@@ -31,8 +31,8 @@ typedef struct pith_trie {
  * what building needs in scratch. PITH_ERR_UNSUPPORTED beyond 2^24 slots or 2^31 bytes. */
 pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
                             pith_error *err);
-/* The tables into an image, and out of one. */
-void pith_trie_save(const pith_trie *trie, pith_image_writer *writer);
+/* The tables into a frozen tokenizer, and out of one. */
+void pith_trie_save(const pith_trie *trie, pith_frozen_writer *writer);
 pith_status pith_trie_open(pith_trie *trie, pith_loader *loader);
 
 static inline pith_str pith_trie_key(const pith_trie *trie, uint32_t i) {

@@ -2,7 +2,7 @@
  * whose strings pile up in one place (only a hostile one does) is refused rather than searched slowly. */
 #include "text/vocab.h"
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 /* Longest run of occupied slots a string may lie from its place. Random strings stay below 40 at a million entries. */
 #define PROBE_LIMIT 512
@@ -45,8 +45,8 @@ static uint64_t hash_pooled(const uint64_t powers[17], const char *p, size_t siz
 }
 
 /* Puts a string, which is the next one of the pool, into its slot; false: it collides with too many. */
-static bool put(pith_vocab *v, pith_vocab_slot *slots, uint32_t *by_id, const pith_vocab_entry *e, uint64_t mixed,
-                uint32_t begin) {
+static bool vocab_put(pith_vocab *v, pith_vocab_slot *slots, uint32_t *by_id, const pith_vocab_entry *e, uint64_t mixed,
+                      uint32_t begin) {
     uint32_t at = (uint32_t)mixed & v->mask, probes = 0, tag = (uint32_t)(mixed >> 32);
     pith_vocab_slot *slot = &slots[at];
     while (slot->size != UINT32_MAX && !(slot->tag == tag && slot->size == e->size &&
@@ -90,7 +90,7 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
     for (size_t i = 0; i < b->count + AHEAD; i++) {
         if (i >= AHEAD) {
             const pith_vocab_entry *e = &b->entries[i - AHEAD];
-            if (!put(v, slots, by_id, e, mixed[i % AHEAD], begin))
+            if (!vocab_put(v, slots, by_id, e, mixed[i % AHEAD], begin))
                 return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary's strings collide (at entry %zu)", i - AHEAD);
             begin += e->size;
         }
@@ -105,10 +105,10 @@ pith_status pith_vocab_build(pith_vocab *v, const pith_vocab_builder *b, pith_ar
     return PITH_OK;
 }
 
-void pith_vocab_save(const pith_vocab *v, pith_image_writer *w) {
-    pith_image_put(w, "vocab.slots", v->slots, (size_t)v->mask + 1, sizeof *v->slots);
-    pith_image_put(w, "vocab.ids", v->by_id, (size_t)v->id_count, sizeof *v->by_id);
-    pith_image_put(w, "vocab.text", v->pool, v->pool_size + PITH_VOCAB_TAIL, 1);
+void pith_vocab_save(const pith_vocab *v, pith_frozen_writer *w) {
+    pith_frozen_put(w, "vocab.slots", v->slots, (size_t)v->mask + 1, sizeof *v->slots);
+    pith_frozen_put(w, "vocab.ids", v->by_id, (size_t)v->id_count, sizeof *v->by_id);
+    pith_frozen_put(w, "vocab.text", v->pool, v->pool_size + PITH_VOCAB_TAIL, 1);
 }
 
 /* That every string lies in the pool and every search ends soon; counts them. */
@@ -134,24 +134,24 @@ static bool check_slots(pith_vocab *v) {
 pith_status pith_vocab_open(pith_vocab *v, pith_loader *loader) {
     size_t slot_count, id_count, bytes;
     memset(v, 0, sizeof *v);
-    if (!(v->slots = pith_image_table(loader, "vocab.slots", sizeof *v->slots, &slot_count)) ||
-        !(v->by_id = pith_image_table(loader, "vocab.ids", sizeof *v->by_id, &id_count)) ||
-        !(v->pool = pith_image_table(loader, "vocab.text", 1, &bytes)))
+    if (!(v->slots = pith_frozen_table(loader, "vocab.slots", sizeof *v->slots, &slot_count)) ||
+        !(v->by_id = pith_frozen_table(loader, "vocab.ids", sizeof *v->by_id, &id_count)) ||
+        !(v->pool = pith_frozen_table(loader, "vocab.text", 1, &bytes)))
         return loader->err->code;
     if (slot_count < 2 || slot_count & (slot_count - 1) || slot_count > (size_t)4 * PITH_TOKEN_ID_MAX ||
         id_count > PITH_TOKEN_ID_MAX || bytes < PITH_VOCAB_TAIL || bytes > PITH_TEXT_MAX)
-        return pith_image_damaged(loader, "vocab.slots");
+        return pith_frozen_damaged(loader, "vocab.slots");
     v->mask = (uint32_t)slot_count - 1;
     v->id_count = (int32_t)id_count;
     v->pool_size = (uint32_t)bytes - PITH_VOCAB_TAIL;
-    if (!check_slots(v)) return pith_image_damaged(loader, "vocab.slots");
+    if (!check_slots(v)) return pith_frozen_damaged(loader, "vocab.slots");
     for (size_t i = 0; i < id_count; i++)
-        if (v->by_id[i] > v->mask && v->by_id[i] != UINT32_MAX) return pith_image_damaged(loader, "vocab.ids");
+        if (v->by_id[i] > v->mask && v->by_id[i] != UINT32_MAX) return pith_frozen_damaged(loader, "vocab.ids");
     return PITH_OK;
 }
 
 pith_status pith_vocab_take(pith_vocab *v, const pith_vocab_builder *b, pith_loader *loader) {
-    return loader->image.data ? pith_vocab_open(v, loader) : pith_vocab_build(v, b, loader->arena, loader->err);
+    return loader->frozen.data ? pith_vocab_open(v, loader) : pith_vocab_build(v, b, loader->arena, loader->err);
 }
 
 int32_t pith_vocab_id(const pith_vocab *v, pith_str text) {

@@ -48,10 +48,10 @@ typedef struct pith_vocab_builder {
 bool pith_vocab_add(pith_vocab_builder *builder, pith_str text, int32_t id);
 /* Into arena. Errors: memory; a vocabulary made to collide. */
 pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builder, pith_arena *arena, pith_error *err);
-/* Its tables into an image, and out of one, checked. */
-void pith_vocab_save(const pith_vocab *vocab, pith_image_writer *writer);
+/* Its tables into a frozen tokenizer, and out of one, checked. */
+void pith_vocab_save(const pith_vocab *vocab, pith_frozen_writer *writer);
 pith_status pith_vocab_open(pith_vocab *vocab, pith_loader *loader);
-/* What parse does at the end: pith_vocab_open where there is an image, else pith_vocab_build. */
+/* What parse does at the end: pith_vocab_open where there is a frozen tokenizer, else pith_vocab_build. */
 pith_status pith_vocab_take(pith_vocab *vocab, const pith_vocab_builder *builder, pith_loader *loader);
 /* {"token": id, …}; faults are left in j. builder->scratch is set by the caller. */
 void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);

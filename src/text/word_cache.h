@@ -1,6 +1,6 @@
 /* word_cache.h - the tokens of words seen before, for models whose tokens lie end to end.
  *
- * Direct-mapped tables in the call's scratch: a word has one place, a newer word takes it. 512 KiB for short words
+ * Direct-mapped tables in the encoding's scratch: a word has one place, a newer word takes it. 512 KiB for short words
  * (larger ones leave L2, smaller ones miss more; doubling either way costs some percent), 256 KiB for long ones, mostly
  * clauses of languages without spaces. A place is some cache lines: the word's bytes and where its tokens end from its
  * beginning on, the ids from its end. Words that do not fit are not remembered. */
@@ -45,11 +45,11 @@ static inline uint64_t pith_word_load(const char *bytes, size_t size) {
            (uint64_t)(unsigned char)bytes[size - 1] << 16;
 }
 
-/* The place of a word of 1 to PITH_WORD_LONG bytes; NULL: out of memory, noted in the call. */
-static inline pith_word *pith_word_place(pith_call *call, const char *bytes, size_t size) {
+/* The place of a word of 1 to PITH_WORD_LONG bytes; NULL: out of memory, noted in the encoding. */
+static inline pith_word *pith_word_place(pith_encoding *enc, const char *bytes, size_t size) {
     const size_t shorts = (size_t)PITH_WORD_SHORT_PLACE << PITH_WORD_SHORT_LOG2,
                  longs = (size_t)PITH_WORD_LONG_PLACE << PITH_WORD_LONG_LOG2;
-    char *places = pith_call_scratch(call, PITH_WORD_SLOT, shorts + longs);
+    char *places = pith_encoding_scratch(enc, PITH_WORD_SLOT, shorts + longs);
     size_t tail = size < 8 ? size : 8;
     uint64_t hash = pith_word_load(bytes, size) * 0x9E3779B97F4A7C15u;
     hash ^= (pith_word_load(bytes + size - tail, tail) + size) * 0xD6E8FEB86659FD93u;
@@ -64,47 +64,48 @@ static inline pith_word *pith_word_place(pith_call *call, const char *bytes, siz
 /* Where the id of a token is, of a word that has so much room. */
 static inline size_t pith_word_id_at(size_t room, unsigned token) { return room - (token + 1) * sizeof(int32_t); }
 
-/* Emits the word's tokens if it is there; begin: of the word in call->text. */
-static inline bool pith_word_emit(const pith_word *word, pith_call *call, uint32_t begin, size_t size) {
-    if (word->size != size || memcmp(word->room, call->text.data + begin, size) != 0) return false;
+/* Emits the word's tokens if it is there; begin: of the word in enc->text. */
+static inline bool pith_word_emit(const pith_word *word, pith_encoding *enc, uint32_t begin, size_t size) {
+    if (word->size != size || memcmp(word->room, enc->text.data + begin, size) != 0) return false;
     uint32_t at = begin;
     size_t room = pith_word_room(size);
     for (unsigned i = 0; i < word->count; i++) {
         int32_t id;
         memcpy(&id, word->room + pith_word_id_at(room, i), sizeof id);
         uint32_t end = begin + (uint8_t)word->room[size + i];
-        pith_call_token(call, id, at, end);
+        pith_encoding_token(enc, id, at, end);
         at = end;
     }
     return true;
 }
 
 /* Remembers the tokens emitted since `first`, if they fit. */
-static inline void pith_word_store(pith_word *word, const pith_call *call, size_t first, uint32_t begin, size_t size) {
-    size_t count = call->count - first, room = pith_word_room(size);
+static inline void pith_word_store(pith_word *word, const pith_encoding *enc, size_t first, uint32_t begin,
+                                   size_t size) {
+    size_t count = enc->count - first, room = pith_word_room(size);
     if (size + count * (1 + sizeof(int32_t)) > room) return;
     for (size_t i = 0; i < count; i++)
-        if (call->begin[first + i] != (i ? call->end[first + i - 1] : begin)) return;
+        if (enc->begin[first + i] != (i ? enc->end[first + i - 1] : begin)) return;
     word->size = (uint8_t)size;
     word->count = (uint8_t)count;
-    memcpy(word->room, call->text.data + begin, size);
+    memcpy(word->room, enc->text.data + begin, size);
     for (size_t i = 0; i < count; i++) {
-        word->room[size + i] = (char)(call->end[first + i] - begin);
-        memcpy(word->room + pith_word_id_at(room, (unsigned)i), &call->ids[first + i], sizeof(int32_t));
+        word->room[size + i] = (char)(enc->end[first + i] - begin);
+        memcpy(word->room + pith_word_id_at(room, (unsigned)i), &enc->ids[first + i], sizeof(int32_t));
     }
 }
 
 /* The tokens of a word: those remembered, or what encode emits. */
-static inline pith_status pith_word_encode(const void *model, pith_call *call, pith_piece piece,
-                                           pith_status (*encode)(const void *model, pith_call *call,
+static inline pith_status pith_word_encode(const void *model, pith_encoding *enc, pith_piece piece,
+                                           pith_status (*encode)(const void *model, pith_encoding *enc,
                                                                  pith_piece piece)) {
-    size_t size = piece.end - piece.begin, first = call->count;
-    if (size > PITH_WORD_LONG) return encode(model, call, piece);
-    pith_word *word = pith_word_place(call, call->text.data + piece.begin, size);
+    size_t size = piece.end - piece.begin, first = enc->count;
+    if (size > PITH_WORD_LONG) return encode(model, enc, piece);
+    pith_word *word = pith_word_place(enc, enc->text.data + piece.begin, size);
     if (!word) return PITH_ERR_MEMORY;
-    if (pith_word_emit(word, call, piece.begin, size)) return PITH_OK;
-    PITH_TRY(encode(model, call, piece));
-    pith_word_store(word, call, first, piece.begin, size);
+    if (pith_word_emit(word, enc, piece.begin, size)) return PITH_OK;
+    PITH_TRY(encode(model, enc, piece));
+    pith_word_store(word, enc, first, piece.begin, size);
     return PITH_OK;
 }
 

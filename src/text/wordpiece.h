@@ -12,7 +12,7 @@
 
 typedef struct pith_wordpiece {
     pith_vocab vocab; /* first: vocab.h */
-    int32_t unk_id; /* -1: not in the vocabulary, and an unknown word is an error */
+    int32_t unk_id;   /* -1: not in the vocabulary, and an unknown word is an error */
     pith_str unk_token;
     pith_str prefix; /* "##" */
     uint64_t prefix_hash;
@@ -23,7 +23,7 @@ typedef struct pith_wordpiece {
     const uint32_t (*lengths)[PITH_WORDPIECE_STARTS]; /* [2] */
 } pith_wordpiece;
 
-/* Builds it in the loader's arena; out of loader->image if there is one, and vocab is not looked at then. */
+/* Builds it in the loader's arena; out of loader->frozen if there is one, and vocab is not looked at then. */
 pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,
                                  pith_str unk_token, pith_str prefix, int64_t max_chars);
 
@@ -37,7 +37,7 @@ pith_status pith_wordpiece_no_unk(const pith_wordpiece *wordpiece, pith_error *e
 
 /* BertNormalizer, BertPreTokenizer and WordPiece in one pass: bert_fused.c. NULL if the steps are others. */
 const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader);
-pith_status pith_bert_encode_fused(const void *fused, pith_call *call, pith_piece piece);
+pith_status pith_bert_encode_fused(const void *fused, pith_encoding *enc, pith_piece piece);
 void pith_bert_unfuse(const void *fused, const pith_allocator *allocator);
 
 extern const pith_model_desc pith_model_WordPiece;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -54,8 +54,8 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
 int probe_image(probe *p) {
     pith_tokenizer *opened;
     pith_str image;
-    if (pith_tokenizer_image(&image, p->tokenizer, &p->arena, &p->err) ||
-        pith_tokenizer_open_image(&opened, image.data, image.size, NULL, &p->arena, &p->err))
+    if (pith_tokenizer_freeze(&image, p->tokenizer, &p->arena, &p->err) ||
+        pith_tokenizer_open_frozen(&opened, image.data, image.size, NULL, &p->arena, &p->err))
         return 0;
     pith_tokenizer_unload(p->tokenizer);
     p->tokenizer = opened;
@@ -75,9 +75,9 @@ double probe_image_time(probe *p) {
     double begin = 0, end = -1;
     pith_arena_init(&arena, &pith_allocator_default);
     pith_arena_init(&scratch, &pith_allocator_default);
-    if (!pith_tokenizer_image(&image, p->tokenizer, &scratch, &p->err)) {
+    if (!pith_tokenizer_freeze(&image, p->tokenizer, &scratch, &p->err)) {
         begin = milliseconds();
-        if (!pith_tokenizer_open_image(&opened, image.data, image.size, NULL, &arena, &p->err)) {
+        if (!pith_tokenizer_open_frozen(&opened, image.data, image.size, NULL, &arena, &p->err)) {
             end = milliseconds();
             pith_tokenizer_unload(opened);
         }

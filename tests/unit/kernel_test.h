@@ -24,7 +24,10 @@ static inline int level_usable(int level) {
 }
 
 /* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly after the first. */
-typedef struct guarded { void *data, *map; size_t size; } guarded;
+typedef struct guarded {
+    void *data, *map;
+    size_t size;
+} guarded;
 static inline guarded guarded_alloc(size_t bytes, int at_end) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (bytes + page - 1) / page * page;
     guarded g = { .size = inner + 2 * page };

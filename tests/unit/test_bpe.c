@@ -41,7 +41,7 @@ static void test_merging(void **state) {
     enum { LETTERS = 3, MERGES = 40, LONGEST = 90 };
     pith_arena arena;
     pith_error err;
-    pith_call call = { .allocator = &pith_allocator_default };
+    pith_encoding call = { .allocator = &pith_allocator_default };
     unsigned random = 1;
     for (int round = 0; round < 300; round++) {
         pith_merge merges[MERGES];

@@ -11,9 +11,8 @@
 
 enum { FEW = 6 };
 static const pith_str few[FEW] = {
-    { "a cat sat on the mat", 20 },       { "how do I reset my password?", 27 },
-    { "river", 5 },                       { "the engine of the old museum", 28 },
-    { "signals, vectors and carbon", 27 }, { "winter garden", 13 },
+    { "a cat sat on the mat", 20 },         { "how do I reset my password?", 27 }, { "river", 5 },
+    { "the engine of the old museum", 28 }, { "signals, vectors and carbon", 27 }, { "winter garden", 13 },
 };
 
 static golden g;

@@ -107,8 +107,8 @@ static void test_few_and_many_are_not_looked_for(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_found_and_spread),   cmocka_unit_test(test_what_hardly_repeats_stays),
-        cmocka_unit_test(test_rows_that_begin_alike),       cmocka_unit_test(test_bits_decide),
+        cmocka_unit_test(test_rows_are_found_and_spread),       cmocka_unit_test(test_what_hardly_repeats_stays),
+        cmocka_unit_test(test_rows_that_begin_alike),           cmocka_unit_test(test_bits_decide),
         cmocka_unit_test(test_few_and_many_are_not_looked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #include "base/account.h"
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/executor.h"
 #include "graph_test.h"
 
 /* ---- an allocator that counts, and fails when told ---- */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "exec/session.h"
+#include "exec/executor.h"
 #include "onnx/onnx.h"
 #include "opt/pass.h"
 #include "families.h"

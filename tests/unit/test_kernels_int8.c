@@ -39,9 +39,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
         int32_t extreme = random_u32() & 1 ? -128 : 127, value = random_below(3) ? (int8_t)random_u32() : extreme;
         ((int8_t *)b.data)[i] = (int8_t)(narrow ? value * 54 / 128 : value);
     }
-    for (int64_t i = 0; i < m; i++) {
-        ((int32_t *)zero.data)[i] = (int32_t)random_below(256);
-    }
+    for (int64_t i = 0; i < m; i++) { ((int32_t *)zero.data)[i] = (int32_t)random_below(256); }
     for (int64_t i = 0; i < m * PITH_I8_EXTRAS; i++) {
         beyond[i].at = k > 0 ? random_below(random_below(2) ? k : 1) : 0;
         beyond[i].lacks = k > 0 && random_below(4) ? (int32_t)random_below(50000) - 25000 : 0;

@@ -12,7 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/executor.h"
 #include "graph_test.h"
 #include "kernels/kernel.h"
 

@@ -1,26 +1,27 @@
-/* fuzz_image.c - a small tokenizer.json, a NUL, and changes to the image of that tokenizer: four bytes say where, the
- * fifth what stands there then. The changed image may be refused; what is accepted must stay inside its bytes. */
+/* fuzz_frozen.c - a small tokenizer.json, a NUL, and changes to the frozen tokenizer of that tokenizer: four bytes say
+ * where, the fifth what stands there then. The changed frozen may be refused; what is accepted must stay inside its
+ * bytes. */
 #include <stdlib.h>
 
-#include "text/image.h"
+#include "text/frozen.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CHANGE = 5, ALIGNMENT = 64 };
 
 /* A copy of its own, so that a sanitizer sees its end. */
-static void use(pith_str image) {
-    char *bytes = aligned_alloc(ALIGNMENT, image.size);
+static void use(pith_str frozen) {
+    char *bytes = aligned_alloc(ALIGNMENT, frozen.size);
     pith_arena arena;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_str text = PITH_STR("[UNK] Caf\xC3\xA9 12 abab! \xE2\x96\x81the<s>");
     if (!bytes) abort();
-    memcpy(bytes, image.data, image.size);
+    memcpy(bytes, frozen.data, frozen.size);
     pith_arena_init(&arena, &pith_allocator_default);
     arena.limit = (size_t)256 << 20;
-    if (!pith_tokenizer_open_image(&t, bytes, image.size, NULL, &arena, &err)) {
+    if (!pith_tokenizer_open_frozen(&t, bytes, frozen.size, NULL, &arena, &err)) {
         char *decoded;
         size_t size;
         if (!pith_tokenize(&tokens, t, text, &text, NULL, &err) &&
@@ -40,19 +41,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
     pith_arena arena;
     pith_tokenizer *t = NULL;
-    pith_str image;
+    pith_str frozen;
     pith_error err = PITH_ERROR_INIT;
     if (!nul) return 0;
     pith_arena_init(&arena, &pith_allocator_default);
     arena.limit = (size_t)256 << 20;
     if (!pith_tokenizer_load_json(&t, (pith_str){ (const char *)data, (size_t)(nul - data) }, NULL, &arena, &err)) {
-        if (!pith_tokenizer_image(&image, t, &arena, &err)) {
+        if (!pith_tokenizer_freeze(&frozen, t, &arena, &err)) {
             for (const uint8_t *p = nul + 1; (size_t)(data + size - p) >= CHANGE; p += CHANGE) {
                 uint32_t at;
                 memcpy(&at, p, sizeof at);
-                ((char *)(uintptr_t)image.data)[at % image.size] = (char)p[4];
+                ((char *)(uintptr_t)frozen.data)[at % frozen.size] = (char)p[4];
             }
-            use(image);
+            use(frozen);
         }
         pith_tokenizer_unload(t);
     }

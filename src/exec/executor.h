@@ -4,8 +4,8 @@
  * depend on shapes alone are computed, and every other value gets an offset in one buffer by life time. A few
  * bindings are remembered. run: steps in order; nothing is allocated except for late values (shape known only from
  * contents), which come from an arena that is reset by the next run. One thread at a time. */
-#ifndef PITH_EXEC_SESSION_H
-#define PITH_EXEC_SESSION_H
+#ifndef PITH_EXEC_EXECUTOR_H
+#define PITH_EXEC_EXECUTOR_H
 
 #include "plan/plan.h"
 

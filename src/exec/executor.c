@@ -5,7 +5,7 @@
  * made one chunk, so that a steady state asks the allocator for nothing. A subgraph runs in an executor of its own,
  * kept by the binding of the step that owns it, with the outer values it uses as further inputs; all executors of one
  * tree share one count of the bytes held for activations and one listener to their steps. */
-#include "exec/session.h"
+#include "exec/executor.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -64,13 +64,13 @@ typedef struct running {
 /* ---- memory ---- */
 
 /* `more` bytes are held now, beside `fewer` that were and are no longer. */
-static void count(tree *t, size_t more, size_t fewer) {
+static void executor_count(tree *t, size_t more, size_t fewer) {
     t->held = t->held - fewer + more;
     if (t->held > t->peak) t->peak = t->held;
 }
 
 static void count_late(pith_executor *e) {
-    count(e->tree, e->late.total, e->late_counted);
+    executor_count(e->tree, e->late.total, e->late_counted);
     e->late_counted = e->late.total;
 }
 
@@ -96,7 +96,7 @@ static void *late_alloc(pith_executor *e, size_t bytes) {
 
 static void free_buffer(pith_executor *e) {
     e->plan->backend->free(e->backend_context, e->buffer);
-    count(e->tree, 0, e->buffer_bytes);
+    executor_count(e->tree, 0, e->buffer_bytes);
     e->buffer = NULL;
     e->buffer_bytes = 0;
 }
@@ -107,7 +107,7 @@ static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *er
     e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
     if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: activations want %zu bytes", bytes);
     e->buffer_bytes = bytes;
-    count(e->tree, bytes, 0);
+    executor_count(e->tree, bytes, 0);
     return PITH_OK;
 }
 
@@ -164,7 +164,7 @@ static void end_child(pith_executor *e, pith_child *child) {
     if (!child) return;
     pith_executor_destroy(child->executor);
     pith_kept_free(&child->kept);
-    count(e->tree, 0, child->counted);
+    executor_count(e->tree, 0, child->counted);
 }
 
 static void end_children(pith_executor *e, pith_binding *b) {
@@ -182,7 +182,7 @@ void pith_executor_destroy(pith_executor *e) {
     }
     free_buffer(e);
     e->plan->backend->close(e->backend_context);
-    count(e->tree, 0, e->late_counted);
+    executor_count(e->tree, 0, e->late_counted);
     pith_arena_free(&e->late);
     pith_arena_free(&e->scratch);
     pith_arena_free(&e->arena);
@@ -321,11 +321,11 @@ static pith_status make_child(pith_child **out, running *r, const pith_plan *pla
     return PITH_OK;
 }
 
-static void *arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
+static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
 static void count_kept(pith_executor *e, pith_child *child) {
     size_t total = pith_kept_bytes(&child->kept);
-    count(e->tree, total, child->counted);
+    executor_count(e->tree, total, child->counted);
     child->counted = total;
 }
 
@@ -496,7 +496,7 @@ static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_er
         bool borrowed = t->dtype == PITH_SEQUENCE && sequences;
         if (count && t->data && !borrowed)
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
-        if (borrowed) PITH_TRY(pith_tensor_copy(t, t, arena_memory, &e->late, err));
+        if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
     count_late(e);
     return PITH_OK;

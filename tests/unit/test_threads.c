@@ -19,7 +19,7 @@
 
 #include "base/cpu.h"
 #include "base/dtype.h"
-#include "base/pool.h"
+#include "base/threads.h"
 
 #define PARTS 1000
 #define WORKERS 20 /* more than have parts of their own */
@@ -41,7 +41,7 @@ static void note(void *context, size_t part, int worker) {
 
 static int run_once(int threads, size_t parts) {
     record r = { .threads = threads };
-    pith_pool_run(note, &r, parts, threads);
+    pith_threads_run(note, &r, parts, threads);
     int faults = atomic_load(&r.clashes);
     for (size_t i = 0; i < PARTS; i++) faults += atomic_load(&r.seen[i]) != (i < parts);
     return faults;
@@ -67,12 +67,12 @@ static void woken_helpers(void **state) {
     assert_int_equal(run_once(4, 40), 0);
     for (int threads = 1; threads <= WORKERS; threads++) {
         usleep(1000);
-        pith_pool_wake(threads);
+        pith_threads_wake(threads);
         assert_int_equal(run_once(4, 40), 0);
-        pith_pool_wake(threads);
+        pith_threads_wake(threads);
     }
     usleep(10000);
-    pith_pool_wake(4);
+    pith_threads_wake(4);
     double before = cpu_seconds();
     usleep(200000);
     assert_true(cpu_seconds() - before < 0.05);
@@ -91,7 +91,7 @@ static void slow_threads_are_helped(void **state) {
     (void)state;
     for (int threads = 2; threads <= WORKERS; threads += 9) {
         atomic_int done = 0;
-        pith_pool_run(wait_for_others, &done, PARTS, threads);
+        pith_threads_run(wait_for_others, &done, PARTS, threads);
         assert_int_equal(atomic_load(&done), PARTS);
     }
 }
@@ -107,7 +107,7 @@ static void results_are_visible(void **state) {
     static size_t results[PARTS];
     for (int round = 0; round < 300; round++) {
         memset(results, 0, sizeof results);
-        pith_pool_run(write_plain, results, PARTS, 4);
+        pith_threads_run(write_plain, results, PARTS, 4);
         for (size_t i = 0; i < PARTS; i++) assert_int_equal(results[i], i * i);
         if (round % 100 == 0) usleep(2000); /* the threads fall asleep */
     }
@@ -137,14 +137,14 @@ static void deeper(void *context, size_t part, int worker) {
 static void outer(void *context, size_t part, int worker) {
     (void)worker;
     atomic_fetch_add((atomic_int *)context, run_once(4, 10 + part));
-    pith_pool_run(deeper, context, 3, 1 + (int)part % 3);
+    pith_threads_run(deeper, context, 3, 1 + (int)part % 3);
 }
 
 /* Runs inside tasks of others do each part once, under numbers of their own. */
 static void nested_runs(void **state) {
     (void)state;
     atomic_int faults = 0;
-    for (int i = 0; i < 50; i++) pith_pool_run(outer, &faults, 20, 4);
+    for (int i = 0; i < 50; i++) pith_threads_run(outer, &faults, 20, 4);
     assert_int_equal(atomic_load(&faults), 0);
 }
 
@@ -172,9 +172,9 @@ static void one_of_two(void *context, size_t part, int worker) {
     atomic_fetch_add(&p->came, 1);
     wait_until(&p->came, 2); /* so that a thread takes one part */
     if (part != p->nesting) return;
-    p->left = pith_pool_left();
+    p->left = pith_threads_left();
     usleep(part ? 0 : 5000); /* the other may have fallen asleep */
-    pith_pool_run(wait_for_the_other, p, 2, 2);
+    pith_threads_run(wait_for_the_other, p, 2, 2);
 }
 
 /* A thread of the pool, or a caller, who has nothing left to do takes part in the run that another's part makes. */
@@ -182,11 +182,11 @@ static void nested_runs_are_helped(void **state) {
     (void)state;
     for (int i = 0; i < 40; i++) {
         pair p = { .nesting = (size_t)i % 2, .left = 1 };
-        pith_pool_run(one_of_two, &p, 2, 2);
+        pith_threads_run(one_of_two, &p, 2, 2);
         assert_int_equal(atomic_load(&p.done), 2);
         assert_int_equal(p.left, 0);
     }
-    assert_int_equal(pith_pool_left(), 0);
+    assert_int_equal(pith_threads_left(), 0);
 }
 
 typedef struct masks {
@@ -210,7 +210,7 @@ static void look_at_mask(void *context, size_t part, int worker) {
 static void signals_are_blocked(void **state) {
     (void)state;
     masks m = { .caller = pthread_self() };
-    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith_pool_run(look_at_mask, &m, 8, 4);
+    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith_threads_run(look_at_mask, &m, 8, 4);
     assert_true(atomic_load(&m.others) > 0);
     assert_int_equal(atomic_load(&m.open), 0);
     sigset_t mask;
@@ -240,7 +240,7 @@ static void nested_runs_make_no_threads(void **state) {
     pid_t child = fork();
     if (child == 0) {
         atomic_int faults = 0;
-        pith_pool_run(ask_for_many, &faults, 4, 2);
+        pith_threads_run(ask_for_many, &faults, 4, 2);
         _exit(atomic_load(&faults) ? 1 : thread_count() == 2 ? 0 : 2);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -298,8 +298,8 @@ static int pinned_child(void) {
     sched_getaffinity(0, sizeof mine, &mine);
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &mine)) allowed[count++] = i;
-    pith_pool_pin(true);
-    pith_pool_run(note_processors, seen, 12, 3);
+    pith_threads_pin(true);
+    pith_threads_run(note_processors, seen, 12, 3);
     if (seen[0] != count || seen[2] != 1 || seen[4] != 1) return 1;
     int a = allowed[1 % count], b = allowed[2 % count];
     return (seen[3] == a && seen[5] == b) || (seen[3] == b && seen[5] == a) ? 0 : 2;
@@ -333,11 +333,11 @@ static void floating_point_mode(void **state) {
     assert_true(tiny * hundredth == 0);
     pith_fpmode mode = pith_fpmode_enter();
     assert_true(tiny * hundredth != 0);
-    pith_pool_run(is_gradual, &flushed, 100, 4);
+    pith_threads_run(is_gradual, &flushed, 100, 4);
     pith_fpmode_leave(mode);
     assert_true(tiny * hundredth == 0);
 #else
-    pith_pool_run(is_gradual, &flushed, 100, 4);
+    pith_threads_run(is_gradual, &flushed, 100, 4);
 #endif
     pith_fpmode_leave(host);
     assert_int_equal(atomic_load(&flushed), 0);

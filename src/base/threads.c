@@ -8,7 +8,7 @@
  * own: who has nothing left to draw, waiting callers of the runs above included, takes part in it.
  * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
  * under one lock only; what spinners look at is atomic. After fork a child has no threads, so it starts over. */
-#include "base/pool.h"
+#include "base/threads.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -72,7 +72,7 @@ static int64_t now_ns(void) {
 static bool may_spin(int threads) { return threads <= pith_cpu_get()->threads; }
 
 /* The next part of a range, or the last one; false: it is empty. */
-static bool draw(_Atomic uint64_t *range, bool last, size_t *part) {
+static bool threads_draw(_Atomic uint64_t *range, bool last, size_t *part) {
     uint64_t parts = atomic_load_explicit(range, memory_order_relaxed), less;
     do {
         uint32_t begin = (uint32_t)parts, end = (uint32_t)(parts >> 32);
@@ -88,7 +88,7 @@ static void draw_parts(job *j, int worker) {
     current = j;
     size_t part;
     for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
-        while (draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
+        while (threads_draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
     current = above;
 }
 
@@ -246,7 +246,7 @@ static void wait_for_helpers(job *j, unsigned seen) {
     }
 }
 
-void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
+void pith_threads_run(pith_task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
     if (threads <= 1 || current == &alone || parts > UINT32_MAX) {
@@ -280,15 +280,15 @@ void pith_pool_run(pith_task *task, void *context, size_t parts, int threads) {
     wait_for_helpers(&j, epoch);
 }
 
-size_t pith_pool_left(void) { return current ? left_of(current) : 0; }
+size_t pith_threads_left(void) { return current ? left_of(current) : 0; }
 
-void pith_pool_wake(int threads) {
+void pith_threads_wake(int threads) {
     if (threads <= 1 || current) return;
     pthread_mutex_lock(&pool.lock);
     rouse(threads - 1);
 }
 
-void pith_pool_pin(bool pin) {
+void pith_threads_pin(bool pin) {
     pthread_mutex_lock(&pool.lock);
     pool.pinned = pin && !sched_getaffinity(0, sizeof pool.processors, &pool.processors);
     pthread_mutex_unlock(&pool.lock);

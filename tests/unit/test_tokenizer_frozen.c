@@ -1,5 +1,5 @@
-/* test_tokenizer_image.c - tokenizers opened out of their images give the same tokens and texts; damaged images are
- * refused or harmless. */
+/* test_tokenizer_frozen.c - tokenizers opened out of their frozen tokenizers give the same tokens and texts; damaged
+ * frozen tokenizers are refused or harmless. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "text/image.h"
+#include "text/frozen.h"
 
 static const char *const texts[] = {
     "",
@@ -29,7 +29,8 @@ static void compare_tokens(const char *name, const pith_tokenizer *a, const pith
         pith_str text = pith_str_of(texts[i]), pair = pith_str_of(texts[(i + 1) % TEXTS]);
         pith_status status = pith_tokenize(&x, a, text, i % 2 ? &pair : NULL, NULL, &err);
         assert_int_equal(pith_tokenize(&y, b, text, i % 2 ? &pair : NULL, NULL, &err), status);
-        if (x.count != y.count) fail_msg("%s: text %zu: %zu tokens, %zu out of the image", name, i, x.count, y.count);
+        if (x.count != y.count)
+            fail_msg("%s: text %zu: %zu tokens, %zu out of the frozen tokenizer", name, i, x.count, y.count);
         for (size_t k = 0; k < x.count; k++)
             if (x.ids[k] != y.ids[k] || x.begin[k] != y.begin[k] || x.end[k] != y.end[k] ||
                 x.word_ids[k] != y.word_ids[k] || x.type_ids[k] != y.type_ids[k] || x.special[k] != y.special[k])
@@ -54,7 +55,7 @@ static void round_trip(const char *path, bool cases) {
     pith_file file;
     pith_tokenizer *t = NULL, *opened = NULL;
     pith_error err = PITH_ERROR_INIT;
-    pith_str image, again;
+    pith_str frozen, again;
     pith_arena_init(&arena, &pith_allocator_default);
     if (cases) {
         assert_int_equal(pith_file_open(&file, path, false, &pith_allocator_default, &err), PITH_OK);
@@ -65,12 +66,12 @@ static void round_trip(const char *path, bool cases) {
     } else
         pith_tokenizer_load(&t, path, NULL, &arena, &err);
     if (!t) fail_msg("%s: %s", path, err.message);
-    assert_int_equal(pith_tokenizer_image(&image, t, &arena, &err), PITH_OK);
-    if (pith_tokenizer_open_image(&opened, image.data, image.size, NULL, &arena, &err))
+    assert_int_equal(pith_tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
+    if (pith_tokenizer_open_frozen(&opened, frozen.data, frozen.size, NULL, &arena, &err))
         fail_msg("%s: %s", path, err.message);
     compare_tokens(path, t, opened);
-    assert_int_equal(pith_tokenizer_image(&again, opened, &arena, &err), PITH_OK);
-    assert_true(pith_str_eq(image, again));
+    assert_int_equal(pith_tokenizer_freeze(&again, opened, &arena, &err), PITH_OK);
+    assert_true(pith_str_eq(frozen, again));
     pith_tokenizer_unload(t);
     pith_tokenizer_unload(opened);
     pith_arena_free(&arena);
@@ -114,7 +115,7 @@ static pith_status use(const char *bytes, size_t size, pith_error *err) {
     assert_non_null(copy);
     memcpy(copy, bytes, size);
     pith_arena_init(&arena, &pith_allocator_default);
-    pith_status status = pith_tokenizer_open_image(&t, copy, size, NULL, &arena, err);
+    pith_status status = pith_tokenizer_open_frozen(&t, copy, size, NULL, &arena, err);
     for (size_t i = 0; !status && i < TEXTS; i++) {
         if (pith_tokenize(&tokens, t, pith_str_of(texts[i]), NULL, NULL, err)) continue;
         if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, err)) pith_text_free(t, text);
@@ -130,28 +131,28 @@ static void damage(const char *path) {
     pith_arena arena;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
-    pith_str image;
+    pith_str frozen;
     uint64_t random = 88172645463325252u;
     size_t refused = 0;
     pith_arena_init(&arena, &pith_allocator_default);
     if (pith_tokenizer_load(&t, path, NULL, &arena, &err)) fail_msg("%s", err.message);
-    assert_int_equal(pith_tokenizer_image(&image, t, &arena, &err), PITH_OK);
-    char *bytes = pith_arena_alloc64(&arena, image.size);
+    assert_int_equal(pith_tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
+    char *bytes = pith_arena_alloc64(&arena, frozen.size);
     for (int i = 0; i < 60; i++) {
-        size_t size = image.size * (size_t)i / 60;
-        assert_int_equal(use(image.data, size, &err), PITH_ERR_FORMAT);
+        size_t size = frozen.size * (size_t)i / 60;
+        assert_int_equal(use(frozen.data, size, &err), PITH_ERR_FORMAT);
     }
     for (int i = 0; i < 600; i++) {
-        memcpy(bytes, image.data, image.size);
+        memcpy(bytes, frozen.data, frozen.size);
         for (int k = 0; k <= i % 4; k++) {
             random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-            size_t at = random % (i % 3 ? image.size : 1024);
+            size_t at = random % (i % 3 ? frozen.size : 1024);
             bytes[at] = (char)(i % 2 ? (int)(random >> 32 & 0xFF) : bytes[at] ^ 1 << (random >> 40) % 8);
         }
-        refused += use(bytes, image.size, &err) != PITH_OK;
+        refused += use(bytes, frozen.size, &err) != PITH_OK;
     }
     assert_true(refused > 100);
-    assert_int_equal(use(image.data, image.size, &err), PITH_OK);
+    assert_int_equal(use(frozen.data, frozen.size, &err), PITH_OK);
     pith_tokenizer_unload(t);
     pith_arena_free(&arena);
 }
@@ -170,11 +171,11 @@ static void test_refused(void **state) {
     pith_arena arena;
     (void)state;
     pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_tokenizer_open_image(&t, bytes, sizeof bytes, NULL, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_tokenizer_open_frozen(&t, bytes, sizeof bytes, NULL, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "version 0"));
-    assert_int_equal(pith_tokenizer_open_image(&t, bytes + 1, 64, NULL, &arena, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_tokenizer_open_image(&t, NULL, 0, NULL, &arena, &err), PITH_ERR_FORMAT);
-    assert_int_equal(pith_tokenizer_open_image(&t, "{}", 2, NULL, &arena, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith_tokenizer_open_frozen(&t, bytes + 1, 64, NULL, &arena, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_tokenizer_open_frozen(&t, NULL, 0, NULL, &arena, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith_tokenizer_open_frozen(&t, "{}", 2, NULL, &arena, &err), PITH_ERR_FORMAT);
     assert_null(t);
     pith_arena_free(&arena);
 }

@@ -1,0 +1,302 @@
+/* call.c - buffers that grow and are kept, origins, the splitter and the pool of calls.
+ *
+ * An encoding owns two text buffers; `text` is one of them or the caller's source, `out` and `spare` are the rest.
+ * Growing doubles, so the cost per byte is constant. The pool is a few atomic places: taking and giving back never
+ * waits. */
+#include "text/encoding.h"
+
+#include <stdatomic.h>
+
+/* Calls a tokenizer keeps: more threads than this make and free their own. */
+#define POOL_SIZE 16
+/* An encoding that has grown beyond this many bytes is freed rather than kept. */
+#define KEEP_BYTES ((size_t)8 << 20)
+
+struct pith_encoding_pool {
+    _Atomic(pith_encoding *) calls[POOL_SIZE];
+};
+
+static bool grow(pith_encoding *enc, void **memory, size_t used_bytes, size_t bytes) {
+    /* Once refused nothing is tried again: steps go on to the end of the text before anybody looks. */
+    void *fresh = enc->out_of_memory ? NULL : pith_memory_alloc(enc->allocator, bytes, 64);
+    if (!fresh) {
+        enc->out_of_memory = true;
+        return false;
+    }
+    if (used_bytes) memcpy(fresh, *memory, used_bytes);
+    pith_memory_free(enc->allocator, *memory);
+    *memory = fresh;
+    return true;
+}
+
+bool pith_encoding_reserve_slow(pith_encoding *enc, size_t more) {
+    pith_text *out = &enc->out;
+    size_t need = out->size + more + 16;
+    if (need > (size_t)PITH_TEXT_MAX * 2) {
+        enc->out_of_memory = true;
+        return false;
+    }
+    size_t capacity = out->capacity ? out->capacity : 256;
+    while (capacity < need) capacity *= 2;
+    if (capacity > out->capacity) {
+        if (!grow(enc, (void **)&out->data, out->size, capacity)) return false;
+        if (enc->offsets &&
+            !grow(enc, (void **)&out->origin, out->size * sizeof *out->origin, capacity * sizeof *out->origin))
+            return false;
+        if (!enc->offsets) {
+            pith_memory_free(enc->allocator, out->origin);
+            out->origin = NULL;
+        }
+        out->capacity = capacity;
+    }
+    return true;
+}
+
+void pith_encoding_origin(pith_encoding *enc, size_t at, size_t bytes, uint32_t from) {
+    uint32_t origin = enc->text.origin && !(from & PITH_ORIGIN_EMPTY) ? enc->text.origin[from] : from;
+    for (size_t i = 0; i < bytes; i++) enc->out.origin[at + i] = origin;
+}
+
+void pith_encoding_copy(pith_encoding *enc, uint32_t begin, uint32_t end) {
+    if (begin == end || !pith_encoding_reserve(enc, end - begin)) return;
+    pith_text *out = &enc->out;
+    memcpy(out->data + out->size, enc->text.data + begin, end - begin);
+    if (enc->offsets) {
+        if (enc->text.origin)
+            memcpy(out->origin + out->size, enc->text.origin + begin, (end - begin) * sizeof *out->origin);
+        else
+            for (uint32_t i = begin; i < end; i++) out->origin[out->size + i - begin] = i;
+    }
+    out->size += end - begin;
+}
+
+void pith_encoding_range(const pith_encoding *enc, uint32_t begin, uint32_t end, uint32_t *source_begin,
+                         uint32_t *source_end) {
+    const uint32_t *origin = enc->text.origin;
+    const char *source = enc->source.data;
+    uint32_t b = origin ? origin[begin] : begin, e = origin ? origin[end - 1] : end - 1;
+    if (b & PITH_ORIGIN_EMPTY)
+        b &= ~PITH_ORIGIN_EMPTY;
+    else
+        while (b > 0 && (source[b] & 0xC0) == 0x80) b--;
+    if (e & PITH_ORIGIN_EMPTY)
+        e &= ~PITH_ORIGIN_EMPTY;
+    else
+        do e++;
+        while (e < enc->source.size && (source[e] & 0xC0) == 0x80);
+    *source_begin = b;
+    *source_end = e;
+}
+
+static bool grow_pieces(pith_encoding *enc, pith_piece **pieces, size_t count, size_t *capacity) {
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    if (!grow(enc, (void **)pieces, count * sizeof **pieces, wanted * sizeof **pieces)) return false;
+    *capacity = wanted;
+    return true;
+}
+
+bool pith_encoding_grow_pieces(pith_encoding *enc) {
+    return grow_pieces(enc, &enc->next, enc->next_count, &enc->next_capacity);
+}
+
+bool pith_encoding_emit_piece(pith_encoding *enc, pith_piece piece) {
+    if (enc->next_count == enc->next_capacity && !pith_encoding_grow_pieces(enc)) return false;
+    enc->next[enc->next_count++] = piece;
+    return true;
+}
+
+bool pith_encoding_room(pith_encoding *enc, size_t tokens) {
+    size_t need = enc->count + tokens;
+    if (need <= enc->capacity) return true;
+    size_t capacity = enc->capacity ? enc->capacity : 256;
+    while (capacity < need) capacity *= 2;
+    size_t used = enc->count * sizeof(int32_t), bytes = capacity * sizeof(int32_t);
+    if (!grow(enc, (void **)&enc->ids, used, bytes) || !grow(enc, (void **)&enc->begin, used, bytes) ||
+        !grow(enc, (void **)&enc->end, used, bytes) || !grow(enc, (void **)&enc->words, used, bytes))
+        return false;
+    enc->capacity = capacity;
+    return true;
+}
+
+void *pith_encoding_scratch(pith_encoding *enc, int slot, size_t bytes) {
+    if (enc->scratch[slot].size >= bytes) return enc->scratch[slot].data;
+    if (!grow(enc, &enc->scratch[slot].data, 0, bytes)) return NULL;
+    memset(enc->scratch[slot].data, 0, bytes);
+    enc->scratch[slot].size = bytes;
+    return enc->scratch[slot].data;
+}
+
+bool pith_encoding_begin(pith_encoding *enc, pith_str source, bool offsets) {
+    enc->source = source;
+    enc->offsets = offsets;
+    enc->source_offsets = false;
+    enc->word = 0;
+    if (enc->text.capacity) { /* a buffer of the last text */
+        pith_text *home = enc->out.capacity ? &enc->spare : &enc->out;
+        *home = enc->text;
+    }
+    enc->text = (pith_text){ (char *)(uintptr_t)source.data, NULL, source.size, 0 };
+    enc->out.size = enc->spare.size = 0;
+    pith_text *own[2] = { &enc->out, &enc->spare };
+    for (int i = 0; offsets && i < 2; i++)
+        if (own[i]->capacity && !own[i]->origin &&
+            !grow(enc, (void **)&own[i]->origin, 0, own[i]->capacity * sizeof *own[i]->origin))
+            return false;
+    enc->piece_count = enc->next_count = 0;
+    if (!enc->piece_capacity && !grow_pieces(enc, &enc->pieces, 0, &enc->piece_capacity)) return false;
+    if (source.size) enc->pieces[enc->piece_count++] = (pith_piece){ 0, (uint32_t)source.size, -1 };
+    return true;
+}
+
+void pith_encoding_swap_text(pith_encoding *enc) {
+    pith_text old = enc->text;
+    enc->text = enc->out;
+    if (!enc->offsets && enc->text.origin) { /* an earlier text wanted offsets: this one has none to show */
+        pith_memory_free(enc->allocator, enc->text.origin);
+        enc->text.origin = NULL;
+    }
+    if (enc->text.data) memset(enc->text.data + enc->text.size, 0, 16);
+    if (old.capacity)
+        enc->out = old;
+    else {
+        enc->out = enc->spare;
+        enc->spare = (pith_text){ 0 };
+    }
+    enc->out.size = 0;
+}
+
+void pith_encoding_swap_pieces(pith_encoding *enc) {
+    pith_piece *pieces = enc->pieces;
+    size_t capacity = enc->piece_capacity;
+    enc->pieces = enc->next;
+    enc->piece_count = enc->next_count;
+    enc->piece_capacity = enc->next_capacity;
+    enc->next = pieces;
+    enc->next_capacity = capacity;
+    enc->next_count = 0;
+}
+
+/* ---- splitting ---- */
+
+void pith_split_begin(pith_splitter *s, pith_encoding *enc, pith_piece piece, pith_behavior behavior, bool invert) {
+    *s = (pith_splitter){ enc, behavior, invert, false, false, 0, 0, piece.begin, piece.end };
+}
+
+static void encoding_flush(pith_splitter *s) {
+    if (s->open) pith_encoding_emit(s->enc, s->begin, s->end);
+    s->open = false;
+}
+
+/* One part of the piece, match or not. The open piece is the last one emitted, which a later part may still extend. */
+static void encoding_part(pith_splitter *s, uint32_t begin, uint32_t end, bool match) {
+    bool join = false;
+    switch (s->behavior) {
+    case PITH_SPLIT_REMOVED:
+        if (!match) pith_encoding_emit(s->enc, begin, end);
+        return;
+    case PITH_SPLIT_ISOLATED: pith_encoding_emit(s->enc, begin, end); return;
+    case PITH_SPLIT_CONTIGUOUS: join = match == s->last_match; break;
+    case PITH_SPLIT_MERGED_WITH_PREVIOUS: join = match && !s->last_match; break;
+    case PITH_SPLIT_MERGED_WITH_NEXT: join = !match && s->last_match; break;
+    }
+    s->last_match = match;
+    if (join && s->open) {
+        s->end = end;
+        return;
+    }
+    encoding_flush(s);
+    s->open = true;
+    s->begin = begin;
+    s->end = end;
+}
+
+void pith_split_match(pith_splitter *s, uint32_t begin, uint32_t end) {
+    if (s->at != begin) encoding_part(s, s->at, begin, s->invert);
+    encoding_part(s, begin, end, !s->invert);
+    s->at = end;
+}
+
+void pith_split_end(pith_splitter *s) {
+    if (s->at != s->stop) encoding_part(s, s->at, s->stop, s->invert);
+    encoding_flush(s);
+}
+
+pith_behavior pith_json_behavior(pith_json *j) {
+    static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+    pith_str name = pith_json_string(j);
+    for (int i = 0; i < 5; i++)
+        if (pith_str_is(name, names[i])) return (pith_behavior)i;
+    if (!j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown behavior \"" PITH_STR_FMT "\"", PITH_STR_ARG(name));
+    return PITH_SPLIT_REMOVED;
+}
+
+/* ---- the pool ---- */
+
+static void encoding_call_free(pith_encoding *enc) {
+    const pith_allocator *a = enc->allocator;
+    if (enc->text.capacity) {
+        pith_memory_free(a, enc->text.data);
+        pith_memory_free(a, enc->text.origin);
+    }
+    pith_memory_free(a, enc->out.data);
+    pith_memory_free(a, enc->out.origin);
+    pith_memory_free(a, enc->spare.data);
+    pith_memory_free(a, enc->spare.origin);
+    pith_memory_free(a, enc->pieces);
+    pith_memory_free(a, enc->next);
+    pith_memory_free(a, enc->ids);
+    pith_memory_free(a, enc->begin);
+    pith_memory_free(a, enc->end);
+    pith_memory_free(a, enc->words);
+    for (int i = 0; i < PITH_SCRATCH_SLOTS; i++) pith_memory_free(a, enc->scratch[i].data);
+    pith_memory_free(a, enc);
+}
+
+static size_t call_bytes(const pith_encoding *enc) {
+    size_t bytes = 5 * (enc->text.capacity + enc->out.capacity + enc->spare.capacity) + 16 * enc->capacity +
+                   sizeof(pith_piece) * (enc->piece_capacity + enc->next_capacity);
+    for (int i = 0; i < PITH_SCRATCH_SLOTS; i++) bytes += enc->scratch[i].size;
+    return bytes;
+}
+
+pith_encoding *pith_encoding_acquire(const pith_tokenizer *tokenizer) {
+    struct pith_encoding_pool *pool = tokenizer->calls;
+    pith_encoding *enc = NULL;
+    for (int i = 0; i < POOL_SIZE && !enc; i++)
+        if (atomic_load_explicit(&pool->calls[i], memory_order_relaxed)) enc = atomic_exchange(&pool->calls[i], NULL);
+    if (!enc) {
+        enc = pith_memory_alloc(tokenizer->allocator, sizeof *enc, 64);
+        if (!enc) return NULL;
+        memset(enc, 0, sizeof *enc);
+        enc->tokenizer = tokenizer;
+        enc->allocator = tokenizer->allocator;
+    }
+    enc->count = 0;
+    enc->limit = SIZE_MAX;
+    enc->out_of_memory = false;
+    enc->tokens_allocator = tokenizer->allocator;
+    return enc;
+}
+
+void pith_encoding_release(pith_encoding *enc) {
+    struct pith_encoding_pool *pool = enc->tokenizer->calls;
+    if (call_bytes(enc) <= KEEP_BYTES) {
+        for (int i = 0; i < POOL_SIZE; i++) {
+            pith_encoding *empty = NULL;
+            if (atomic_compare_exchange_strong(&pool->calls[i], &empty, enc)) return;
+        }
+    }
+    encoding_call_free(enc);
+}
+
+bool pith_encoding_pool_create(pith_tokenizer *tokenizer) {
+    tokenizer->calls = pith_arena_array(tokenizer->arena, 1, sizeof *tokenizer->calls);
+    return tokenizer->calls;
+}
+
+void pith_encoding_pool_free(const pith_tokenizer *tokenizer) {
+    for (int i = 0; tokenizer->calls && i < POOL_SIZE; i++) {
+        pith_encoding *enc = atomic_exchange(&tokenizer->calls->calls[i], NULL);
+        if (enc) encoding_call_free(enc);
+    }
+}
