@@ -21,25 +21,32 @@ def tracked(*patterns):
 
 
 def layers():
-    """A folder of src/ includes only itself and folders above it; cli/ and the rest use pith.h and base/ only."""
-    order = [line for line in (ROOT / "src/LAYERS").read_text().split("\n") if line and not line.startswith("#")]
-    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "examples/*.c"):
-        parts = path.relative_to(ROOT).parts
-        if parts[0] == "src" and len(parts) > 2 and parts[1] == "select":
+    """A folder includes only headers of its own and of the folders its line in src/LAYERS names."""
+    allowed = {}
+    for number, line in enumerate((ROOT / "src/LAYERS").read_text().split("\n"), 1):
+        if not line or line.startswith("#"):
             continue
-        if parts[0] == "src" and len(parts) > 2:
-            if parts[1] not in order:
-                fault(path, 1, f"folder '{parts[1]}' is not in src/LAYERS")
-                continue
-            allowed = set(order[: order.index(parts[1]) + 1])
-        elif parts[0] == "src":
-            allowed = set(order)
-        else:
-            allowed = {"base"} if parts[0] == "cli" else set()
+        folder, _, uses = line.partition(":")
+        for used in uses.split():
+            if used not in allowed and used != "pith":
+                fault(ROOT / "src/LAYERS", number, f"'{folder}' uses '{used}', which is not above it")
+        allowed[folder] = {folder, *uses.split()}
+    used_by = {folder: set() for folder in allowed}
+    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "examples/*.c", "bench/*.c", "tests/*.c",
+                        "tests/*.h"):
+        parts = path.relative_to(ROOT).parts
+        folder = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+        if folder not in allowed:
+            fault(path, 1, f"folder '{folder}' is not in src/LAYERS")
+            continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            m = re.match(r'\s*#\s*include\s+"([^"/]+)/', line)
-            if m and m.group(1) in order and m.group(1) not in allowed:
-                fault(path, number, f"{parts[0]}/{parts[1]} may not include {m.group(1)}/")
+            m = re.match(r'\s*#\s*include\s+"([^"/]+)/', line) or re.match(r"\s*#\s*include\s+<(pith)/", line)
+            used_by[folder].add(m.group(1)) if m else None
+            if m and not line.rstrip().endswith('.def"') and m.group(1) in {*allowed, "pith"} and m.group(1) not in allowed[folder]:
+                fault(path, number, f"{folder} may not include {m.group(1)}/")
+    for folder, uses in allowed.items():
+        for name in sorted(uses - used_by[folder] - {folder}):
+            fault(ROOT / "src/LAYERS", 1, f"'{folder}' does not use '{name}' any more")
 
 
 DTYPES = "- f32 u8 i8 u16 i16 i32 i64 string bool f16 f64 u32 u64 - - bf16".split()
@@ -81,27 +88,32 @@ pith_text_stream_destroy pith_token_text pith_tokenizer_close pith_tokens_free p
 """.split())
 
 
-def floating_point_mode():
-    """Every other public function sets the mode on entry and restores it, itself or in the function it returns."""
-    declared = re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", (ROOT / "include/pith/pith.h").read_text(), re.M)
-    bodies = {}
+def public_names():
+    """Every function that a public header declares."""
+    return {name for path in tracked("include/pith/*.h")
+            for name in re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", path.read_text(), re.M)}
+
+
+def api():
+    """Public functions are defined in src/api/ only; one that computes is PITH_ENTRY and nothing else."""
+    declared, found = public_names(), set()
     for path in tracked("src/*.c"):
         text = path.read_text()
         for m in re.finditer(r"^(?!static)\w[^;{}()\n]*?\b(pith_\w+)\([^;{}]*\) \{(?:\n(.*?)^\}|([^\n]*)\}$)", text,
                              re.M | re.S):
-            body = m.group(2) or m.group(3)
-            only = re.fullmatch(r"\s*return (\w+)\([^;]*\);\s*", body)
-            inner = only and re.search(rf"^static [^;{{}}()\n]*\b{only.group(1)}\([^;{{}}]*\) \{{(.*?)^\}}", text, re.M | re.S)
-            bodies[m.group(1)] = path, text[: m.start()].count("\n") + 1, inner.group(1) if inner else body
-    for name in declared:
-        if name not in bodies:
-            fault(ROOT / "include/pith/pith.h", 1, f"no definition of {name} is found in src/")
-        elif name not in KEEP_MODE:
-            path, line, body = bodies[name]
-            inside = body.partition("pith_fpmode_enter(")[2].partition("pith_fpmode_leave(")
-            if not inside[1] or re.search(r"\breturn\b|PITH_TRY|PITH_TAKE", inside[0]):
-                fault(path, line, f"{name} computes outside pith_fpmode_enter and _leave (or is missing in KEEP_MODE)")
-    for name in KEEP_MODE - set(declared):
+            name, body, line = m.group(1), m.group(2) or m.group(3), text[: m.start()].count("\n") + 1
+            if path.parent.name != "api":
+                if name in declared:
+                    fault(path, line, f"{name} is public: it is defined in src/api/")
+                continue
+            found.add(name)
+            if name not in declared:
+                fault(path, line, f"{name} is not public: it belongs to the folder that does the work")
+            elif name not in KEEP_MODE and not re.fullmatch(r"\s*PITH_ENTRY\([^;]*\);\s*", body):
+                fault(path, line, f"{name} is not PITH_ENTRY alone (or is missing in KEEP_MODE)")
+    for name in sorted(declared - found):
+        fault(ROOT / "include/pith/pith.h", 1, f"no definition of {name} is found in src/api/")
+    for name in sorted(KEEP_MODE - declared):
         fault(Path(__file__).resolve(), 1, f"{name} is in KEEP_MODE but is not public")
 
 
@@ -133,15 +145,15 @@ def words():
 
 
 def exports():
-    """The shared library exports pith.h and nothing else."""
+    """The shared library exports what the public headers declare and nothing else."""
     library = next((ROOT / d / "libpith.so" for d in ("build", "build-test") if (ROOT / d / "libpith.so").exists()), None)
     if not library or not shutil.which("nm"):
         return
-    declared = set(re.findall(r"PITH_API[^;(]*?(pith_\w+)\(", (ROOT / "include/pith/pith.h").read_text()))
+    declared = public_names()
     out = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
     found = {line.split()[-1] for line in out.splitlines()}
     for name in sorted(found - declared):
-        fault(ROOT / "include/pith/pith.h", 1, f"libpith.so exports {name}, which pith.h does not declare")
+        fault(ROOT / "include/pith/pith.h", 1, f"libpith.so exports {name}, which no public header declares")
     for name in sorted(declared - found):
         fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
 
@@ -158,6 +170,14 @@ def formatting():
             fault(m.group(1), m.group(2), "is not formatted: run make fmt")
 
 
+def includes():
+    """An include names its folder, so that layers() sees it."""
+    for path in tracked("src/*.c", "src/*.h"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.match(r'\s*#\s*include\s+"[^"/]+"', line):
+                fault(path, number, "an include names its folder")
+
+
 def readme():
     """The README's C program is examples/embed.c, which the tests compile and run."""
     block = re.search(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -166,7 +186,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, ends, floating_point_mode, words, exports, readme, formatting):
+    for check in (layers, lists, names, ends, api, words, exports, readme, formatting, includes):
         check()
     for line in faults:
         print(line)

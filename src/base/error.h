@@ -6,7 +6,7 @@
 #ifndef PITH_BASE_ERROR_H
 #define PITH_BASE_ERROR_H
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 /* Sets code and message, returns code: return pith_fail(err, PITH_ERR_FORMAT, "dims[%d] is negative", i); */
 pith_status pith_fail(pith_error *err, pith_status code, const char *format, ...)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 typedef enum {
     WITH_INF,  /* as IEEE: the largest exponent holds infinity and NaN */

@@ -2,7 +2,7 @@
 #ifndef PITH_BASE_LOG_H
 #define PITH_BASE_LOG_H
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 void pith_log_write(const pith_log *log, pith_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

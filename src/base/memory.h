@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 /* malloc and free; large blocks are mappings, so that freeing them gives them back to the system. */
 extern const pith_allocator pith_allocator_default;

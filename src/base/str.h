@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 #define PITH_STR_FMT "%.*s"
 /* At most 200 bytes are shown. */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 /* Bytes from the start that are valid; equals size if all are. */
 size_t pith_utf8_valid_prefix(const char *data, size_t size);

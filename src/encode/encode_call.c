@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "encode/encoder_state.h"
 #include "exec/profile.h"
+#include "text/token_rows.h"
 
 /* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a window are what a
  * call holds besides activations. Larger windows fill chunks and threads better, up to a point. */
@@ -394,7 +395,7 @@ static bool encode_ask_for_less(encode_call *c) {
     for (int i = 0; i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
         if (w->executor) encode_drop_executor(w);
-        pith_tokens_free(&w->tokens);
+        pith_token_rows_free(&w->tokens);
         pith_arena_free(&w->rows);
         pith_arena_free(&w->chunk);
         w->failed_text = SIZE_MAX;
@@ -449,7 +450,7 @@ static void encode_close(encode_call *c) {
     for (int i = 0; c->workers && i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
         encode_return_executor(c, w);
-        pith_tokens_free(&w->tokens);
+        pith_token_rows_free(&w->tokens);
         pith_arena_free(&w->rows);
         pith_arena_free(&w->chunk);
     }

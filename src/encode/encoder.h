@@ -8,6 +8,7 @@
 
 #include "exec/executor.h"
 #include "heads/head.h"
+#include "pith/embed.h"
 #include "text/tokenizer.h"
 
 typedef struct pith_encoder pith_encoder;

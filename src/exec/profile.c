@@ -46,7 +46,7 @@ struct pith_profile {
     atomic_int_fast64_t events, lost;
 };
 
-pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
+pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
     if (!allocator) allocator = &pith_allocator_default;
     pith_profile *p = pith_memory_alloc(allocator, sizeof *p, 64);
     if (!p) return pith_fail_memory(err, sizeof *p);
@@ -59,7 +59,7 @@ pith_status pith_profile_create(pith_profile **profile, const pith_allocator *al
     return PITH_OK;
 }
 
-void pith_profile_destroy(pith_profile *profile) {
+void pith_profiling_destroy(pith_profile *profile) {
     if (!profile) return;
     pith_allocator allocator = profile->allocator;
     for (pith_lane *lane = profile->lanes; lane;) {
@@ -71,8 +71,6 @@ void pith_profile_destroy(pith_profile *profile) {
     pthread_mutex_destroy(&profile->lock);
     pith_memory_free(&allocator, profile);
 }
-
-uint64_t pith_profile_now(void) { return pith_trace_now(); }
 
 /* ---- recording ---- */
 
@@ -116,7 +114,7 @@ void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64
     if (e) e->items = items;
 }
 
-void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
+void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
     uint64_t end_ns = pith_trace_now();
     pith_lane *lane = pith_profile_lane(profile);
     const char *copy = lane ? pith_arena_str(&lane->arena, pith_str_of(name)).data : NULL;
@@ -227,7 +225,7 @@ static void put_thread(pith_json_out *out, int lane) {
     pith_json_close(out, "}");
 }
 
-static pith_status write_profile(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
                                  void *user, pith_error *err) {
     if (!profile || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "a profile and a sink for its text are wanted");
     pith_json_out out = { write, user, false };
@@ -251,12 +249,4 @@ static pith_status write_profile(const pith_profile *profile, void (*write)(void
     pith_json_close(&out, "}");
     pith_json_put(&out, "\n");
     return PITH_OK;
-}
-
-pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
-                               void *user, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = write_profile(profile, write, user, err);
-    pith_fpmode_leave(mode);
-    return status;
 }

@@ -8,6 +8,14 @@
 #define PITH_EXEC_PROFILE_H
 
 #include "exec/executor.h"
+#include "pith/profile.h"
+
+/* What pith_profile_create, _destroy, _phase and _write do (pith/profile.h). */
+pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
+void pith_profiling_destroy(pith_profile *profile);
+void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
+pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                                 void *user, pith_error *err);
 
 typedef struct pith_lane pith_lane;
 

@@ -3,6 +3,7 @@
 #define PITH_HEADS_DENSE_H
 
 #include "heads/head.h"
+#include "pith/embed.h"
 
 typedef struct pith_dense {
     int32_t pooling;   /* pith_pooling */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 /* to[…] = from[…] over the index space dims[rank]; both pointers are at index 0. Rank 0 moves one element. */
 void pith_move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,

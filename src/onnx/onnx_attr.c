@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "onnx/reader.h"
+#include "onnx/onnx_reader.h"
 
 /* A subgraph of the node that is being read. The scope is kept for the captures that later subgraphs bring. */
 static pith_status read_subgraph(pith_onnx_reader *r, pith_graph **graph, pith_str bytes, pith_onnx_scope *outer,

@@ -3,7 +3,7 @@
  * Names are resolved once and for all while a graph is read. A name of the outer graph becomes a capture: a trailing
  * input of the node that owns the subgraph, and a value in each of its subgraphs. */
 #include "base/error.h"
-#include "onnx/reader.h"
+#include "onnx/onnx_reader.h"
 
 pith_status pith_onnx_define(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, const pith_value *value) {
     uint32_t old;

@@ -10,7 +10,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "onnx/onnx.h"
-#include "onnx/reader.h"
+#include "onnx/onnx_reader.h"
 
 #define NODES_MAX ((size_t)1 << 22)
 #define OPSETS_MAX 256 /* each node looks its domain up in the list */

@@ -1,6 +1,6 @@
 /* onnx_type.c - TypeProto, TensorShapeProto and ValueInfoProto to pith_type. */
 #include "base/error.h"
-#include "onnx/reader.h"
+#include "onnx/onnx_reader.h"
 
 static pith_status read_dim(pith_onnx_reader *r, pith_dim *dim, pith_str bytes, pith_graph *graph) {
     pith_wire w;

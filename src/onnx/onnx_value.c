@@ -1,7 +1,7 @@
 /* onnx_value.c - TensorProto, SequenceProto and OptionalProto that stand alone, as in the ONNX test folders. */
 #include "base/error.h"
 #include "onnx/onnx.h"
-#include "onnx/reader.h"
+#include "onnx/onnx_reader.h"
 
 static pith_status read_item(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind, pith_onnx_source *source,
                              int depth);

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 #define PITH_WIRE_VARINT(number) ((uint32_t)(number) << 3 | 0)
 #define PITH_WIRE_FIXED64(number) ((uint32_t)(number) << 3 | 1)

@@ -4,6 +4,7 @@
  * the library; what no list names is then never pulled from the archive or drops out at link time. */
 #include "heads/head.h"
 #include "kernels/kernel.h"
+#include "model/reader.h"
 #include "ops/op.h"
 #include "opt/pass.h"
 #include "text/pipeline.h"
@@ -94,3 +95,15 @@ const pith_head *const pith_head_table[] = {
     NULL
 };
 const size_t pith_head_table_count = sizeof pith_head_table / sizeof pith_head_table[0] - 1;
+
+#define READER(name) extern const pith_reader pith_reader_##name;
+#include "select/readers.def"
+#undef READER
+
+const pith_reader *const pith_reader_table[] = {
+#define READER(name) &pith_reader_##name,
+#include "select/readers.def"
+#undef READER
+    NULL
+};
+const size_t pith_reader_table_count = sizeof pith_reader_table / sizeof pith_reader_table[0] - 1;

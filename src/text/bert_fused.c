@@ -256,7 +256,7 @@ pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_pi
 
 /* The steps must be those of BertNormalizer, as norm_bert.c leaves them, and BertPreTokenizer. */
 static bool read_steps(fused *f, const pith_tokenizer *t) {
-    const pith_step *s = t->normalizers.steps;
+    const pith_text_step *s = t->normalizers.steps;
     size_t n = t->normalizers.count, i = 0;
     if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith_pretokenizer_BertPreTokenizer)
         return false;

@@ -131,8 +131,8 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
     return PITH_OK;
 }
 
-static pith_status detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
-                              size_t count, int32_t skip_specials, pith_error *err) {
+pith_status pith_tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                                      size_t count, int32_t skip_specials, pith_error *err) {
     pith_arena arena;
     pith_str result;
     pith_arena_init(&arena, tokenizer->allocator);
@@ -152,15 +152,7 @@ static pith_status detokenize(char **text, size_t *size, const pith_tokenizer *t
     return status;
 }
 
-pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
-                            size_t count, int32_t skip_specials, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = detokenize(text, size, tokenizer, ids, count, skip_specials, err);
-    pith_fpmode_leave(mode);
-    return status;
-}
-
-void pith_text_free(const pith_tokenizer *tokenizer, char *text) {
+void pith_tokenizer_free_text(const pith_tokenizer *tokenizer, char *text) {
     if (text) pith_memory_free(tokenizer->allocator, text);
 }
 
@@ -178,8 +170,8 @@ struct pith_text_stream {
     pith_str prefix;
 };
 
-pith_status pith_text_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer, int32_t skip_specials,
-                                    pith_error *err) {
+pith_status pith_tokenizer_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
+                                         int32_t skip_specials, pith_error *err) {
     pith_text_stream *s = pith_memory_alloc(tokenizer->allocator, sizeof *s, 16);
     if (!s) return pith_fail_memory(err, sizeof *s);
     *s = (pith_text_stream){ .tokenizer = tokenizer, .skip_specials = skip_specials != 0, .prefix = PITH_STR("") };
@@ -189,7 +181,7 @@ pith_status pith_text_stream_create(pith_text_stream **stream, const pith_tokeni
     return PITH_OK;
 }
 
-void pith_text_stream_destroy(pith_text_stream *stream) {
+void pith_tokenizer_stream_destroy(pith_text_stream *stream) {
     if (!stream) return;
     pith_arena_free(&stream->prefix_arena);
     pith_arena_free(&stream->arena);
@@ -216,7 +208,7 @@ static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whol
     return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
 }
 
-static pith_status push_id(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
+pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
     if (!pith_added_find(stream->tokenizer->added, id) && !pith_tokenizer_token(stream->tokenizer, id).data)
         return pith_fail(err, PITH_ERR_ARGUMENT, "id %d is no token", id);
     if (stream->count == PENDING_MAX) {
@@ -228,17 +220,8 @@ static pith_status push_id(pith_text_stream *stream, pith_str *text, int32_t id,
     return decode_advance(stream, text, stream->count == PENDING_MAX, err);
 }
 
-pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = push_id(stream, text, id, err);
-    pith_fpmode_leave(mode);
-    return status;
-}
-
-pith_status pith_text_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
+pith_status pith_tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
     pith_status status = decode_advance(stream, text, true, err);
-    pith_fpmode_leave(mode);
     if (status) return status;
     stream->count = stream->known = 0;
     stream->prefix = PITH_STR("");

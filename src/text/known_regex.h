@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pith/pith.h"
+#include "pith/types.h"
 
 typedef struct pith_scan pith_scan;
 

@@ -36,7 +36,7 @@ const char pith_step_replaced = 0;
 static bool push_step(pith_loader *loader, pith_step_list *list, const void *desc, const void *self) {
     if (!pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
         return false;
-    list->steps[list->count++] = (pith_step){ desc, self };
+    list->steps[list->count++] = (pith_text_step){ desc, self };
     return true;
 }
 

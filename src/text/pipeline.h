@@ -255,13 +255,13 @@ typedef struct pith_tokenizer_source {
     bool (*is)(pith_str bytes); /* whether a file of any name is of this kind for certain; NULL: nobody can tell */
 } pith_tokenizer_source;
 
-typedef struct pith_step {
+typedef struct pith_text_step {
     const void *desc; /* the descriptor of its list; NULL: a decoder this build has not, self is its name, a C string */
     const void *self;
-} pith_step;
+} pith_text_step;
 
 typedef struct pith_step_list {
-    pith_step *steps;
+    pith_text_step *steps;
     size_t count, capacity;
 } pith_step_list;
 

@@ -38,7 +38,7 @@ static const pith_pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH
 static void pre_bytelevel_add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
     pith_step_list *list = &loader->tokenizer->pretokenizers;
     if (pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
-        list->steps[list->count++] = (pith_step){ desc, NULL };
+        list->steps[list->count++] = (pith_text_step){ desc, NULL };
     else
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }

@@ -12,7 +12,7 @@ enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /* Whether a normalizer leaves spaces alone and makes letters of letters, each by itself. */
-static pith_status keeps_words(bool *keeps, pith_encoding *enc, const pith_step *step) {
+static pith_status keeps_words(bool *keeps, pith_encoding *enc, const pith_text_step *step) {
     static const char probe[] = " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const pith_normalizer_desc *desc = step->desc;
     *keeps = true;

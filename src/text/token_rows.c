@@ -55,12 +55,12 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
     tokens->capacity = capacity;
     if (old.capacity) {
         pith_tokens_copy(tokens, 0, &old, 0, old.count, true);
-        pith_tokens_free(&old);
+        pith_token_rows_free(&old);
     }
     return true;
 }
 
-void pith_tokens_free(pith_tokens *tokens) {
+void pith_token_rows_free(pith_tokens *tokens) {
     if (!tokens || !tokens->capacity) return;
     pith_allocator allocator;
     char *block = token_rows_get(tokens, 0) - BLOCK_HEAD;

@@ -3,11 +3,14 @@
 #define PITH_TEXT_TOKEN_ROWS_H
 
 #include "base/memory.h"
+#include "pith/tokens.h"
 
 /* PITH_ERR_ARGUMENT unless the struct is one of this library's version. */
 pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err);
 /* Room for more tokens behind tokens->count. False: out of memory. */
 bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more);
+/* What pith_tokens_free does. */
+void pith_token_rows_free(pith_tokens *tokens);
 /* Rows [begin, begin + n) of `from` to rows at …; the two may be one and overlap. Room must be there. Without offsets
  * begin and end are left out. */
 void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets);

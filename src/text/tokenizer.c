@@ -91,12 +91,10 @@ pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tok
 }
 
 /* The caller's tokens may outlive the tokenizer. */
-pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,
-                          const pith_tokenize_options *options, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
+pith_status pith_tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
     pith_status status =
         encode_alone(tokens, tokenizer, text, pair, options, pith_account_host(tokenizer->allocator), err);
-    pith_fpmode_leave(mode);
     return pith_account_explain_for(tokenizer->allocator, status, err);
 }
 
@@ -267,7 +265,7 @@ static void tokenizer_run_part(void *context, size_t index, int worker) {
 static void free_parts(batch_part *part, const pith_allocator *allocator) {
     for (batch_part *next; part; part = next) {
         next = part->next;
-        pith_tokens_free(&part->tokens);
+        pith_token_rows_free(&part->tokens);
         pith_memory_free(allocator, part);
     }
 }
@@ -357,12 +355,10 @@ static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_to
     return status;
 }
 
-pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
-                                const pith_str *texts, const pith_str *pairs, size_t count,
-                                const pith_tokenize_options *options, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
+pith_status pith_tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                          const pith_str *texts, const pith_str *pairs, size_t count,
+                                          const pith_tokenize_options *options, pith_error *err) {
     pith_status status = encode_batch(tokens, ends, tokenizer, texts, pairs, count, options, err);
-    pith_fpmode_leave(mode);
     return pith_account_explain_for(tokenizer->allocator, status, err);
 }
 

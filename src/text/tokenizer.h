@@ -8,6 +8,7 @@
 #define PITH_TEXT_TOKENIZER_H
 
 #include "base/memory.h"
+#include "pith/tokens.h"
 
 /* dir_or_file: a directory with tokenizer files or one such file. The error lists what was looked for. Everything is
  * allocated from arena, which belongs to the caller and outlives the tokenizer; options->allocator is where calls take
@@ -30,7 +31,23 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
-/* pith_tokenize, but tokens grow with the tokenizer's own allocator and must go before it. */
+/* What pith_tokenize, pith_tokenize_batch, pith_detokenize, pith_text_free and pith_text_stream_* do (pith/tokens.h);
+ * the caller has set the floating-point mode. */
+pith_status pith_tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
+pith_status pith_tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                          const pith_str *texts, const pith_str *pairs, size_t count,
+                                          const pith_tokenize_options *options, pith_error *err);
+pith_status pith_tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                                      size_t count, int32_t skip_specials, pith_error *err);
+void pith_tokenizer_free_text(const pith_tokenizer *tokenizer, char *text);
+pith_status pith_tokenizer_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
+                                         int32_t skip_specials, pith_error *err);
+void pith_tokenizer_stream_destroy(pith_text_stream *stream);
+pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err);
+pith_status pith_tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err);
+
+/* pith_tokenizer_tokenize, but tokens grow with the tokenizer's own allocator and must go before it. */
 pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "onnx/onnx.h"
+#include "pith/pith.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,6 +2,7 @@
  * right first, so that the contents are met. */
 #include "base/hash.h"
 #include "run_ones.h"
+#include "pith/pith.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

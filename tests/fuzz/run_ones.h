@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "pith/pith.h"
 
 enum { MEMORY_LIMIT = 64 << 20, LOOP_LIMIT = 50, FREE_SIZE = 3, MAX_PORTS = 8, ITEMS = 2 };
 

@@ -13,6 +13,7 @@
 #include "hf/hf.h"
 #include "hf/safetensors.h"
 #include "onnx/onnx.h"
+#include "pith/pith.h"
 
 /* An exporter's graph with all weights in another file, so that it is nearly all header; and the smallest network. */
 #define HEADER_DIR PITH_TEST_DATA "/models/bert-base-script14-eager-external"

@@ -13,6 +13,7 @@
 
 #include "../fuzz/run_ones.h"
 #include "base/file.h"
+#include "pith/pith.h"
 
 static double seconds(void) {
     struct timespec t;

@@ -1,6 +1,6 @@
 /* check_inputs.h - made-up inputs for a graph: the same for the same seed and run. */
-#ifndef PITH_CHECK_INPUTS_H
-#define PITH_CHECK_INPUTS_H
+#ifndef PITH_MODEL_CHECK_INPUTS_H
+#define PITH_MODEL_CHECK_INPUTS_H
 
 #include "graph/graph.h"
 

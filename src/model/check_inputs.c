@@ -3,7 +3,7 @@
  * Sizes: the first axis of an input is its batch, every other symbol a length; both walk through small tables, so that
  * 1, 2, odd and larger sizes meet. Numbers the file declares are kept. Integers stay below the rows of the table they
  * index. An input whose name contains "mask" gets the patterns of MASKS in turn. */
-#include "check_inputs.h"
+#include "model/check_inputs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* save.c - an open model as one file, and back: the sections of compiled/compiled.h put together and taken apart.
+/* saved.c - an open model as one file, and back: the sections of compiled/compiled.h put together and taken apart.
  *
  * The section "model" holds what is neither graph nor tokenizer: how the model was made, its ports, what is known about
  * embedding, and what pith_model_describe tells of passes that a compiled file does not run again. write_* and read_*
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "compiled/graph_bytes.h"
-#include "model.h"
+#include "model/saved.h"
 
 /* ---- the section "model" ---- */
 
@@ -194,30 +194,21 @@ static pith_status make_sections(saver *s) {
     return pith_weights_end(&s->sections[s->count++], &s->weights, s->err);
 }
 
-pith_status pith_model_save(const pith_model *model, pith_write_fn *write, void *user, pith_error *err) {
+pith_status pith_model_write(const pith_model *model, pith_write_fn *write, void *user, pith_error *err) {
     saver s = { .model = model, .err = err };
     pith_arena_init(&s.arena, model->options.allocator);
-    pith_fpmode mode = pith_fpmode_enter();
     pith_status status = make_sections(&s);
     if (!status) status = pith_compiled_write(s.sections, s.count, write, user, err);
-    pith_fpmode_leave(mode);
     pith_arena_free(&s.arena);
     return pith_account_explain(&model->account, status, err);
 }
 
-static pith_status verify_file(const char *path, pith_error *err) {
+pith_status pith_model_verify_file(const char *path, pith_error *err) {
     pith_file file;
     PITH_TRY(pith_file_open(&file, path, false, NULL, err));
     pith_status status = pith_compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
     pith_file_close(&file);
     return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
-}
-
-pith_status pith_model_verify(const char *path, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = verify_file(path, err);
-    pith_fpmode_leave(mode);
-    return status;
 }
 
 /* ---- loading ---- */

@@ -1,12 +1,15 @@
-/* lone_tokenizer.c - the public functions on tokenizers that are opened without their model.
+/* lone_tokenizer.c - tokenizers that are opened without their model.
  *
  * Such a tokenizer is owned by the struct its arena is the first member of. */
+#include "model/lone_tokenizer.h"
+
 #include <string.h>
 
 #include "base/error.h"
+#include "base/caller_options.h"
 #include "base/str.h"
 #include "hub/hub.h"
-#include "model.h"
+#include "model/saved.h"
 
 typedef struct owner {
     pith_arena arena;
@@ -46,8 +49,8 @@ static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *p
     return status ? pith_fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
 
-pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
-                                pith_error *err) {
+pith_status pith_lone_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
+                                     pith_error *err) {
     pith_open_options opened = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(opened, options, err);
     const pith_allocator *allocator = opened.allocator ? opened.allocator : &pith_allocator_default;
@@ -57,11 +60,9 @@ pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, co
     pith_account_init(&o->account, allocator, opened.memory_limit, PITH_MEMORY_COST(sizeof *o, 64));
     opened.allocator = &o->account.allocator;
     pith_arena_init(&o->arena, &o->account.allocator);
-    pith_fpmode mode = pith_fpmode_enter();
     pith_tokenizer *t = NULL;
     pith_status status = open_path(&t, o, path, &opened, err);
     status = pith_account_settle(&o->account, status, err);
-    pith_fpmode_leave(mode);
     if (status) {
         pith_tokenizer_unload(t);
         free_owner(o);
@@ -71,16 +72,12 @@ pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, co
     return PITH_OK;
 }
 
-void pith_tokenizer_close(pith_tokenizer *tokenizer) {
+void pith_lone_tokenizer_close(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
     owner *o = (owner *)(void *)pith_tokenizer_arena(tokenizer);
     pith_tokenizer_unload(tokenizer);
     free_owner(o);
 }
-
-const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
-
-pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) { return pith_tokenizer_token(tokenizer, id); }
 
 static pith_status lone_tokenizer_read_modules(pith_modules *modules, pith_files *files, const char *path,
                                                pith_error *err) {
@@ -96,7 +93,8 @@ static pith_status lone_tokenizer_read_modules(pith_modules *modules, pith_files
     return pith_modules_read(modules, found.data, files->arena->allocator, files->arena, err);
 }
 
-static pith_status find_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
+pith_status pith_lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
+                                      pith_error *err) {
     pith_arena arena;
     pith_arena_init(&arena, pith_tokenizer_arena(tokenizer)->allocator);
     pith_files files = { .arena = &arena };
@@ -105,12 +103,5 @@ static pith_status find_limit(int32_t *tokens, const pith_tokenizer *tokenizer, 
     if (!status) *tokens = pith_modules_max_length(&modules, 0, pith_tokenizer_max_length(tokenizer));
     pith_files_close(&files);
     pith_arena_free(&arena);
-    return status;
-}
-
-pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = find_limit(tokens, tokenizer, path, err);
-    pith_fpmode_leave(mode);
     return status;
 }

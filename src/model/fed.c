@@ -1,4 +1,4 @@
-/* defaults.c - sessions that need the graph planned again: inputs with a default (initializers that the file lists as
+/* fed.c - sessions that need the graph planned again: inputs with a default (initializers that the file lists as
  * inputs too) that are fed other values, and axes that share a symbol by accident and are given different sizes.
  *
  * The model's plan is made with the defaults as constants: folded, fused and packed at no cost for those who never feed
@@ -6,12 +6,13 @@
  * are ordinary ones, and keeps that plan beside the model's: the model stays immutable, sessions share nothing. A
  * further input that it feeds later opens that one as well, so there are at most as many plans made as such inputs.
  * A symbol in a file is a hint: with `apart` every axis of every input has one of its own. */
+#include "model/fed.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "model.h"
-#include "onnx/onnx.h"
+#include "model/reader.h"
 
 struct pith_fed {
     const pith_model *model;
@@ -48,9 +49,9 @@ static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith
 }
 
 static bool compare_size(pith_named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
-    struct pith_named_size *known = &s->items[symbol];
+    pith_named_size *known = &s->items[symbol];
     if (!known->given) {
-        *known = (struct pith_named_size){ true, input, size };
+        *known = (pith_named_size){ true, input, size };
         return true;
     }
     s->symbol = symbol;
@@ -67,14 +68,14 @@ static bool forget_size(pith_named_sizes *s, int32_t symbol, size_t input, int a
 }
 
 bool pith_fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes) {
-    if (!m->onnx.data || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
+    if (!m->reader->again || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
     bool agree = each_named_axis(m, inputs, sizes, compare_size);
     each_named_axis(m, inputs, sizes, forget_size);
     return !agree;
 }
 
 const char *pith_named_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
-    const struct pith_named_size *other = &n->items[n->symbol];
+    const pith_named_size *other = &n->items[n->symbol];
     pith_str name = pith_dims_symbol_name(m->graph->dims, n->symbol);
     snprintf(buffer, size, "input '%s' has size %lld at axis %d, where input '%s' makes " PITH_STR_FMT " %lld",
              m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name, PITH_STR_ARG(name),
@@ -100,10 +101,11 @@ static void keep_fixed(pith_graph *graph, const pith_graph *from) {
 
 /* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
  * already, so the list of the model's files is only looked at. */
-static pith_status defaults_make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
+static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
     const pith_model *m = fed->model;
     pith_files files = m->files;
-    PITH_TRY(pith_onnx_read(graph, m->onnx, m->onnx_dir, &files, &fed->arena, m->options.log, err));
+    pith_source source = { m->source_bytes, m->source_folder };
+    PITH_TRY(m->reader->again(graph, m, &source, &files, &fed->arena, err));
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
     (*graph)->apart = fed->apart;
@@ -115,8 +117,8 @@ static pith_status defaults_make_graph(pith_graph **graph, pith_fed *fed, pith_e
     return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;
 }
 
-static pith_status defaults_make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options,
-                                 pith_error *err) {
+static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options,
+                            pith_error *err) {
     const pith_model *m = fed->model;
     pith_graph *graph;
     pith_plan *plan;
@@ -125,7 +127,7 @@ static pith_status defaults_make(pith_fed *fed, const bool *open, bool apart, pi
     if (!fed->open) return pith_fail_memory(err, count * sizeof *open);
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
-    PITH_TRY(defaults_make_graph(&graph, fed, err));
+    PITH_TRY(fed_make_graph(&graph, fed, err));
     PITH_TRY(pith_plan_build(&plan, graph, &m->files, &fed->arena, err));
     options.allocator = &fed->account.allocator;
     return pith_executor_create(&fed->executor, plan, &options, err);
@@ -133,7 +135,7 @@ static pith_status defaults_make(pith_fed *fed, const bool *open, bool apart, pi
 
 pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
                             const pith_executor_options *options, pith_error *err) {
-    if (!m->onnx.data)
+    if (!m->reader->again)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
                          "it was compiled from");
@@ -142,7 +144,7 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *ope
     *f = (pith_fed){ .model = m };
     pith_account_init(&f->account, m->options.allocator, 0, 0);
     pith_arena_init(&f->arena, &f->account.allocator);
-    pith_status status = pith_account_settle(&f->account, defaults_make(f, open, apart, *options, err), err);
+    pith_status status = pith_account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
     if (status)
         pith_fed_destroy(f);
     else

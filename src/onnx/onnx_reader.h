@@ -1,10 +1,10 @@
-/* reader.h - what the files share that turn a ModelProto into a graph.
+/* onnx_reader.h - what the files share that turn a ModelProto into a graph.
  *
  * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c says what a name means,
  * onnx_attr.c reads attributes, and with them subgraphs. All functions report through the reader's error; what they
  * allocate is in its arena. */
-#ifndef PITH_ONNX_READER_H
-#define PITH_ONNX_READER_H
+#ifndef PITH_ONNX_ONNX_READER_H
+#define PITH_ONNX_ONNX_READER_H
 
 #include "base/map.h"
 #include "graph/graph.h"

@@ -2,75 +2,17 @@
  *
  * The JSON is written straight to the caller's sink; its keys are a contract (docs/cli.md). "steps" are those of the
  * plan that does the model's main job: the ragged one of a text encoder, else the graph's own. */
-#include "model.h"
+#include "model/describe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/json_write.h"
-#include "base/map.h"
 #include "encode/feed.h"
-
-/* ---- operators of a file ---- */
-
-static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity, const pith_node *node,
-                              pith_error *err) {
-    pith_str domain = pith_str_is(node->domain, "ai.onnx") ? PITH_STR("") : node->domain;
-    pith_str key =
-        pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ARG(domain), PITH_STR_ARG(node->op_type));
-    if (!key.data) return pith_fail_memory(err, node->op_type.size);
-    uint32_t at = pith_map_get(places, key);
-    if (at == UINT32_MAX) {
-        at = (uint32_t)m->op_count;
-        if (!pith_arena_grow(&m->arena, (void **)&m->ops, m->op_count, capacity, sizeof *m->ops) ||
-            !pith_map_put(places, key, at, NULL))
-            return pith_fail_memory(err, sizeof *m->ops);
-        m->ops[m->op_count++] = (pith_op_count){ domain, node->op_type, 0 };
-    }
-    m->ops[at].count++;
-    return PITH_OK;
-}
-
-static pith_status count_graph(pith_model *m, pith_map *places, size_t *capacity, const pith_graph *g,
-                               pith_error *err) {
-    for (const pith_node *n = g->first; n; n = n->next) {
-        PITH_TRY(count_node(m, places, capacity, n, err));
-        for (size_t a = 0; a < n->attr_count; a++) {
-            const pith_attr *attr = &n->attrs[a];
-            if (attr->reference.size) continue;
-            if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(count_graph(m, places, capacity, attr->graph, err));
-            for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
-                PITH_TRY(count_graph(m, places, capacity, attr->graphs[i], err));
-        }
-    }
-    return PITH_OK;
-}
-
-static int compare_str(pith_str a, pith_str b) {
-    size_t n = a.size < b.size ? a.size : b.size;
-    int order = n ? memcmp(a.data, b.data, n) : 0;
-    return order ? order : (a.size > b.size) - (a.size < b.size);
-}
-
-static int compare_ops(const void *a, const void *b) {
-    const pith_op_count *x = a, *y = b;
-    int order = compare_str(x->domain, y->domain);
-    return order ? order : compare_str(x->op_type, y->op_type);
-}
-
-pith_status pith_model_count_ops(pith_model *m, const pith_graph *graph, pith_error *err) {
-    pith_map places;
-    size_t capacity = 0;
-    if (pith_map_init(&places, &m->arena, 64)) return pith_fail_memory(err, 0);
-    PITH_TRY(count_graph(m, &places, &capacity, graph, err));
-    if (m->op_count) qsort(m->ops, m->op_count, sizeof *m->ops, compare_ops);
-    return PITH_OK;
-}
+#include "model/embedding.h"
 
 /* ---- JSON ---- */
 
@@ -138,8 +80,8 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
     pith_json_key_bool(w, "possible", m->encoder != NULL);
     if (!m->encoder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
     if (m->encoder) {
-        pith_json_key_int(w, "dim", (int64_t)pith_embed_dim(m, NULL));
-        pith_json_key_int(w, "max_length", (int64_t)pith_embed_max_length(m, NULL));
+        pith_json_key_int(w, "dim", (int64_t)pith_model_embed_dim(m, NULL));
+        pith_json_key_int(w, "max_length", (int64_t)pith_model_embed_max_length(m, NULL));
         pith_json_key(w, "pooling");
         pith_json_open(w, "[");
         for (int i = 0; i < PITH_POOL_MODES; i++)
@@ -227,7 +169,7 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
     pith_json_key(out, "activations");
     pith_json_open(out, "[");
     for (size_t i = 0; m->encoder && i < sizeof lengths / sizeof *lengths; i++) {
-        size_t most = pith_embed_max_length(m, NULL);
+        size_t most = pith_model_embed_max_length(m, NULL);
         if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
     if (!m->encoder) {
@@ -314,7 +256,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
     return PITH_OK;
 }
 
-static pith_status describe(const pith_model *model, pith_description form,
+pith_status pith_model_tell(const pith_model *model, pith_description form,
                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
     const pith_graph *graph = model->ragged ? model->ragged : model->graph;
     const pith_plan *plan = model->text_plan;
@@ -329,12 +271,4 @@ static pith_status describe(const pith_model *model, pith_description form,
         return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");
     if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
     return pith_account_explain(&model->account, put_model(&w, model, plan, err), err);
-}
-
-pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
-    pith_fpmode mode = pith_fpmode_enter();
-    pith_status status = describe(model, form, write, user, err);
-    pith_fpmode_leave(mode);
-    return status;
 }

@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "model.h"
+#include "model/model.h"
 
 static pith_value *find_input(const pith_graph *g, const char *name, size_t size) {
     for (size_t i = 0; i < g->input_count; i++) {

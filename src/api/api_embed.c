@@ -1,0 +1,16 @@
+/* api_embed.c - the public functions of pith/embed.h. */
+#include "api/entry.h"
+#include "model/embedding.h"
+
+size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options) {
+    return pith_model_embed_dim(model, options);
+}
+
+size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options) {
+    return pith_model_embed_max_length(model, options);
+}
+
+pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
+                       const pith_embed_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_embed(vectors, model, texts, count, options, err));
+}

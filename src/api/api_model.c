@@ -1,0 +1,52 @@
+/* api_model.c - the public functions of pith/model.h. */
+#include "api/entry.h"
+#include "model/check.h"
+#include "model/describe.h"
+#include "model/embedding.h"
+#include "model/open.h"
+#include "model/saved.h"
+
+pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_make(model, path, (pith_str){ NULL, 0 }, options, err));
+}
+
+pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
+                                   pith_error *err) {
+    PITH_ENTRY(pith_model_make(model, NULL, ((pith_str){ data, size }), options, err));
+}
+
+void pith_model_close(pith_model *model) {
+    if (model) pith_model_destroy(model);
+}
+
+void pith_model_trim(const pith_model *model) {
+    if (model->encoder) pith_encoder_trim(model->encoder);
+    if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
+}
+
+size_t pith_model_bytes(const pith_model *model, size_t *peak) {
+    if (peak) *peak = atomic_load_explicit(&model->account.peak, memory_order_relaxed);
+    return atomic_load_explicit(&model->account.held, memory_order_relaxed);
+}
+
+pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
+                                     pith_error *err) {
+    PITH_ENTRY(pith_model_check_passes(findings, path, options, err));
+}
+
+pith_status pith_model_save(const pith_model *model,
+                            int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
+                            pith_error *err) {
+    PITH_ENTRY(pith_model_write(model, write, user, err));
+}
+
+pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_round(model, options, err));
+}
+
+pith_status pith_model_verify(const char *path, pith_error *err) { PITH_ENTRY(pith_model_verify_file(path, err)); }
+
+pith_status pith_model_describe(const pith_model *model, pith_description form,
+                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+    PITH_ENTRY(pith_model_tell(model, form, write, user, err));
+}

@@ -1,0 +1,20 @@
+/* api_profile.c - the public functions of pith/profile.h. */
+#include "api/entry.h"
+#include "exec/profile.h"
+
+pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
+    return pith_profiling_create(profile, allocator, err);
+}
+
+void pith_profile_destroy(pith_profile *profile) { pith_profiling_destroy(profile); }
+
+uint64_t pith_profile_now(void) { return pith_trace_now(); }
+
+void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
+    pith_profiling_phase(profile, name, begin_ns);
+}
+
+pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                               void *user, pith_error *err) {
+    PITH_ENTRY(pith_profiling_write(profile, write, user, err));
+}

@@ -1,0 +1,28 @@
+/* api_session.c - the public functions of pith/session.h. */
+#include "api/entry.h"
+#include "model/session.h"
+#include "onnx/value_file.h"
+
+size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
+size_t pith_model_output_count(const pith_model *model) { return model->graph->output_count; }
+pith_port pith_model_input(const pith_model *model, size_t index) { return model->inputs[index]; }
+pith_port pith_model_output(const pith_model *model, size_t index) { return model->outputs[index]; }
+
+pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
+    PITH_ENTRY(pith_model_create_session(session, model, err));
+}
+
+void pith_session_destroy(pith_session *session) { pith_model_destroy_session(session); }
+
+pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
+                             const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                             pith_error *err) {
+    PITH_ENTRY(pith_model_run_session(session, outputs, names, inputs, input_count, options, err));
+}
+
+pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
+                            int32_t kind, pith_error *err) {
+    PITH_ENTRY(pith_value_file_open(file, tensor, name, path, kind, err));
+}
+
+void pith_value_close(pith_value_file *file) { pith_value_file_close(file); }

@@ -1,0 +1,12 @@
+/* api_types.c - the public functions of pith/types.h. */
+#include "api/entry.h"
+#include "base/threads.h"
+
+#define TEXT_OF_VALUE(x) #x
+#define TEXT_OF(x) TEXT_OF_VALUE(x)
+
+const char *pith_version(void) {
+    return TEXT_OF(PITH_VERSION_MAJOR) "." TEXT_OF(PITH_VERSION_MINOR) "." TEXT_OF(PITH_VERSION_PATCH);
+}
+
+void pith_pin_threads(int32_t pin) { pith_threads_pin(pin != 0); }

@@ -1,0 +1,10 @@
+/* describe.h - what pith_model_describe does; the caller has set the floating-point mode. */
+#ifndef PITH_MODEL_DESCRIBE_H
+#define PITH_MODEL_DESCRIBE_H
+
+#include "model/model.h"
+
+pith_status pith_model_tell(const pith_model *model, pith_description form,
+                            void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
+
+#endif

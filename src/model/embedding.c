@@ -1,0 +1,81 @@
+/* embedding.c - embedding with an open model: the caller's options become a job of the encoder and the wish of a
+ * head. */
+#include "model/embedding.h"
+
+#include "base/error.h"
+#include "base/caller_options.h"
+#include "heads/dense.h"
+#include "quantize/calibrate.h"
+
+static pith_status embed_complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
+                                  pith_error *err) {
+    *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    return m->encoder ? PITH_OK
+                      : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+}
+
+static pith_dense dense_request(const pith_embed_options *o, float *vectors) {
+    return (pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim, .vectors = vectors };
+}
+
+static pith_encode_job encode_job(const pith_embed_options *o, const pith_str *texts, size_t count) {
+    return (pith_encode_job){ .texts = texts,
+                              .count = count,
+                              .prompt_name = o->prompt_name,
+                              .threads = o->threads,
+                              .max_length = o->max_length,
+                              .batch_tokens = o->batch_tokens,
+                              .cancel = o->cancel,
+                              .profile = o->profile,
+                              .stats = o->stats };
+}
+
+size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *options) {
+    pith_embed_options o;
+    pith_dense dense;
+    if (embed_complete(&o, options, model, NULL)) return 0;
+    dense = dense_request(&o, NULL);
+    return pith_dense_dim(pith_encoder_model(model->encoder), &dense);
+}
+
+size_t pith_model_embed_max_length(const pith_model *model, const pith_embed_options *options) {
+    pith_embed_options o;
+    return embed_complete(&o, options, model, NULL) ? 0 : (size_t)pith_encoder_max_length(model->encoder, o.max_length);
+}
+
+pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
+                             const pith_embed_options *options, pith_error *err) {
+    pith_embed_options o;
+    PITH_TRY(embed_complete(&o, options, model, err));
+    pith_dense dense = dense_request(&o, vectors);
+    pith_encode_job job = encode_job(&o, texts, count);
+    const pith_head *head;
+    pith_status status = pith_head_find(&head, "dense", err);
+    if (!status) status = pith_encoder_run(model->encoder, &job, head, &dense, err);
+    return pith_account_explain(&model->account, status, err);
+}
+
+static pith_status check_calibrate(const pith_model *m, pith_error *err) {
+    if (m->compiled.writer)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the model is compiled: calibrate before saving it");
+    if (m->options.precision != PITH_PRECISION_INT8)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "only int8 weights are calibrated: open the model with precision int8");
+    if (!m->encoder) return pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    return PITH_OK;
+}
+
+pith_status pith_model_round(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+    pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    const pith_plan *whole;
+    pith_status status = check_calibrate(model, err);
+    if (!status) status = pith_model_plan(&whole, model, err);
+    if (!status) {
+        pith_calibrate_parts parts = { model->encoder, { whole, NULL }, model->tokenizer, model->options.allocator };
+        if (model->text_plan) parts.plans[0] = model->text_plan, parts.plans[1] = whole;
+        status = pith_calibrate(&parts, &o, err);
+    }
+    return pith_account_explain(&model->account, status, err);
+}

@@ -1,0 +1,13 @@
+/* lone_tokenizer.h - what pith_tokenizer_open, _close and _limit do; the caller has set the floating-point mode. */
+#ifndef PITH_MODEL_LONE_TOKENIZER_H
+#define PITH_MODEL_LONE_TOKENIZER_H
+
+#include "pith/tokens.h"
+
+pith_status pith_lone_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
+                                     pith_error *err);
+void pith_lone_tokenizer_close(pith_tokenizer *tokenizer); /* NULL is allowed */
+pith_status pith_lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
+                                      pith_error *err);
+
+#endif

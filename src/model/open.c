@@ -1,0 +1,208 @@
+/* open.c - opening a model: each stage is one line.
+ *
+ * A model keeps two plans at most. A text encoder runs on the ragged one, made at open; sessions run on the plan of the
+ * graph as it stands, made at open where there is no ragged one, otherwise when the first session asks for it.
+ * What makes a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without making the
+ * graph useless: the reason is kept and given by pith_embed. Only want of memory fails the opening there. */
+#include "model/open.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/caller_options.h"
+#include "base/str.h"
+#include "exec/profile.h"
+#include "hub/hub.h"
+#include "model/reader.h"
+#include "model/saved.h"
+
+/* ---- opening ---- */
+
+void pith_model_destroy(pith_model *m) {
+    pith_allocator host = m->account.host;
+    pith_encoder_destroy(m->encoder);
+    pith_tokenizer_unload(m->tokenizer);
+    pith_arena_free(&m->text_arena);
+    pith_arena_free(&m->plan_arena);
+    pith_files_close(&m->files);
+    pith_arena_free(&m->arena);
+    pthread_mutex_destroy(&m->lock);
+    pith_memory_free(&host, m);
+}
+
+static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(options, given, err);
+    if (options.optimization < 0 || options.optimization > 3)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
+    if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
+    if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a precision other than f32 wants optimization 2 or 3");
+    const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
+    pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
+    if (!m) return pith_fail_memory(err, sizeof *m);
+    *m = (pith_model){ .options = options };
+    pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
+    if (pthread_mutex_init(&m->lock, NULL)) {
+        pith_memory_free(allocator, m);
+        return pith_fail_memory(err, sizeof m->lock);
+    }
+    if (options.log) m->log = *options.log;
+    m->options.allocator = &m->account.allocator;
+    m->options.log = options.log ? &m->log : NULL;
+    pith_arena_init(&m->arena, &m->account.allocator);
+    pith_arena_init(&m->text_arena, &m->account.allocator);
+    pith_arena_init(&m->plan_arena, &m->account.allocator);
+    m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
+    m->report.arena = &m->arena;
+    *model = m;
+    return PITH_OK;
+}
+
+static pith_status open_path(pith_model *m, const char *name, pith_error *err) {
+    PITH_TRY(pith_hub_find(&m->path, name, &m->arena, err));
+    if (!pith_dir_exists(m->path.data)) return pith_readers_file(m, m->path, err);
+    m->dir = m->path;
+    return pith_readers_directory(m, err);
+}
+
+pith_opt pith_model_optimizer(const pith_model *m, pith_graph *graph, pith_error *err) {
+    return (pith_opt){ .graph = graph,
+                       .level = m->options.optimization,
+                       .precision = m->options.precision,
+                       .allocator = m->options.allocator,
+                       .limits = m->limits,
+                       .err = err };
+}
+
+static pith_opt optimizer(pith_model *m, pith_error *err) {
+    pith_opt o = pith_model_optimizer(m, m->graph, err);
+    o.report = m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL;
+    return o;
+}
+
+static pith_status make_ragged(pith_model *m, pith_error *err) {
+    pith_opt o = optimizer(m, err);
+    if (pith_opt_without(m->limits, "ragged")) {
+        m->ragged_reason = PITH_STR("the packed form did not hold when it was checked");
+        return PITH_OK;
+    }
+    if (m->options.optimization == 0) {
+        m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
+        return PITH_OK;
+    }
+    return pith_opt_ragged(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
+}
+
+pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
+    pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
+    pith_status status = PITH_OK;
+    pthread_mutex_lock(&m->lock);
+    if (!m->plan) {
+        pith_plan *built;
+        status = pith_plan_build(&built, m->graph, &m->files, &m->plan_arena, err);
+        if (status)
+            pith_arena_free(&m->plan_arena);
+        else
+            m->plan = built;
+    }
+    *plan = m->plan;
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+pith_executor_options pith_model_executor_options(const pith_model *m) {
+    return (pith_executor_options){ .allocator = m->options.allocator,
+                                    .log = m->options.log,
+                                    .tight = m->options.memory_limit > 0,
+                                    .loop_limit = m->options.loop_limit };
+}
+
+/* Tokenizer, modules, ragged graph. */
+static pith_status open_tokenizer(pith_model *m, pith_error *err) {
+    if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
+    if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
+    PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
+    PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->account.allocator, &m->arena, err));
+    return make_ragged(m, err);
+}
+
+/* A compiled model may have come with the reason why it does not embed. */
+static pith_status open_text(pith_model *m, pith_error *err) {
+    if (m->no_text.code) return m->no_text.code;
+    PITH_TRY(open_tokenizer(m, err));
+    const pith_plan *plan;
+    if (m->ragged) PITH_TRY(pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err));
+    plan = m->text_plan;
+    if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
+    int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
+    pith_encoder_parts parts = { plan,         m->ragged != NULL, output,
+                                 m->tokenizer, &m->modules,       pith_model_executor_options(m) };
+    return pith_encoder_create(&m->encoder, &parts, err);
+}
+
+static pith_status optimize(pith_model *m, pith_error *err) {
+    pith_opt o = optimizer(m, err);
+    return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
+}
+
+/* What was read becomes what is run; in a compiled file it is that already. */
+static pith_status open_graph(pith_model *m, pith_error *err) {
+    if (m->compiled.writer && m->options.input_shape_count)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a compiled model has the input shapes it was compiled with");
+    if (m->compiled.writer) return PITH_OK;
+    if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
+    PITH_TRY(pith_model_fix_inputs(m, err));
+    PITH_TRY(pith_ops_bind(m->graph, err));
+    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
+    PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
+    m->text_output = pith_encoder_output(m->graph);
+    return optimize(m, err);
+}
+
+/* The ragged form of a graph that does not embed, for looking at it. */
+static pith_status tell_ragged(pith_model *m, pith_error *err) {
+    bool told = m->encoder || m->compiled.writer || m->ragged || m->ragged_reason.data;
+    if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
+    PITH_TRY(make_ragged(m, err));
+    return m->ragged ? pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err) : PITH_OK;
+}
+
+/* What every way of opening ends with; lane: of the profile, or NULL. */
+static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) {
+    uint64_t begin = pith_lane_now(lane);
+    PITH_TRY(open_graph(m, err));
+    pith_lane_phase(lane, "optimise", begin, -1);
+    begin = pith_lane_now(lane);
+    if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
+    const pith_plan *plan;
+    pith_status status = m->encoder ? PITH_OK : pith_model_plan(&plan, m, err);
+    if (!status) status = tell_ragged(m, err);
+    pith_lane_phase(lane, "tokenizer and plan", begin, -1);
+    return status;
+}
+
+pith_status pith_model_open_limited(pith_model **model, const char *path, pith_str bytes,
+                                    const pith_open_options *options, const pith_opt_limits *limits, pith_error *err) {
+    pith_model *m = NULL;
+    PITH_TRY(create_model(&m, options, err));
+    m->limits = limits;
+    pith_lane *lane = pith_profile_lane(m->options.profile);
+    uint64_t begin = pith_lane_now(lane);
+    pith_status status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);
+    pith_lane_phase(lane, "read", begin, -1);
+    if (!status) status = open_finish(m, lane, err);
+    status = pith_account_settle(&m->account, status, err);
+    pith_lane_phase(lane, "open", begin, -1);
+    m->limits = NULL;
+    m->options.stop_after = NULL;
+    m->options.profile = NULL;
+    m->options.input_shapes = NULL;
+    if (status)
+        pith_model_destroy(m);
+    else
+        *model = m;
+    return status;
+}

@@ -1,0 +1,167 @@
+/* session.c - running a model: inputs by name are checked and put in the graph's order, and the executor runs.
+ *
+ * A session runs on the model's plan. Where the inputs contradict what that plan takes for granted (fed.h), the session
+ * makes a plan of its own and keeps it. */
+#include "model/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/caller_options.h"
+#include "exec/profile.h"
+#include "model/fed.h"
+
+struct pith_session {
+    const pith_model *model;
+    pith_executor *executor;
+    pith_fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
+    pith_named_sizes sizes;
+    pith_tensor *inputs; /* in the graph's order */
+    bool *warned;        /* by input: that its declared shape is wrong */
+    bool *open;          /* by input: it has been fed another value than its default */
+    bool apart;          /* axes that share a symbol have been given different sizes */
+};
+
+pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
+    const pith_plan *plan;
+    pith_status status = pith_model_plan(&plan, model, err);
+    if (status) return pith_account_explain(&model->account, status, err);
+    size_t count = model->graph->input_count; /* the graph holds as many pointers already */
+    size_t symbols = pith_dims_symbol_count(model->graph->dims);
+    size_t bytes =
+        sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool)) + symbols * sizeof(pith_named_size);
+    pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
+    if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
+    *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
+    s->sizes.items = (pith_named_size *)(s->inputs + count);
+    s->warned = (bool *)(s->sizes.items + symbols);
+    s->open = s->warned + count;
+    memset(s->sizes.items, 0, symbols * sizeof *s->sizes.items + 2 * count * sizeof *s->warned);
+    pith_executor_options options = pith_model_executor_options(model);
+    status = pith_executor_create(&s->executor, plan, &options, err);
+    if (status)
+        pith_memory_free(&model->account.allocator, s);
+    else
+        *session = s;
+    return pith_account_explain(&model->account, status, err);
+}
+
+void pith_model_destroy_session(pith_session *session) {
+    if (!session) return;
+    pith_fed_destroy(session->fed);
+    pith_executor_destroy(session->executor);
+    pith_memory_free(&session->model->account.allocator, session);
+}
+
+/* "name float32 [batch, 3], …" of ports, into buffer. */
+static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count,
+                              const pith_tensor *given) {
+    size_t used = 0;
+    buffer[0] = 0;
+    for (size_t i = 0; i < count && used < size; i++) {
+        if (given && (given[i].dtype != PITH_UNDEFINED || ports[i].optional)) continue;
+        used += (size_t)snprintf(buffer + used, size - used, "%s'%s' %s %s", used ? ", " : "", ports[i].name,
+                                 pith_dtype_name(ports[i].dtype), ports[i].shape);
+    }
+    return buffer;
+}
+
+static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs, size_t count,
+                               pith_error *err) {
+    const pith_model *m = s->model;
+    size_t wanted = m->graph->input_count;
+    char list[700];
+    size_t p = 0; /* names mostly come in the model's order: each is looked for from where the last one was */
+    memset(s->inputs, 0, wanted * sizeof *s->inputs);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes, tried = 0;
+        for (; tried < wanted && strcmp(m->inputs[p % wanted].name, names[i]); tried++) p++;
+        p = wanted ? p % wanted : 0;
+        if (tried == wanted)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", names[i],
+                             list_ports(list, sizeof list, m->inputs, wanted, NULL));
+        const pith_port *port = &m->inputs[p];
+        const pith_tensor *t = &inputs[i];
+        if (s->inputs[p].dtype != PITH_UNDEFINED)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
+        if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s, wanted is %s %s", names[i],
+                             pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
+        if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
+            if (t->rank < 0 || t->rank > PITH_MAX_RANK)
+                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", names[i], t->rank);
+            if (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
+                (bytes && !t->data))
+                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
+                                 names[i], t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
+        }
+        PITH_TRY(pith_model_check_input(m, p, t, &s->warned[p], err));
+        s->inputs[p] = *t;
+    }
+    for (p = 0; p < wanted; p++)
+        if (s->inputs[p].dtype == PITH_UNDEFINED && !m->inputs[p].optional)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
+                             list_ports(list, sizeof list, m->inputs, wanted, s->inputs));
+    return PITH_OK;
+}
+
+/* Notes inputs that are fed another value than their default, and axes of one name that differ: whether the model's
+ * plan does not do for this run. */
+static bool note_needs(pith_session *s, bool *apart) {
+    const pith_model *m = s->model;
+    bool fed = false;
+    char text[300];
+    for (size_t p = 0; p < m->graph->input_count; p++) {
+        if (s->inputs[p].dtype == PITH_UNDEFINED || !m->graph->inputs[p]->type.data) continue;
+        if (pith_fed_needs(m, p, &s->inputs[p]))
+            s->open[p] = fed = true;
+        else
+            s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
+    }
+    *apart = pith_fed_apart(m, s->inputs, &s->sizes);
+    if (*apart && !s->apart)
+        pith_log_write(m->options.log, PITH_LOG_WARNING,
+                       "%s; the name is taken for a hint, and the model is planned again",
+                       pith_named_sizes_text(&s->sizes, m, text, sizeof text));
+    s->apart |= *apart;
+    return fed || *apart;
+}
+
+/* On the model's plan, or on the session's own where that one takes something for granted that the inputs contradict.
+ */
+static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, const pith_run_options *o,
+                             pith_lane *lane, pith_error *err) {
+    const pith_model *m = s->model;
+    bool apart, own = note_needs(s, &apart);
+    char text[300];
+    if (own && (!s->fed || !pith_fed_has(s->fed, s->open, s->apart))) {
+        pith_executor_options options = pith_model_executor_options(m);
+        pith_fed_destroy(s->fed);
+        s->fed = NULL;
+        PITH_TRY(pith_fed_create(&s->fed, m, s->open, s->apart, &options, err));
+    }
+    pith_executor *executor = own ? pith_fed_ready(s->fed, s->inputs) : s->executor;
+    pith_lane_listen(lane, executor);
+    pith_status status = pith_executor_run(executor, outputs, s->inputs, threads, o->cancel, err);
+    bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
+    if (!may_be_sizes) return status;
+    return pith_fail_at(err, status, "%s: ", pith_named_sizes_text(&s->sizes, m, text, sizeof text));
+}
+
+pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
+                                   const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                                   pith_error *err) {
+    pith_run_options o = PITH_RUN_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    if (o.threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(take_inputs(session, names, inputs, input_count, err));
+    int threads = o.threads ? o.threads : pith_cpu_get()->threads;
+    pith_lane *lane = pith_profile_lane(o.profile);
+    uint64_t begin = pith_lane_now(lane);
+    pith_status status = run_taken(session, outputs, threads, &o, lane, err);
+    pith_lane_phase(lane, "run", begin, -1);
+    return pith_account_explain(&session->model->account, status, err);
+}

@@ -1,0 +1,13 @@
+/* session.h - what pith_session_create, _run and _destroy do; the caller has set the floating-point mode. */
+#ifndef PITH_MODEL_SESSION_H
+#define PITH_MODEL_SESSION_H
+
+#include "model/model.h"
+
+pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err);
+void pith_model_destroy_session(pith_session *session);
+pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
+                                   const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                                   pith_error *err);
+
+#endif
