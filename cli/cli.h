@@ -1,7 +1,8 @@
-/* cli.h - what the commands share: their table, options, messages, exit codes.
+/* cli.h - what the verbs share: how they are declared, options, messages, exit codes.
  *
- * A command is one file ending in one `const command command_foo = {…}` and one line in main.c. Results go to stdout or
- * -o, messages to stderr. Exit codes: 0 all is done, 1 the work or a part of it failed, 2 wrong usage. */
+ * A verb is one file cmd_<verb>.c ending in `const command command_<verb> = {…}`, and one line in verbs.def. The table
+ * of its options is all that parsing, --help, the manual page and shell completion know. Results go to stdout or -o,
+ * messages to stderr. Exit codes: 0 all is done, 1 the work or a part of it failed, 2 wrong usage. */
 #ifndef PITH_CLI_CLI_H
 #define PITH_CLI_CLI_H
 
@@ -14,16 +15,9 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define DEFAULT_MODEL "all-MiniLM-L6-v2"
-#define LOOP_LIMIT 1000000              /* iterations of one Loop, unless --loop-limit says otherwise */
-#define PRECISIONS "auto|f32|int8|bf16" /* by number of pith_precision */
+#define LOOP_LIMIT 1000000 /* iterations of one Loop, unless --loop-limit says otherwise */
 
-typedef struct command {
-    const char *name, *summary;
-    const char *help;                  /* usage, options, examples */
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-} command;
-
-/* ---- options ---- */
+/* ---- declarations ---- */
 
 typedef enum option_kind {
     OPTION_FLAG,   /* bool */
@@ -32,7 +26,8 @@ typedef enum option_kind {
     OPTION_BYTES,  /* size_t: a number, then nothing, k, M or G (1024 each) */
     OPTION_STRING, /* const char * */
     OPTION_LIST,   /* string_list: may be given many times */
-    OPTION_CHOICE  /* int: index into choices "a|b|c" */
+    OPTION_CHOICE, /* int: index into choices "a|b|c" */
+    OPTION_HEADING /* no option: its help is a heading above those that follow */
 } option_kind;
 
 typedef struct string_list {
@@ -41,18 +36,46 @@ typedef struct string_list {
 } string_list;
 
 typedef struct option {
-    const char *name; /* without "--" */
+    const char *name; /* without "--"; NULL ends a table */
     char letter;      /* 0: none */
     option_kind kind;
-    void *value;
-    int64_t min, max;
-    const char *choices;
+    size_t place;        /* offset of the value in the verb's settings */
+    const char *takes;   /* stands for the value in help; shells complete FILE, DIR and MODEL; NULL: a flag */
+    const char *help;    /* one sentence without a full stop; the default is in parentheses */
+    int64_t min, max;    /* of OPTION_INT */
+    const char *choices; /* of OPTION_CHOICE; help and shells list them */
 } option;
 
-/* Takes options (name "" ends the list) out of argv wherever they stand; what is left is moved to its front, *rest. The
- * items of an OPTION_LIST are to be freed. Of an option given twice the last counts. -h and --help print the help.
- * Returns -1 to go on, else the exit code. */
-int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest);
+typedef struct example {
+    const char *line, *result; /* NULL ends a list */
+} example;
+
+typedef struct command {
+    const char *name, *summary;
+    const char *forms;       /* what may follow the name, one form per line */
+    const char *takes;       /* arguments that shells complete: FILE, DIR, MODEL; NULL: others or none */
+    const char *description; /* paragraphs, one per line; so is notes, which follows the options */
+    const char *notes;       /* or NULL */
+    const example *examples;
+    const option *options;
+    int (*run)(int argc, char **argv); /* argv[0] is the verb */
+} command;
+
+#define VERB(name) extern const command command_##name;
+#include "cli/verbs.def"
+#undef VERB
+
+/* Every verb, in the order of verbs.def; NULL ends the list. */
+extern const command *const verbs[];
+/* The program itself: what holds for all verbs. It has no run. */
+extern const command program;
+
+/* ---- options of a call ---- */
+
+/* Takes the verb's options out of argv wherever they stand and stores their values in settings; what is left is moved
+ * to its front, *rest. The items of an OPTION_LIST are to be freed. If an option is given twice the last one counts.
+ * -h and --help print the help. Returns -1 to go on, else the exit code. */
+int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest);
 
 /* The model named with -m (*model, else NULL) or in rest. Returns -1 to go on; *model is NULL if neither names one. */
 int take_model(const command *c, const char **model, const string_list *rest);

@@ -6,41 +6,93 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/common_options.h"
+#include "cli/completion.h"
+#include "cli/help.h"
+#include "cli/manual.h"
 
-extern const command command_embed, command_similarity, command_tokenize, command_detokenize, command_run,
-    command_verify, command_inspect, command_bench, command_compile;
+const command *const verbs[] = {
+#define VERB(name) &command_##name,
+#include "cli/verbs.def"
+#undef VERB
+    NULL,
+};
 
-static const command *const commands[] = { &command_embed,      &command_similarity, &command_tokenize,
-                                           &command_detokenize, &command_run,        &command_verify,
-                                           &command_inspect,    &command_bench,      &command_compile };
-enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+typedef struct program_settings {
+    bool help, version;
+    int completion; /* -1: not asked for */
+    const char *man;
+} program_settings;
 
-static int help(FILE *out) {
-    fputs("pith turns text into vectors and runs any ONNX model.\n\n"
-          "  echo \"a cat sat on the mat\" | pith embed              one JSON array a line\n"
-          "  pith embed -o vectors.npy --format npy texts.txt      a NumPy file [texts, dim]\n"
-          "  pith similarity \"a cat\" \"a kitten\"                    cosine of texts\n"
-          "  pith inspect model.onnx                               what a model is made of\n"
-          "  pith run model.onnx -i x=x.npy -o results             any model, NumPy files in and out\n"
-          "  pith compile -o model.pith                            a model as one file that opens in milliseconds\n\n"
-          "commands (pith COMMAND --help shows options and examples):\n",
-          out);
-    for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\nModels: -m takes a directory in Hugging Face layout, an .onnx file, or a name in the model cache\n"
-          "($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default is " DEFAULT_MODEL ".\n",
-          out);
-    return fflush(out) ? EXIT_FAILED : EXIT_DONE;
+#define AT(member) offsetof(program_settings, member)
+
+static const option options[] = {
+    { "help", 'h', OPTION_FLAG, AT(help), NULL, .help = "show this help; after a command, its help" },
+    { "version", 0, OPTION_FLAG, AT(version), NULL, .help = "print the version" },
+    { "completion", 0, OPTION_CHOICE, AT(completion), "SHELL",
+      .help = "print a script that completes words in this shell", .choices = COMPLETION_SHELLS },
+    { "man", 0, OPTION_STRING, AT(man), "COMMAND",
+      .help = "print the manual page of a command, or with the name pith this one, in roff" },
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo \"a cat sat on the mat\" | pith embed", "one JSON array per line" },
+    { "pith embed -o vectors.npy --format npy texts.txt", "a NumPy file [texts, dim]" },
+    { "pith similarity \"a cat\" \"a kitten\"", "cosine similarity" },
+    { "pith inspect model.onnx", "what a model is made of" },
+    { "pith run model.onnx -i x=x.npy -o results", "any model, NumPy files in and out" },
+    { "pith compile -o model.pith", "one file that opens in milliseconds" },
+    { NULL, NULL },
+};
+
+const command program = {
+    .name = "",
+    .summary = "text to vectors, and any ONNX model",
+    .forms = "COMMAND [options] [arguments]\nhelp COMMAND\n--version",
+    .description = "pith turns text into vectors and runs any ONNX model.",
+    .notes =
+        "A model is a directory in Hugging Face layout, an .onnx file, a compiled .pith file, or a name in the model "
+        "cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith). The default is " DEFAULT_MODEL ".",
+    .examples = examples,
+    .options = options,
+};
+
+static const command *find_verb(const char *name) {
+    for (const command *const *verb = verbs; *verb; verb++)
+        if (!strcmp(name, (*verb)->name)) return *verb;
+    return NULL;
 }
 
-static int unknown_command(const char *verb) {
+static int unknown_command(const char *name) {
     const char *near = NULL;
     size_t best = SIZE_MAX;
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_near(verb, commands[i]->name, &best)) near = commands[i]->name;
-    fprintf(stderr, "pith: unknown command '%s'", verb);
+    for (const command *const *verb = verbs; *verb; verb++)
+        if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
+    fprintf(stderr, "pith: unknown command '%s'", name);
     if (near) fprintf(stderr, "; did you mean '%s'?", near);
     fputs("\n'pith --help' lists the commands\n", stderr);
     return EXIT_USAGE;
+}
+
+static int print_version(void) {
+    printf("pith %s\n", pith_version());
+    return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Options before any verb. */
+static int program_run(int argc, char **argv) {
+    program_settings s = { .completion = -1 };
+    string_list rest = { NULL, 0 };
+    int code = take_options(&program, &s, argc, argv, &rest);
+    if (code >= 0) return code;
+    if (rest.count) return usage(&program, "options of a command follow its name: pith %s ...", rest.items[0]);
+    if (s.version) return print_version();
+    const command *page = !s.man ? NULL : strcmp(s.man, "pith") ? find_verb(s.man) : &program;
+    if (s.man && !page) return unknown_command(s.man);
+    if (page) manual_print(page, stdout);
+    if (s.completion >= 0) completion_print(s.completion, stdout);
+    return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* Standard streams that the caller has closed are made unusable, so that no file that is opened takes their place. */
@@ -55,22 +107,15 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves is seen as EPIPE */
     signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is seen as EFBIG */
     if (argc < 2) {
-        help(stderr);
+        help_print(&program, stderr);
         return EXIT_USAGE;
     }
-    const char *verb = argv[1];
-    if (!strcmp(verb, "--version") || !strcmp(verb, "version")) {
-        printf("pith %s\n", pith_version());
-        return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
-    }
-    bool asks_help = !strcmp(verb, "--help") || !strcmp(verb, "-h") || !strcmp(verb, "help");
-    if (asks_help && argc == 2) return help(stdout);
-    if (asks_help) verb = argv[2];
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!strcmp(verb, commands[i]->name)) {
-            if (!asks_help) return commands[i]->run(argc - 1, argv + 1);
-            fputs(commands[i]->help, stdout);
-            return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
-        }
-    return unknown_command(verb);
+    const char *name = argv[1];
+    if (name[0] == '-') return program_run(argc, argv);
+    if (!strcmp(name, "version")) return print_version();
+    const bool asks_help = !strcmp(name, "help");
+    if (asks_help && argc == 2) return help_print(&program, stdout);
+    const command *verb = find_verb(asks_help ? argv[2] : name);
+    if (!verb) return unknown_command(asks_help ? argv[2] : name);
+    return asks_help ? help_print(verb, stdout) : verb->run(argc - 1, argv + 1);
 }

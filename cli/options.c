@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/help.h"
 #include "cli/json_out.h"
 
 /* The verb that runs, for messages of functions that all share. */
@@ -17,7 +18,7 @@ static const command *current;
 static void message(const command *c, const char *format, va_list list) {
     char text[2000];
     vsnprintf(text, sizeof text, format, list);
-    fprintf(stderr, "pith %s: %s\n", c->name, text);
+    fprintf(stderr, "pith%s%s: %s\n", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
 }
 
@@ -34,7 +35,7 @@ int usage(const command *c, const char *format, ...) {
     va_start(list, format);
     message(c, format, list);
     va_end(list);
-    fprintf(stderr, "'pith %s --help' shows how it is used\n", c->name);
+    fprintf(stderr, "'pith %s%s--help' shows how it is used\n", c->name, *c->name ? " " : "");
     return EXIT_USAGE;
 }
 
@@ -95,36 +96,38 @@ static bool parse_bytes(size_t *bytes, const char *text) {
     return true;
 }
 
-/* Stores the option's text; -1 or the exit code. */
-static int store(const command *c, const option *o, const char *text) {
+/* Stores the option's text in the settings; -1 or the exit code. */
+static int store(const command *c, const option *o, void *settings, const char *text) {
+    void *value = (char *)settings + o->place;
     char *end;
     errno = 0;
     switch (o->kind) {
-    case OPTION_FLAG: *(bool *)o->value = true; return -1;
-    case OPTION_STRING: *(const char **)o->value = text; return -1;
-    case OPTION_LIST: list_add(o->value, text); return -1;
+    case OPTION_HEADING: break;
+    case OPTION_FLAG: *(bool *)value = true; return -1;
+    case OPTION_STRING: *(const char **)value = text; return -1;
+    case OPTION_LIST: list_add(value, text); return -1;
     case OPTION_INT: {
         long long n = strtoll(text, &end, 10);
         if (!*text || *end || errno || n < o->min || n > o->max)
             return usage(c, "--%s takes a number from %lld to %lld, not '%s'", o->name, (long long)o->min,
                          (long long)o->max, text);
-        *(int32_t *)o->value = (int32_t)n;
+        *(int32_t *)value = (int32_t)n;
         return -1;
     }
     case OPTION_FLOAT: {
         double x = strtod(text, &end);
         if (!*text || *end || !(x >= 0) || isinf(x))
             return usage(c, "--%s takes a number of at least 0, not '%s'", o->name, text);
-        *(double *)o->value = x;
+        *(double *)value = x;
         return -1;
     }
     case OPTION_BYTES:
-        if (parse_bytes(o->value, text)) return -1;
+        if (parse_bytes(value, text)) return -1;
         return usage(c, "--%s takes bytes as in 4000, 512k, 64M or 2G, not '%s'", o->name, text);
     case OPTION_CHOICE: {
         int index = choice(o->choices, text);
         if (index < 0) return usage(c, "--%s is one of %s, not '%s'", o->name, o->choices, text);
-        *(int *)o->value = index;
+        *(int *)value = index;
         return -1;
     }
     }
@@ -134,8 +137,9 @@ static int store(const command *c, const option *o, const char *text) {
 /* The option an argument names, and its attached value ("--name=value", "-nvalue") or NULL. */
 static const option *find(const option *options, const char *argument, const char **value) {
     *value = NULL;
-    for (const option *o = options; o->name[0]; o++) {
+    for (const option *o = options; o->name; o++) {
         size_t n = strlen(o->name);
+        if (!n) continue; /* a heading */
         if (argument[1] == '-') {
             if (strncmp(argument + 2, o->name, n)) continue;
             if (argument[2 + n] == '=') *value = argument + 3 + n;
@@ -177,7 +181,7 @@ static int unknown_option(const command *c, const option *options, const char *a
     size_t best = SIZE_MAX;
     const char *near = NULL;
     if (argument[1] == '-') snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    for (const option *o = options; o->name[0]; o++)
+    for (const option *o = options; o->name; o++)
         if (is_near(typed, o->name, &best)) near = o->name;
     if (near) return usage(c, "unknown option '%s'; did you mean --%s?", argument, near);
     return usage(c, "unknown option '%s'", argument);
@@ -198,7 +202,7 @@ static const char *next_value(const command *c, const option *options, const opt
 
 /* Whether the verb knows --json and it is given; what is wrong with other options is then told in JSON too. */
 static void look_for_json(const option *options, int argc, char **argv) {
-    for (const option *o = options; o->name[0]; o++)
+    for (const option *o = options; o->name; o++)
         for (int i = 1; i < argc && !strcmp(o->name, "json") && strcmp(argv[i], "--"); i++)
             if (!strcmp(argv[i], "--json")) json_failures();
 }
@@ -211,7 +215,8 @@ int take_model(const command *c, const char **model, const string_list *rest) {
     return -1;
 }
 
-int take_options(const command *c, const option *options, int argc, char **argv, string_list *rest) {
+int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest) {
+    const option *options = c->options;
     bool only_rest = false;
     current = c;
     look_for_json(options, argc, argv);
@@ -226,10 +231,7 @@ int take_options(const command *c, const option *options, int argc, char **argv,
             only_rest = true;
             continue;
         }
-        if (!strcmp(argument, "-h") || !strcmp(argument, "--help")) {
-            fputs(c->help, stdout);
-            return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
-        }
+        if (!strcmp(argument, "-h") || !strcmp(argument, "--help")) return help_print(c, stdout);
         const option *o = find(options, argument, &value);
         if (!o) return unknown_option(c, options, argument);
         if (o->kind == OPTION_FLAG && value) return usage(c, "--%s takes no value", o->name);
@@ -237,7 +239,7 @@ int take_options(const command *c, const option *options, int argc, char **argv,
             value = next_value(c, options, o, argv[++i]);
             if (!value) return EXIT_USAGE;
         }
-        int code = store(c, o, value);
+        int code = store(c, o, settings, value);
         if (code >= 0) return code;
     }
     return -1;

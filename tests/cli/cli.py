@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import numpy as np
 PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 DATA = SOURCE / "tests/data"
 MODELS = DATA / "models"
+VERBS = re.findall(r"^VERB\((\w+)\)$", (SOURCE / "cli/verbs.def").read_text(), re.M)
 STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes"}
 
 
@@ -53,8 +55,8 @@ class Command(unittest.TestCase):
 class General(Command):
     def test_help(self):
         listed = self.good("--help").decode()
-        for name in ("embed", "similarity", "tokenize", "detokenize", "run", "verify", "inspect", "bench", "compile"):
-            self.assertIn(name, listed)
+        for name in VERBS:
+            self.assertIn(f"\n  {name} ", listed)
             shown = self.good(name, "--help").decode()
             self.assertTrue(shown.startswith(f"usage: pith {name}"))
             self.assertGreater(shown.count(f"pith {name}"), 1)  # an example
@@ -66,6 +68,12 @@ class General(Command):
     def test_usage(self):
         self.bad(2)
         self.bad(2, "nonsense", says="nonsense")
+        self.bad(2, "tokenise", says="did you mean 'tokenize'?")
+        self.bad(2, "--nonsense", says="pith: unknown option '--nonsense'")
+        self.bad(2, "--version", "embed", says="pith embed ...")
+        self.bad(2, "--completion", "tcsh", says="bash|zsh|fish")
+        self.bad(2, "--man", "nonsense", says="nonsense")
+        self.bad(2, "embed", "--=3", says="unknown option '--=3'")
         self.bad(2, "embed", "--nonsense", says="--nonsense")
         self.bad(2, "embed", "--dim", says="--dim wants a value")
         self.bad(2, "embed", "--dim", "x", says="'x'")

@@ -27,11 +27,11 @@ def check(condition, text):
 
 
 def insert(path, line):
-    """Into its sorted place; passes.def is in running order, so there at the end."""
+    """Into its sorted place; at the end where the order has a meaning: passes run in theirs, verbs are listed in theirs."""
     lines = path.read_text().splitlines()
     entries = [i for i, old in enumerate(lines) if re.match(r"[A-Z_]+\(", old)]
     same = [i for i in entries if lines[i].split("(")[0] == line.split("(")[0]]
-    if path.name == "passes.def":
+    if path.name in ("passes.def", "verbs.def"):
         place = (same or [len(lines) - 1])[-1] + 1
     else:
         key = lambda text: re.sub(r"\W+", " ", text).strip()
@@ -72,7 +72,7 @@ def main():
             check(not path.exists(), f"{name} exists already: a step may only add files")
             path.write_text(text)
         added += 1
-    check(added == 9, f"{added} blocks found in docs/extending.md, 9 expected")
+    check(added == 11, f"{added} blocks found in docs/extending.md, 11 expected")
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
     run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith"])
     pith = build / "pith"
@@ -98,7 +98,12 @@ def main():
     (args.work / "tokenizer.json").write_text(json.dumps(tokenizer))
     ids = run([pith, "tokenize", "-m", args.work / "tokenizer.json"], input="hello\n")
     check(json.loads(ids) == [1], f"Shout: {ids}")
-    print("extending: 9 steps added, built and seen working")
+    letters = run([pith, "count", "--letters", "some", "words"])
+    check(letters == "9\n", f"count: {letters}")
+    for where in (["help", "count"], ["--man", "count"], ["--completion", "bash"]):
+        check("letters" in run([pith, *where]), f"{where} does not know the verb's option")
+    check("count the words" in run([pith, "--help"]), "pith --help does not list the verb")
+    print("extending: 11 blocks added, built and seen working")
 
 
 if __name__ == "__main__":

@@ -1,38 +1,84 @@
 #!/bin/bash
-# Installs into an empty prefix and builds the README's example against it: pkg-config and CMake, shared and static,
-# C11 and C++17 under the strictest flags; runs each and compares what they print.
+# Installs into an empty prefix, moves the prefix, and uses it from there as a stranger would: pkg-config and CMake, shared
+# and static, C11 and C++17 under the strictest flags, every program of examples/. Programs that should agree are compared.
 # usage: install.sh SOURCE_DIR BUILD_DIR WORK_DIR [MODEL_DIR]
 set -e
 source=$1 build=$2 work=$3 model=$4
+fail() { echo "install: $*"; exit 1; }
+
+# ---- the parts, and the whole, moved ----
 rm -rf "$work"
 mkdir -p "$work"
-cmake --install "$build" --prefix "$work/prefix" >/dev/null
-libdir=$(dirname "$(find "$work/prefix" -name libpith.so)")
+for part in command runtime development; do
+    cmake --install "$build" --prefix "$work/parts" --component $part >/dev/null
+done
+cmake --install "$build" --prefix "$work/first" >/dev/null
+diff -r "$work/parts" "$work/first" || fail "the three components are not all that is installed"
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+libdir=$(dirname "$(find "$prefix" -name libpith.so)")
+grep -rIl -e "$work/first" -e "$build" -e "$source" "$prefix" && fail "these files name the folder they were made in"
+for file in man/man1/pith.1 man/man1/pith-embed.1 bash-completion/completions/pith zsh/site-functions/_pith \
+    fish/vendor_completions.d/pith.fish; do
+    [ -s "$prefix/share/$file" ] || fail "share/$file is missing or empty"
+done
 export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
-cp "$source/examples/embed.c" "$work/"
-flags=$(pkg-config --cflags --libs pith)
-[ "$(pkg-config --modversion pith)" = "$("$work/prefix/bin/pith" --version | awk '{print $2}')" ]
+[ "$(pkg-config --modversion pith)" = "$("$prefix/bin/pith" --version | awk '{print $2}')" ] || fail "versions differ"
 
-strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-aliasing -Wundef -Werror -fsyntax-only"
+# ---- the header ----
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-aliasing -Wundef -Werror"
 echo '#include <pith/pith.h>' >"$work/header.c"
 cp "$work/header.c" "$work/header.cc"
 for cc in gcc clang; do
-    command -v $cc >/dev/null && $cc -std=c11 -Wmissing-prototypes -Wstrict-prototypes -Wc++-compat $strict $(pkg-config --cflags pith) "$work/header.c"
+    command -v $cc >/dev/null && $cc -std=c11 -Wmissing-prototypes -Wstrict-prototypes -Wc++-compat $strict -fsyntax-only $(pkg-config --cflags pith) "$work/header.c"
 done
 for cxx in g++ clang++; do
-    command -v $cxx >/dev/null && $cxx -std=c++17 -Wold-style-cast -Wzero-as-null-pointer-constant $strict $(pkg-config --cflags pith) "$work/header.cc"
+    command -v $cxx >/dev/null && $cxx -std=c++17 -Wold-style-cast -Wzero-as-null-pointer-constant $strict -fsyntax-only $(pkg-config --cflags pith) "$work/header.cc"
 done
 
-gcc -std=c11 -Wall -Werror "$work/embed.c" -o "$work/embed_pkgconfig" $flags
-gcc -std=c11 -Wall -Werror "$work/embed.c" -o "$work/embed_pkgconfig_static" $(pkg-config --cflags pith) "$libdir/libpith.a" \
-    $(pkg-config --static --libs-only-l pith | sed 's/-lpith //')
-cp "$source"/tests/install/project/CMakeLists.txt "$work/"
-cmake -S "$work" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
-cmake --build "$work/cmake" >/dev/null
-[ -n "$model" ] || { echo "install: built"; exit 0; }
-expected=$("$work/embed_pkgconfig" "$model")
-case $expected in cosine*) ;; *) echo "unexpected output: $expected"; exit 1 ;; esac
-for program in embed_pkgconfig_static cmake/embed_pith cmake/embed_pith_static; do
-    [ "$("$work/$program" "$model")" = "$expected" ] || { echo "$program prints something else"; exit 1; }
+# ---- pkg-config ----
+for file in "$source"/examples/*.c; do
+    gcc -std=c11 -O1 -Wall -Wextra -Wshadow -Werror "$file" -o "$work/$(basename "$file" .c)" $(pkg-config --cflags --libs pith) -pthread
 done
-echo "install: four programs built and agreeing: $expected"
+cp "$source/examples/embed.c" "$work/"
+gcc -std=c11 "$work/embed.c" -o "$work/embed_with_needs" $(pkg-config --static --cflags --libs pith)
+gcc -std=c11 -static "$work/embed.c" -o "$work/embed_static" $(pkg-config --static --cflags --libs pith) 2>"$work/static.log" ||
+    { cat "$work/static.log"; fail "pkg-config --static does not give what a static program needs"; }
+
+# ---- CMake ----
+cp "$source"/tests/install/project/CMakeLists.txt "$work/"
+project() { cmake -S "$work" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" "${@:2}"; }
+build_project() { project "$@" >/dev/null && cmake --build "$work/$1" >/dev/null; }
+build_project cmake
+build_project cmake-both "-DPARTS=shared;static"
+build_project cmake-static -DPARTS=static
+project cmake-none -DPARTS=gpu >"$work/none.log" 2>&1 && fail "find_package takes a component that does not exist"
+grep -q gpu "$work/none.log" || fail "the error of find_package does not name the component"
+ldd "$work/cmake/embed_pith" | grep -q libpith || fail "pith::pith is not the shared library"
+ldd "$work/cmake-static/embed_pith" | grep -q libpith && fail "with COMPONENTS static pith::pith is not the static library"
+
+[ -n "$model" ] || { echo "install: built"; exit 0; }
+
+# ---- running ----
+expected=$("$work/embed" "$model")
+case $expected in cosine*) ;; *) fail "unexpected output: $expected" ;; esac
+for program in embed_with_needs embed_static cmake/embed_pith cmake/embed_static cmake-both/embed_pith cmake-static/embed_pith; do
+    [ "$("$work/$program" "$model")" = "$expected" ] || fail "$program prints something else"
+done
+
+out=$("$work/threads" "$model")
+[ "$(echo "$out" | wc -l)" = 4 ] && [ "$(echo "$out" | sed -n 1p)" = "$(echo "$out" | sed -n 4p)" ] ||
+    fail "threads: equal texts differ: $out"
+# More lines than a batch; the first of the second batch is compared with the last of the first one.
+out=$(for ((i = 0; i < 300; i++)); do echo "a cat sat"; done | "$work/streaming" "$model" | awk '{print $2}' | sort | uniq -c | xargs)
+[ "$out" = "1 0.0000 299 1.0000" ] || fail "streaming: $out"
+out=$("$work/allocator" "$model")
+[ "$(echo "$out" | grep -c '^0 blocks after')" = 2 ] && echo "$out" | grep -q '^limit: ' || fail "allocator: $out"
+"$work/profile" "$model" 2>&1 >"$work/trace.json" | grep -q "^$expected$" || fail "profile: another cosine"
+"${PITH_PYTHON:-python3}" -c '
+import json, sys
+names = {event["name"] for event in json.load(open(sys.argv[1]))["traceEvents"]}
+sys.exit(not {"open", "tokenise", "Linear", "compare"} <= names)' "$work/trace.json" || fail "profile: steps or phases are missing"
+out=$("$work/tokenizer" "$model" "A cat, unbelievably")
+[ "$(echo "$out" | tail -n 1)" = "a cat, unbelievably" ] && echo "$out" | grep -q "1010 .*bytes 5 to 6: ','" || fail "tokenizer: $out"
+echo "install: seven programs agree and the examples run: $expected"

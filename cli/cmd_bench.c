@@ -1,4 +1,4 @@
-/* bench.c - pith bench: how fast a model embeds text on this machine, without any other program.
+/* cmd_bench.c - pith bench: how fast a model embeds text on this machine, without any other program.
  *
  * Workloads are made up (the same on every machine) or read from a file. All of them are run in turn, round by round,
  * with a measurement of the multiply-add peak before each, so that a machine whose speed drifts spoils no comparison;
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/common_options.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/peak.h"
@@ -18,38 +19,6 @@
 #define PEAK_SECONDS 0.01
 
 enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };
-
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_bench = { "bench", "how fast a model embeds text here", help, run };
-
-static const char help[] =
-    "usage: pith bench [-m MODEL] [options]\n"
-    "\n"
-    "Texts and tokens a second, latency, share of the multiply-add peak, time to open, memory.\n"
-    "\n"
-    "  pith bench                                     all workloads, one thread and all\n"
-    "  pith bench --workload query --workload mixed   only these\n"
-    "  pith bench -m model --texts corpus.txt -t 4    your own texts, four threads\n"
-    "  pith bench --profile trace.json --rounds 1     where the time goes, for ui.perfetto.dev\n"
-    "\n"
-    "workloads: short (5 words, a counter), mixed (3 to 60 words, log-normal), words110, tokens512, query (one text)\n"
-    "\n"
-    "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
-    "  --workload NAME        may be given many times (all)\n"
-    "  --texts FILE           texts, one a line, instead of made-up ones\n"
-    "  --tokens N             about so many tokens a workload and round (4096)\n"
-    "  --rounds N             (5)\n"
-    "  -t, --threads N        may be given many times (1, and all the process may use)\n"
-    "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
-    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by its L2)\n"
-    "  --max-length N         tokens a text is cut at (512, never more than the model's positions)\n"
-    "  --level N              optimisation level 0 to 3 (3)\n"
-    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
-    "  --json                 one JSON object; the keys are listed in docs/cli.md\n"
-    "  --profile FILE         a Chrome trace of the opening and of one more round\n";
 
 typedef struct workload {
     const char *name;
@@ -401,45 +370,84 @@ static int work(bench *b, bool as_json, const char *profile_path) {
     return profile_close(profile, b->command, code);
 }
 
-static int run(int argc, char **argv) {
-    const char *texts = NULL, *profile_path = NULL;
-    bool as_json = false, pin = false;
-    string_list rest = { NULL, 0 }, names = { NULL, 0 }, threads = { NULL, 0 };
-    bench b = { .command = &command_bench,
-                .path = DEFAULT_MODEL,
-                .open = PITH_OPEN_OPTIONS_INIT,
-                .embed = PITH_EMBED_OPTIONS_INIT,
-                .rounds = 5,
-                .tokens = 4096 };
-    const option options[] = {
-        { "model", 'm', OPTION_STRING, &b.path, 0, 0, NULL },
-        { "workload", 0, OPTION_LIST, &names, 0, 0, NULL },
-        { "texts", 0, OPTION_STRING, &texts, 0, 0, NULL },
-        { "tokens", 0, OPTION_INT, &b.tokens, 1, 1 << 24, NULL },
-        { "rounds", 0, OPTION_INT, &b.rounds, 1, 10000, NULL },
-        { "threads", 't', OPTION_LIST, &threads, 0, 0, NULL },
-        { "pin", 0, OPTION_FLAG, &pin, 0, 0, NULL },
-        { "batch-tokens", 0, OPTION_INT, &b.embed.batch_tokens, 1, INT32_MAX, NULL },
-        { "max-length", 0, OPTION_INT, &b.embed.max_length, 1, INT32_MAX, NULL },
-        { "level", 0, OPTION_INT, &b.open.optimization, 0, 3, NULL },
-        { "precision", 0, OPTION_CHOICE, &b.open.precision, 0, 0, PRECISIONS },
-        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
-        { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    b.embed.max_length = 512;
-    b.open.log = &warnings;
-    int code = take_options(b.command, options, argc, argv, &rest);
-    if (code < 0 && rest.count) code = usage(b.command, "'%s' is not understood; -m takes the model", rest.items[0]);
-    if (code < 0 && texts && names.count) code = usage(b.command, "--texts and --workload do not go together");
+typedef struct bench_settings {
+    bench bench;
+    const char *texts, *profile;
+    bool json, pin;
+    string_list names, threads;
+} bench_settings;
+
+static int bench_run(int argc, char **argv) {
+    const command *c = &command_bench;
+    string_list rest = { NULL, 0 };
+    bench_settings s = { .bench = { .command = c,
+                                    .path = DEFAULT_MODEL,
+                                    .open = PITH_OPEN_OPTIONS_INIT,
+                                    .embed = PITH_EMBED_OPTIONS_INIT,
+                                    .rounds = 5,
+                                    .tokens = 4096 } };
+    s.bench.embed.max_length = 512;
+    s.bench.open.log = &warnings;
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code < 0 && rest.count) code = usage(c, "'%s' is not understood; -m takes the model", rest.items[0]);
+    if (code < 0 && s.texts && s.names.count) code = usage(c, "--texts and --workload do not go together");
     if (code < 0) {
-        pith_pin_threads(pin);
-        code = take_threads(&b, &threads);
-        if (!code) code = make_loads(&b, &names, texts);
-        if (!code) code = work(&b, as_json, profile_path);
-        end(&b);
+        pith_pin_threads(s.pin);
+        code = take_threads(&s.bench, &s.threads);
+        if (!code) code = make_loads(&s.bench, &s.names, s.texts);
+        if (!code) code = work(&s.bench, s.json, s.profile);
+        end(&s.bench);
     }
-    free(names.items);
-    free(threads.items);
+    free(s.names.items);
+    free(s.threads.items);
     return code;
 }
+
+#define AT(member) offsetof(bench_settings, member)
+
+static const option options[] = {
+    OPTION_SECTION("model"),
+    OPTION_MODEL(AT(bench.path)),
+    { "max-length", 0, OPTION_INT, AT(bench.embed.max_length), "N",
+      .help = "number of tokens at which a text is cut (512, never more than the model's positions)", .min = 1,
+      .max = INT32_MAX },
+    OPTION_LEVEL(AT(bench.open.optimization)),
+    OPTION_PRECISION(AT(bench.open.precision)),
+    OPTION_SECTION("work"),
+    { "workload", 0, OPTION_LIST, AT(names), "NAME", .help = "run this workload; may be given many times (all)" },
+    { "texts", 0, OPTION_STRING, AT(texts), "FILE", .help = "texts, one per line, instead of made-up ones" },
+    { "tokens", 0, OPTION_INT, AT(bench.tokens), "N", .help = "about this many tokens per workload and round (4096)",
+      .min = 1, .max = 1 << 24 },
+    { "rounds", 0, OPTION_INT, AT(bench.rounds), "N", .help = "number of rounds (5)", .min = 1, .max = 10000 },
+    { "threads", 't', OPTION_LIST, AT(threads), "N",
+      .help = "number of threads; may be given many times (1, and all the process may use)" },
+    OPTION_PIN(AT(pin)),
+    OPTION_BATCH_TOKENS(AT(bench.embed.batch_tokens)),
+    OPTION_SECTION("output"),
+    OPTION_JSON(AT(json), "print one JSON object"),
+    { "profile", 0, OPTION_STRING, AT(profile), "FILE",
+      .help = "write a Chrome trace of the opening and of one more round" },
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith bench", "all workloads, one thread and all" },
+    { "pith bench --workload query --workload mixed", "only these" },
+    { "pith bench -m model --texts corpus.txt -t 4", "your own texts, four threads" },
+    { "pith bench --profile trace.json --rounds 1", "where the time goes" },
+    { NULL, NULL },
+};
+
+const command command_bench = {
+    .name = "bench",
+    .summary = "measure how fast a model embeds text on this machine",
+    .forms = "[-m MODEL] [options]",
+    .description =
+        "Prints texts and tokens per second, latency, the share of the multiply-add peak, the time to open the "
+        "model, and memory. docs/cli.md lists the keys of --json.\n"
+        "The workloads are short (5 words, a counter), mixed (3 to 60 words, log-normal), words110, tokens512 and "
+        "query (one text).",
+    .examples = examples,
+    .options = options,
+    .run = bench_run,
+};

@@ -1,4 +1,4 @@
-/* embed.c - pith embed: texts to vectors, one a line.
+/* cmd_embed.c - pith embed: texts to vectors, one a line.
  *
  * Three windows go round: one is being read, one embedded, one written, each by a thread of its own, so that none waits
  * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/common_options.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
@@ -28,58 +29,6 @@
 #define SLICE_SECONDS 0.8
 /* A text costs as much as its bytes, and so many more for what is done once for each. */
 #define TEXT_COST 16
-
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_embed = { "embed", "texts to vectors, one a line", help, run };
-
-static const char help[] =
-    "usage: pith embed [-m MODEL] [options] [FILE...]\n"
-    "\n"
-    "Each line of the files (or of standard input) is a text; each becomes one vector.\n"
-    "\n"
-    "  echo \"a cat sat on the mat\" | pith embed                   [0.13,0.02,...]\n"
-    "  pith embed --format npy -o vectors.npy texts.txt           numpy.load gives [texts, dim]\n"
-    "  pith embed --jsonl --field title books.jsonl               each object with \"embedding\" added\n"
-    "  find . -name '*.txt' -print0 | pith embed -0 --stats       texts may hold newlines\n"
-    "  pith embed --resume -o out.jsonl many.txt                  the same again after an interruption: goes on\n"
-    "\n"
-    "model\n"
-    "  -m, --model MODEL      directory, .onnx file or name in the model cache (" DEFAULT_MODEL ")\n"
-    "  --prompt-name NAME     put the model's prompt of this name before each text (\"\" for none)\n"
-    "  --pooling HOW          model|cls|mean|max|last (as the model says)\n"
-    "  --no-normalize         vectors as they come, not of length 1\n"
-    "  --dim N                only the first N components\n"
-    "  --max-length N         tokens a text is cut at (the model's)\n"
-    "  --level N              optimisation level 0 to 3 (3)\n"
-    "  --check                compare the optimised model with the model as written first; leave out passes\n"
-    "                         that do not hold\n"
-    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32); in 8 bits a file that\n"
-    "                         pith compile --precision int8 has made is nearer to f32, and opens in milliseconds\n"
-    "input\n"
-    "  -0, --null             texts end with a NUL byte instead of a newline\n"
-    "  --jsonl                lines are JSON objects, --field names the text in them (\"text\"); the rest of an "
-    "object\n"
-    "                         is kept as it was written\n"
-    "  --invalid HOW          error|replace: what is done with bytes that are not UTF-8 (error)\n"
-    "output\n"
-    "  -o, --output FILE      appears under this name when it is complete\n"
-    "  --resume               with -o: vectors grow in FILE.part; after an interruption the same command goes on "
-    "there\n"
-    "  --format HOW           jsonl|npy|f32|csv; f32 is raw little-endian rows (jsonl)\n"
-    "  --stats                one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds,\n"
-    "                         tokens_per_second, peak_bytes\n"
-    "  --progress             a line that counts texts, if standard error is a terminal\n"
-    "  --profile FILE         a Chrome trace of every step and phase, for ui.perfetto.dev\n"
-    "work\n"
-    "  -t, --threads N        (all the process may use)\n"
-    "  --pin                  each thread stays on a processor; for machines that do nothing else\n"
-    "  --batch-tokens N       tokens run at once by one thread (128 to 512, by its L2); changes memory and speed,\n"
-    "                         never a vector\n"
-    "  --memory-limit SIZE    bytes the model and its work may hold, as in 200M; mapped files are not counted.\n"
-    "                         Less is run at once where that helps, otherwise it is an error\n";
 
 typedef struct window {
     enum { EMPTY, FILLED, DONE } state;
@@ -436,88 +385,131 @@ static int embed(job *j, const command *c, output *out, pith_embed_stats *stats)
     return output_close(out, c, true, code);
 }
 
-static int run(int argc, char **argv) {
-    const command *c = &command_embed;
-    const char *model = DEFAULT_MODEL, *output_path = NULL, *profile_path = NULL;
-    bool no_normalize = false, null = false, stats_wanted = false, pin = false, resumed = false;
-    int format = FORMAT_JSONL, invalid = 0, pooling = 0;
-    string_list files = { NULL, 0 };
-    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
-    bool check = false;
-    pith_embed_stats stats = { 0 };
-    job j = { .options = PITH_EMBED_OPTIONS_INIT };
-    bool progress = false;
-    const option options[] = {
-        { "model", 'm', OPTION_STRING, &model, 0, 0, NULL },
-        { "prompt-name", 0, OPTION_STRING, &j.options.prompt_name, 0, 0, NULL },
-        { "pooling", 0, OPTION_CHOICE, &pooling, 0, 0, "model|cls|mean|max|last" },
-        { "no-normalize", 0, OPTION_FLAG, &no_normalize, 0, 0, NULL },
-        { "dim", 0, OPTION_INT, &j.options.dim, 1, INT32_MAX, NULL },
-        { "max-length", 0, OPTION_INT, &j.options.max_length, 1, INT32_MAX, NULL },
-        { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
-        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
-        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
-        { "null", '0', OPTION_FLAG, &null, 0, 0, NULL },
-        { "jsonl", 0, OPTION_FLAG, &j.jsonl, 0, 0, NULL },
-        { "field", 0, OPTION_STRING, &j.field, 0, 0, NULL },
-        { "invalid", 0, OPTION_CHOICE, &invalid, 0, 0, "error|replace" },
-        { "output", 'o', OPTION_STRING, &output_path, 0, 0, NULL },
-        { "resume", 0, OPTION_FLAG, &resumed, 0, 0, NULL },
-        { "format", 0, OPTION_CHOICE, &format, 0, 0, VECTOR_FORMATS },
-        { "stats", 0, OPTION_FLAG, &stats_wanted, 0, 0, NULL },
-        { "progress", 0, OPTION_FLAG, &progress, 0, 0, NULL },
-        { "profile", 0, OPTION_STRING, &profile_path, 0, 0, NULL },
-        { "threads", 't', OPTION_INT, &j.options.threads, 1, 4096, NULL },
-        { "pin", 0, OPTION_FLAG, &pin, 0, 0, NULL },
-        { "batch-tokens", 0, OPTION_INT, &j.options.batch_tokens, 1, INT32_MAX, NULL },
-        { "memory-limit", 0, OPTION_BYTES, &open_options.memory_limit, 0, 0, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    int code = take_options(c, options, argc, argv, &files);
-    if (code >= 0) return code;
-    if (j.jsonl && format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
-    if (!j.jsonl && j.field) return usage(c, "--field goes with --jsonl");
-    if (!j.field) j.field = "text";
-    if (j.jsonl && null) return usage(c, "--jsonl and -0 do not go together");
-    if (resumed && (!output_path || !strcmp(output_path, "-"))) return usage(c, "--resume needs -o FILE");
-    j.options.pooling = pooling;
-    j.options.normalize = no_normalize ? 0 : -1;
-    j.options.stats = &stats;
-    j.progress = progress && isatty(STDERR_FILENO);
-    open_options.log = &warnings;
+typedef struct embed_settings {
+    const char *model, *output, *profile, *field;
+    bool no_normalize, null, jsonl, resume, stats, progress, pin, check;
+    int format, invalid;
+    pith_open_options open;
+    pith_embed_options embed;
+} embed_settings;
 
+/* Opens the model and checks that it embeds text under these options. */
+static int open_model(job *j, const command *c, embed_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    code = profile_open(&j.options.profile, c, profile_path, &files);
+    s->open.log = &warnings;
+    s->open.profile = j->options.profile;
+    if (s->check) s->open.flags |= PITH_OPEN_CHECK;
+    pith_pin_threads(s->pin);
+    if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
+    j->dim = pith_embed_dim(j->model, &j->options);
+    if (!pith_embed(NULL, j->model, NULL, 0, &j->options, &err)) return EXIT_DONE;
+    pith_model_close(j->model);
+    return fail(c, "%s", err.message);
+}
+
+static int embed_files(const command *c, embed_settings *s, const string_list *files) {
+    pith_embed_stats stats = { 0 };
+    job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };
+    j.options.normalize = s->no_normalize ? 0 : -1;
+    j.options.stats = &stats;
+    j.progress = s->progress && isatty(STDERR_FILENO);
+    int code = profile_open(&j.options.profile, c, s->profile, files);
     if (code) return code;
-    open_options.profile = j.options.profile;
-    pith_pin_threads(pin);
-    if (check) open_options.flags |= PITH_OPEN_CHECK;
-    if (pith_model_open(&j.model, model, &open_options, &err)) {
+    code = open_model(&j, c, s);
+    if (code) {
         pith_profile_destroy(j.options.profile);
-        return fail_model(c, &err, model);
+        return code;
     }
     double began = now_seconds();
-    j.dim = pith_embed_dim(j.model, &j.options);
-    if (pith_embed(NULL, j.model, NULL, 0, &j.options, &err)) { /* options and model alone */
-        pith_model_close(j.model);
-        pith_profile_destroy(j.options.profile);
-        return fail(c, "%s", err.message);
-    }
-    text_input_open(&j.in, &files);
-    j.in.separator = null ? 0 : '\n';
-    j.in.replace = invalid == 1;
+    text_input_open(&j.in, files);
+    j.in.separator = s->null ? 0 : '\n';
+    j.in.replace = s->invalid == 1;
     j.in.limit = j.jsonl ? JSON_LINE_BYTES : LINE_BYTES;
-    json_line_init(&j.json, invalid == 1);
+    json_line_init(&j.json, j.in.replace);
     output out;
-    code = resumed ? output_resume(&out, c, output_path, &files) : output_open(&out, c, output_path, &files);
-    if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)format, j.dim)))
+    code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
+    if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)s->format, j.dim)))
         output_close(&out, c, false, code);
     else if (!code) {
         code = embed(&j, c, &out, &stats);
-        if (stats_wanted) print_stats(&stats, now_seconds() - began);
+        if (s->stats) print_stats(&stats, now_seconds() - began);
     }
     text_input_close(&j.in);
     json_line_free(&j.json);
     pith_model_close(j.model);
     return profile_close(j.options.profile, c, code);
 }
+
+static int embed_run(int argc, char **argv) {
+    const command *c = &command_embed;
+    embed_settings s = { .model = DEFAULT_MODEL, .open = PITH_OPEN_OPTIONS_INIT, .embed = PITH_EMBED_OPTIONS_INIT };
+    string_list files = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &files);
+    if (code >= 0) return code;
+    if (s.jsonl && s.format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
+    if (!s.jsonl && s.field) return usage(c, "--field goes with --jsonl");
+    if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
+    if (s.resume && (!s.output || !strcmp(s.output, "-"))) return usage(c, "--resume needs -o FILE");
+    return embed_files(c, &s, &files);
+}
+
+#define AT(member) offsetof(embed_settings, member)
+
+static const option options[] = {
+    OPTION_SECTION("model"),
+    OPTION_MODEL(AT(model)),
+    OPTION_PROMPT_NAME(AT(embed.prompt_name)),
+    { "pooling", 0, OPTION_CHOICE, AT(embed.pooling), "HOW", .help = "how tokens become one vector (as the model says)",
+      .choices = "model|cls|mean|max|last" },
+    { "no-normalize", 0, OPTION_FLAG, AT(no_normalize), NULL, .help = "do not scale vectors to length 1" },
+    { "dim", 0, OPTION_INT, AT(embed.dim), "N", .help = "keep only the first N components", .min = 1,
+      .max = INT32_MAX },
+    { "max-length", 0, OPTION_INT, AT(embed.max_length), "N",
+      .help = "number of tokens at which a text is cut (the model's)", .min = 1, .max = INT32_MAX },
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    OPTION_PRECISION(AT(open.precision)),
+    OPTION_SECTION("input"),
+    OPTION_NULL(AT(null)),
+    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
+      .help = "lines are JSON objects; the rest of an object is kept as it was written" },
+    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
+    OPTION_INVALID(AT(invalid)),
+    OPTION_SECTION("output"),
+    OPTION_OUTPUT(AT(output)),
+    { "resume", 0, OPTION_FLAG, AT(resume), NULL,
+      .help = "with -o, vectors grow in FILE.part; after an interruption the same command goes on there" },
+    { "format", 0, OPTION_CHOICE, AT(format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
+      .choices = VECTOR_FORMATS },
+    { "stats", 0, OPTION_FLAG, AT(stats), NULL,
+      .help = "print one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds, "
+              "tokens_per_second, peak_bytes" },
+    { "progress", 0, OPTION_FLAG, AT(progress), NULL, .help = "count texts on standard error, if it is a terminal" },
+    OPTION_PROFILE(AT(profile)),
+    OPTION_SECTION("work"),
+    OPTION_THREADS(AT(embed.threads)),
+    OPTION_PIN(AT(pin)),
+    OPTION_BATCH_TOKENS(AT(embed.batch_tokens)),
+    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
+    { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
+    { "pith embed --jsonl --field title books.jsonl", "each object with \"embedding\" added" },
+    { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
+    { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
+    { NULL, NULL },
+};
+
+const command command_embed = {
+    .name = "embed",
+    .summary = "turn texts into vectors, one per line",
+    .forms = "[-m MODEL] [options] [FILE...]",
+    .takes = "FILE",
+    .description = "Each line of the files, or of standard input, is a text. Each text becomes one vector.",
+    .examples = examples,
+    .options = options,
+    .run = embed_run,
+};

@@ -1,4 +1,4 @@
-/* verify.c - pith verify: ONNX test folders, and whether compiled models are whole.
+/* cmd_verify.c - pith verify: ONNX test folders, and whether compiled models are whole.
  *
  * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, I being the place among the
  * model's inputs and outputs. Folders are independent and run side by side, each on one thread. */
@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "cli/common_options.h"
 #include "cli/compare.h"
 #include "cli/compile.h"
 #include "cli/json_out.h"
@@ -19,44 +20,6 @@
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
 #include "cli/verify_fusions.h"
-
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_verify = { "verify", "ONNX test folders against their outputs; compiled files", help, run };
-
-static const char help[] =
-    "usage: pith verify [options] DIR...\n"
-    "       pith verify FILE.pith...\n"
-    "       pith verify --fusions MODEL...\n"
-    "\n"
-    "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The tolerance is "
-    "the\n"
-    "official one (rtol 1e-3, for bf16 2^-6, atol 1e-7), or that of a data.json in the folder, or the one given here.\n"
-    "\n"
-    "  pith verify tests/data/models\n"
-    "  pith verify onnx/backend/test/data/node --skip-list skip.txt\n"
-    "  pith verify --level 0 --json model-folder\n"
-    "  pith verify minilm.pith                        are all its bytes as they were written?\n"
-    "  pith verify --fusions model.onnx               is the optimised model still the model? needs no test data\n"
-    "\n"
-    "  --rtol X, --atol X     |got - wanted| <= atol + rtol * |wanted|\n"
-    "  --level N              optimisation level 0 to 3 (3)\n"
-    "  --compiled             compile each model and run what comes out\n"
-    "  --strict-shapes        declared shapes that contradict the real ones are errors\n"
-    "  --loop-limit N         iterations a Loop may take; beyond it the test fails (1000000)\n"
-    "  --skip-list FILE       lines 'name reason'; a listed test that passes is a failure, unless the line begins\n"
-    "                         with '~': its result is drawn and may be right by chance\n"
-    "  --list                 names the tests, runs nothing\n"
-    "  --json                 one object: passed, failed, skipped, results with name, status, message, max_difference\n"
-    "  -v, --verbose          passed tests too\n"
-    "  --fusions              run made-up inputs through the model as written and through every level; name the first\n"
-    "                         pass and node that change a result by more than rounding\n"
-    "  --runs N, --seed N     with --fusions: how many inputs per level (12), and which (0)\n"
-    "  -t, --threads N        (all the process may use)\n"
-    "\n"
-    "The last line is 'N passed, N failed, N skipped'.\n";
 
 typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
 
@@ -367,68 +330,129 @@ static int collect_tests(job *j, const string_list *dirs, skip_list *skips, cons
     return code;
 }
 
-static int run(int argc, char **argv) {
-    const command *c = &command_verify;
-    const char *skip_path = NULL;
-    bool list_only = false, as_json = false, verbose = false, fusions = false;
-    fusion_check checked = { .runs = 0 };
-    int32_t threads = 0;
-    string_list dirs = { NULL, 0 };
-    skip_list skips = { { NULL, 0, 0 }, NULL, 0 };
-    job j = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT };
+typedef struct verify_settings {
+    job job;
+    const char *skip_path;
+    bool list, json, verbose, fusions;
+    fusion_check checked;
+    int32_t threads;
+} verify_settings;
+
+static int check_settings(const command *c, const verify_settings *s, const string_list *dirs) {
+    if (s->fusions && !dirs->count) return usage(c, "--fusions needs a model");
+    if (s->fusions) return EXIT_DONE;
+    if (s->checked.runs || s->checked.seed) return usage(c, "--runs and --seed go with --fusions");
+    if (!dirs->count) return usage(c, "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
+    if (s->list && s->json) return usage(c, "--list and --json do not go together");
+    return EXIT_DONE;
+}
+
+static void count_outcomes(size_t *totals, const job *j) {
+    for (size_t i = 0; i < j->count; i++) totals[j->tests[i].outcome]++;
+}
+
+static int run_tests(const command *c, verify_settings *s) {
+    job *j = &s->job;
     size_t totals[3] = { 0, 0, 0 };
-    const option options[] = {
-        { "rtol", 0, OPTION_FLOAT, &j.rtol, 0, 0, NULL },
-        { "atol", 0, OPTION_FLOAT, &j.atol, 0, 0, NULL },
-        { "level", 0, OPTION_INT, &j.level, 0, 3, NULL },
-        { "opt", 0, OPTION_INT, &j.level, 0, 3, NULL },
-        { "compiled", 0, OPTION_FLAG, &j.compiled, 0, 0, NULL },
-        { "strict-shapes", 0, OPTION_FLAG, &j.strict, 0, 0, NULL },
-        { "loop-limit", 0, OPTION_INT, &j.loop_limit, 1, INT32_MAX, NULL },
-        { "skip-list", 0, OPTION_STRING, &skip_path, 0, 0, NULL },
-        { "list", 0, OPTION_FLAG, &list_only, 0, 0, NULL },
-        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
-        { "verbose", 'v', OPTION_FLAG, &verbose, 0, 0, NULL },
-        { "fusions", 0, OPTION_FLAG, &fusions, 0, 0, NULL },
-        { "runs", 0, OPTION_INT, &checked.runs, 1, 1000000, NULL },
-        { "seed", 0, OPTION_INT, &checked.seed, 0, INT32_MAX, NULL },
-        { "threads", 't', OPTION_INT, &threads, 1, 4096, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    int code = take_options(c, options, argc, argv, &dirs);
-    if (code >= 0) return code;
-    checked.level = j.level;
-    checked.loop_limit = j.loop_limit;
-    checked.as_json = as_json;
-    if (fusions && !dirs.count) return usage(c, "--fusions needs a model");
-    if (fusions) return verify_fusions(c, &dirs, &checked);
-    if (checked.runs || checked.seed) return usage(c, "--runs and --seed go with --fusions");
-    if (!dirs.count) return usage(c, "give it a folder with a model.onnx and its test_data_set_0, or a .pith file");
-    if (list_only && as_json) return usage(c, "--list and --json do not go together");
-    const bool files = is_file(dirs.items[0]);
-    if (files)
-        verify_files(&j, &dirs);
-    else
-        code = collect_tests(&j, &dirs, &skips, skip_path);
-    if (files) {
-        for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
-        code = print_files(&j, totals, as_json);
-    } else if (!code) {
-        qsort(j.tests, j.count, sizeof *j.tests, compare_folders);
-        mark_skips(&j, &skips);
-        if (!list_only) pith_threads_run(run_test, &j, j.count, threads ? threads : pith_cpu_get()->threads);
-        for (size_t i = 0; i < j.count; i++) totals[j.tests[i].outcome]++;
-        for (size_t i = 0; list_only && i < j.count; i++) puts(j.tests[i].name);
-        if (!list_only && as_json)
-            print_json(&j, totals);
-        else if (!list_only)
-            print_text(&j, totals, verbose);
-        code = !list_only && totals[FAILED] ? EXIT_FAILED : EXIT_DONE;
-        code = output_close_standard(c, code);
+    if (!s->list) pith_threads_run(run_test, j, j->count, s->threads ? s->threads : pith_cpu_get()->threads);
+    count_outcomes(totals, j);
+    for (size_t i = 0; s->list && i < j->count; i++) puts(j->tests[i].name);
+    if (!s->list && s->json)
+        print_json(j, totals);
+    else if (!s->list)
+        print_text(j, totals, s->verbose);
+    return output_close_standard(c, !s->list && totals[FAILED] ? EXIT_FAILED : EXIT_DONE);
+}
+
+static int verify_folders(const command *c, verify_settings *s, const string_list *dirs) {
+    job *j = &s->job;
+    skip_list skips = { { NULL, 0, 0 }, NULL, 0 };
+    int code = collect_tests(j, dirs, &skips, s->skip_path);
+    if (!code) {
+        qsort(j->tests, j->count, sizeof *j->tests, compare_folders);
+        mark_skips(j, &skips);
+        code = run_tests(c, s);
     }
-    for (size_t i = 0; i < j.count; i++) free(j.tests[i].folder);
-    free(j.tests);
     free(skips.text.data);
     free(skips.items);
     return code;
 }
+
+static int verify_run(int argc, char **argv) {
+    const command *c = &command_verify;
+    string_list dirs = { NULL, 0 };
+    verify_settings s = { .job = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT } };
+    job *j = &s.job;
+    int code = take_options(c, &s, argc, argv, &dirs);
+    if (code >= 0) return code;
+    code = check_settings(c, &s, &dirs);
+    if (code) return code;
+    s.checked.level = j->level;
+    s.checked.loop_limit = j->loop_limit;
+    s.checked.as_json = s.json;
+    if (s.fusions) return verify_fusions(c, &dirs, &s.checked);
+    if (is_file(dirs.items[0])) {
+        size_t totals[3] = { 0, 0, 0 };
+        verify_files(j, &dirs);
+        count_outcomes(totals, j);
+        code = print_files(j, totals, s.json);
+    } else {
+        code = verify_folders(c, &s, &dirs);
+    }
+    for (size_t i = 0; i < j->count; i++) free(j->tests[i].folder);
+    free(j->tests);
+    return code;
+}
+
+#define AT(member) offsetof(verify_settings, member)
+
+static const option options[] = {
+    { "rtol", 0, OPTION_FLOAT, AT(job.rtol), "X",
+      .help = "relative tolerance: |got - wanted| <= atol + rtol * |wanted|" },
+    { "atol", 0, OPTION_FLOAT, AT(job.atol), "X", .help = "absolute tolerance" },
+    OPTION_LEVEL(AT(job.level)),
+    { "compiled", 0, OPTION_FLAG, AT(job.compiled), NULL, .help = "compile each model and run what comes out" },
+    OPTION_STRICT_SHAPES(AT(job.strict)),
+    OPTION_LOOP_LIMIT(AT(job.loop_limit)),
+    { "skip-list", 0, OPTION_STRING, AT(skip_path), "FILE",
+      .help =
+          "lines 'name reason'; a listed test that passes is a failure, unless the line begins with '~': its result is "
+          "random and may be right by chance" },
+    { "list", 0, OPTION_FLAG, AT(list), NULL, .help = "print the names of the tests, run nothing" },
+    OPTION_JSON(AT(json),
+                "print one object: passed, failed, skipped, results with name, status, message, max_difference"),
+    { "verbose", 'v', OPTION_FLAG, AT(verbose), NULL, .help = "print passed tests too" },
+    OPTION_THREADS(AT(threads)),
+    OPTION_SECTION("fusions"),
+    { "fusions", 0, OPTION_FLAG, AT(fusions), NULL,
+      .help =
+          "run made-up inputs through the model as written and through every level, and name the first pass and node "
+          "that change a result by more than rounding" },
+    { "runs", 0, OPTION_INT, AT(checked.runs), "N", .help = "inputs per level (12)", .min = 1, .max = 1000000 },
+    { "seed", 0, OPTION_INT, AT(checked.seed), "N", .help = "which inputs are made up (0)", .max = INT32_MAX },
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith verify tests/data/models", NULL },
+    { "pith verify onnx/backend/test/data/node --skip-list skip.txt", NULL },
+    { "pith verify --level 0 --json model-folder", NULL },
+    { "pith verify minilm.pith", "are all its bytes as they were written?" },
+    { "pith verify --fusions model.onnx", "is the optimised model still the model?" },
+    { NULL, NULL },
+};
+
+const command command_verify = {
+    .name = "verify",
+    .summary = "compare ONNX test folders with their outputs; check compiled files and fusions",
+    .forms = "[options] DIR...\nFILE.pith...\n--fusions MODEL...",
+    .takes = "FILE",
+    .description =
+        "Runs every model.onnx found below the folders on its test_data_set_N and compares the outputs. The "
+        "tolerance is the official one (rtol 1e-3, for bf16 2^-6, atol 1e-7), that of a data.json in the folder, "
+        "or the one given here. --fusions needs no test data.",
+    .notes = "The last line is 'N passed, N failed, N skipped'.",
+    .examples = examples,
+    .options = options,
+    .run = verify_run,
+};

@@ -1,9 +1,10 @@
-/* tokenize.c - pith tokenize: the ids the embedder would feed, one JSON array a line.
+/* cmd_tokenize.c - pith tokenize: the ids the embedder would feed, one JSON array a line.
  *
  * Lines are gathered as long as they can be had without waiting and tokenised together, on all threads. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common_options.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -15,51 +16,18 @@
 /* What is gathered at most, unless a line is longer. */
 enum { BATCH_TEXTS = 4096, BATCH_BYTES = 1 << 20 };
 
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_tokenize = { "tokenize", "texts to token ids, one a line", help, run };
-
-static const char help[] =
-    "usage: pith tokenize [-m MODEL] [options] [FILE...]\n"
-    "\n"
-    "Each line becomes a JSON array: exactly the ids that 'pith embed' would feed to the model.\n"
-    "\n"
-    "  echo \"a cat sat on the mat\" | pith tokenize              [101,1037,4937,...]\n"
-    "  pith tokenize -m tokenizer.json --full texts.txt         ids, tokens, offsets\n"
-    "  pith tokenize --total --max-length 0 texts.txt           how many tokens the texts have\n"
-    "  pith tokenize --overflow --stride 20 long.txt            windows over long texts\n"
-    "  pith tokenize texts.txt | pith detokenize                there and back\n"
-    "\n"
-    "  -m, --model MODEL      directory, tokenizer file or name in the model cache (" DEFAULT_MODEL ")\n"
-    "  --pair                 lines hold two texts with a tab between them, fed together\n"
-    "  --full                 objects: ids, tokens, offsets (bytes), word_ids, type_ids, and more\n"
-    "  --characters           offsets count characters\n"
-    "  --count                only the number of tokens\n"
-    "  --total                only the number of all tokens, at the end\n"
-    "  --max-length N         tokens a text is cut at, 0: never (what the model's files say)\n"
-    "  --overflow             an array of windows a line: what is cut off follows in further ones\n"
-    "  --stride N             tokens that a window repeats of the one before (0)\n"
-    "  --cut WHICH            longest|first|second: which text of a pair is cut (longest)\n"
-    "  --side SIDE            right|left: the end a text is cut at (right)\n"
-    "  --no-specials          without [CLS], [SEP] and the like\n"
-    "  --raw                  with tokenizer.json's own truncation and padding\n"
-    "  -0, --null             texts end with a NUL byte instead of a newline\n"
-    "  --jsonl                lines are JSON objects, --field names the text in them (\"text\"),\n"
-    "                         --pair-field the second one (\"text_pair\")\n"
-    "  --invalid HOW          error|replace: what is done with bytes that are not UTF-8 (error)\n"
-    "  --threads N            (as many as the machine has)\n"
-    "  -o, --output FILE      appears under this name when it is complete\n";
-
 /* ---- results ---- */
 
-typedef struct settings {
+typedef struct tokenize_settings {
     pith_tokenizer *tokenizer;
     pith_tokenize_options options;
     const char *field, *pair_field; /* NULL: lines are texts; no pairs in objects */
     bool pair, full, count, total;
-} settings;
+    const char *model, *output;
+    bool null, jsonl, no_specials, raw, characters, overflow;
+    int32_t max_length; /* -1: what the model's files say */
+    int invalid, side;
+} tokenize_settings;
 
 static void print_int(bytes *out, int64_t value) {
     char digits[24], *p = digits + sizeof digits;
@@ -122,7 +90,7 @@ static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_t
 }
 
 /* The line of one text, tokens [begin, end). */
-static void print_text(bytes *out, const settings *s, const pith_tokens *t, size_t begin, size_t end) {
+static void print_text(bytes *out, const tokenize_settings *s, const pith_tokens *t, size_t begin, size_t end) {
     bool windows = s->options.overflow;
     if (s->count)
         print_int(out, (int64_t)(end - begin));
@@ -163,7 +131,8 @@ typedef struct batch {
 } batch;
 
 /* The texts in an object's fields replace the object. False: message says why. */
-static bool take_fields(batch *b, place *p, const settings *s, json_line *json, const text_input *in, bool too_long) {
+static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_line *json, const text_input *in,
+                        bool too_long) {
     const char *fields[2] = { s->field, s->pair_field };
     pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } }, line = { b->text.data + p->begin, b->text.size - p->begin };
     const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
@@ -198,7 +167,7 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
 }
 
 /* Lines as long as there are any without waiting. False: it was the end, or message says what was wrong. */
-static bool gather(batch *b, const settings *s, json_line *json, text_input *in) {
+static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_input *in) {
     b->text.size = b->count = 0;
     do {
         place p = { .begin = b->text.size };
@@ -219,7 +188,7 @@ static bool gather(batch *b, const settings *s, json_line *json, text_input *in)
     return true;
 }
 
-static void find_texts(batch *b, const settings *s) {
+static void find_texts(batch *b, const tokenize_settings *s) {
     const char *data = b->text.data ? b->text.data : "";
     for (size_t i = 0; i < b->count; i++) {
         const place *p = &b->places[i];
@@ -230,7 +199,7 @@ static void find_texts(batch *b, const settings *s) {
 }
 
 /* One by one: the texts before the one that fails are written. */
-static int tokenize_singly(batch *b, const settings *s, text_input *in) {
+static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in) {
     pith_error err = PITH_ERROR_INIT;
     for (size_t i = 0; i < b->count; i++) {
         if (pith_tokenize(&b->tokens, s->tokenizer, b->texts[i], s->pair ? &b->pairs[i] : NULL, &s->options, &err)) {
@@ -244,7 +213,7 @@ static int tokenize_singly(batch *b, const settings *s, text_input *in) {
     return EXIT_DONE;
 }
 
-static int tokenize(batch *b, const settings *s, text_input *in) {
+static int tokenize(batch *b, const tokenize_settings *s, text_input *in) {
     find_texts(b, s);
     b->result.size = 0;
     if (pith_tokenize_batch(&b->tokens, b->ends, s->tokenizer, b->texts, s->pair ? b->pairs : NULL, b->count,
@@ -256,7 +225,7 @@ static int tokenize(batch *b, const settings *s, text_input *in) {
     return EXIT_DONE;
 }
 
-static int tokenize_all(const settings *s, json_line *json, text_input *in, output *out) {
+static int tokenize_all(const tokenize_settings *s, json_line *json, text_input *in, output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
     *b = (batch){ .tokens = PITH_TOKENS_INIT };
@@ -280,80 +249,117 @@ static int tokenize_all(const settings *s, json_line *json, text_input *in, outp
     return code;
 }
 
-static int run(int argc, char **argv) {
+static int check_settings(const command *c, const tokenize_settings *s) {
+    if (s->full + s->count + s->total > 1) return usage(c, "--full, --count and --total do not go together");
+    if (!s->jsonl && (s->field || s->pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
+    if (s->pair_field && !s->pair) return usage(c, "--pair-field goes with --pair");
+    if (s->characters && !s->full) return usage(c, "--characters goes with --full");
+    if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
+    return EXIT_DONE;
+}
+
+static int tokenize_files(const command *c, const tokenize_settings *s, const string_list *files) {
+    output out;
+    text_input in;
+    json_line json;
+    int code = output_open(&out, c, s->output, files);
+    if (code) return code;
+    const bool cut_off = s->options.max_length && !s->overflow && !s->side;
+    text_input_open(&in, files);
+    in.separator = s->null ? 0 : '\n';
+    in.replace = s->invalid == 1;
+    in.limit = s->jsonl ? JSON_LINE_BYTES : !cut_off ? WHOLE_BYTES : LINE_BYTES;
+    json_line_init(&json, in.replace);
+    code = tokenize_all(s, &json, &in, &out);
+    json_line_free(&json);
+    text_input_close(&in);
+    return output_close(&out, c, true, code);
+}
+
+static int tokenize_run(int argc, char **argv) {
     const command *c = &command_tokenize;
-    const char *model = DEFAULT_MODEL, *output_path = NULL, *field = NULL, *pair_field = NULL;
-    bool null = false, jsonl = false, no_specials = false, raw = false, characters = false, overflow = false;
-    int32_t max_length = -1;
-    int invalid = 0, cut = 0, side = 0;
-    settings s = { .options = PITH_TOKENIZE_OPTIONS_INIT };
+    tokenize_settings s = { .options = PITH_TOKENIZE_OPTIONS_INIT, .model = DEFAULT_MODEL, .max_length = -1 };
     string_list files = { NULL, 0 };
-    const option options[] = {
-        { "model", 'm', OPTION_STRING, &model, 0, 0, NULL },
-        { "pair", 0, OPTION_FLAG, &s.pair, 0, 0, NULL },
-        { "full", 0, OPTION_FLAG, &s.full, 0, 0, NULL },
-        { "characters", 0, OPTION_FLAG, &characters, 0, 0, NULL },
-        { "count", 0, OPTION_FLAG, &s.count, 0, 0, NULL },
-        { "total", 0, OPTION_FLAG, &s.total, 0, 0, NULL },
-        { "max-length", 0, OPTION_INT, &max_length, 0, INT32_MAX, NULL },
-        { "overflow", 0, OPTION_FLAG, &overflow, 0, 0, NULL },
-        { "stride", 0, OPTION_INT, &s.options.stride, 0, INT32_MAX, NULL },
-        { "cut", 0, OPTION_CHOICE, &cut, 0, 0, "longest|first|second" },
-        { "side", 0, OPTION_CHOICE, &side, 0, 0, "right|left" },
-        { "no-specials", 0, OPTION_FLAG, &no_specials, 0, 0, NULL },
-        { "raw", 0, OPTION_FLAG, &raw, 0, 0, NULL },
-        { "null", '0', OPTION_FLAG, &null, 0, 0, NULL },
-        { "jsonl", 0, OPTION_FLAG, &jsonl, 0, 0, NULL },
-        { "field", 0, OPTION_STRING, &field, 0, 0, NULL },
-        { "pair-field", 0, OPTION_STRING, &pair_field, 0, 0, NULL },
-        { "invalid", 0, OPTION_CHOICE, &invalid, 0, 0, "error|replace" },
-        { "threads", 0, OPTION_INT, &s.options.threads, 0, 1024, NULL },
-        { "output", 'o', OPTION_STRING, &output_path, 0, 0, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    int code = take_options(c, options, argc, argv, &files);
+    int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
-    if (s.full + s.count + s.total > 1) return usage(c, "--full, --count and --total do not go together");
-    if (!jsonl && (field || pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
-    if (pair_field && !s.pair) return usage(c, "--pair-field goes with --pair");
-    if (characters && !s.full) return usage(c, "--characters goes with --full");
-    if (jsonl && null) return usage(c, "--jsonl and -0 do not go together");
+    code = check_settings(c, &s);
+    if (code) return code;
 
     pith_error err = PITH_ERROR_INIT;
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     open_options.log = &warnings;
-    if (pith_tokenizer_open(&s.tokenizer, model, &open_options, &err)) return fail_model(c, &err, model);
-    if (max_length < 0 && pith_tokenizer_limit(&max_length, s.tokenizer, model, &err)) {
+    if (pith_tokenizer_open(&s.tokenizer, s.model, &open_options, &err)) return fail_model(c, &err, s.model);
+    if (s.max_length < 0 && pith_tokenizer_limit(&s.max_length, s.tokenizer, s.model, &err)) {
         pith_tokenizer_close(s.tokenizer);
         return fail(c, "%s", err.message);
     }
-    s.options.max_length = raw ? 0 : max_length;
-    s.options.no_specials = no_specials;
-    s.options.raw = raw;
+    s.options.max_length = s.raw ? 0 : s.max_length;
+    s.options.no_specials = s.no_specials;
+    s.options.raw = s.raw;
     s.options.no_offsets = !s.full;
-    s.options.characters = characters;
-    s.options.cut = cut;
-    s.options.left = side;
-    s.options.overflow = overflow;
-    s.field = !jsonl ? NULL : field ? field : "text";
-    s.pair_field = pair_field ? pair_field : "text_pair";
-
-    output out;
-    code = output_open(&out, c, output_path, &files);
-    if (!code) {
-        text_input in;
-        text_input_open(&in, &files);
-        in.separator = null ? 0 : '\n';
-        in.replace = invalid == 1;
-        bool cut_off = s.options.max_length && !overflow && !side;
-        in.limit = jsonl ? JSON_LINE_BYTES : !cut_off ? WHOLE_BYTES : LINE_BYTES;
-        json_line json;
-        json_line_init(&json, in.replace);
-        code = tokenize_all(&s, &json, &in, &out);
-        json_line_free(&json);
-        text_input_close(&in);
-        code = output_close(&out, c, true, code);
-    }
+    s.options.characters = s.characters;
+    s.options.left = s.side;
+    s.options.overflow = s.overflow;
+    if (s.jsonl && !s.field) s.field = "text";
+    if (!s.pair_field) s.pair_field = "text_pair";
+    code = tokenize_files(c, &s, &files);
     pith_tokenizer_close(s.tokenizer);
     return code;
 }
+
+#define AT(member) offsetof(tokenize_settings, member)
+
+static const option options[] = {
+    OPTION_TOKENIZER(AT(model)),
+    OPTION_SECTION("input"),
+    { "pair", 0, OPTION_FLAG, AT(pair), NULL, .help = "lines hold two texts with a tab between them, fed together" },
+    OPTION_NULL(AT(null)),
+    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL, .help = "lines are JSON objects" },
+    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
+    { "pair-field", 0, OPTION_STRING, AT(pair_field), "NAME",
+      .help = "with --jsonl and --pair, the member that holds the second text (text_pair)" },
+    OPTION_INVALID(AT(invalid)),
+    OPTION_SECTION("tokens"),
+    { "max-length", 0, OPTION_INT, AT(max_length), "N",
+      .help = "number of tokens at which a text is cut, 0 for never (what the model's files say)", .max = INT32_MAX },
+    { "overflow", 0, OPTION_FLAG, AT(overflow), NULL,
+      .help = "a line is an array of windows; what is cut off follows in further ones" },
+    { "stride", 0, OPTION_INT, AT(options.stride), "N", .help = "tokens that a window repeats of the one before (0)",
+      .max = INT32_MAX },
+    { "cut", 0, OPTION_CHOICE, AT(options.cut), "WHICH", .help = "which text of a pair is cut (longest)",
+      .choices = "longest|first|second" },
+    { "side", 0, OPTION_CHOICE, AT(side), "SIDE", .help = "the end at which a text is cut (right)",
+      .choices = "right|left" },
+    { "no-specials", 0, OPTION_FLAG, AT(no_specials), NULL, .help = "leave out [CLS], [SEP] and the like" },
+    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "apply the truncation and padding of tokenizer.json" },
+    { "threads", 't', OPTION_INT, AT(options.threads), "N",
+      .help = "number of threads, 0 for all the process may use (0)", .max = 1024 },
+    OPTION_SECTION("output"),
+    { "full", 0, OPTION_FLAG, AT(full), NULL,
+      .help = "print objects: ids, tokens, offsets (in bytes), word_ids, type_ids and more" },
+    { "characters", 0, OPTION_FLAG, AT(characters), NULL, .help = "with --full, offsets count characters" },
+    { "count", 0, OPTION_FLAG, AT(count), NULL, .help = "print only the number of tokens" },
+    { "total", 0, OPTION_FLAG, AT(total), NULL, .help = "print only the number of all tokens, at the end" },
+    OPTION_OUTPUT(AT(output)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo \"a cat sat on the mat\" | pith tokenize", "[101,1037,4937,...]" },
+    { "pith tokenize -m tokenizer.json --full texts.txt", "ids, tokens, offsets" },
+    { "pith tokenize --total --max-length 0 texts.txt", "how many tokens the texts have" },
+    { "pith tokenize --overflow --stride 20 long.txt", "windows over long texts" },
+    { "pith tokenize texts.txt | pith detokenize", "there and back" },
+    { NULL, NULL },
+};
+
+const command command_tokenize = {
+    .name = "tokenize",
+    .summary = "turn texts into token ids, one text per line",
+    .forms = "[-m MODEL] [options] [FILE...]",
+    .takes = "FILE",
+    .description = "Each line becomes a JSON array: exactly the ids that 'pith embed' would feed to the model.",
+    .examples = examples,
+    .options = options,
+    .run = tokenize_run,
+};

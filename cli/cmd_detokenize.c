@@ -1,32 +1,10 @@
-/* detokenize.c - pith detokenize: JSON arrays of ids back to text, one a line. */
+/* cmd_detokenize.c - pith detokenize: JSON arrays of ids back to text, one a line. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common_options.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
-
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_detokenize = { "detokenize", "token ids back to text, one a line", help, run };
-
-static const char help[] =
-    "usage: pith detokenize [-m MODEL] [options] [FILE...]\n"
-    "\n"
-    "Each line is a JSON array of ids (or an object with \"ids\", as 'pith tokenize --full' writes them).\n"
-    "\n"
-    "  echo \"[101,1037,4937,102]\" | pith detokenize             a cat\n"
-    "  pith tokenize texts.txt | pith detokenize                there and back\n"
-    "  generate | pith detokenize --stream                      one text, as its ids arrive\n"
-    "\n"
-    "  -m, --model MODEL      directory, tokenizer.json or name in the model cache (" DEFAULT_MODEL ")\n"
-    "  --keep-specials        with [CLS], [SEP] and the like\n"
-    "  --stream               all lines are one text (lines may be plain ids): what is new is written at once, never\n"
-    "                         half a character\n"
-    "  -o, --output FILE      appears under this name when it is complete\n"
-    "\n"
-    "Newlines inside a text are written as they are.\n";
 
 /* Lines of ids. */
 typedef struct id_lines {
@@ -93,46 +71,77 @@ static int detokenize_stream(pith_text_stream *stream, id_lines *lines, output *
     return code;
 }
 
-static int run(int argc, char **argv) {
+typedef struct detokenize_settings {
+    const char *model, *output;
+    bool keep_specials, stream;
+} detokenize_settings;
+
+static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *tokenizer, pith_text_stream *stream,
+                            const string_list *files) {
+    output out;
+    id_lines lines = { .single = s->stream };
+    int code = output_open(&out, &command_detokenize, s->output, files);
+    if (code) return code;
+    text_input_open(&lines.in, files);
+    lines.in.limit = JSON_LINE_BYTES;
+    json_line_init(&lines.json, false);
+    code = s->stream ? detokenize_stream(stream, &lines, &out)
+                     : detokenize_all(tokenizer, !s->keep_specials, &lines, &out);
+    text_input_close(&lines.in);
+    json_line_free(&lines.json);
+    free(lines.line.data);
+    free(lines.ids);
+    return output_close(&out, &command_detokenize, true, code);
+}
+
+static int detokenize_run(int argc, char **argv) {
     const command *c = &command_detokenize;
-    const char *model = DEFAULT_MODEL, *output_path = NULL;
-    bool keep_specials = false, streaming = false;
+    detokenize_settings s = { .model = DEFAULT_MODEL };
     string_list files = { NULL, 0 };
-    const option options[] = {
-        { "model", 'm', OPTION_STRING, &model, 0, 0, NULL },
-        { "keep-specials", 0, OPTION_FLAG, &keep_specials, 0, 0, NULL },
-        { "stream", 0, OPTION_FLAG, &streaming, 0, 0, NULL },
-        { "output", 'o', OPTION_STRING, &output_path, 0, 0, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    int code = take_options(c, options, argc, argv, &files);
+    int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
     pith_error err = PITH_ERROR_INIT;
     pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
     open_options.log = &warnings;
     pith_tokenizer *tokenizer;
     pith_text_stream *stream = NULL;
-    if (pith_tokenizer_open(&tokenizer, model, &open_options, &err)) return fail_model(c, &err, model);
-    if (streaming && pith_text_stream_create(&stream, tokenizer, !keep_specials, &err)) {
-        pith_tokenizer_close(tokenizer);
-        return fail(c, "%s", err.message);
-    }
-    output out;
-    code = output_open(&out, c, output_path, &files);
-    if (!code) {
-        id_lines lines = { .single = streaming };
-        text_input_open(&lines.in, &files);
-        lines.in.limit = JSON_LINE_BYTES;
-        json_line_init(&lines.json, false);
-        code = streaming ? detokenize_stream(stream, &lines, &out)
-                         : detokenize_all(tokenizer, !keep_specials, &lines, &out);
-        text_input_close(&lines.in);
-        json_line_free(&lines.json);
-        free(lines.line.data);
-        free(lines.ids);
-        code = output_close(&out, c, true, code);
-    }
+    if (pith_tokenizer_open(&tokenizer, s.model, &open_options, &err)) return fail_model(c, &err, s.model);
+    if (s.stream && pith_text_stream_create(&stream, tokenizer, !s.keep_specials, &err))
+        code = fail(c, "%s", err.message);
+    else
+        code = detokenize_lines(&s, tokenizer, stream, &files);
     pith_text_stream_destroy(stream);
     pith_tokenizer_close(tokenizer);
     return code;
 }
+
+#define AT(member) offsetof(detokenize_settings, member)
+
+static const option options[] = {
+    OPTION_TOKENIZER(AT(model)),
+    { "keep-specials", 0, OPTION_FLAG, AT(keep_specials), NULL, .help = "keep [CLS], [SEP] and the like" },
+    { "stream", 0, OPTION_FLAG, AT(stream), NULL,
+      .help = "all lines are one text, and lines may be plain ids; new text is written at once, never half a "
+              "character" },
+    OPTION_OUTPUT(AT(output)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo \"[101,1037,4937,102]\" | pith detokenize", "a cat" },
+    { "pith tokenize texts.txt | pith detokenize", "there and back" },
+    { "generate | pith detokenize --stream", "one text, as its ids arrive" },
+    { NULL, NULL },
+};
+
+const command command_detokenize = {
+    .name = "detokenize",
+    .summary = "turn token ids back into texts, one per line",
+    .forms = "[-m MODEL] [options] [FILE...]",
+    .takes = "FILE",
+    .description = "Each line is a JSON array of ids, or an object with \"ids\" as 'pith tokenize --full' writes it. "
+                   "Newlines inside a text are written as they are.",
+    .examples = examples,
+    .options = options,
+    .run = detokenize_run,
+};

@@ -1,4 +1,4 @@
-/* inspect.c - pith inspect: what a model is made of and what became of it.
+/* cmd_inspect.c - pith inspect: what a model is made of and what became of it.
  *
  * The library describes a model as JSON; --json hands that on, the text for people is made from it. */
 #include <jansson.h>
@@ -6,48 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common_options.h"
 #include "cli/inspect_time.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
-
-static const char help[];
-
-static int run(int argc, char **argv);
-
-const command command_inspect = { "inspect", "what a model is made of, what was fused and why not", help, run };
-
-static const char help[] =
-    "usage: pith inspect [options] [MODEL]\n"
-    "\n"
-    "Inputs, outputs, operators, parameters, what was fused, whether texts run without padding, the steps of a run.\n"
-    "\n"
-    "  pith inspect                                   the default model\n"
-    "  pith inspect model.onnx --json                 for machines; the keys are listed in docs/cli.md\n"
-    "  pith inspect model.onnx --ops                  the graph as it is run, a line a node\n"
-    "  pith inspect model.onnx --dot | dot -Tsvg      a drawing\n"
-    "  pith inspect model.onnx --level 0 --ops        the graph as it was written\n"
-    "  pith inspect model.onnx --after fold --ops     the graph after one of the passes\n"
-    "  pith inspect --time --text \"a cat on the mat\"   what each step of a run takes\n"
-    "  pith inspect model.onnx --time --input-shape x=1x3x480x640\n"
-    "\n"
-    "  -m, --model MODEL      the same as the argument\n"
-    "  --json                 one JSON object\n"
-    "  --ops                  a line a node\n"
-    "  --dot                  Graphviz\n"
-    "  --after PASS           stop optimising after this pass\n"
-    "  --level N              optimisation level 0 to 3 (3)\n"
-    "  --check                compare the optimised model with the model as written first; leave out passes\n"
-    "                         that do not hold\n"
-    "  --precision HOW        auto|f32|int8|bf16: arithmetic of the dense layers (auto: f32)\n"
-    "  --input-shape NAME=AxBx...   the input has this shape, whatever the model declares\n"
-    "  --strict-shapes        declared shapes that contradict the inferred ones are errors\n"
-    "  --loop-limit N         iterations a Loop may take when the model runs, for --time and --check (1000000)\n"
-    "with --time: medians, GFLOP/s, share of the multiply-add peak measured beside each run, GB/s\n"
-    "  --text TEXT            what a text encoder embeds (110 made-up words)\n"
-    "  -i, --input NAME=FILE  an input of any other model; zeros where none is given, of the declared shape,\n"
-    "                         1 where that is free\n"
-    "  --runs N               (20)\n"
-    "  -t, --threads N        (1)\n";
 
 static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 
@@ -208,57 +170,91 @@ static int inspect(const command *c, const char *path, const pith_open_options *
     return output_close_standard(c, code);
 }
 
-static int run(int argc, char **argv) {
+typedef struct inspect_settings {
+    const char *model;
+    bool json, ops, dot, strict, check, time;
+    int32_t loop_limit;
+    pith_open_options open;
+    time_options timing;
+} inspect_settings;
+
+static int inspect_with(const command *c, inspect_settings *s) {
+    const pith_description form = s->ops ? PITH_DESCRIBE_NODES : s->dot ? PITH_DESCRIBE_DOT : PITH_DESCRIBE_JSON;
+    s->timing.as_json = s->json;
+    if (!s->timing.runs) s->timing.runs = 20;
+    if (!s->timing.threads) s->timing.threads = 1;
+    s->open.flags = PITH_OPEN_DESCRIBE | (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) | (s->check ? PITH_OPEN_CHECK : 0);
+    s->open.log = &warnings;
+    s->open.loop_limit = s->loop_limit;
+    s->open.input_shapes = s->timing.shapes.items;
+    s->open.input_shape_count = s->timing.shapes.count;
+    return inspect(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form, s->time ? &s->timing : NULL, s->json);
+}
+
+static int inspect_run(int argc, char **argv) {
     const command *c = &command_inspect;
-    const char *path = NULL;
-    bool as_json = false, ops = false, dot = false, strict = false, time = false;
+    inspect_settings s = { .loop_limit = LOOP_LIMIT, .open = PITH_OPEN_OPTIONS_INIT };
+    const time_options *timing = &s.timing;
     string_list rest = { NULL, 0 };
-    time_options timing = { .runs = 0 };
-    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
-    int32_t loop_limit = LOOP_LIMIT;
-    bool check = false;
-    const option options[] = {
-        { "model", 'm', OPTION_STRING, &path, 0, 0, NULL },
-        { "json", 0, OPTION_FLAG, &as_json, 0, 0, NULL },
-        { "ops", 0, OPTION_FLAG, &ops, 0, 0, NULL },
-        { "dot", 0, OPTION_FLAG, &dot, 0, 0, NULL },
-        { "after", 0, OPTION_STRING, &open_options.stop_after, 0, 0, NULL },
-        { "level", 0, OPTION_INT, &open_options.optimization, 0, 3, NULL },
-        { "precision", 0, OPTION_CHOICE, &open_options.precision, 0, 0, PRECISIONS },
-        { "check", 0, OPTION_FLAG, &check, 0, 0, NULL },
-        { "strict-shapes", 0, OPTION_FLAG, &strict, 0, 0, NULL },
-        { "loop-limit", 0, OPTION_INT, &loop_limit, 1, INT32_MAX, NULL },
-        { "time", 0, OPTION_FLAG, &time, 0, 0, NULL },
-        { "text", 0, OPTION_STRING, &timing.text, 0, 0, NULL },
-        { "input", 'i', OPTION_LIST, &timing.inputs, 0, 0, NULL },
-        { "input-shape", 0, OPTION_LIST, &timing.shapes, 0, 0, NULL },
-        { "runs", 0, OPTION_INT, &timing.runs, 1, 10000, NULL },
-        { "threads", 't', OPTION_INT, &timing.threads, 1, 4096, NULL },
-        { "", 0, OPTION_FLAG, NULL, 0, 0, NULL },
-    };
-    int code = take_options(c, options, argc, argv, &rest);
-    if (code < 0) code = take_model(c, &path, &rest);
-    if (code < 0 && as_json + ops + dot > 1) code = usage(c, "--json, --ops and --dot do not go together");
-    if (code < 0 && time && (ops || dot)) code = usage(c, "--time does not go with --ops and --dot");
-    if (code < 0 && !time && (timing.text || timing.inputs.count || timing.runs || timing.threads))
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code < 0) code = take_model(c, &s.model, &rest);
+    if (code < 0 && s.json + s.ops + s.dot > 1) code = usage(c, "--json, --ops and --dot do not go together");
+    if (code < 0 && s.time && (s.ops || s.dot)) code = usage(c, "--time does not go with --ops and --dot");
+    if (code < 0 && !s.time && (timing->text || timing->inputs.count || timing->runs || timing->threads))
         code = usage(c, "--text, --input, --runs and --threads go with --time");
-    if (code < 0) {
-        timing.as_json = as_json;
-        if (!timing.runs) timing.runs = 20;
-        if (!timing.threads) timing.threads = 1;
-        open_options.flags =
-            PITH_OPEN_DESCRIBE | (strict ? PITH_OPEN_STRICT_SHAPES : 0) | (check ? PITH_OPEN_CHECK : 0);
-        open_options.log = &warnings;
-        open_options.loop_limit = loop_limit;
-        open_options.input_shapes = timing.shapes.items;
-        open_options.input_shape_count = timing.shapes.count;
-        code = inspect(c, path ? path : DEFAULT_MODEL, &open_options,
-                       ops   ? PITH_DESCRIBE_NODES
-                       : dot ? PITH_DESCRIBE_DOT
-                             : PITH_DESCRIBE_JSON,
-                       time ? &timing : NULL, as_json);
-    }
-    free(timing.inputs.items);
-    free(timing.shapes.items);
+    if (code < 0) code = inspect_with(c, &s);
+    free(s.timing.inputs.items);
+    free(s.timing.shapes.items);
     return code;
 }
+
+#define AT(member) offsetof(inspect_settings, member)
+
+static const option options[] = {
+    OPTION_MODEL_ARGUMENT(AT(model)),
+    OPTION_JSON(AT(json), "print one JSON object"),
+    { "ops", 0, OPTION_FLAG, AT(ops), NULL, .help = "print the graph, one line per node" },
+    { "dot", 0, OPTION_FLAG, AT(dot), NULL, .help = "print the graph for Graphviz" },
+    { "after", 0, OPTION_STRING, AT(open.stop_after), "PASS", .help = "stop optimising after this pass" },
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    OPTION_PRECISION(AT(open.precision)),
+    OPTION_INPUT_SHAPE(AT(timing.shapes)),
+    OPTION_STRICT_SHAPES(AT(strict)),
+    OPTION_LOOP_LIMIT(AT(loop_limit)),
+    OPTION_SECTION("time"),
+    { "time", 0, OPTION_FLAG, AT(time), NULL,
+      .help = "run the model and print what each step takes: medians, GFLOP/s, the share of the multiply-add peak "
+              "measured next to each run, GB/s" },
+    { "text", 0, OPTION_STRING, AT(timing.text), "TEXT", .help = "what a text encoder embeds (110 made-up words)" },
+    { "input", 'i', OPTION_LIST, AT(timing.inputs), "NAME=FILE",
+      .help = "an input of any other model (zeros of the declared shape, with 1 where it is free)" },
+    { "runs", 0, OPTION_INT, AT(timing.runs), "N", .help = "number of runs (20)", .min = 1, .max = 10000 },
+    { "threads", 't', OPTION_INT, AT(timing.threads), "N", .help = "number of threads (1)", .min = 1, .max = 4096 },
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith inspect", "the default model" },
+    { "pith inspect model.onnx --json", "for machines" },
+    { "pith inspect model.onnx --ops", "the graph as it is run" },
+    { "pith inspect model.onnx --dot | dot -Tsvg", "a drawing" },
+    { "pith inspect model.onnx --level 0 --ops", "the graph as it was written" },
+    { "pith inspect model.onnx --after fold --ops", "the graph after one of the passes" },
+    { "pith inspect --time --text \"a cat on the mat\"", "what each step of a run takes" },
+    { "pith inspect model.onnx --time --input-shape x=1x3x480x640", NULL },
+    { NULL, NULL },
+};
+
+const command command_inspect = {
+    .name = "inspect",
+    .summary = "show what a model is made of, what was fused and why not",
+    .forms = "[options] [MODEL]",
+    .takes = "MODEL",
+    .description =
+        "Prints inputs, outputs, operators, parameters, what was fused, whether texts run without padding, and the "
+        "steps of a run. docs/cli.md lists the keys of --json.",
+    .examples = examples,
+    .options = options,
+    .run = inspect_run,
+};

@@ -1,0 +1,240 @@
+/* cmd_compile.c - pith compile: a model as one file that opens by mapping. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/common_options.h"
+#include "cli/json_out.h"
+#include "cli/output.h"
+#include "cli/text_input.h"
+
+/* ---- calibration ---- */
+
+/* A line of the calibration file is cut at so many bytes. */
+enum { DRAWN_MAX = 1024, LINE_MAX_BYTES = 1 << 14 };
+
+/* Texts drawn evenly from a file of any length. */
+typedef struct drawing {
+    bytes lines[DRAWN_MAX];
+    size_t count, seen;
+} drawing;
+
+/* Each line that was read is kept with the same probability (Vitter's algorithm R), the same ones every time. */
+static int draw_lines(drawing *d, const char *path) {
+    const command *c = &command_compile;
+    text_input in;
+    string_list paths = { &path, 1 };
+    bytes line = { NULL, 0, 0 };
+    uint64_t random = 1;
+    int state;
+    text_input_open(&in, &paths);
+    in.limit = LINE_MAX_BYTES;
+    for (; (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
+        size_t place = d->count;
+        if (!line.size) continue;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        if (d->seen++ >= DRAWN_MAX) place = (size_t)((random >> 32) * d->seen >> 32);
+        if (place >= DRAWN_MAX) continue;
+        if (place == d->count) d->count++;
+        d->lines[place].size = 0;
+        bytes_add(&d->lines[place], line.data, line.size);
+    }
+    free(line.data);
+    text_input_close(&in);
+    if (state < 0) return fail(c, "%s", in.message);
+    return d->count ? EXIT_DONE : fail(c, "%s: no text in it", path);
+}
+
+static void show_texts(void *user, size_t done, size_t total) {
+    (void)user;
+    fprintf(stderr, "\rcalibrating: %zu of %zu texts%s", done, total, done == total ? "\n" : "");
+}
+
+/* what: NULL for vocabulary where there is one. */
+static int calibrate(pith_model *model, const char *what, bool progress) {
+    const command *c = &command_compile;
+    pith_calibrate_options options = PITH_CALIBRATE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    drawing drawn = { .count = 0 };
+    pith_str texts[DRAWN_MAX];
+    int code = EXIT_DONE;
+    if (what && !strcmp(what, "none")) return EXIT_DONE;
+    if (!what && !pith_embed_dim(model, NULL)) return EXIT_DONE;
+    if (what && strcmp(what, "vocabulary") != 0) {
+        code = draw_lines(&drawn, what);
+        for (size_t i = 0; i < drawn.count; i++) texts[i] = (pith_str){ drawn.lines[i].data, drawn.lines[i].size };
+        options.texts = texts;
+        options.text_count = drawn.count;
+    }
+    if (progress) options.progress = show_texts;
+    if (!code && pith_model_calibrate(model, &options, &err) && (what || err.code != PITH_ERR_UNSUPPORTED))
+        code = fail(c, "%s", err.message);
+    for (size_t i = 0; i < drawn.count; i++) free(drawn.lines[i].data);
+    return code;
+}
+
+/* ---- the command ---- */
+
+typedef struct job {
+    output out;
+    uint64_t written;
+    double shown;
+    bool progress;
+} job;
+
+static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
+    job *j = user;
+    j->written += size;
+    if (j->progress && (now_seconds() - j->shown > 0.2 || j->written == total)) {
+        fprintf(stderr, "\r%.1f of %.1f MB%s", (double)j->written / 1e6, (double)total / 1e6,
+                j->written == total ? "\n" : "");
+        j->shown = now_seconds();
+    }
+    return !output_write(&j->out, data, size);
+}
+
+static int save(job *j, const pith_model *model) {
+    const command *c = &command_compile;
+    pith_error err = PITH_ERROR_INIT;
+    if (!pith_model_save(model, write_piece, j, &err)) return output_close(&j->out, c, true, EXIT_DONE);
+    if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
+    return output_close(&j->out, c, false, EXIT_FAILED);
+}
+
+/* A file that is there may only be replaced if it is empty or a compiled model: a name that was mistyped must not cost
+ * a model's sources. */
+static int check_target(const char *path) {
+    const command *c = &command_compile;
+    struct stat st;
+    char start[64];
+    if (stat(path, &st)) return EXIT_DONE;
+    if (!S_ISREG(st.st_mode)) return fail(c, "%s is not a file; -o takes the name of one", path);
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(start, 1, sizeof start, file) : 0;
+    if (file) fclose(file);
+    if (!size || (size >= 8 && !memcmp(start, "\x89PITH\r\n\x1a", 8))) return EXIT_DONE;
+    return fail(c, "%s is there and is no compiled model; remove it first if it is to be replaced", path);
+}
+
+static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+
+static void print_sizes(const json_t *compiled) {
+    size_t i;
+    json_t *section;
+    json_array_foreach(json_object_get(compiled, "sections"), i, section)
+        fprintf(stderr, "%-10s %12.1f kB\n", json_string_value(json_object_get(section, "name")),
+                (double)json_integer_value(json_object_get(section, "bytes")) / 1e3);
+    fprintf(stderr, "%-10s %12.1f kB\n", "file", (double)json_integer_value(json_object_get(compiled, "bytes")) / 1e3);
+}
+
+/* What was written opens, and its contents are what was meant. */
+static int check(const char *path, bool as_json, bool quiet) {
+    const command *c = &command_compile;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    bytes text = { NULL, 0, 0 };
+    options.flags = PITH_OPEN_DESCRIBE;
+    if (pith_model_verify(path, &err) || pith_model_open(&model, path, &options, &err))
+        return fail(c, "%s was written but cannot be used: %s", path, err.message);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, append, &text, &err);
+    pith_model_close(model);
+    json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
+    json_t *compiled = json_object_get(description, "compiled");
+    if (as_json && compiled) {
+        json_print(json_incref(compiled));
+    } else if (!quiet) {
+        print_sizes(compiled);
+    }
+    json_decref(description);
+    free(text.data);
+    if (status) return fail(c, "%s", err.message);
+    return output_close_standard(c, EXIT_DONE);
+}
+
+typedef struct compile_settings {
+    const char *model, *output, *texts;
+    pith_open_options open;
+    bool check, json, quiet;
+} compile_settings;
+
+static int compile_model(const command *c, compile_settings *s) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    const bool in_8_bits = s->open.precision == PITH_PRECISION_INT8;
+    s->open.flags = PITH_OPEN_DESCRIBE | (s->check ? PITH_OPEN_CHECK : 0);
+    s->open.log = &warnings;
+    if (pith_model_open(&model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
+    job j = { .progress = !s->quiet && isatty(STDERR_FILENO) };
+    const char *read[] = { s->model, s->texts };
+    const string_list inputs = { read, s->texts ? 2 : 1 };
+    int code = output_open(&j.out, c, s->output, &inputs);
+    if (!code && in_8_bits && (code = calibrate(model, s->texts, j.progress)))
+        output_close(&j.out, c, false, code);
+    else if (!code)
+        code = save(&j, model);
+    pith_model_close(model);
+    return code ? code : check(s->output, s->json, s->quiet);
+}
+
+static int compile_run(int argc, char **argv) {
+    const command *c = &command_compile;
+    compile_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
+    string_list rest = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code >= 0) return code;
+    code = take_model(c, &s.model, &rest);
+    if (code >= 0) return code;
+    if (!s.model) s.model = DEFAULT_MODEL;
+    if (!s.output || !strcmp(s.output, "-")) return usage(c, "-o FILE is needed: the file to write");
+    if (s.texts && s.open.precision != PITH_PRECISION_INT8) return usage(c, "--calibrate goes with --precision int8");
+    code = check_target(s.output);
+    return code ? code : compile_model(c, &s);
+}
+
+#define AT(member) offsetof(compile_settings, member)
+
+static const option options[] = {
+    OPTION_MODEL_ARGUMENT(AT(model)),
+    { "output", 'o', OPTION_STRING, AT(output), "FILE",
+      .help = "the file, which appears under its name when it is complete" },
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    { "precision", 0, OPTION_CHOICE, AT(open.precision), "HOW",
+      .help = "arithmetic of the dense layers (auto: f32); int8 makes a file of two fifths the size",
+      .choices = "auto|f32|int8|bf16" },
+    { "calibrate", 0, OPTION_STRING, AT(texts), "WHAT",
+      .help = "with int8, the texts whose vectors stay nearest to those of f32. A file with one text per line (1024 of "
+              "them "
+              "are drawn); vocabulary: made-up texts in every script the tokenizer knows; none: weights are rounded to "
+              "the nearest step (vocabulary, if there is one)" },
+    OPTION_JSON(AT(json), "print the sizes as one JSON object on standard output"),
+    { "quiet", 'q', OPTION_FLAG, AT(quiet), NULL, .help = "print no sizes and no progress" },
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith compile -o minilm.pith", "the default model" },
+    { "pith compile model.onnx -o model.pith", "any ONNX model" },
+    { "pith compile --precision int8 -o small.pith", "8-bit dense layers, calibrated" },
+    { "pith compile --precision int8 --calibrate corpus.txt -o small.pith", "for texts like these" },
+    { "echo \"a cat\" | pith embed -m minilm.pith", NULL },
+    { "pith verify minilm.pith", "are all bytes as they were written?" },
+    { NULL, NULL },
+};
+
+const command command_compile = {
+    .name = "compile",
+    .summary = "write a model as one .pith file that opens in milliseconds",
+    .forms = "[options] [MODEL] -o FILE.pith",
+    .takes = "MODEL",
+    .description =
+        "Writes the optimised graph, the weights as the kernels read them, the tokenizer and the settings to one "
+        "file. It opens by mapping and gives the same bits on every processor. Processes share its pages. "
+        "Every verb takes it as its model.",
+    .examples = examples,
+    .options = options,
+    .run = compile_run,
+};

@@ -1,0 +1,157 @@
+/* cmd_run.c - pith run: any model on tensors from files. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dtype.h"
+#include "cli/common_options.h"
+#include "cli/model_inputs.h"
+#include "cli/output.h"
+#include "cli/profile_file.h"
+
+/* A name that is safe as part of a file's. */
+static void clean_name(char *name) {
+    for (; *name; name++)
+        if (*name == '/' || (unsigned char)*name <= ' ') *name = '_';
+}
+
+static int write_outputs(const pith_model *model, const pith_tensor *outputs, const char *dir, bool as_pb,
+                         const string_list *inputs) {
+    const command *c = &command_run;
+    const tensor_sink sink = { c, inputs };
+    char path[4096], shape[300];
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < pith_model_output_count(model) && !code; i++) {
+        bool raw = false;
+        pith_port port = pith_model_output(model, i);
+        char *name = strdup(port.name);
+        printf("%zu %s %s\n", i, name, tensor_text(&outputs[i], shape, sizeof shape));
+        clean_name(name);
+        if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
+        free(name);
+        if (dir && as_pb)
+            code = tensor_file_write_pb(&sink, &outputs[i], path, port.name, port.dtype == PITH_NONE);
+        else if (dir)
+            code = tensor_file_write(&sink, &outputs[i], path, &raw);
+        if (raw)
+            fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
+    }
+    return output_close_standard(c, code);
+}
+
+/* Makes the folder of the outputs before the model runs, so that a wrong name costs no time. */
+static int make_folder(const command *c, const char *dir) {
+    struct stat st;
+    if (!dir || !mkdir(dir, 0777)) return EXIT_DONE;
+    if (errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return fail(c, "%s is a file; -o takes a folder", dir);
+    return EXIT_DONE;
+}
+
+typedef struct run_settings {
+    const char *model, *dir, *profile;
+    bool strict, as_pb, check;
+    string_list given, shapes;
+    pith_open_options open;
+    int32_t loop_limit;
+    pith_run_options run;
+} run_settings;
+
+static int run_model(const command *c, run_settings *s) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_profile *profile;
+    int code = profile_open(&profile, c, s->profile, NULL);
+    if (code) return code;
+    s->open.log = &warnings;
+    s->open.loop_limit = s->loop_limit;
+    s->open.flags = (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) | (s->check ? PITH_OPEN_CHECK : 0);
+    s->open.input_shapes = s->shapes.items;
+    s->open.input_shape_count = s->shapes.count;
+    s->open.profile = s->run.profile = profile;
+    pith_model *model;
+    pith_session *session = NULL;
+    model_inputs in = { .count = 0 };
+    if (pith_model_open(&model, s->model, &s->open, &err)) {
+        pith_profile_destroy(profile);
+        return fail_model(c, &err, s->model);
+    }
+    pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
+    uint64_t begin = pith_profile_now();
+    list_add(&in.paths, s->model);
+    code = model_inputs_load(&in, c, model, &s->given);
+    if (!code) code = model_inputs_shape(&in, c, &s->shapes);
+    if (!code) code = make_folder(c, s->dir);
+    pith_profile_phase(profile, "read inputs", begin);
+    if (!code && (pith_session_create(&session, model, &err) ||
+                  pith_session_run(session, outputs, in.names, in.tensors, in.count, &s->run, &err)))
+        code = fail(c, "%s", err.message);
+    begin = pith_profile_now();
+    if (!code) code = write_outputs(model, outputs, s->dir, s->as_pb, &in.paths);
+    pith_profile_phase(profile, "write", begin);
+    pith_session_destroy(session);
+    pith_model_close(model);
+    model_inputs_free(&in);
+    free(outputs);
+    return profile_close(profile, c, code);
+}
+
+static int run_run(int argc, char **argv) {
+    const command *c = &command_run;
+    run_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .loop_limit = LOOP_LIMIT, .run = PITH_RUN_OPTIONS_INIT };
+    string_list rest = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code < 0) code = take_model(c, &s.model, &rest);
+    if (code < 0 && !s.model) code = usage(c, "give one model: a directory, an .onnx file or a .pith file");
+    if (code < 0) code = run_model(c, &s);
+    free(s.given.items);
+    free(s.shapes.items);
+    return code;
+}
+
+#define AT(member) offsetof(run_settings, member)
+
+static const option options[] = {
+    OPTION_MODEL_ARGUMENT(AT(model)),
+    OPTION_SECTION("inputs and outputs"),
+    { "input", 'i', OPTION_LIST, AT(given), "NAME=FILE", .help = "an input; FILE alone if the model has one input" },
+    OPTION_INPUT_SHAPE(AT(shapes)),
+    OPTION_STRICT_SHAPES(AT(strict)),
+    { "output", 'o', OPTION_STRING, AT(dir), "DIR",
+      .help = "write outputs to this folder, which is made if it is missing; without it nothing is written" },
+    { "pb", 0, OPTION_FLAG, AT(as_pb), NULL,
+      .help = "write DIR/<number>_<name>.pb files instead: they hold every type, sequences and optionals too" },
+    OPTION_SECTION("work"),
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    OPTION_PRECISION(AT(open.precision)),
+    OPTION_THREADS(AT(run.threads)),
+    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTION_LOOP_LIMIT(AT(loop_limit)),
+    OPTION_PROFILE(AT(profile)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith inspect model.onnx", "which inputs the model takes" },
+    { "pith run model.onnx -i x=x.npy -o results", NULL },
+    { "pith run model.onnx -i x=x.npy --input-shape x=1x3x480x640 -o results", NULL },
+    { NULL, NULL },
+};
+
+const command command_run = {
+    .name = "run",
+    .summary = "run any model on tensors from files",
+    .forms = "MODEL -i NAME=FILE... -o DIR",
+    .takes = "MODEL",
+    .description =
+        "Runs a model once. Inputs are .npy files, or .pb files as the ONNX test folders hold them (tensors, "
+        "sequences, optionals). Each output is written to DIR/<number>_<name>.npy and listed on standard "
+        "output.\n"
+        "Types that NumPy lacks (bfloat16, 8-bit floats, 4-bit integers) are written to .npy files as integers "
+        "of their size, of at least one byte.",
+    .examples = examples,
+    .options = options,
+    .run = run_run,
+};

@@ -1,0 +1,12 @@
+/* completion.h - the declarations as a script that completes words in a shell. */
+#ifndef PITH_CLI_COMPLETION_H
+#define PITH_CLI_COMPLETION_H
+
+#include <stdio.h>
+
+#define COMPLETION_SHELLS "bash|zsh|fish"
+
+/* shell: index into COMPLETION_SHELLS. */
+void completion_print(int shell, FILE *out);
+
+#endif
