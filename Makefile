@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind mutate fuzz bench size install clean
+.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind neon mutate fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -68,6 +68,11 @@ tsan: model                     ## the tests under the thread sanitizer
 
 valgrind: test                  ## the unit tests under valgrind (AVX2 level: valgrind knows no AVX-512)
 	@PITH_ISA=avx2 PITH_PYTHON="$$(tools/test_python.sh)" tests/valgrind.sh build-test
+
+neon: setup-test                ## the kernels built for arm64 and run under qemu: the same bits as here
+	@tools/setup.sh long
+	@$(CMAKE) -S . -B build-test -DPITH_TESTS=ON -DPITH_WERROR=ON >/dev/null
+	@ctest --test-dir build-test --output-on-failure -R '^neon$$' --no-tests=error
 
 # make mutate FILES="src/encode src/heads/pooling.c" N=20 SEED=1 JOBS=2
 mutate: setup-test model        ## plant faults in FILES, list those that no quick test notices (N per file, SEED)

@@ -178,6 +178,35 @@ def includes():
                 fault(path, number, "an include names its folder")
 
 
+def workflows():
+    """Continuous integration runs verbs of the Makefile and nothing else, so that everybody can run the same."""
+    verbs = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    for path in tracked(".github/workflows/*.yml"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            verb = re.match(r"\s*(?:- )?verb: (.*)$", line)
+            if verb and verb.group(1) not in verbs:
+                fault(path, number, f"'{verb.group(1)}' is no verb of the Makefile")
+            command = re.match(r"\s*(?:- )?run: (.*)$", line)
+            if command and not re.fullmatch(r"make (\$\{\{ matrix\.verb \}\}|%s)" % "|".join(verbs), command.group(1)):
+                fault(path, number, "a workflow runs one verb of the Makefile")
+
+
+def places():
+    """Files that pages name are there."""
+    shown = re.compile(r"`((?:src|cli|tests|bench|tools|docs|examples|cmake|include)/[\w./*{},-]+)`")
+    for path in tracked("*.md"):
+        if "tests/data" in str(path) or path.name in ("optimisation-log.md", "CHANGELOG.md"):
+            continue
+        text = path.read_text()
+        for m in shown.finditer(text):
+            alternatives = re.match(r"(.*)\{(.*)\}(.*)$", m.group(1))
+            names = [alternatives.group(1) + n + alternatives.group(3) for n in alternatives.group(2).split(",")] \
+                if alternatives else [m.group(1)]
+            for name in names:
+                if f"file={name}\n" not in text and not any(ROOT.glob(name.rstrip("/"))):
+                    fault(path, text[: m.start()].count("\n") + 1, f"there is no {name}")
+
+
 def readme():
     """The README's C program is examples/embed.c, which the tests compile and run."""
     block = re.search(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -186,7 +215,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, ends, api, words, exports, readme, formatting, includes):
+    for check in (layers, lists, names, ends, api, words, exports, readme, formatting, includes, workflows, places):
         check()
     for line in faults:
         print(line)

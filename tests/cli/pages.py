@@ -53,6 +53,28 @@ class Manual(unittest.TestCase):
         self.assertIn('pith similarity -- "-5 degrees" "cold"', text)
 
 
+class Mentions(unittest.TestCase):
+    def test_commands_in_pages(self):
+        """Verbs and options that pages and issue templates name are there."""
+        known = {verb: {*flags(verb), "--help"} | set(re.findall(r"^  (-\w), --", run(PITH, verb, "--help"), re.M)) | {"-h"}
+                 for verb in VERBS}
+        pages = [*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob(".github/**/*.*"), *SOURCE.glob("examples/*.c")]
+        found = 0
+        for page in pages:
+            if page.name in ("extending.md", "CHANGELOG.md"):
+                continue
+            for line in page.read_text().splitlines():
+                for verb, rest in re.findall(r"(?:`|build/|^|\| )pith (\w+)([^`|#]*)", line):
+                    if verb in ("help", "version", "COMMAND"):
+                        continue
+                    with self.subTest(f"{page.name}: {line}"):
+                        self.assertIn(verb, known)
+                        used = set(re.findall(r"(?<=\s)(--?[a-z0-9][\w-]*)", rest))
+                        self.assertLessEqual(used, known[verb])
+                        found += 1
+        self.assertGreater(found, 40)
+
+
 class Completion(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
