@@ -154,8 +154,8 @@ static memory read_memory(void) {
     return m;
 }
 
-static pith_status embed(bench *b, const workload *w, int32_t threads, pith_profile *profile, pith_embed_stats *stats,
-                         pith_error *err) {
+static pith_status bench_embed(bench *b, const workload *w, int32_t threads, pith_profile *profile,
+                               pith_embed_stats *stats, pith_error *err) {
     pith_embed_options options = b->embed;
     options.threads = threads;
     options.profile = profile;
@@ -169,7 +169,7 @@ static pith_status count_work(bench *b, workload *w, pith_error *err) {
     pith_embed_stats stats = { 0 };
     pith_status status = pith_profile_create(&profile, NULL, err);
     if (status) return status;
-    status = embed(b, w, 1, profile, &stats, err);
+    status = bench_embed(b, w, 1, profile, &stats, err);
     w->tokens = stats.tokens;
     w->flop = profile_flop(profile);
     pith_profile_destroy(profile);
@@ -183,7 +183,7 @@ static pith_status run_series(bench *b, series *s, pith_error *err) {
     s->peaks[s->rounds++] = peak_flops(s->threads, PEAK_SECONDS);
     for (size_t i = 0; i < calls_of(s->load); i++) {
         double processor = processor_seconds(), begin = now_seconds();
-        pith_status status = embed(b, s->load, s->threads, NULL, NULL, err);
+        pith_status status = bench_embed(b, s->load, s->threads, NULL, NULL, err);
         if (status) return status;
         s->seconds[s->calls] = now_seconds() - begin;
         s->processor[s->calls++] = processor_seconds() - processor;
@@ -223,7 +223,7 @@ static pith_status measure_opening(bench *b, pith_error *err) {
     return PITH_OK;
 }
 
-static pith_status measure(bench *b, pith_profile *profile, pith_error *err) {
+static pith_status bench_measure(bench *b, pith_profile *profile, pith_error *err) {
     size_t most = 1;
     b->opened = read_memory();
     for (size_t i = 0; i < b->load_count; i++)
@@ -237,7 +237,7 @@ static pith_status measure(bench *b, pith_profile *profile, pith_error *err) {
         for (size_t s = 0; s < b->series_count && !status; s++) status = run_series(b, &b->series[s], err);
     for (size_t s = 0; s < b->series_count && profile && !status; s++) {
         uint64_t begin = pith_profile_now();
-        status = embed(b, b->series[s].load, b->series[s].threads, profile, NULL, err);
+        status = bench_embed(b, b->series[s].load, b->series[s].threads, profile, NULL, err);
         pith_profile_phase(profile, b->series[s].load->name, begin);
     }
     b->worked.peak = read_memory().peak;
@@ -263,7 +263,7 @@ static summary summarize(series *s) {
     return m;
 }
 
-static void print_text(bench *b) {
+static void bench_print_text(bench *b) {
     printf("model      %s\n", b->path);
     printf("processor  %s, %d threads usable; reads %.1f GB/s\n", pith_isa_name(pith_cpu_get()->isa),
            pith_cpu_get()->threads, b->bandwidth * 1e-9);
@@ -304,7 +304,7 @@ static json_t *series_json(series *s) {
                      s->load->flop / m.seconds / m.peak);
 }
 
-static void print_json(bench *b) {
+static void bench_print_json(bench *b) {
     json_t *results = json_array();
     for (size_t i = 0; i < b->series_count; i++) json_array_append_new(results, series_json(&b->series[i]));
     json_t *json = json_pack("{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version",
@@ -333,7 +333,7 @@ static int take_threads(bench *b, const string_list *given) {
     return EXIT_DONE;
 }
 
-static void end(bench *b) {
+static void bench_end(bench *b) {
     for (size_t i = 0; i < b->load_count; i++) {
         free(b->loads[i].text.data);
         free(b->loads[i].begins);
@@ -348,7 +348,7 @@ static void end(bench *b) {
     free(b->vectors);
 }
 
-static int work(bench *b, bool as_json, const char *profile_path) {
+static int bench_work(bench *b, bool as_json, const char *profile_path) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
     int code = profile_open(&profile, b->command, profile_path, NULL);
@@ -359,12 +359,12 @@ static int work(bench *b, bool as_json, const char *profile_path) {
         return fail_model(b->command, &err, b->path);
     }
     b->open.profile = NULL;
-    if (measure(b, profile, &err))
+    if (bench_measure(b, profile, &err))
         code = fail(b->command, "%s", err.message);
     else if (as_json)
-        print_json(b);
+        bench_print_json(b);
     else
-        print_text(b);
+        bench_print_text(b);
     code = output_close_standard(b->command, code);
     pith_model_close(b->model);
     return profile_close(profile, b->command, code);
@@ -395,8 +395,8 @@ static int bench_run(int argc, char **argv) {
         pith_pin_threads(s.pin);
         code = take_threads(&s.bench, &s.threads);
         if (!code) code = make_loads(&s.bench, &s.names, s.texts);
-        if (!code) code = work(&s.bench, s.json, s.profile);
-        end(&s.bench);
+        if (!code) code = bench_work(&s.bench, s.json, s.profile);
+        bench_end(&s.bench);
     }
     free(s.names.items);
     free(s.threads.items);

@@ -53,7 +53,7 @@ static void show_texts(void *user, size_t done, size_t total) {
 }
 
 /* what: NULL for vocabulary where there is one. */
-static int calibrate(pith_model *model, const char *what, bool progress) {
+static int compile_calibrate(pith_model *model, const char *what, bool progress) {
     const command *c = &command_compile;
     pith_calibrate_options options = PITH_CALIBRATE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
@@ -95,7 +95,7 @@ static int write_piece(void *user, const void *data, size_t size, uint64_t total
     return !output_write(&j->out, data, size);
 }
 
-static int save(job *j, const pith_model *model) {
+static int compile_save(job *j, const pith_model *model) {
     const command *c = &command_compile;
     pith_error err = PITH_ERROR_INIT;
     if (!pith_model_save(model, write_piece, j, &err)) return output_close(&j->out, c, true, EXIT_DONE);
@@ -118,7 +118,7 @@ static int check_target(const char *path) {
     return fail(c, "%s is there and is no compiled model; remove it first if it is to be replaced", path);
 }
 
-static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void compile_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 
 static void print_sizes(const json_t *compiled) {
     size_t i;
@@ -130,7 +130,7 @@ static void print_sizes(const json_t *compiled) {
 }
 
 /* What was written opens, and its contents are what was meant. */
-static int check(const char *path, bool as_json, bool quiet) {
+static int compile_check(const char *path, bool as_json, bool quiet) {
     const command *c = &command_compile;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
@@ -139,7 +139,7 @@ static int check(const char *path, bool as_json, bool quiet) {
     options.flags = PITH_OPEN_DESCRIBE;
     if (pith_model_verify(path, &err) || pith_model_open(&model, path, &options, &err))
         return fail(c, "%s was written but cannot be used: %s", path, err.message);
-    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, append, &text, &err);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, compile_take_text, &text, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
     json_t *compiled = json_object_get(description, "compiled");
@@ -171,12 +171,12 @@ static int compile_model(const command *c, compile_settings *s) {
     const char *read[] = { s->model, s->texts };
     const string_list inputs = { read, s->texts ? 2 : 1 };
     int code = output_open(&j.out, c, s->output, &inputs);
-    if (!code && in_8_bits && (code = calibrate(model, s->texts, j.progress)))
+    if (!code && in_8_bits && (code = compile_calibrate(model, s->texts, j.progress)))
         output_close(&j.out, c, false, code);
     else if (!code)
-        code = save(&j, model);
+        code = compile_save(&j, model);
     pith_model_close(model);
-    return code ? code : check(s->output, s->json, s->quiet);
+    return code ? code : compile_check(s->output, s->json, s->quiet);
 }
 
 static int compile_run(int argc, char **argv) {

@@ -346,7 +346,7 @@ static bool start_thread(pthread_t *thread, void *(*routine)(void *), job *j) {
 }
 
 /* The ring with its two other threads. */
-static void work(job *j, pith_embed_stats *stats) {
+static void embed_work(job *j, pith_embed_stats *stats) {
     pthread_t threads[2];
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->changed, NULL);
@@ -367,10 +367,10 @@ static void work(job *j, pith_embed_stats *stats) {
 }
 
 /* Everything from the open model on; out is open. */
-static int embed(job *j, const command *c, output *out, pith_embed_stats *stats) {
+static int embed_job(job *j, const command *c, output *out, pith_embed_stats *stats) {
     int code = EXIT_DONE;
     j->done = j->writer.rows;
-    work(j, stats);
+    embed_work(j, stats);
     bool unmet = vector_writer_unmet(&j->writer);
     vector_writer_close(&j->writer);
     if (j->message[0])
@@ -431,7 +431,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)s->format, j.dim)))
         output_close(&out, c, false, code);
     else if (!code) {
-        code = embed(&j, c, &out, &stats);
+        code = embed_job(&j, c, &out, &stats);
         if (s->stats) print_stats(&stats, now_seconds() - began);
     }
     text_input_close(&j.in);

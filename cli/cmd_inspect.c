@@ -11,23 +11,23 @@
 #include "cli/output.h"
 #include "cli/text_input.h"
 
-static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+static void inspect_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 
-static const char *text_of(const json_t *object, const char *key) {
+static const char *inspect_text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
 
-static json_int_t number_of(const json_t *object, const char *key) {
+static json_int_t inspect_number_of(const json_t *object, const char *key) {
     return json_integer_value(json_object_get(object, key));
 }
 
 static void print_ports(const json_t *d, const char *key) {
     size_t i;
     json_t *port;
-    json_array_foreach(json_object_get(d, key), i, port)
-        printf("%-10s %s %s %s%s\n", i ? "" : key, text_of(port, "name"), text_of(port, "dtype"),
-               text_of(port, "shape"), json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
+    json_array_foreach(json_object_get(d, key), i, port) printf(
+        "%-10s %s %s %s%s\n", i ? "" : key, inspect_text_of(port, "name"), inspect_text_of(port, "dtype"),
+        inspect_text_of(port, "shape"), json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
 }
 
 static void print_ops(const json_t *d) {
@@ -36,11 +36,11 @@ static void print_ops(const json_t *d) {
     int column = 0;
     printf("%-10s ", "ops");
     json_array_foreach(json_object_get(d, "ops"), i, op) {
-        const char *domain = text_of(op, "domain");
+        const char *domain = inspect_text_of(op, "domain");
         bool plain = !strcmp(domain, "ai.onnx");
         if (column > 90) column = printf("\n%-10s ", "") - 1;
-        column += printf("%s%s%s %lld  ", plain ? "" : domain, plain ? "" : ".", text_of(op, "op"),
-                         (long long)number_of(op, "count"));
+        column += printf("%s%s%s %lld  ", plain ? "" : domain, plain ? "" : ".", inspect_text_of(op, "op"),
+                         (long long)inspect_number_of(op, "count"));
     }
     putchar('\n');
 }
@@ -52,15 +52,15 @@ static void print_report(const json_t *d) {
     json_t *counts = json_object();
     const char *what;
     json_array_foreach(json_object_get(d, "fused"), i, line) {
-        what = text_of(line, "what");
-        json_object_set_new(counts, what, json_integer(number_of(counts, what) + 1));
+        what = inspect_text_of(line, "what");
+        json_object_set_new(counts, what, json_integer(inspect_number_of(counts, what) + 1));
     }
     printf("%-10s", "fused");
     json_object_foreach(counts, what, count) printf(" %s %lld ", what, (long long)json_integer_value(count));
     putchar('\n');
     json_decref(counts);
     json_array_foreach(json_object_get(d, "not_fused"), i, line)
-        printf("%-10s %s: %s\n", i ? "" : "not fused", text_of(line, "what"), text_of(line, "text"));
+        printf("%-10s %s: %s\n", i ? "" : "not fused", inspect_text_of(line, "what"), inspect_text_of(line, "text"));
 }
 
 static void print_embedding(const json_t *d) {
@@ -68,11 +68,11 @@ static void print_embedding(const json_t *d) {
     size_t i;
     json_t *mode;
     if (!json_is_true(json_object_get(e, "possible"))) {
-        printf("%-10s no: %s\n", "embeds", text_of(e, "reason"));
+        printf("%-10s no: %s\n", "embeds", inspect_text_of(e, "reason"));
         return;
     }
-    printf("%-10s %lld floats a text, at most %lld tokens, pooling", "embeds", (long long)number_of(e, "dim"),
-           (long long)number_of(e, "max_length"));
+    printf("%-10s %lld floats a text, at most %lld tokens, pooling", "embeds", (long long)inspect_number_of(e, "dim"),
+           (long long)inspect_number_of(e, "max_length"));
     json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
 }
@@ -102,8 +102,8 @@ static void print_activations(const json_t *activations) {
     json_t *plan;
     printf("%-10s", "");
     json_array_foreach(activations, i, plan) {
-        double mb = (double)number_of(plan, "bytes") / 1e6;
-        long long tokens = number_of(plan, "tokens");
+        double mb = (double)inspect_number_of(plan, "bytes") / 1e6;
+        long long tokens = inspect_number_of(plan, "tokens");
         if (tokens)
             printf("%s %.2f MB for %lld tokens", i ? "," : "", mb, tokens);
         else
@@ -112,43 +112,45 @@ static void print_activations(const json_t *activations) {
     puts(i ? " (activations of one thread)" : " activations: their shapes follow from contents");
 }
 
-static void print_text(const json_t *d) {
+static void inspect_print_text(const json_t *d) {
     size_t version = 0;
     const char *domain;
     json_t *value;
     const json_t *memory = json_object_get(d, "memory");
-    const char *source = text_of(d, "source"), *producer = text_of(d, "producer");
+    const char *source = inspect_text_of(d, "source"), *producer = inspect_text_of(d, "producer");
     bool named = *producer && strcmp(producer, source);
-    printf("%-10s %s (%s%s%s)\n", "model", text_of(d, "path"), source, named ? ", " : "", named ? producer : "");
+    printf("%-10s %s (%s%s%s)\n", "model", inspect_text_of(d, "path"), source, named ? ", " : "",
+           named ? producer : "");
     json_object_foreach(json_object_get(d, "opsets"), domain, value)
         printf("%-10s %s %lld\n", version++ ? "" : "opsets", domain, (long long)json_integer_value(value));
     print_ports(d, "inputs");
     print_ports(d, "outputs");
     print_ops(d);
-    printf("%-10s %lld, %.1f MB\n", "parameters", (long long)number_of(d, "parameters"),
-           (double)number_of(d, "parameter_bytes") / 1e6);
+    printf("%-10s %lld, %.1f MB\n", "parameters", (long long)inspect_number_of(d, "parameters"),
+           (double)inspect_number_of(d, "parameter_bytes") / 1e6);
     print_report(d);
     if (json_is_true(json_object_get(d, "ragged")))
         printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
     else
-        printf("%-10s no: %s\n", "ragged", text_of(d, "ragged_reason"));
+        printf("%-10s no: %s\n", "ragged", inspect_text_of(d, "ragged_reason"));
     print_embedding(d);
     print_steps(d);
     printf("%-10s %.1f MB packed weights, %.1f MB graph and tables in all\n", "memory",
-           (double)number_of(memory, "packed_bytes") / 1e6, (double)number_of(memory, "model_bytes") / 1e6);
+           (double)inspect_number_of(memory, "packed_bytes") / 1e6,
+           (double)inspect_number_of(memory, "model_bytes") / 1e6);
     print_activations(json_object_get(memory, "activations"));
 }
 
 /* As JSON it is what the library says; as text for people it is made from that. */
-static int describe(const command *c, const pith_model *model, pith_description form, bool for_people) {
+static int inspect_describe(const command *c, const pith_model *model, pith_description form, bool for_people) {
     pith_error err = PITH_ERROR_INIT;
     bytes text = { NULL, 0, 0 };
-    pith_status status = pith_model_describe(model, form, append, &text, &err);
+    pith_status status = pith_model_describe(model, form, inspect_take_text, &text, &err);
     int code = status ? fail(c, "%s", err.message) : EXIT_DONE;
     if (!code && for_people) {
         json_t *description = json_loadb(text.data, text.size, 0, NULL);
         if (description)
-            print_text(description);
+            inspect_print_text(description);
         else
             code = fail(c, "the description cannot be read");
         json_decref(description);
@@ -159,13 +161,13 @@ static int describe(const command *c, const pith_model *model, pith_description 
     return code;
 }
 
-static int inspect(const command *c, const char *path, const pith_open_options *open_options, pith_description form,
-                   const time_options *timing, bool as_json) {
+static int inspect_model(const command *c, const char *path, const pith_open_options *open_options,
+                         pith_description form, const time_options *timing, bool as_json) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     if (pith_model_open(&model, path, open_options, &err)) return fail_model(c, &err, path);
-    int code =
-        timing ? inspect_time(c, model, timing) : describe(c, model, form, form == PITH_DESCRIBE_JSON && !as_json);
+    int code = timing ? inspect_time(c, model, timing)
+                      : inspect_describe(c, model, form, form == PITH_DESCRIBE_JSON && !as_json);
     pith_model_close(model);
     return output_close_standard(c, code);
 }
@@ -188,7 +190,7 @@ static int inspect_with(const command *c, inspect_settings *s) {
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->timing.shapes.items;
     s->open.input_shape_count = s->timing.shapes.count;
-    return inspect(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form, s->time ? &s->timing : NULL, s->json);
+    return inspect_model(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form, s->time ? &s->timing : NULL, s->json);
 }
 
 static int inspect_run(int argc, char **argv) {

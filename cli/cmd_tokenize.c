@@ -90,7 +90,8 @@ static void print_full(bytes *out, const pith_tokenizer *tokenizer, const pith_t
 }
 
 /* The line of one text, tokens [begin, end). */
-static void print_text(bytes *out, const tokenize_settings *s, const pith_tokens *t, size_t begin, size_t end) {
+static void tokenize_print_text(bytes *out, const tokenize_settings *s, const pith_tokens *t, size_t begin,
+                                size_t end) {
     bool windows = s->options.overflow;
     if (s->count)
         print_int(out, (int64_t)(end - begin));
@@ -208,7 +209,7 @@ static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in)
             return fail(&command_tokenize, "%s: %s", text_input_place(in), err.message);
         }
         b->total += b->tokens.count;
-        if (!s->total) print_text(&b->result, s, &b->tokens, 0, b->tokens.count);
+        if (!s->total) tokenize_print_text(&b->result, s, &b->tokens, 0, b->tokens.count);
     }
     return EXIT_DONE;
 }
@@ -221,7 +222,7 @@ static int tokenize(batch *b, const tokenize_settings *s, text_input *in) {
         return tokenize_singly(b, s, in);
     b->total += b->tokens.count;
     for (size_t i = 0; i < b->count && !s->total; i++)
-        print_text(&b->result, s, &b->tokens, i ? b->ends[i - 1] : 0, b->ends[i]);
+        tokenize_print_text(&b->result, s, &b->tokens, i ? b->ends[i - 1] : 0, b->ends[i]);
     return EXIT_DONE;
 }
 
@@ -249,7 +250,7 @@ static int tokenize_all(const tokenize_settings *s, json_line *json, text_input 
     return code;
 }
 
-static int check_settings(const command *c, const tokenize_settings *s) {
+static int tokenize_check(const command *c, const tokenize_settings *s) {
     if (s->full + s->count + s->total > 1) return usage(c, "--full, --count and --total do not go together");
     if (!s->jsonl && (s->field || s->pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
     if (s->pair_field && !s->pair) return usage(c, "--pair-field goes with --pair");
@@ -282,7 +283,7 @@ static int tokenize_run(int argc, char **argv) {
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
-    code = check_settings(c, &s);
+    code = tokenize_check(c, &s);
     if (code) return code;
 
     pith_error err = PITH_ERROR_INIT;

@@ -260,7 +260,7 @@ static void mark_skips(job *j, const skip_list *list) {
 
 static const char *const outcome_names[] = { "passed", "failed", "skipped" };
 
-static void print_json(const job *j, const size_t *totals) {
+static void verify_print_json(const job *j, const size_t *totals) {
     json_t *results = json_array();
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
@@ -274,7 +274,7 @@ static void print_json(const job *j, const size_t *totals) {
     json_print(all);
 }
 
-static void print_text(const job *j, const size_t *totals, bool verbose) {
+static void verify_print_text(const job *j, const size_t *totals, bool verbose) {
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
         if (t->outcome == FAILED)
@@ -311,7 +311,7 @@ static void verify_files(job *j, const string_list *paths) {
 }
 
 static int print_files(const job *j, const size_t *totals, bool as_json) {
-    if (as_json) print_json(j, totals);
+    if (as_json) verify_print_json(j, totals);
     for (size_t i = 0; i < j->count && !as_json; i++)
         if (j->tests[i].outcome == PASSED)
             printf("%s: as it was written\n", j->tests[i].folder);
@@ -338,7 +338,7 @@ typedef struct verify_settings {
     int32_t threads;
 } verify_settings;
 
-static int check_settings(const command *c, const verify_settings *s, const string_list *dirs) {
+static int verify_check(const command *c, const verify_settings *s, const string_list *dirs) {
     if (s->fusions && !dirs->count) return usage(c, "--fusions needs a model");
     if (s->fusions) return EXIT_DONE;
     if (s->checked.runs || s->checked.seed) return usage(c, "--runs and --seed go with --fusions");
@@ -358,9 +358,9 @@ static int run_tests(const command *c, verify_settings *s) {
     count_outcomes(totals, j);
     for (size_t i = 0; s->list && i < j->count; i++) puts(j->tests[i].name);
     if (!s->list && s->json)
-        print_json(j, totals);
+        verify_print_json(j, totals);
     else if (!s->list)
-        print_text(j, totals, s->verbose);
+        verify_print_text(j, totals, s->verbose);
     return output_close_standard(c, !s->list && totals[FAILED] ? EXIT_FAILED : EXIT_DONE);
 }
 
@@ -385,7 +385,7 @@ static int verify_run(int argc, char **argv) {
     job *j = &s.job;
     int code = take_options(c, &s, argc, argv, &dirs);
     if (code >= 0) return code;
-    code = check_settings(c, &s, &dirs);
+    code = verify_check(c, &s, &dirs);
     if (code) return code;
     s.checked.level = j->level;
     s.checked.loop_limit = j->loop_limit;

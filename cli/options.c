@@ -15,7 +15,7 @@
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;
 
-static void message(const command *c, const char *format, va_list list) {
+static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
     vsnprintf(text, sizeof text, format, list);
     fprintf(stderr, "pith%s%s: %s\n", *c->name ? " " : "", c->name, text);
@@ -25,7 +25,7 @@ static void message(const command *c, const char *format, va_list list) {
 int fail(const command *c, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    message(c, format, list);
+    print_message(c, format, list);
     va_end(list);
     return EXIT_FAILED;
 }
@@ -33,7 +33,7 @@ int fail(const command *c, const char *format, ...) {
 int usage(const command *c, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    message(c, format, list);
+    print_message(c, format, list);
     va_end(list);
     fprintf(stderr, "'pith %s%s--help' shows how it is used\n", c->name, *c->name ? " " : "");
     return EXIT_USAGE;
@@ -73,7 +73,7 @@ void list_add(string_list *list, const char *item) {
     list->items[list->count++] = item;
 }
 
-static int choice(const char *choices, const char *text) {
+static int option_choice(const char *choices, const char *text) {
     size_t length = strlen(text);
     for (int index = 0;; index++) {
         size_t n = strcspn(choices, "|");
@@ -97,7 +97,7 @@ static bool parse_bytes(size_t *bytes, const char *text) {
 }
 
 /* Stores the option's text in the settings; -1 or the exit code. */
-static int store(const command *c, const option *o, void *settings, const char *text) {
+static int option_store(const command *c, const option *o, void *settings, const char *text) {
     void *value = (char *)settings + o->place;
     char *end;
     errno = 0;
@@ -125,7 +125,7 @@ static int store(const command *c, const option *o, void *settings, const char *
         if (parse_bytes(value, text)) return -1;
         return usage(c, "--%s takes bytes as in 4000, 512k, 64M or 2G, not '%s'", o->name, text);
     case OPTION_CHOICE: {
-        int index = choice(o->choices, text);
+        int index = option_choice(o->choices, text);
         if (index < 0) return usage(c, "--%s is one of %s, not '%s'", o->name, o->choices, text);
         *(int *)value = index;
         return -1;
@@ -135,7 +135,7 @@ static int store(const command *c, const option *o, void *settings, const char *
 }
 
 /* The option an argument names, and its attached value ("--name=value", "-nvalue") or NULL. */
-static const option *find(const option *options, const char *argument, const char **value) {
+static const option *option_find(const option *options, const char *argument, const char **value) {
     *value = NULL;
     for (const option *o = options; o->name; o++) {
         size_t n = strlen(o->name);
@@ -153,7 +153,7 @@ static const option *find(const option *options, const char *argument, const cha
 }
 
 /* How many characters must be changed, added or taken away to make b out of a (Levenshtein). */
-static size_t distance(const char *a, const char *b) {
+static size_t spelling_distance(const char *a, const char *b) {
     size_t row[40], n = strlen(b);
     if (n >= 40 || strlen(a) >= 40) return SIZE_MAX;
     for (size_t k = 0; k <= n; k++) row[k] = k;
@@ -170,13 +170,13 @@ static size_t distance(const char *a, const char *b) {
 }
 
 bool is_near(const char *typed, const char *name, size_t *best) {
-    size_t n = strlen(typed), d = n > 2 && !strncmp(typed, name, n) ? 1 : distance(typed, name);
+    size_t n = strlen(typed), d = n > 2 && !strncmp(typed, name, n) ? 1 : spelling_distance(typed, name);
     if (d > 2 || d >= n || d >= *best) return false;
     *best = d;
     return true;
 }
 
-static int unknown_option(const command *c, const option *options, const char *argument) {
+static int option_unknown(const command *c, const option *options, const char *argument) {
     char typed[40] = "";
     size_t best = SIZE_MAX;
     const char *near = NULL;
@@ -188,11 +188,11 @@ static int unknown_option(const command *c, const option *options, const char *a
 }
 
 /* The value that follows an option, or NULL after a message. */
-static const char *next_value(const command *c, const option *options, const option *o, const char *next) {
+static const char *option_next_value(const command *c, const option *options, const option *o, const char *next) {
     const char *attached;
     if (!next)
         usage(c, "--%s wants a value", o->name);
-    else if (next[0] == '-' && next[1] && (find(options, next, &attached) || !strcmp(next, "--help")))
+    else if (next[0] == '-' && next[1] && (option_find(options, next, &attached) || !strcmp(next, "--help")))
         usage(c, "--%s wants a value, and '%s' is an option (--%s=%s makes it the value)", o->name, next, o->name,
               next);
     else
@@ -232,14 +232,14 @@ int take_options(const command *c, void *settings, int argc, char **argv, string
             continue;
         }
         if (!strcmp(argument, "-h") || !strcmp(argument, "--help")) return help_print(c, stdout);
-        const option *o = find(options, argument, &value);
-        if (!o) return unknown_option(c, options, argument);
+        const option *o = option_find(options, argument, &value);
+        if (!o) return option_unknown(c, options, argument);
         if (o->kind == OPTION_FLAG && value) return usage(c, "--%s takes no value", o->name);
         if (o->kind != OPTION_FLAG && !value) {
-            value = next_value(c, options, o, argv[++i]);
+            value = option_next_value(c, options, o, argv[++i]);
             if (!value) return EXIT_USAGE;
         }
-        int code = store(c, o, settings, value);
+        int code = option_store(c, o, settings, value);
         if (code >= 0) return code;
     }
     return -1;
