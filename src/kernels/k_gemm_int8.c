@@ -381,7 +381,7 @@ PITH_INLINE void gemm_int8_finish(const pith_gemm_int8 *g, const int32_t *t, int
                 .scale = g->a_scale + i,
                 .extra = g->a_extra ? g->a_extra + i * PITH_I8_EXTRAS : NULL };
     for (int64_t r = 0; r < rows; r++) zeros[r] = (g->a_zero ? g->a_zero[i + r] : 0) + shift;
-    const bool usual = TOGETHER && small && s.extra;
+    const bool usual = TOGETHER > 0 && small && s.extra;
     for (int64_t left = width, step; left > 0; left -= step, s.t += step, s.out += step, j += step) {
         if (usual && vnni && left >= 16 * FOUR) {
             step = 16 * FOUR;
@@ -405,7 +405,7 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
                             int64_t rows, int64_t j, int64_t width, bool vnni) {
     if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
-    else if (TOGETHER && vnni)
+    else if (TOGETHER > 0 && vnni)
         gemm_int8_finish(g, t, stride, shift, i, rows, j, width, true);
     else
         gemm_int8_finish(g, t, stride, shift, i, rows, j, width, false);

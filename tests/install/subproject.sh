@@ -24,6 +24,7 @@ grep -q 'cli/main\.c' "$work/command.txt" && ! grep -q 'libpith\.so' "$work/comm
 configure "$source/tests/install/parent" plain -DPITH_SOURCE="$source"
 all plain >"$work/plain.txt"
 grep -q 'libpith\.so' "$work/plain.txt" && ! grep -q 'cli/' "$work/plain.txt" || fail "a subproject builds more than the libraries"
+grep -q 'FLAGS = .*-O2' "$work/plain/build.ninja" || fail "without a build type a subproject is not optimised"
 grep -q 'file(INSTALL' "$work/plain/pith/cmake_install.cmake" && fail "a subproject installs files unasked"
 
 # ---- the static library alone, built there, installed, moved and used ----

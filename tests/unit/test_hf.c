@@ -148,8 +148,8 @@ static void headers_that_lie(void **state) {
     pith_weights w;
     assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
     static const char *const short_files[] = { "", "\0\0\0",
-                                               "\xff\xff\xff\xff\xff\xff\xff\xff"
-                                               "{}",
+                                               ("\xff\xff\xff\xff\xff\xff\xff\xff"
+                                                "{}"),
                                                "\x03\0\0\0\0\0\0\0{}" };
     static const size_t sizes[] = { 0, 3, 10, 10 };
     for (size_t i = 0; i < 4; i++) {

@@ -114,8 +114,8 @@ static void good_and_bad(void **state) {
         "\"\xed\xa0\x80\"",
         "\"\xc0\xaf\"",
         "\"\xf4\x90\x80\x80\"",
-        "\xef\xbb\xbf"
-        "1",
+        ("\xef\xbb\xbf"
+         "1"),
         "/**/1",
         "[1}",
         "{\"a\":1]",

@@ -478,7 +478,7 @@ static size_t grow_sequence(int64_t rounds, int64_t most, int64_t item) {
     bytes model = growing_model(rounds, most);
     pith_error err = PITH_ERROR_INIT;
     pith_model *m;
-    pith_session *session;
+    pith_session *session = NULL;
     pith_tensor in = { .data = calloc((size_t)item, 4), .bytes = (size_t)item * 4, .dtype = PITH_F32, .rank = 1 }, out;
     in.dims[0] = item;
     size_t peak;
