@@ -35,7 +35,7 @@ setup-test:
 	@tools/test_python.sh >/dev/null
 
 dev: setup setup-test build-test/build.ninja model ## install what development needs, build the tests
-	@tools/setup.sh long dev
+	@tools/setup.sh long
 	@cmake --build build-test -j $(JOBS)
 
 test: build-test/build.ninja model  ## build with warnings as errors and run every quick test

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages that are missing for the named purposes: build, test, long (the tests of `make test-long`),
-# dev (formatting).
+# Installs the Debian packages that are missing for the named purposes: build, test, long (the tests of `make test-long`).
 set -e
 packages=""
 for purpose in "$@"; do
@@ -8,8 +7,7 @@ for purpose in "$@"; do
     build) packages+=" gcc libc6-dev cmake ninja-build pkg-config libutf8proc-dev libpcre2-dev libjansson-dev python3-pip" ;;
     test) packages+=" g++ libcmocka-dev python3-venv mandoc zsh fish clang libclang-rt-14-dev valgrind" ;;
     long) packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
-    dev) packages+=" git clang-format" ;;
-    *) echo "usage: tools/setup.sh build|test|long|dev ..." >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh build|test|long ..." >&2; exit 2 ;;
     esac
 done
 command -v dpkg-query >/dev/null || { echo "not a Debian system; make sure these are installed:$packages" >&2; exit 0; }
