@@ -71,6 +71,14 @@ def lists():
             previous = key
 
 
+def verbs():
+    """Every cmd_<verb>.c is in the list of verbs."""
+    listed = re.findall(r"^VERB\((\w+)\)$", (ROOT / "cli/verbs.def").read_text(), re.M)
+    for path in tracked("cli/cmd_*.c"):
+        if path.stem[len("cmd_"):] not in listed:
+            fault(path, 1, "is not in cli/verbs.def")
+
+
 def names():
     seen = {}
     for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h"):
@@ -215,7 +223,8 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, names, ends, api, words, exports, readme, formatting, includes, workflows, places):
+    for check in (layers, lists, verbs, names, ends, api, words, exports, readme, formatting, includes, workflows,
+                  places):
         check()
     for line in faults:
         print(line)
