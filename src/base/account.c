@@ -66,6 +66,15 @@ pith_status pith_account_explain_for(const pith_allocator *allocator, pith_statu
     return allocator->alloc == account_alloc ? pith_account_explain(allocator->user, status, err) : status;
 }
 
+bool pith_account_admits(const pith_allocator *allocator, size_t bytes) {
+    if (allocator->alloc != account_alloc) return true;
+    pith_account *a = allocator->user;
+    size_t held = atomic_load_explicit(&a->held, memory_order_relaxed);
+    if (!a->limit || (held <= a->limit && bytes <= a->limit - held)) return true;
+    refuse(a, bytes, true);
+    return false;
+}
+
 const pith_allocator *pith_account_host(const pith_allocator *allocator) {
     return allocator->alloc == account_alloc ? &((const pith_account *)allocator->user)->host : allocator;
 }

@@ -34,6 +34,10 @@ pith_status pith_account_explain(const pith_account *account, pith_status status
 /* pith_account_explain for the account an allocator belongs to; with any other one the status as it is. */
 pith_status pith_account_explain_for(const pith_allocator *allocator, pith_status status, pith_error *err);
 
+/* Whether so many bytes more would stay within the limit of the account an allocator belongs to; always with any other
+ * one. For memory that is not taken from the account but that a file decides the size of. A no counts as a refusal. */
+bool pith_account_admits(const pith_allocator *allocator, size_t bytes);
+
 /* The host's allocator below an account's; any other one itself. For memory that may outlive the account. */
 const pith_allocator *pith_account_host(const pith_allocator *allocator);
 

@@ -27,7 +27,8 @@ int pith_encoder_output(const pith_graph *graph) {
 
 static pith_dim encoder_tokens(const pith_graph *graph) {
     for (size_t i = 0; i < graph->input_count; i++)
-        if (pith_str_is(graph->inputs[i]->name, "input_ids")) return graph->inputs[i]->type.dims[0];
+        if (pith_str_is(graph->inputs[i]->name, "input_ids") && graph->inputs[i]->type.rank > 0)
+            return graph->inputs[i]->type.dims[0];
     return PITH_DIM_UNKNOWN;
 }
 
@@ -42,6 +43,10 @@ static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "output '" PITH_STR_FMT "' has dtype %s; float32, float16 and bfloat16 can be read",
                          PITH_STR_ARG(out->name), pith_dtype_name(type->dtype));
+    if (type->rank != 2 && (e->parts.ragged || type->rank != 3))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "output '" PITH_STR_FMT "' has not %s axes, as one vector per text or per token has",
+                         PITH_STR_ARG(out->name), e->parts.ragged ? "2" : "2 or 3");
     pith_dim width = type->dims[type->rank - 1];
     if (!pith_dim_known(width) || width <= 0 || width > INT32_MAX)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the width of output '" PITH_STR_FMT "' is not known",

@@ -2,6 +2,7 @@
  * 0.23 (truncation.rs, encoding.rs); a maximum below the number of special tokens keeps the specials alone. */
 #include "text/framing.h"
 
+#include "base/account.h"
 #include "text/added.h"
 #include "text/token_rows.h"
 #include "text/unicode.h"
@@ -205,8 +206,9 @@ static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const 
                        const pith_encoding *enc, pith_error *err) {
     size_t n = tokens->count - first, target = pith_padded_size(p, longest);
     if (target <= n) return PITH_OK;
-    size_t more = target - n;
-    if (!pith_tokens_reserve(tokens, enc->tokens_allocator, more)) return pith_fail_memory(err, more);
+    size_t more = target - n, bytes = (first + target) * pith_tokens_row_bytes();
+    if (!pith_account_admits(enc->allocator, bytes) || !pith_tokens_reserve(tokens, enc->tokens_allocator, more))
+        return pith_fail_memory(err, bytes);
     if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n, true);
     for (size_t i = 0; i < more; i++)
         pith_tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);

@@ -37,13 +37,18 @@ pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err) {
     return pith_fail(err, PITH_ERR_ARGUMENT, "the tokens' struct was not made by PITH_TOKENS_INIT of this version");
 }
 
+size_t pith_tokens_row_bytes(void) {
+    size_t width = 0;
+    for (size_t c = 0; c < COLUMNS; c++) width += columns[c].size;
+    return width;
+}
+
 bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
-    size_t need, bytes, width = 0;
+    size_t need, bytes;
     if (pith_add_overflows(tokens->count, more, &need)) return false;
     if (need <= tokens->capacity) return true;
     size_t capacity = need + need / 2 + 64;
-    for (size_t c = 0; c < COLUMNS; c++) width += columns[c].size;
-    if (pith_mul_overflows(capacity, width, &bytes)) return false;
+    if (pith_mul_overflows(capacity, pith_tokens_row_bytes(), &bytes)) return false;
     char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD), *data = block + BLOCK_HEAD;
     if (!block) return false;
     pith_tokens old = *tokens;

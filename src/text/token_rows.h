@@ -7,6 +7,8 @@
 
 /* PITH_ERR_ARGUMENT unless the struct is one of this library's version. */
 pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err);
+/* What a token takes. */
+size_t pith_tokens_row_bytes(void);
 /* Room for more tokens behind tokens->count. False: out of memory. */
 bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more);
 /* What pith_tokens_free does. */

@@ -319,8 +319,11 @@ static pith_status pad_batch(batch *b, pith_error *err) {
             begin = end;
         } while (begin < b->ends[i]);
     }
-    if (!pith_tokens_reserve(tokens, pith_account_host(b->tokenizer->allocator), total - tokens->count))
-        return pith_fail_memory(err, total);
+    const pith_allocator *allocator = b->tokenizer->allocator;
+    size_t bytes = total * pith_tokens_row_bytes();
+    bool admitted = total == tokens->count || pith_account_admits(allocator, bytes);
+    if (!admitted || !pith_tokens_reserve(tokens, pith_account_host(allocator), total - tokens->count))
+        return pith_fail_memory(err, bytes);
     to = total;
     for (size_t i = b->count; i--;) {
         size_t begin = i ? b->ends[i - 1] : 0;

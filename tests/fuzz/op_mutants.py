@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Models of one operator with its inputs, outputs or attributes spoiled, one thing at a time, for op_mutants.c.
+"""Models of one operator with its inputs, outputs or attributes spoiled, one thing at a time, for mutants.c.
 
 usage: op_mutants.py [--every N] [--seed S] [--only TEXT] FOLDER...
-Models are FOLDER/<name>/model.onnx. Each mutant is written to standard output as four bytes of length and its name, four
-bytes of length and the model. Inputs and outputs are left out, doubled, emptied and reordered; inputs become another
+Models are FOLDER/<name>/model.onnx; mutants go to standard output. Inputs and outputs are left out, doubled, emptied and reordered; inputs become another
 dtype, empty, or constants at the edges of 32 and 64 bits; attributes are left out, become another kind, extreme numbers,
 empty and long lists; then several of that at once, drawn. One of N mutants is written, chosen by the seed.
 """
 import argparse
 import pathlib
 import random
-import struct
 import sys
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+import job
 
 INTS = [-2**63, -2**63 + 1, -2**63 + 40, -2**62 - 1, -2**62, -2**62 + 1, -2**31 - 1, -2**31, -2, -1, 0, 1, 2, 7, 100, 2**31 - 1,
         2**31, 2**32 + 1, 2**40, 2**48, 2**61, 2**62, 2**63 - 1]
@@ -245,8 +245,7 @@ def main():
             label = f"{path.parent.name}: {name}"
             if draw.randrange(a.every) or a.only not in label:
                 continue
-            label, model_bytes = label.encode(), mutant.SerializeToString()
-            out.write(struct.pack("<I", len(label)) + label + struct.pack("<I", len(model_bytes)) + model_bytes)
+            out.write(job.packed(label, "graph", {"model.onnx": mutant.SerializeToString()}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Node models of ONNX and the models of tests/data/operators, spoiled in every way op_mutants.py knows, opened and run.
 # $PITH_PYTHON is a Python with onnx.
-# usage: op_mutants.sh OP_MUTANTS [OPTION...]
+# usage: op_mutants.sh MUTANTS [OPTION...]
 set -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 program=$1

@@ -1,9 +1,10 @@
-/* run_ones.h - opens a model from memory and runs it twice on ones of the shapes its inputs declare, with limits on
- * memory and loops; the second time with a profile, which asks every step for its costs. What the fuzz target `run` and
- * the tests of broken models share. */
+/* run_ones.h - opens a model from memory, describes it and runs it twice on ones of the shapes its inputs declare, with
+ * limits on memory and loops; the second time with a profile, which asks every step for its costs. What the fuzz
+ * targets and the tests of broken models share. */
 #ifndef PITH_TEST_RUN_ONES_H
 #define PITH_TEST_RUN_ONES_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,12 +14,73 @@
 #include "base/dtype.h"
 #include "pith/pith.h"
 
-enum { MEMORY_LIMIT = 64 << 20, LOOP_LIMIT = 50, FREE_SIZE = 3, MAX_PORTS = 8, ITEMS = 2 };
+enum { MEMORY_LIMIT = 64 << 20, LOOP_LIMIT = 50, FREE_SIZE = 3, MAX_PORTS = 8, ITEMS = 2, WIDTH_MAX = 4096 };
+/* Before each block, its size; keeps the alignment of malloc. */
+enum { BLOCK_HEAD = 16 };
 
 typedef struct run_counts {
     size_t opened, ran, refused;
     char said[PITH_ERROR_MESSAGE_SIZE]; /* by the last run that was refused */
 } run_counts;
+
+/* ---- memory that stays within the limit, or the process ends ---- */
+
+static atomic_size_t bytes_held;
+static size_t bytes_allowed = MEMORY_LIMIT;
+
+static void *limited_alloc(void *user, size_t bytes) {
+    (void)user;
+    if (bytes > bytes_allowed || atomic_fetch_add(&bytes_held, bytes) + bytes > bytes_allowed) {
+        fprintf(stderr, "%zu bytes more than %zu: beyond the limit\n", bytes, atomic_load(&bytes_held));
+        abort();
+    }
+    size_t *block = malloc(BLOCK_HEAD + bytes);
+    if (!block) abort();
+    *block = bytes;
+    return (char *)block + BLOCK_HEAD;
+}
+
+static void limited_free(void *user, void *memory) {
+    (void)user;
+    if (!memory) return;
+    size_t *block = (size_t *)(void *)((char *)memory - BLOCK_HEAD);
+    atomic_fetch_sub(&bytes_held, *block);
+    free(block);
+}
+
+static pith_open_options limited_options(int level) {
+    static const pith_allocator limited = { limited_alloc, limited_free, NULL };
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    options.flags = PITH_OPEN_DESCRIBE;
+    options.optimization = level;
+    options.allocator = &limited;
+    options.memory_limit = MEMORY_LIMIT;
+    options.loop_limit = LOOP_LIMIT;
+    return options;
+}
+
+/* ---- what is done with an open model ---- */
+
+static void described(void *bytes, const char *text, size_t size) {
+    (void)text;
+    *(size_t *)bytes += size;
+}
+
+static void describe_model(const pith_model *model) {
+    pith_error err = PITH_ERROR_INIT;
+    for (int form = PITH_DESCRIBE_JSON; form <= PITH_DESCRIBE_DOT; form++) {
+        size_t bytes = 0;
+        if (pith_model_describe(model, (pith_description)form, described, &bytes, &err) && !err.message[0]) abort();
+    }
+}
+
+static inline void embed_two(const pith_model *model) {
+    static float vectors[2 * WIDTH_MAX];
+    const pith_str texts[2] = { { "a b", 3 }, { "c", 1 } };
+    pith_error err = PITH_ERROR_INIT;
+    size_t dim = pith_embed_dim(model, NULL);
+    if (dim && dim <= WIDTH_MAX && pith_embed(vectors, model, texts, 2, NULL, &err) && !err.message[0]) abort();
+}
 
 /* Ones of the port's shape, in memory that goes with the test. */
 static pith_tensor ones(int dtype, int rank, const int64_t *dims, void **memory) {
@@ -83,17 +145,15 @@ static void run_model(pith_model *model, run_counts *c) {
 }
 
 static void open_and_run_at(const void *data, size_t size, int level, run_counts *c) {
-    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_open_options options = limited_options(level);
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    options.optimization = level;
-    options.memory_limit = MEMORY_LIMIT;
-    options.loop_limit = LOOP_LIMIT;
     if (pith_model_open_memory(&model, data, size, &options, &err)) {
         if (!err.message[0]) abort();
         return;
     }
     c->opened++;
+    describe_model(model);
     run_model(model, c);
     pith_model_close(model);
 }

@@ -238,11 +238,58 @@ static void test_other_version(void **state) {
     free(file.data);
 }
 
+/* The first place of the string in the section. */
+static unsigned char *find(bytes *file, pith_section kind, const char *what) {
+    pith_compiled c;
+    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file->data, file->size }, NULL), PITH_OK);
+    const char *begin = c.sections[kind].data, *at = memmem(begin, c.sections[kind].size, what, strlen(what));
+    assert_non_null(at);
+    return file->data + (at - (const char *)file->data);
+}
+
+/* The reason why a model does not embed is an error and a message, or neither. */
+static void test_error_without_reason(void **state) {
+    (void)state;
+    enum { CODE_BEFORE_FIRST_INPUT = 16 };
+    bytes file = small_file();
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    unsigned char *code = find(&file, PITH_SECTION_MODEL, "input_ids") - CODE_BEFORE_FIRST_INPUT;
+    assert_int_equal(*code, PITH_OK);
+    *code = PITH_ERR_MEMORY;
+    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "an error without a reason"));
+    free(file.data);
+}
+
+/* The rank of the output for texts cannot be told: which axes to remove is only known when it runs. */
+static void test_output_of_unknown_rank(void **state) {
+    (void)state;
+    enum { NAME = 7, INPUTS_BEHIND_NAME = NAME + 16 };
+    bytes file = small_file();
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    float vector[WIDTH_MAX];
+    unsigned char *inputs = find(&file, PITH_SECTION_TEXT, "Squeeze") + INPUTS_BEHIND_NAME;
+    memset(inputs + 4, 0, 4); /* the first value, input_ids */
+    if (pith_model_open_memory(&model, file.data, file.size, NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(pith_embed(vector, model, texts, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "has not 2 axes"));
+    pith_model_close(model);
+    free(file.data);
+}
+
 int main(void) {
     for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models), cmocka_unit_test(test_no_encoder),   cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_cut),    cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_other_version),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_no_encoder),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_other_version),
+        cmocka_unit_test(test_error_without_reason),
+        cmocka_unit_test(test_output_of_unknown_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

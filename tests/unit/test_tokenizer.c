@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/account.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -223,6 +224,42 @@ static void test_batch_of_pairs(void **state) {
     pith_tokens_free(&all);
 }
 
+/* The file asks for more padding than the memory limit allows. */
+static void test_padding_beyond_the_limit(void **state) {
+    static const char *const paddings[] = {
+        "{\"strategy\":{\"Fixed\":1000000000}}",
+        "{\"strategy\":\"BatchLongest\",\"pad_to_multiple_of\":4611686018427387903}"
+    };
+    pith_str text = PITH_STR("a b");
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    pith_open_options opened = PITH_OPEN_OPTIONS_INIT;
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    (void)state;
+    options.raw = 1;
+    for (int i = 0; i < 2; i++) {
+        char json[500];
+        size_t end;
+        pith_arena arena;
+        pith_account account;
+        pith_tokenizer *t;
+        pith_error err = PITH_ERROR_INIT;
+        snprintf(json, sizeof json,
+                 "{\"padding\":%s,\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\","
+                 "\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}",
+                 paddings[i]);
+        pith_account_init(&account, &pith_allocator_default, 1 << 20, 0);
+        opened.allocator = &account.allocator;
+        pith_arena_init(&arena, &account.allocator);
+        assert_int_equal(pith_tokenizer_load_json(&t, pith_str_of(json), &opened, &arena, &err), PITH_OK);
+        assert_int_equal(pith_tokenize(&tokens, t, text, NULL, &options, &err), PITH_ERR_MEMORY);
+        assert_non_null(strstr(err.message, "the memory limit is 1048576 bytes: "));
+        assert_int_equal(pith_tokenize_batch(&tokens, &end, t, &text, NULL, 1, &options, &err), PITH_ERR_MEMORY);
+        pith_tokenizer_unload(t);
+        pith_arena_free(&arena);
+    }
+    pith_tokens_free(&tokens);
+}
+
 /* A batch that the file pads to its longest: every window is as wide as the widest first one. */
 static void test_padded_batch(void **state) {
     static const char json[] =
@@ -354,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_batch_of_pairs),
         cmocka_unit_test(test_padded_batch),
+        cmocka_unit_test(test_padding_beyond_the_limit),
         cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_vocab_txt),
