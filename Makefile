@@ -62,7 +62,7 @@ ubsan: model                    ## the tests under the undefined behaviour sanit
 comma := ,
 asan-ubsan: model               ## both at once, and minutes of broken models
 	$(call sanitized,asan-ubsan,address$(comma)undefined)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R "flips|op_mutants_all"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R "flips|op_mutants_all|mutants_long"
 tsan: model                     ## the tests under the thread sanitizer
 	$(call sanitized,tsan,thread)
 

@@ -16,7 +16,7 @@ import onnx
 
 import job
 from trees import (Bytes, Counted, Fixed32, Inner, Json, Lines, Pairs, Protobuf, Raw, Safetensors, SENTENCEPIECE,
-                   Text, U32, compiled_trees, protobuf_of)
+                   Text, U32, compiled_trees, keep, protobuf_of)
 
 ONNX = Protobuf(protobuf_of(onnx.ModelProto.DESCRIPTOR))
 EDGES = [s * e + d for e in (2**8, 2**15, 2**16, 2**31, 2**32, 2**48, 2**62, 2**63) for d in (-1, 0, 1) for s in (1, -1)] + [0, 1, -1, 2, -2, 3, 100]
@@ -30,7 +30,7 @@ OTHERS = [None, True, 0, -1, 1.5, "", "x", [], Pairs(), [[]], Pairs([["type", No
           Raw("NaN"), Raw(str(2**64)), Raw("-0"), Raw("0.1e-400"), Raw("")]
 MODEL_MAX_BYTES = 65536
 ITEMS = 8  # of a list that are changed
-MANY = 300
+MANY = 300, 20000  # more items
 
 
 # ---- places ----
@@ -107,7 +107,8 @@ def of_items(v):
                 yield f"{i} has the key {key}", items(lambda o, i=i, key=key: o[:i] + [[key, o[i][1]]] + o[i + 1:])
     yield "empty", items(lambda o: [])
     yield "reversed", items(lambda o: o[::-1])
-    yield "many", items(lambda o: o[:1] * MANY + o)
+    for n in MANY:
+        yield f"{n} more", items(lambda o, n=n: o[:1] * n + o)
     if isinstance(v, Counted):
         for n in (len(v) + 1, len(v) - 1, 0, 2**31, 2**32 - 1):
             yield f"claims {n}", claims(n)
@@ -153,6 +154,8 @@ class Base:
     def __init__(self, use, name, files):
         self.use, self.name, self.files = use, name, files
         self.trees = [(path, form, tree) for path, data in files.items() for form, tree in trees_of(path, data)]
+        for _, form, tree in self.trees:
+            keep(form, tree)
 
 
 def trees_of(path, data):

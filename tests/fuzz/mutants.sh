@@ -1,7 +1,8 @@
 #!/bin/bash
 # Models, compiled models, tokenizers and model directories with values and parts of their files changed, opened and
 # used. $PITH_PYTHON is a Python with onnx.
-# usage: mutants.sh MUTANTS PITH [OPTION...]
+# usage: [SAVE=FOLDER] mutants.sh MUTANTS PITH [OPTION...], the options those of mutants.py; bad mutants are kept in SAVE,
+# where MUTANTS reads them again.
 set -eo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 data=$here/../data
@@ -35,4 +36,4 @@ done
 
 "$PITH_PYTHON" "$here/mutants.py" "$@" "graphs=$node:$data/operators:$data/control:$data/hostile:$data/models:$data/families" \
     "compiled=$made" "tokenizers=$data/tokenizers:$data/tokenizer_models:$here/bases:$here/corpus/tokenizer" \
-    "directories=${directories#:}" | "$program" $SAVE
+    "directories=${directories#:}" | "$program" ${SAVE:+"$SAVE"}

@@ -5,6 +5,33 @@ in it stays broken in the file, and all that follows from the rest is right agai
 """
 import json
 import struct
+from json.encoder import encode_basestring_ascii as quoted
+
+
+KEPT = {}  # what a list that stays as it is is written as, by its id
+keeping = False
+
+
+def kept(write):
+    """Writes only what has changed of a tree anew, once keep() has seen it."""
+    def wrapped(cls, v):
+        if not isinstance(v, list):
+            return write(cls, v)
+        out = KEPT.get(id(v))
+        if out is None:
+            out = write(cls, v)
+            if keeping:
+                KEPT[id(v)] = out
+        return out
+    return wrapped
+
+
+def keep(form, tree):
+    """Of a tree whose parts are neither changed nor freed."""
+    global keeping
+    keeping = True
+    form.write(tree)
+    keeping = False
 
 
 class Pairs(list):
@@ -32,14 +59,15 @@ class Json:
         return cls.text(tree).encode()
 
     @classmethod
+    @kept
     def text(cls, v):
         if isinstance(v, Raw):
             return str(v)
         if isinstance(v, Pairs):
-            return "{" + ",".join(json.dumps(k) + ":" + cls.text(x) for k, x in v) + "}"
+            return "{" + ",".join(quoted(k) + ":" + cls.text(x) for k, x in v) + "}"
         if isinstance(v, list):
             return "[" + ",".join(map(cls.text, v)) + "]"
-        return json.dumps(v)
+        return quoted(v) if isinstance(v, str) else json.dumps(v)
 
 
 class Lines:
@@ -117,6 +145,7 @@ class Protobuf:
         return data if what is None else self.read(data, what)
 
     @classmethod
+    @kept
     def write(cls, tree):
         return b"".join(cls.field(k, v) for k, v in tree)
 
@@ -175,6 +204,7 @@ class Counted(list):
 class Bytes:
     """Numbers and strings one behind the other."""
     @classmethod
+    @kept
     def write(cls, v):
         if isinstance(v, U32):
             return struct.pack("<I", v & 2**32 - 1)
