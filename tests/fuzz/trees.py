@@ -8,7 +8,7 @@ import struct
 from json.encoder import encode_basestring_ascii as quoted
 
 
-KEPT = {}  # what a list that stays as it is is written as, by its id
+KEPT = {}  # by its id: a list that stays as it is, and what it is written as
 keeping = False
 
 
@@ -17,17 +17,17 @@ def kept(write):
     def wrapped(cls, v):
         if not isinstance(v, list):
             return write(cls, v)
-        out = KEPT.get(id(v))
-        if out is None:
-            out = write(cls, v)
-            if keeping:
-                KEPT[id(v)] = out
+        if id(v) in KEPT:
+            return KEPT[id(v)][1]
+        out = write(cls, v)
+        if keeping:
+            KEPT[id(v)] = v, out
         return out
     return wrapped
 
 
 def keep(form, tree):
-    """Of a tree whose parts are neither changed nor freed."""
+    """Of a tree whose parts are not changed."""
     global keeping
     keeping = True
     form.write(tree)
