@@ -267,11 +267,14 @@ static int stop(worker *w) {
     return status;
 }
 
+/* False at the end of the input. */
 static bool read_job(job *j) {
     unsigned char length[4];
     if (fread(length, 1, 4, stdin) != 4) return false;
     j->size = u32_of(length);
-    return j->size <= JOB_MAX_BYTES && fread(j->bytes, 1, j->size, stdin) == j->size;
+    if (j->size <= JOB_MAX_BYTES && fread(j->bytes, 1, j->size, stdin) == j->size) return true;
+    fprintf(stderr, "a mutant of %u bytes is too long or cut off\n", j->size);
+    exit(2);
 }
 
 static void save(const char *folder, unsigned long number, const job *j) {

@@ -29,6 +29,7 @@ PATTERNS = ["(a+)+$", "(a|aa)*b", "(a*)*b", "((a*)*)*c", "(?=(a+))a*b\\1", "(a{1
 OTHERS = [None, True, 0, -1, 1.5, "", "x", [], Pairs(), [[]], Pairs([["type", None]]), Raw("[" * 2000 + "]" * 2000), Raw("1e400"),
           Raw("NaN"), Raw(str(2**64)), Raw("-0"), Raw("0.1e-400"), Raw("")]
 MODEL_MAX_BYTES = 65536
+FILE_MAX_BYTES = 4 << 20
 ITEMS = 8  # of a list that are changed
 MANY = 300, 20000  # more items
 
@@ -279,9 +280,10 @@ class Maker:
     @staticmethod
     def with_file(base, file, form, tree):
         try:
-            return {**base.files, file: Bytes.write(Inner([tree], form))}
+            data = Bytes.write(Inner([tree], form))
         except (TypeError, AttributeError, ValueError):
             return None  # a tree that this format cannot hold
+        return {**base.files, file: data} if len(data) <= FILE_MAX_BYTES else None
 
 
 def place(tree, path):
