@@ -143,8 +143,9 @@ static pith_status save_read_model(pith_model *m, pith_str section, pith_error *
     if (reason.size) m->ragged_reason = reason;
     m->no_text.code = (pith_status)pith_get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
     pith_str why = pith_get_str(&in);
-    if (!m->no_text.code != !why.size) pith_bytes_fail(&in, "an error without a reason, or a reason without an error");
     if (m->no_text.code && !in.status) pith_fail(&m->no_text, m->no_text.code, PITH_STR_FMT, PITH_STR_ARG(why));
+    if (m->no_text.code ? !m->no_text.message[0] : why.size > 0)
+        pith_bytes_fail(&in, "an error without a reason, or a reason without an error");
     m->inputs = save_read_ports(&in, &m->arena, m->graph->input_count);
     m->outputs = save_read_ports(&in, &m->arena, m->graph->output_count);
     read_report(&in, m);

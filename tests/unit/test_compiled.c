@@ -248,18 +248,30 @@ static unsigned char *find(bytes *file, pith_section kind, const char *what) {
 }
 
 /* The reason why a model does not embed is an error and a message, or neither. */
+static void check_without_reason(const bytes *file) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    assert_int_equal(pith_model_open_memory(&model, file->data, file->size, NULL, &err), PITH_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "an error without a reason"));
+    free(file->data);
+}
+
 static void test_error_without_reason(void **state) {
     (void)state;
     enum { CODE_BEFORE_FIRST_INPUT = 16 };
     bytes file = small_file();
-    pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
     unsigned char *code = find(&file, PITH_SECTION_MODEL, "input_ids") - CODE_BEFORE_FIRST_INPUT;
     assert_int_equal(*code, PITH_OK);
     *code = PITH_ERR_MEMORY;
-    assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "an error without a reason"));
-    free(file.data);
+    check_without_reason(&file);
+
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/control/if.onnx", NULL, &err), PITH_OK);
+    file = save(model);
+    pith_model_close(model);
+    *find(&file, PITH_SECTION_MODEL, "the model has no directory") = 0; /* the reason ends before it begins */
+    check_without_reason(&file);
 }
 
 /* The rank of the output for texts cannot be told: which axes to remove is only known when it runs. */
