@@ -14,7 +14,7 @@ MEMORY, FILE_SIZE = 16 << 30, 4 << 30
 # Builds of their own, or programs of the installed library: they do not take what was linked apart.
 LEFT_OUT = {"install", "extending", "onnx_dirs", "mutants"}
 # The folder of the build is an argument, and this is what they load from it.
-LOADED = {"compare_tokenizers": "tests/libtext_probe.so"}
+LOADED = {"compare_tokenizers": "tests/libtext_probe.so", "compare_random": "tests/libtext_probe.so"}
 
 
 @dataclasses.dataclass
