@@ -1,0 +1,76 @@
+/* test_pooling.c - every pooling mode on numbers that have exact results, alone and joined. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+
+#include "heads/pooling.h"
+
+enum { ROWS = 4, WIDTH = 3 };
+
+/* The maximum lies in the second, the last and the first row; sums of rows 1 to 4 are 8, -6 and 2. */
+static const float rows[ROWS][WIDTH] = { { 1, -8, 6 }, { 7, 2, -1 }, { -4, -3, -2 }, { 4, 3, -1 } };
+
+/* Behind the vector lie numbers that no mode may touch. */
+static void check(uint32_t pooling, int64_t count, const float *expected, int parts) {
+    float vector[PITH_POOL_MODES * WIDTH + 1];
+    for (int i = 0; i <= PITH_POOL_MODES * WIDTH; i++) vector[i] = -99;
+    pith_pool_rows(vector, pooling, rows[0], count, WIDTH);
+    assert_int_equal(pith_pool_parts(pooling), parts);
+    for (int i = 0; i < parts * WIDTH; i++) assert_float_equal(vector[i], expected[i], 0);
+    for (int i = parts * WIDTH; i <= PITH_POOL_MODES * WIDTH; i++) assert_float_equal(vector[i], -99, 0);
+}
+
+/* Weighted: (1*1 + 2*7 - 3*4 + 4*4) / 10 and so on; 10 is 1 + 2 + 3 + 4. */
+static void every_mode(void **state) {
+    (void)state;
+    check(PITH_POOL_CLS, ROWS, (const float[]){ 1, -8, 6 }, 1);
+    check(PITH_POOL_LAST, ROWS, (const float[]){ 4, 3, -1 }, 1);
+    check(PITH_POOL_LAST, 2, (const float[]){ 7, 2, -1 }, 1);
+    check(PITH_POOL_MAX, ROWS, (const float[]){ 7, 3, 6 }, 1);
+    check(PITH_POOL_MAX, 2, (const float[]){ 7, 2, 6 }, 1);
+    check(PITH_POOL_MEAN, ROWS, (const float[]){ 2, -1.5f, 0.5f }, 1);
+    check(PITH_POOL_MEAN_SQRT, ROWS, (const float[]){ 4, -3, 1 }, 1);
+    check(PITH_POOL_WEIGHTED, ROWS, (const float[]){ 1.9f, -0.1f, -0.6f }, 1);
+    check(PITH_POOL_WEIGHTED, 3, (const float[]){ 0.5f, -13.0f / 6, -2.0f / 6 }, 1);
+    check(PITH_POOL_WEIGHTED, 2, (const float[]){ 5, -4.0f / 3, 4.0f / 3 }, 1);
+}
+
+/* One row is its own result in every mode. */
+static void one_row(void **state) {
+    (void)state;
+    for (int mode = 0; mode < PITH_POOL_MODES; mode++) check(1u << mode, 1, rows[0], 1);
+}
+
+/* The parts stand in the order of the modes, whatever the caller thinks of. */
+static void joined(void **state) {
+    (void)state;
+    check(PITH_POOL_CLS | PITH_POOL_MEAN, ROWS, (const float[]){ 1, -8, 6, 2, -1.5f, 0.5f }, 2);
+    check(PITH_POOL_MAX | PITH_POOL_LAST, ROWS, (const float[]){ 7, 3, 6, 4, 3, -1 }, 2);
+    check((1u << PITH_POOL_MODES) - 1, ROWS,
+          (const float[]){ 1, -8, 6, 7, 3, 6, 2, -1.5f, 0.5f, 4, -3, 1, 1.9f, -0.1f, -0.6f, 4, 3, -1 },
+          PITH_POOL_MODES);
+}
+
+/* A NaN in any row is the maximum of its component. */
+static void nan_is_kept(void **state) {
+    (void)state;
+    const float x[3][2] = { { NAN, 1 }, { 2, NAN }, { 3, 3 } };
+    float vector[2];
+    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 3, 2);
+    assert_true(isnan(vector[0]) && isnan(vector[1]));
+    pith_pool_rows(vector, PITH_POOL_MAX, x[1], 2, 2);
+    assert_float_equal(vector[0], 3, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mode),
+        cmocka_unit_test(one_row),
+        cmocka_unit_test(joined),
+        cmocka_unit_test(nan_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
