@@ -506,6 +506,13 @@ pith_str pith_json_raw(pith_json *j) {
     return j->failed ? (pith_str){ "", 0 } : (pith_str){ begin, (size_t)(j->p - begin) };
 }
 
+pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s) {
+    pith_str copy = j->failed ? PITH_STR("") : pith_arena_str(arena, s);
+    if (copy.data) return copy;
+    pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    return PITH_STR("");
+}
+
 void pith_json_finish(pith_json *j) {
     next_char(j);
     if (!j->failed && j->p != j->end) json_fault(j, "something follows the end");

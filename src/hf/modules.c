@@ -43,12 +43,6 @@ static pith_status modules_read_file(bool *there, reader *r, const char *name, r
     return j.failed ? pith_fail(r->err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-static pith_str modules_keep(reader *r, pith_json *j, pith_str s) {
-    pith_str copy = pith_arena_str(r->arena, s);
-    if (!copy.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    return copy;
-}
-
 static int32_t modules_count(pith_json *j) {
     if (pith_json_null(j)) return 0;
     int64_t n = pith_json_int(j);
@@ -127,8 +121,8 @@ static void read_prompts(pith_json *j, reader *r) {
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
             return;
         }
-        pith_str name = modules_keep(r, j, key);
-        pith_str text = modules_keep(r, j, pith_json_string(j));
+        pith_str name = pith_json_copy(j, r->arena, key);
+        pith_str text = pith_json_copy(j, r->arena, pith_json_string(j));
         prompts[i] = (pith_prompt){ name, text };
         n += i == n;
     }
@@ -145,7 +139,7 @@ static void read_sentence_transformers(pith_json *j, reader *r) {
         if (prompts)
             read_prompts(j, r);
         else if (name)
-            r->modules->default_prompt = modules_keep(r, j, pith_json_string(j));
+            r->modules->default_prompt = pith_json_copy(j, r->arena, pith_json_string(j));
         else
             pith_json_skip(j);
     }
@@ -246,9 +240,9 @@ static void add_module(pith_json *j, reader *r, pith_str type, pith_str path) {
     else if (pooling && !path.size)
         pith_json_fail(j, PITH_ERR_FORMAT, "the module Pooling has no path; give the folder of its config.json");
     else if (pooling)
-        r->pooling_dir = modules_keep(r, j, path);
+        r->pooling_dir = pith_json_copy(j, r->arena, path);
     else if (normalize)
-        r->normalize_dir = modules_keep(r, j, path);
+        r->normalize_dir = pith_json_copy(j, r->arena, path);
     else if (path.size && !pith_str_is(path, "."))
         pith_json_fail(j, PITH_ERR_UNSUPPORTED,
                        "module Transformer lies in the folder '" PITH_STR_FMT "'; move its files next to modules.json",

@@ -28,7 +28,7 @@ static void dec_metaspace_parse(const void **self, pith_json *j, pith_loader *lo
     while (pith_json_next_key(j, &key)) {
         if (pith_json_null(j)) continue;
         if (pith_str_is(key, "replacement")) {
-            step->mark = pith_decoder_string(j, loader);
+            step->mark = pith_json_copy(j, loader->arena, pith_json_string(j));
             if (!step->mark.size) pith_json_fail(j, PITH_ERR_FORMAT, "the replacement is empty");
         } else if (pith_str_is(key, "prepend_scheme")) {
             step->keep_first = pith_str_is(pith_json_string(j), "never");

@@ -61,7 +61,7 @@ static void dec_replace_parse(const void **self, pith_json *j, pith_loader *load
         if (pith_str_is(key, "pattern"))
             step->pattern = pith_pattern_parse(j, loader);
         else if (pith_str_is(key, "content"))
-            step->content = pith_decoder_string(j, loader);
+            step->content = pith_json_copy(j, loader->arena, pith_json_string(j));
         else
             pith_json_skip(j);
     }

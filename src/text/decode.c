@@ -69,14 +69,6 @@ bool pith_decoding_fuse(pith_decoding *decoding) {
     return true;
 }
 
-pith_str pith_decoder_string(pith_json *j, pith_loader *loader) {
-    pith_str s = pith_json_string(j);
-    if (j->failed) return s;
-    pith_str copy = pith_arena_str(loader->arena, s);
-    if (!copy.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    return copy.data ? copy : s;
-}
-
 void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, size_t size,
                          const pith_decoder_field *fields) {
     char *data = pith_arena_alloc(loader->arena, size);
@@ -94,7 +86,7 @@ void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, s
         if (!f->key)
             pith_json_skip(j);
         else if (f->kind == PITH_FIELD_STRING)
-            *(pith_str *)place = pith_decoder_string(j, loader);
+            *(pith_str *)place = pith_json_copy(j, loader->arena, pith_json_string(j));
         else if (f->kind == PITH_FIELD_BOOL)
             *(bool *)place = pith_json_bool(j);
         else

@@ -31,7 +31,5 @@ typedef struct pith_decoder_field {
 /* Reads a decoder's object into a copy of `usual` in the loader's arena; NULL after a failure. */
 void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, size_t size,
                          const pith_decoder_field *fields);
-/* Copies a string of a tokenizer.json into the loader's arena. */
-pith_str pith_decoder_string(pith_json *j, pith_loader *loader);
 
 #endif

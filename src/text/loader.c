@@ -90,9 +90,8 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
             loader_add_step(j, loader, &t->decoders, d, d->parse, kind, type);
         else { /* encoding works without: detokenizing names it */
             pith_json_skip(j);
-            pith_str name = pith_arena_str(loader->arena, type);
-            if (!name.data || !push_step(loader, &t->decoders, NULL, name.data))
-                pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            pith_str name = pith_json_copy(j, loader->arena, type);
+            if (!push_step(loader, &t->decoders, NULL, name.data)) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
         }
     }
 }
@@ -101,7 +100,10 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
 static pith_str model_type_by_keys(pith_json *j, pith_loader *loader) {
     pith_str key, type = PITH_STR("WordLevel");
     pith_json *ahead = pith_arena_alloc(loader->scratch, sizeof *ahead);
-    if (!ahead) return type;
+    if (!ahead) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return type;
+    }
     *ahead = *j;
     pith_json_object(ahead);
     while (pith_json_next_key(ahead, &key)) {
@@ -143,9 +145,9 @@ static void keep_setting(pith_json *j, pith_loader *loader, pith_str key, pith_s
     pith_tokenizer *t = loader->tokenizer;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !j->failed; i++) {
         if (!pith_str_is(key, kept[i])) continue;
-        json = pith_arena_str(loader->arena, json);
-        if (!json.data || !pith_arena_grow(loader->arena, (void **)&t->settings, t->setting_count, &t->setting_capacity,
-                                           sizeof *t->settings))
+        json = pith_json_copy(j, loader->arena, json);
+        if (!pith_arena_grow(loader->arena, (void **)&t->settings, t->setting_count, &t->setting_capacity,
+                             sizeof *t->settings))
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
         else
             t->settings[t->setting_count++] = (pith_setting){ kept[i], json };
@@ -225,11 +227,11 @@ const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json",    
 static pith_str config_token(pith_json *j, pith_arena *arena) {
     pith_str key, token = { NULL, 0 };
     if (pith_json_null(j)) return token;
-    if (pith_json_peek(j) == PITH_JSON_STRING) return pith_arena_str(arena, pith_json_string(j));
+    if (pith_json_peek(j) == PITH_JSON_STRING) return pith_json_copy(j, arena, pith_json_string(j));
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "content"))
-            token = pith_arena_str(arena, pith_json_string(j));
+            token = pith_json_copy(j, arena, pith_json_string(j));
         else
             pith_json_skip(j);
     }
@@ -278,9 +280,9 @@ static pith_status loader_read_config(pith_loader *loader, const char *name, pit
         else if (pith_str_is(key, "model_max_length"))
             c->model_max_length = pith_json_limit(j, PITH_TEXT_MAX);
         else if (pith_str_is(key, "added_tokens_decoder"))
-            c->added_tokens = pith_arena_str(loader->arena, pith_json_raw(j));
+            c->added_tokens = pith_json_copy(j, loader->arena, pith_json_raw(j));
         else if (pith_str_is(key, "additional_special_tokens") || pith_str_is(key, "extra_special_tokens"))
-            c->more_specials = pith_arena_str(loader->arena, pith_json_raw(j));
+            c->more_specials = pith_json_copy(j, loader->arena, pith_json_raw(j));
         else
             pith_json_skip(j);
     }

@@ -6,7 +6,7 @@ static void norm_affix_parse(const void **self, pith_json *j, pith_loader *loade
     pith_json_object(j);
     while (text && pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "prepend") || pith_str_is(key, "append"))
-            *text = pith_arena_str(loader->arena, pith_json_string(j));
+            *text = pith_json_copy(j, loader->arena, pith_json_string(j));
         else
             pith_json_skip(j);
     }

@@ -18,10 +18,9 @@ static void norm_replace_parse(const void **self, pith_json *j, pith_loader *loa
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "pattern"))
             r->pattern = pith_pattern_parse(j, loader);
-        else if (pith_str_is(key, "content")) {
-            r->content = pith_arena_str(loader->arena, pith_json_string(j));
-            if (!r->content.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-        } else
+        else if (pith_str_is(key, "content"))
+            r->content = pith_json_copy(j, loader->arena, pith_json_string(j));
+        else
             pith_json_skip(j);
     }
     if (!j->failed && (!r->content.data || !r->pattern))

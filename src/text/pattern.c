@@ -26,8 +26,7 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     if (!pattern) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     } else if (string.data) {
-        pattern->string = pith_arena_str(loader->arena, string);
-        if (!pattern->string.data) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pattern->string = pith_json_copy(j, loader->arena, string);
     } else if (!regex.data) {
         pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
     } else if (!(pattern->scan = pith_scan_find(regex))) {

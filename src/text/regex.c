@@ -182,6 +182,7 @@ pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_
     PCRE2_SIZE at = 0;
     r->code = pcre2_compile((PCRE2_SPTR)w.out, w.size,
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+    if (code == PCRE2_ERROR_HEAP_FAILED) return pith_fail_memory(err, w.size);
     if (!r->code) {
         PCRE2_UCHAR why[160] = { 0 };
         pcre2_get_error_message(code, why, sizeof why);
@@ -189,6 +190,7 @@ pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_
                          (const char *)why);
     }
     r->pattern = pith_arena_str(arena, pattern);
+    if (!r->pattern.data) return pith_fail_memory(err, pattern.size);
     *regex = r;
     return PITH_OK;
 }

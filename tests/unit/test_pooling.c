@@ -10,8 +10,8 @@
 
 enum { ROWS = 4, WIDTH = 3 };
 
-/* The maximum lies in the second, the last and the first row; sums of rows 1 to 4 are 8, -6 and 2. */
-static const float rows[ROWS][WIDTH] = { { 1, -8, 6 }, { 7, 2, -1 }, { -4, -3, -2 }, { 4, 3, -1 } };
+/* The maximum lies in the second, the last and the first row; the sums are 12, -6 and 2. */
+static const float rows[ROWS][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -3, -2 }, { 6, 3, -1 } };
 
 /* Behind the vector lie numbers that no mode may touch. */
 static void check(uint32_t pooling, int64_t count, const float *expected, int parts) {
@@ -23,19 +23,19 @@ static void check(uint32_t pooling, int64_t count, const float *expected, int pa
     for (int i = parts * WIDTH; i <= PITH_POOL_MODES * WIDTH; i++) assert_float_equal(vector[i], -99, 0);
 }
 
-/* Weighted: (1*1 + 2*7 - 3*4 + 4*4) / 10 and so on; 10 is 1 + 2 + 3 + 4. */
+/* Weighted: (1*1 + 2*9 - 3*4 + 4*6) / 10 and so on; 10 is 1 + 2 + 3 + 4. */
 static void every_mode(void **state) {
     (void)state;
     check(PITH_POOL_CLS, ROWS, (const float[]){ 1, -8, 6 }, 1);
-    check(PITH_POOL_LAST, ROWS, (const float[]){ 4, 3, -1 }, 1);
-    check(PITH_POOL_LAST, 2, (const float[]){ 7, 2, -1 }, 1);
-    check(PITH_POOL_MAX, ROWS, (const float[]){ 7, 3, 6 }, 1);
-    check(PITH_POOL_MAX, 2, (const float[]){ 7, 2, 6 }, 1);
-    check(PITH_POOL_MEAN, ROWS, (const float[]){ 2, -1.5f, 0.5f }, 1);
-    check(PITH_POOL_MEAN_SQRT, ROWS, (const float[]){ 4, -3, 1 }, 1);
-    check(PITH_POOL_WEIGHTED, ROWS, (const float[]){ 1.9f, -0.1f, -0.6f }, 1);
-    check(PITH_POOL_WEIGHTED, 3, (const float[]){ 0.5f, -13.0f / 6, -2.0f / 6 }, 1);
-    check(PITH_POOL_WEIGHTED, 2, (const float[]){ 5, -4.0f / 3, 4.0f / 3 }, 1);
+    check(PITH_POOL_LAST, ROWS, (const float[]){ 6, 3, -1 }, 1);
+    check(PITH_POOL_LAST, 2, (const float[]){ 9, 2, -1 }, 1);
+    check(PITH_POOL_MAX, ROWS, (const float[]){ 9, 3, 6 }, 1);
+    check(PITH_POOL_MAX, 2, (const float[]){ 9, 2, 6 }, 1);
+    check(PITH_POOL_MEAN, ROWS, (const float[]){ 3, -1.5f, 0.5f }, 1);
+    check(PITH_POOL_MEAN_SQRT, ROWS, (const float[]){ 6, -3, 1 }, 1);
+    check(PITH_POOL_WEIGHTED, ROWS, (const float[]){ 3.1f, -0.1f, -0.6f }, 1);
+    check(PITH_POOL_WEIGHTED, 3, (const float[]){ 7.0f / 6, -13.0f / 6, -2.0f / 6 }, 1);
+    check(PITH_POOL_WEIGHTED, 2, (const float[]){ 19.0f / 3, -4.0f / 3, 4.0f / 3 }, 1);
 }
 
 /* One row is its own result in every mode. */
@@ -47,10 +47,10 @@ static void one_row(void **state) {
 /* The parts stand in the order of the modes, whatever the caller thinks of. */
 static void joined(void **state) {
     (void)state;
-    check(PITH_POOL_CLS | PITH_POOL_MEAN, ROWS, (const float[]){ 1, -8, 6, 2, -1.5f, 0.5f }, 2);
-    check(PITH_POOL_MAX | PITH_POOL_LAST, ROWS, (const float[]){ 7, 3, 6, 4, 3, -1 }, 2);
+    check(PITH_POOL_CLS | PITH_POOL_MEAN, ROWS, (const float[]){ 1, -8, 6, 3, -1.5f, 0.5f }, 2);
+    check(PITH_POOL_MAX | PITH_POOL_LAST, ROWS, (const float[]){ 9, 3, 6, 6, 3, -1 }, 2);
     check((1u << PITH_POOL_MODES) - 1, ROWS,
-          (const float[]){ 1, -8, 6, 7, 3, 6, 2, -1.5f, 0.5f, 4, -3, 1, 1.9f, -0.1f, -0.6f, 4, 3, -1 },
+          (const float[]){ 1, -8, 6, 9, 3, 6, 3, -1.5f, 0.5f, 6, -3, 1, 3.1f, -0.1f, -0.6f, 6, 3, -1 },
           PITH_POOL_MODES);
 }
 

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "arena_fails.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "text/bpe.h"
@@ -46,6 +48,17 @@ static const char *const files[] = {
     "{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"},{\"type\":\"Digits\",\"individual_digits\":true},"
     "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"},{\"type\":\"FixedLength\",\"length\":3},{\"type\":"
     "\"Whitespace\"}]}," FRAME ",\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
+    /* A model without type, as old versions wrote it. */
+    "{" ADDED ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+|(?=y)\"},\"content\":\"a\"},"
+    "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"first\"},"
+    "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"!\",7],\"cls\":[\"[C]\",1]},"
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"\\u2581\"},"
+    "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0},"
+    "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"},"
+    "{\"type\":\"Metaspace\",\"replacement\":\"_\"},{\"type\":\"CTC\",\"pad_token\":\"[P]\",\"word_delimiter_token\":"
+    "\"|\",\"cleanup\":true},{\"type\":\"Fuse\"}]},\"model\":{\"unk_token\":\"[U]\",\"merges\":[\"a ##b\"],"
+    "\"continuing_subword_prefix\":\"##\",\"vocab\":{\"[U]\":0,\"[C]\":1,\"a\":2,\"##b\":3,\"ab\":4,\"##a\":5,"
+    "\"\\u2581\":6,\"!\":7}}}",
 };
 
 static const char *const texts[] = {
@@ -53,20 +66,34 @@ static const char *const texts[] = {
     "\xF0\x9F\x98\x80 \xEA\xB0\x80\xE1\x84\x80\xE1\x85\xA1 aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 };
 
-/* Opens the file and, if it opens, tokenises the texts alone and in pairs. */
-static pith_status try_file(pith_str json, const pith_open_options *options, pith_error *err) {
-    pith_arena arena;
-    pith_tokenizer *t = NULL;
+/* Tokenises the texts alone and in pairs; with a sum of what comes out, turns it to text again. */
+static pith_status try_tokenizer(const pith_tokenizer *t, uint64_t *sum, pith_error *err) {
     pith_tokens tokens = PITH_TOKENS_INIT;
-    pith_arena_init(&arena, options ? options->allocator : &pith_allocator_default);
-    pith_status status = pith_tokenizer_load_json(&t, json, options, &arena, err);
+    pith_status status = PITH_OK;
     for (size_t i = 0; !status && i < sizeof texts / sizeof texts[0]; i++) {
         pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
         pith_str second = pith_str_of(texts[(i + 1) % 4]);
+        char *text = NULL;
+        size_t size = 0;
         o.raw = i & 1;
         status = pith_tokenize(&tokens, t, pith_str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
+        if (!sum) continue;
+        if (!status) status = pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 0, err);
+        for (size_t k = 0; !status && k < tokens.count; k++) *sum = *sum * 31 + (uint32_t)tokens.ids[k];
+        for (size_t k = 0; !status && k < size; k++) *sum = *sum * 31 + (uint8_t)text[k];
+        pith_text_free(t, text);
     }
     pith_tokens_free(&tokens);
+    return status;
+}
+
+/* Opens the file and works with it if it opens. */
+static pith_status try_file(pith_str json, const pith_open_options *options, uint64_t *sum, pith_error *err) {
+    pith_arena arena;
+    pith_tokenizer *t = NULL;
+    pith_arena_init(&arena, options ? options->allocator : &pith_allocator_default);
+    pith_status status = pith_tokenizer_load_json(&t, json, options, &arena, err);
+    if (!status) status = try_tokenizer(t, sum, err);
     pith_tokenizer_unload(t);
     pith_arena_free(&arena);
     return status;
@@ -76,7 +103,7 @@ static void test_good(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         pith_error err = PITH_ERROR_INIT;
-        if (try_file(pith_str_of(files[i]), NULL, &err)) fail_msg("file %zu: %s", i, err.message);
+        if (try_file(pith_str_of(files[i]), NULL, NULL, &err)) fail_msg("file %zu: %s", i, err.message);
     }
 }
 
@@ -87,7 +114,7 @@ static void test_truncated(void **state) {
             pith_error err = PITH_ERROR_INIT;
             char *copy = malloc(n + 1); /* so that a read behind the end is seen */
             memcpy(copy, files[i], n);
-            assert_int_not_equal(try_file((pith_str){ copy, n }, NULL, &err), PITH_OK);
+            assert_int_not_equal(try_file((pith_str){ copy, n }, NULL, NULL, &err), PITH_OK);
             assert_int_not_equal(err.message[0], 0);
             free(copy);
         }
@@ -99,7 +126,7 @@ static void test_bit_flips(void **state) {
     (void)state;
     for (int round = 0; round < 10000; round++) {
         pith_error err = PITH_ERROR_INIT;
-        const char *file = files[round % 2];
+        const char *file = files[(size_t)round % (sizeof files / sizeof files[0])];
         size_t n = strlen(file);
         char *copy = malloc(n);
         memcpy(copy, file, n);
@@ -107,7 +134,7 @@ static void test_bit_flips(void **state) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             copy[(random >> 33) % n] ^= (char)(1 << (random >> 61));
         }
-        pith_status status = try_file((pith_str){ copy, n }, NULL, &err);
+        pith_status status = try_file((pith_str){ copy, n }, NULL, NULL, &err);
         assert_int_equal(status, err.code);
         free(copy);
     }
@@ -140,7 +167,7 @@ static void test_allocation_fails(void **state) {
             pith_open_options options = PITH_OPEN_OPTIONS_INIT;
             pith_error err = PITH_ERROR_INIT;
             options.allocator = &allocator;
-            pith_status status = try_file(pith_str_of(files[i]), &options, &err);
+            pith_status status = try_file(pith_str_of(files[i]), &options, NULL, &err);
             done = f.calls <= n;
             if (done)
                 assert_int_equal(status, PITH_OK);
@@ -149,6 +176,28 @@ static void test_allocation_fails(void **state) {
             assert_int_equal(f.live, 0);
         }
     }
+}
+
+/* A tokenizer's directory or tokenizer.json, opened and used while one request of an arena is refused: that is
+ * reported, or the result is the same. */
+static void open_refused(const void *path) {
+    static uint64_t wanted;
+    uint64_t sum = 0;
+    failing f = { 0, SIZE_MAX, 0 };
+    pith_allocator allocator = { failing_alloc, failing_free, &f };
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_tokenizer *t = NULL;
+    options.allocator = &allocator;
+    pith_status status = pith_tokenizer_open(&t, path, &options, &err);
+    if (!status) status = try_tokenizer(t, &sum, &err);
+    pith_tokenizer_close(t);
+    if (!arena_fails.fail_at) wanted = sum;
+    bool reported = arena_fails.refused && status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
+    if (!f.live && (reported || (!status && sum == wanted))) return;
+    arena_fails_show();
+    fail_msg("%s: request %ld: status %d, '%s', %zu leak", (const char *)path, arena_fails.fail_at, (int)status,
+             err.message, f.live);
 }
 
 /* Real kinds, whose files are too large for every byte: cuts, flips and failing allocations at steps through the file.
@@ -165,13 +214,13 @@ static void damage_file(const char *path) {
         memcpy(copy, file.data, n);
         char *cut = malloc(n * (size_t)round / 60 + 1);
         memcpy(cut, copy, n * (size_t)round / 60);
-        assert_int_not_equal(try_file((pith_str){ cut, n * (size_t)round / 60 }, NULL, &err), PITH_OK);
+        assert_int_not_equal(try_file((pith_str){ cut, n * (size_t)round / 60 }, NULL, NULL, &err), PITH_OK);
         free(cut);
         err = (pith_error)PITH_ERROR_INIT;
         random = random * 6364136223846793005u + 1442695040888963407u;
         /* every second one in the head, where the steps stand */
         copy[(random >> 33) % (round & 1 ? n : n < 2000 ? n : 2000)] ^= (char)(1 << (random >> 61));
-        pith_status flipped = try_file((pith_str){ copy, n }, NULL, &err);
+        pith_status flipped = try_file((pith_str){ copy, n }, NULL, NULL, &err);
         assert_int_equal(flipped, err.code);
     }
     for (size_t at = 0, done = 0; !done; at += 1 + at / 8) {
@@ -180,7 +229,7 @@ static void damage_file(const char *path) {
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         err = (pith_error)PITH_ERROR_INIT;
         options.allocator = &allocator;
-        pith_status status = try_file((pith_str){ (const char *)file.data, n }, &options, &err);
+        pith_status status = try_file((pith_str){ (const char *)file.data, n }, &options, NULL, &err);
         done = f.calls <= at;
         if (status != (done ? PITH_OK : PITH_ERR_MEMORY) && (done || status))
             fail_msg("%s: allocation %zu: %s", path, at, err.message);
@@ -190,21 +239,82 @@ static void damage_file(const char *path) {
     pith_file_close(&file);
 }
 
-static void test_models_damaged(void **state) {
+/* Calls what on every stored tokenizer.json. */
+static void each_model(void (*what)(const char *path)) {
     DIR *dir = opendir(PITH_TEST_DATA "/tokenizer_models");
     int files_seen = 0;
-    (void)state;
     assert_non_null(dir);
     for (struct dirent *entry; (entry = readdir(dir));) {
         char path[1024];
         const char *dot = strrchr(entry->d_name, '.');
         if (!dot || strcmp(dot, ".json") != 0) continue;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, entry->d_name);
-        damage_file(path);
+        what(path);
         files_seen++;
     }
     closedir(dir);
     assert_true(files_seen > 5);
+}
+
+static void test_models_damaged(void **state) {
+    (void)state;
+    each_model(damage_file);
+}
+
+static size_t places;
+
+static void refuse_each(const char *path) { places += arena_fails_each(open_refused, path); }
+
+/* vocab.txt with tokens that are listed in the files beside it. */
+static void listed_directory(const char *path) {
+    static const struct {
+        const char *name, *text;
+    } small[] = {
+        { "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\ncaf\n!\n12\n" },
+        { "tokenizer_config.json",
+          "{\"tokenizer_class\":\"BertTokenizer\",\"model_max_length\":512,\"sep_token\":\"[SEP]\",\"added_tokens_"
+          "decoder\":"
+          "{\"1\":{\"content\":\"[UNK]\",\"special\":true},\"10\":{\"content\":\"[U]\",\"lstrip\":true}},"
+          "\"additional_special_tokens\":[\"34\"],\"cls_token\":{\"content\":\"[CLS]\"}}" },
+        { "special_tokens_map.json", "{\"unk_token\":{\"content\":\"[UNK]\"},\"mask_token\":\"[MASK]\"}" },
+        { "added_tokens.json", "{\"x\":11}" },
+        { "config.json", "{\"model_type\":\"bert\",\"tokenizer_class\":\"BertTokenizer\"}" },
+    };
+    mkdir(path, 0777);
+    for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
+        char name[1100];
+        snprintf(name, sizeof name, "%s/%s", path, small[i].name);
+        FILE *f = fopen(name, "w");
+        assert_non_null(f);
+        fputs(small[i].text, f);
+        assert_int_equal(fclose(f), 0);
+    }
+}
+
+/* Every place that asks an arena, from every place that calls it, in all kinds of tokenizers. */
+static void test_arenas(void **state) {
+    static const char *const dirs[] = { "llama", "roberta", "tiktoken" };
+    char path[1024];
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/arenas-%zu.json", PITH_BINARY_DIR, i);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fputs(files[i], f);
+        assert_int_equal(fclose(f), 0);
+        refuse_each(path);
+        unlink(path);
+    }
+    each_model(refuse_each);
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {
+        snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, dirs[i]);
+        refuse_each(path);
+    }
+    snprintf(path, sizeof path, "%s/arenas-listed", PITH_BINARY_DIR);
+    listed_directory(path);
+    refuse_each(path);
+    print_message("%zu places\n", places);
+    assert_true(places > 200);
 }
 
 /* Each is refused, and the message says where. */
@@ -235,7 +345,7 @@ static void test_named(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pith_error err = PITH_ERROR_INIT;
-        assert_int_not_equal(try_file(pith_str_of(cases[i].json), NULL, &err), PITH_OK);
+        assert_int_not_equal(try_file(pith_str_of(cases[i].json), NULL, NULL, &err), PITH_OK);
         if (!strstr(err.message, cases[i].named)) fail_msg("case %zu: \"%s\"", i, err.message);
     }
 }
@@ -252,7 +362,7 @@ static void test_limits(void **state) {
                  "{\"added_tokens\":[{\"content\":\"%.*s\"}],\"decoder\":{\"type\":\"Nothing\"},"
                  "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
                  4096 + more, content);
-        assert_int_equal(try_file(pith_str_of(json), NULL, &err), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
+        assert_int_equal(try_file(pith_str_of(json), NULL, NULL, &err), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
     }
     assert_non_null(strstr(err.message, "4097"));
     free(json);
@@ -348,7 +458,7 @@ static void test_huge_json(void **state) {
     static const char json[] = "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"";
     pith_error err = PITH_ERROR_INIT;
     (void)state;
-    assert_int_equal(try_file((pith_str){ json, (size_t)HUGE_SIZE }, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(try_file((pith_str){ json, (size_t)HUGE_SIZE }, NULL, NULL, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "tokenizer.json: 2147483649 bytes"));
 }
 
@@ -408,7 +518,7 @@ static void test_colliding_merges(void **state) {
     pith_error err = PITH_ERROR_INIT;
     (void)state;
     char *json = colliding_merges(1100);
-    assert_int_equal(try_file(pith_str_of(json), NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(try_file(pith_str_of(json), NULL, NULL, &err), PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "the merges collide (at merges[102"));
     free(json);
 }
@@ -452,7 +562,7 @@ static void test_cyclic_merges(void **state) {
         memset(text + 2, 'a', n);
         check_ids(CYCLE("\"# ###\",\"## ##a\""), text, wanted, n, NULL);
     }
-    assert_int_equal(try_file(PITH_STR(CYCLE("\"a ##\"")), NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(try_file(PITH_STR(CYCLE("\"a ##\"")), NULL, NULL, &err), PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "merges[0] has an empty side"));
 }
 
@@ -485,6 +595,7 @@ int main(void) {
         cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_allocation_fails),
         cmocka_unit_test(test_models_damaged),
+        cmocka_unit_test(test_arenas),
         cmocka_unit_test(test_named),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_huge_files),
