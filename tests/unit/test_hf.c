@@ -12,10 +12,11 @@ static pith_error err;
 static void families(void **state) {
     (void)state;
     static const struct {
-        const char *name;
+        const char *name, *model_type;
         size_t inputs;
     } cases[] = {
-        { "bert", 3 }, { "bert-f16", 3 }, { "bert-bf16", 3 }, { "roberta", 2 }, { "distilbert", 2 }, { "mpnet", 2 },
+        { "bert", "bert", 3 },       { "bert-f16", "bert", 3 },         { "bert-bf16", "bert", 3 },
+        { "roberta", "roberta", 2 }, { "distilbert", "distilbert", 2 }, { "mpnet", "mpnet", 2 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[512];
@@ -33,11 +34,45 @@ static void families(void **state) {
         }
         assert_int_equal(graph->output_count, 1);
         assert_true(pith_str_is(graph->outputs[0]->name, "last_hidden_state"));
+        assert_true(pith_str_is(graph->name, cases[i].model_type) && pith_str_is(graph->producer, "safetensors"));
+        assert_int_equal(graph->opset_count, 1);
+        assert_true(pith_str_is(graph->opsets[0].domain, "") && graph->opsets[0].version == PITH_OPSET_NEWEST);
+    }
+}
+
+/* The nodes of one operator in a graph; the last of them. */
+static size_t count_nodes(const pith_graph *graph, const char *op, const pith_node **last) {
+    size_t count = 0;
+    for (const pith_node *n = graph->first; n; n = n->next)
+        if (pith_str_is(n->op_type, op)) {
+            count++;
+            *last = n;
+        }
+    return count;
+}
+
+/* MPNet's table of buckets: exact up to 7, then wider and wider; those of keys behind the query come second. */
+static void relative_buckets(void **state) {
+    (void)state;
+    static const int64_t begins[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91 };
+    enum { REACH = 49 };
+    pith_graph *graph;
+    const pith_tensor *table = NULL;
+    if (pith_hf_build(&graph, PITH_TEST_DATA "/hf/mpnet", &files, &arena, NULL, &err)) fail_msg("%s", err.message);
+    for (const pith_node *n = graph->first; n; n = n->next)
+        if (pith_str_is(n->op_type, "Gather") && n->inputs[0]->type.data && n->inputs[0]->type.data->dtype == PITH_I64)
+            table = n->inputs[0]->type.data;
+    assert_non_null(table);
+    assert_int_equal(table->bytes, (2 * REACH + 1) * sizeof(int64_t));
+    for (int64_t d = -REACH; d <= REACH; d++) {
+        int64_t bucket = d > 0 ? 16 : 0;
+        for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) bucket += (d < 0 ? -d : d) >= begins[i];
+        assert_int_equal(((const int64_t *)table->data)[d + REACH], bucket);
     }
 }
 
 /* A copy of tests/data/hf/bert with one text of config.json replaced. */
-static void refuse_config(const char *from, const char *to, pith_status status, const char *text) {
+static pith_status build_changed(pith_graph **graph, pith_files *own, const char *from, const char *to) {
     char config[4096] = { 0 }, changed[4096];
     FILE *f = fopen(PITH_TEST_DATA "/hf/bert/config.json", "r");
     assert_non_null(f);
@@ -48,10 +83,78 @@ static void refuse_config(const char *from, const char *to, pith_status status, 
     *at = 0;
     snprintf(changed, sizeof changed, "%s%s%s", config, to, at + strlen(from));
     put_file("config.json", changed, strlen(changed));
+    err = (pith_error)PITH_ERROR_INIT;
+    return pith_hf_build(graph, dir, own, &arena, NULL, &err);
+}
+
+static void refuse_config(const char *from, const char *to, pith_status status, const char *text) {
     pith_graph *graph;
     pith_files own = { .arena = &arena };
-    pith_status got = pith_hf_build(&graph, dir, &own, &arena, NULL, &err);
+    pith_status got = build_changed(&graph, &own, from, to);
     if (got != status || !strstr(err.message, text)) fail_msg("%d '%s', not %d '%s'", got, err.message, status, text);
+    pith_files_close(&own);
+}
+
+/* Each size at the edges of what is taken. */
+static void sizes_out_of_range(void) {
+    static const struct {
+        const char *key;
+        long long value, limit;
+    } sizes[] = {
+        { "hidden_size", 32, 1 << 20 },    { "num_hidden_layers", 2, 1 << 12 },
+        { "num_attention_heads", 4, 32 },  { "intermediate_size", 64, 1 << 24 },
+        { "vocab_size", 128, INT32_MAX },  { "max_position_embeddings", 48, 1 << 20 },
+        { "type_vocab_size", 2, 1 << 20 },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const long long wrong[] = { 0, -1, sizes[i].limit + 1 };
+        char from[64], to[64], says[128];
+        snprintf(from, sizeof from, "\"%s\": %lld", sizes[i].key, sizes[i].value);
+        for (size_t k = 0; k < 3; k++) {
+            snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, wrong[k]);
+            snprintf(says, sizeof says, "%s is %lld; 1 to %lld expected", sizes[i].key, wrong[k], sizes[i].limit);
+            refuse_config(from, to, PITH_ERR_FORMAT, says);
+        }
+        snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, sizes[i].limit);
+        pith_graph *graph;
+        pith_files own = { .arena = &arena };
+        build_changed(&graph, &own, from, to); /* what follows may be refused, the size itself is not */
+        assert_null(strstr(err.message, "expected"));
+        pith_files_close(&own);
+    }
+}
+
+/* What each setting makes of the graph. */
+static void settings(void) {
+    static const struct {
+        const char *act, *op, *approximate;
+    } acts[] = {
+        { "gelu", "Gelu", "none" },     { "gelu_fast", "Gelu", "tanh" },
+        { "gelu_new", "Gelu", "tanh" }, { "gelu_pytorch_tanh", "Gelu", "tanh" },
+        { "relu", "Relu", "" },         { "tanh", "Tanh", "" },
+    };
+    pith_graph *graph;
+    const pith_node *node = NULL;
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        char to[64];
+        pith_files own = { .arena = &arena };
+        snprintf(to, sizeof to, "\"%s\"", acts[i].act);
+        if (build_changed(&graph, &own, "\"gelu\"", to)) fail_msg("%s", err.message);
+        assert_int_equal(count_nodes(graph, acts[i].op, &node), 2);
+        assert_true(pith_str_is(pith_node_str(node, "approximate", ""), acts[i].approximate));
+        assert_true(pith_str_is(node->name, acts[i].op[0] == 'G'   ? "encoder.layer.1.activation/Gelu"
+                                            : acts[i].op[0] == 'R' ? "encoder.layer.1.activation/Relu"
+                                                                   : "encoder.layer.1.activation/Tanh"));
+        pith_files_close(&own);
+    }
+    pith_files own = { .arena = &arena };
+    if (build_changed(&graph, &own, "\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 0.25"))
+        fail_msg("%s", err.message);
+    assert_int_equal(count_nodes(graph, "LayerNormalization", &node), 5);
+    assert_true(pith_node_float(node, "epsilon", 0) == 0.25f);
+    assert_int_equal(pith_node_int(node, "axis", 0), -1);
+    assert_int_equal(count_nodes(graph, "Softmax", &node), 2);
+    assert_int_equal(pith_node_int(node, "axis", 0), -1);
     pith_files_close(&own);
 }
 
@@ -76,8 +179,8 @@ static void configs_that_do_not_fit(void **state) {
     refuse_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", PITH_ERR_NOT_FOUND,
                   "tensor 'encoder.layer.2.attention.self.query.weight' is missing; config.json wants shape [32, 32]");
     refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 5", PITH_ERR_FORMAT, "no multiple");
-    refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 0", PITH_ERR_FORMAT,
-                  "num_attention_heads is 0");
+    sizes_out_of_range();
+    settings();
     refuse_config("\"gelu\"", "\"mish\"", PITH_ERR_UNSUPPORTED, "activation \"mish\"");
     refuse_config("\"is_decoder\": false", "\"is_decoder\": true", PITH_ERR_UNSUPPORTED, "is_decoder");
     refuse_config("\"hidden_size\": 32", "\"hidden_size\": \"32\"", PITH_ERR_FORMAT,
@@ -159,7 +262,7 @@ static void headers_that_lie(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(configs_that_do_not_fit),
-                                        cmocka_unit_test(headers_that_lie) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(relative_buckets),
+                                        cmocka_unit_test(configs_that_do_not_fit), cmocka_unit_test(headers_that_lie) };
     return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }
