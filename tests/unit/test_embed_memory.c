@@ -206,13 +206,19 @@ static void test_networks(void **state) {
     }
 }
 
+static pith_model *open_any(const char *path) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = NULL;
+    if (pith_model_open(&model, path, NULL, &err)) fail_msg("%s", err.message);
+    return model;
+}
+
 static void save_model(const char *path) {
     pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
+    pith_model *model = open_any(DIR);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_open(&model, DIR, NULL, &err) || pith_model_save(model, write_piece, f, &err))
-        fail_msg("%s", err.message);
+    if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
     pith_model_close(model);
     assert_int_equal(fclose(f), 0);
 }
@@ -443,6 +449,63 @@ static void test_pooling_by_name(void **state) {
     assert_memory_equal(vectors[0], vectors[1], sizeof vectors[0]);
 }
 
+/* Sum of squares of a vector. */
+static double energy(const float *vector, size_t dim) {
+    double sum = 0;
+    for (size_t i = 0; i < dim; i++) sum += (double)vector[i] * (double)vector[i];
+    return sum;
+}
+
+/* Every choice that is checked against the model, at its edges; and what normalisation and the cut make of a vector. */
+static void test_dense(void **state) {
+    (void)state;
+    enum { WIDTH = 32 };
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = open_any(DIR);
+    static const int32_t wrong[][2] = { { -1, 0 }, { PITH_POOLING_LAST + 1, 0 }, { 0, -1 }, { 0, 2 * WIDTH + 1 } };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+        o.pooling += wrong[i][0];
+        o.dim = wrong[i][1];
+        assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+        assert_non_null(strstr(err.message, wrong[i][0] ? "pooling" : "dim"));
+        if (!wrong[i][0]) assert_int_equal(pith_embed_dim(model, &o), 0);
+    }
+    for (int pooling = PITH_POOLING_CLS; pooling <= PITH_POOLING_LAST; pooling++)
+        for (int32_t dim = WIDTH; dim > 0; dim -= WIDTH - 1) { /* whole, and one component */
+            pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+            o.pooling = pooling;
+            o.dim = dim;
+            o.normalize = 0;
+            assert_int_equal(pith_embed_dim(model, &o), dim);
+            assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
+            if (dim == WIDTH) memcpy(wanted, got, sizeof got);
+            for (int t = 0; t < TEXTS; t++) assert_memory_equal(got + t * dim, wanted + t * WIDTH, (size_t)dim * 4);
+            o.normalize = 1;
+            assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
+            for (int t = 0; t < TEXTS; t++) assert_float_equal(energy(got + t * dim, (size_t)dim), 1, 1e-5);
+            assert_true(fabs(energy(wanted, WIDTH) - 1) > 1e-3);
+        }
+    pith_model_close(model);
+
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s/memory-pooled", PITH_BINARY_DIR);
+    network_directory(dir, "bert-pool-script17-sdpa", "null");
+    model = open_any(dir);
+    pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+    size_t dim = pith_embed_dim(model, &o);
+    o.dim = (int32_t)dim;
+    assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
+    o.dim++;
+    assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+    o.dim = 0;
+    for (o.pooling = PITH_POOLING_CLS; o.pooling <= PITH_POOLING_LAST; o.pooling++) {
+        assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+        assert_non_null(strstr(err.message, "pools by itself"));
+    }
+    pith_model_close(model);
+}
+
 static void test_options(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
@@ -500,6 +563,7 @@ int main(void) {
         cmocka_unit_test_setup(test_damaged_files, make_directory),
         cmocka_unit_test(test_pooling_by_name),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_dense),
     };
     return cmocka_run_group_tests(tests, make_directory, NULL);
 }
