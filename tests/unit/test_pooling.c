@@ -10,8 +10,9 @@
 
 enum { ROWS = 4, WIDTH = 3 };
 
-/* The maximum lies in the second, the last and the first row; the sums are 12, -6 and 2. */
-static const float rows[ROWS][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -3, -2 }, { 6, 3, -1 } };
+/* The maximum lies in the second, the last and the first row; the sums of four rows are 12, -6 and 2. No
+ * mode may read the fifth. */
+static const float rows[ROWS + 1][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -3, -2 }, { 6, 3, -1 }, { 50, 60, 70 } };
 
 /* Behind the vector lie numbers that no mode may touch. */
 static void check(uint32_t pooling, int64_t count, const float *expected, int parts) {
@@ -32,6 +33,7 @@ static void every_mode(void **state) {
     check(PITH_POOL_MAX, ROWS, (const float[]){ 9, 3, 6 }, 1);
     check(PITH_POOL_MAX, 2, (const float[]){ 9, 2, 6 }, 1);
     check(PITH_POOL_MEAN, ROWS, (const float[]){ 3, -1.5f, 0.5f }, 1);
+    check(PITH_POOL_MEAN, 2, (const float[]){ 5, -3, 2.5f }, 1);
     check(PITH_POOL_MEAN_SQRT, ROWS, (const float[]){ 6, -3, 1 }, 1);
     check(PITH_POOL_WEIGHTED, ROWS, (const float[]){ 3.1f, -0.1f, -0.6f }, 1);
     check(PITH_POOL_WEIGHTED, 3, (const float[]){ 7.0f / 6, -13.0f / 6, -2.0f / 6 }, 1);
