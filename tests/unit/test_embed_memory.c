@@ -19,6 +19,11 @@ static const char tokenizer_json[] =
     " \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
     " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[PAD]\": 0, \"[CLS]\": 1,"
     " \"[SEP]\": 2, \"[UNK]\": 3, \"a\": 4, \"cat\": 5, \"sat\": 6, \"##s\": 7}}}";
+/* That of the weights, with an activation that is none of the defaults. */
+static const char config_json[] =
+    "{\"hidden_act\": \"gelu_new\", \"hidden_size\": 32, \"intermediate_size\": 64, \"layer_norm_eps\": 1e-12,"
+    " \"max_position_embeddings\": 48, \"model_type\": \"bert\", \"num_attention_heads\": 4, \"num_hidden_layers\": 2,"
+    " \"pad_token_id\": 0, \"type_vocab_size\": 2, \"vocab_size\": 128}";
 static const char modules_json[] =
     "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"},"
     " {\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"},"
@@ -53,7 +58,7 @@ static int make_directory(void **state) {
     remove(DIR "/sentence_bert_config.json");
     remove(DIR "/sentence_roberta_config.json");
     remove(DIR "/tokenizer_config.json");
-    copy_file("config.json");
+    write_file("config.json", config_json, sizeof config_json - 1);
     copy_file("model.safetensors");
     write_file("tokenizer.json", tokenizer_json, sizeof tokenizer_json - 1);
     write_file("modules.json", modules_json, sizeof modules_json - 1);
@@ -81,6 +86,7 @@ static void *counted_alloc(void *user, size_t bytes) {
 static void counted_free(void *user, void *memory) {
     counter *c = user;
     if (memory) atomic_fetch_sub(&c->live, 1);
+    arena_fails_freed(memory);
     free(memory);
 }
 

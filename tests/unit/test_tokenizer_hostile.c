@@ -154,6 +154,7 @@ static void *failing_alloc(void *user, size_t bytes) {
 static void failing_free(void *user, void *memory) {
     failing *f = user;
     f->live -= memory != NULL;
+    arena_fails_freed(memory);
     free(memory);
 }
 
