@@ -228,6 +228,8 @@ static void headers_that_lie(void **state) {
     refuse_weights("{" U8("a", "4", "0,2", "4") "}", 4, PITH_ERR_FORMAT, "3 offsets instead of 2");
     refuse_weights("{\"__metadata__\":{\"a\":1}}", 0, PITH_ERR_FORMAT, "a string expected");
     refuse_weights("{}  ", 0, PITH_OK, "");
+    refuse_weights("{\"a\":{\"more\":[{\"dtype\":1}],\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+                   PITH_OK, "");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, PITH_ERR_FORMAT,
                    "a: data_offsets reach beyond the file");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, PITH_ERR_FORMAT,
@@ -253,16 +255,62 @@ static void headers_that_lie(void **state) {
     static const char *const short_files[] = { "", "\0\0\0",
                                                ("\xff\xff\xff\xff\xff\xff\xff\xff"
                                                 "{}"),
-                                               "\x03\0\0\0\0\0\0\0{}" };
-    static const size_t sizes[] = { 0, 3, 10, 10 };
-    for (size_t i = 0; i < 4; i++) {
+                                               "\x03\0\0\0\0\0\0\0{}", "\x02\0\0\0\0\0\0\0" };
+    static const size_t sizes[] = { 0, 3, 10, 10, 8 };
+    for (size_t i = 0; i < 5; i++) {
         assert_int_equal(pith_safetensors_read(&w, (pith_str){ short_files[i], sizes[i] }, "w", &err), PITH_ERR_FORMAT);
         assert_non_null(strstr(err.message, "damaged header"));
     }
 }
 
+/* Tensors of every dtype, with data at odd and even places: what is read is what was written. */
+static void every_dtype(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int dtype;
+        size_t size;
+    } dtypes[] = {
+        { "F32", PITH_F32, 4 },        { "F16", PITH_F16, 2 },   { "BF16", PITH_BF16, 2 },
+        { "F64", PITH_F64, 8 },        { "I64", PITH_I64, 8 },   { "I32", PITH_I32, 4 },
+        { "I16", PITH_I16, 2 },        { "I8", PITH_I8, 1 },     { "U64", PITH_U64, 8 },
+        { "U32", PITH_U32, 4 },        { "U16", PITH_U16, 2 },   { "U8", PITH_U8, 1 },
+        { "C64", PITH_C64, 8 },        { "BOOL", PITH_BOOL, 1 }, { "F8_E4M3", PITH_F8E4M3FN, 1 },
+        { "F8_E5M2", PITH_F8E5M2, 1 },
+    };
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        for (size_t before = 0; before < 9; before++) { /* bytes of another tensor */
+            char header[256];
+            size_t size = 6 * dtypes[i].size;
+            int n = snprintf(header, sizeof header,
+                             "{\"b\":{\"dtype\":\"U8\",\"shape\":[%zu],\"data_offsets\":[0,%zu]},"
+                             "\"a\":{\"dtype\":\"%s\",\"shape\":[2,3],\"data_offsets\":[%zu,%zu]}}",
+                             before, before, dtypes[i].name, before, before + size);
+            uint64_t length = (uint64_t)n;
+            size_t all = 8 + length + before + size;
+            char *file = malloc(all);
+            memcpy(file, &length, 8);
+            memcpy(file + 8, header, length);
+            for (size_t k = 0; k < before + size; k++) file[8 + length + k] = (char)(k & 1); /* valid bools */
+            pith_weights w;
+            assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
+            if (pith_safetensors_read(&w, (pith_str){ file, all }, "w", &err)) fail_msg("%s", err.message);
+            const pith_tensor *a = pith_weights_find(&w, PITH_STR("a"));
+            assert_non_null(a);
+            assert_int_equal(w.count, 2);
+            assert_int_equal(a->dtype, dtypes[i].dtype);
+            assert_int_equal(a->bytes, size);
+            assert_int_equal(a->rank, 2);
+            assert_true(a->dims[0] == 2 && a->dims[1] == 3);
+            assert_memory_equal(a->data, file + 8 + length + before, size);
+            assert_true(pith_constant_lies_anywhere(a) || (uintptr_t)a->data % dtypes[i].size == 0);
+            free(file);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(relative_buckets),
-                                        cmocka_unit_test(configs_that_do_not_fit), cmocka_unit_test(headers_that_lie) };
+                                        cmocka_unit_test(configs_that_do_not_fit), cmocka_unit_test(headers_that_lie),
+                                        cmocka_unit_test(every_dtype) };
     return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }
