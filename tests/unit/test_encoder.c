@@ -1,0 +1,199 @@
+/* test_encoder.c - which output of a graph is taken, what is a text encoder, whether the graph pools, how long a chunk
+ * and a text are. The graphs are never run. */
+#include <string.h>
+
+#include "graph_test.h"
+
+#include "encode/encoder_state.h"
+#include "plan/plan.h"
+
+static pith_arena arena;
+static pith_error err;
+static const pith_modules modules = { .pooling = PITH_POOL_MEAN, .positions = 48 };
+static pith_tokenizer *tokenizer;
+
+static int setup(void **state) {
+    (void)state;
+    pith_arena_init(&arena, NULL);
+    return (int)pith_tokenizer_load_json(
+        &tokenizer, PITH_STR("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"), NULL, &arena, &err);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    pith_tokenizer_unload(tokenizer);
+    pith_arena_free(&arena);
+    return 0;
+}
+
+/* dims: letters are symbols, digits numbers, '-' an unknown size. */
+static void set_type(pith_value *v, int dtype, const char *dims) {
+    v->type.dtype = dtype;
+    for (v->type.rank = 0; dims[v->type.rank]; v->type.rank++) {
+        pith_str letter = { &dims[v->type.rank], 1 };
+        pith_dim *dim = &v->type.dims[v->type.rank];
+        if (*letter.data == '-')
+            *dim = PITH_DIM_UNKNOWN;
+        else
+            *dim = *letter.data <= '9' ? *letter.data - '0' : pith_dim_symbol(v->graph->dims, letter);
+    }
+}
+
+static pith_graph *graph_of(const char *ids_dims) {
+    pith_graph *graph = graph_new(&arena, NULL, &err);
+    set_type(graph_input(graph, "input_ids"), PITH_I64, ids_dims);
+    return graph;
+}
+
+static pith_value *add_output(pith_graph *graph, const char *name, int dtype, const char *dims) {
+    pith_value *v = graph_apply(graph, "Relu", graph->inputs[0], NULL);
+    v->name = pith_str_of(name);
+    set_type(v, dtype, dims);
+    graph_output(graph, v);
+    return v;
+}
+
+static pith_status create(pith_encoder **e, const pith_graph *graph, bool ragged, int output) {
+    pith_plan *plan = pith_arena_array(&arena, 1, sizeof *plan);
+    plan->graph = graph;
+    const pith_encoder_parts parts = { plan,      ragged,   output,
+                                       tokenizer, &modules, { .allocator = &pith_allocator_default } };
+    return pith_encoder_create(e, &parts, &err);
+}
+
+static void which_output(void **state) {
+    (void)state;
+    typedef struct port {
+        const char *name;
+        int dtype;
+        const char *dims;
+    } port;
+    static const struct {
+        port ports[3];
+        int wanted;
+    } cases[] = {
+        { { { "logits", PITH_F32, "N4" },
+            { "token_embeddings", PITH_F32, "NS4" },
+            { "last_hidden_state", PITH_F32, "NS4" } },
+          2 },
+        { { { "token_embeddings", PITH_F16, "NS4" },
+            { "last_hidden_state", PITH_F32, "NS4" },
+            { "sentence_embedding", PITH_BF16, "N4" } },
+          2 },
+        { { { "logits", PITH_F32, "N4" }, { "token_embeddings", PITH_F32, "NS4" }, { "x", PITH_F32, "NS4" } }, 1 },
+        { { { "x", PITH_F32, "4" }, { "y", PITH_F32, "NS44" }, { "z", PITH_F32, "NS4" } }, 2 },
+        { { { "x", PITH_I64, "N4" }, { "sentence_embedding", PITH_I64, "N4" }, { "z", PITH_F32, "N4" } }, 2 },
+        { { { "x", PITH_F32, "N4" }, { "y", PITH_F32, "N4" }, { "z", PITH_F32, "N4" } }, 0 },
+        { { { "x", PITH_I32, "N4" }, { "y", PITH_F32, "4" }, { "z", PITH_BOOL, "N4" } }, -1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pith_graph *graph = graph_of("NS");
+        for (int p = 0; p < 3; p++)
+            add_output(graph, cases[i].ports[p].name, cases[i].ports[p].dtype, cases[i].ports[p].dims);
+        assert_int_equal(pith_encoder_output(graph), cases[i].wanted);
+    }
+}
+
+static void refused(void **state) {
+    (void)state;
+    static const struct {
+        int dtype;
+        const char *dims;
+        int output;
+        const char *says;
+    } cases[] = {
+        { PITH_F32, "NS4", -1, "no output has one vector per text or per token" },
+        { PITH_F64, "NS4", 0, "output 'y' has dtype float64; float32, float16 and bfloat16 can be read" },
+        { PITH_F32, "NSW", 0, "the width of output 'y' is not known" },
+        { PITH_F32, "NS-", 0, "the width of output 'y' is not known" },
+        { PITH_F32, "NS0", 0, "the width of output 'y' is not known" },
+    };
+    pith_encoder *e = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pith_graph *graph = graph_of("NS");
+        add_output(graph, "y", cases[i].dtype, cases[i].dims);
+        assert_int_equal(create(&e, graph, false, cases[i].output), PITH_ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, cases[i].says));
+    }
+    for (int64_t more = 0; more < 2; more++) {
+        pith_graph *graph = graph_of("NS");
+        add_output(graph, "y", PITH_F32, "NS4")->type.dims[2] = INT32_MAX + more;
+        assert_int_equal(create(&e, graph, false, 0), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
+        if (!more) pith_encoder_destroy(e);
+    }
+    pith_encoder_destroy(NULL);
+}
+
+/* Ragged: rows of the output are tokens where its first size is that of the ids. Else a matrix is a row a text. */
+static void who_pools(void **state) {
+    (void)state;
+    static const struct {
+        bool ragged;
+        const char *ids, *dims;
+        bool pooled;
+        int width;
+    } cases[] = {
+        { true, "T", "T4", false, 4 },  { true, "T", "N5", true, 5 },     { true, "T", "-5", true, 5 },
+        { false, "NS", "N6", true, 6 }, { false, "NS", "NS7", false, 7 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pith_encoder *e = NULL;
+        pith_graph *graph = graph_of(cases[i].ids);
+        add_output(graph, "y", PITH_F32, cases[i].dims);
+        if (create(&e, graph, cases[i].ragged, 0)) fail_msg("%s", err.message);
+        assert_int_equal(pith_encoder_model(e)->pooled, cases[i].pooled);
+        assert_int_equal(pith_encoder_model(e)->width, cases[i].width);
+        assert_ptr_equal(pith_encoder_model(e)->modules, &modules);
+        pith_encoder_destroy(e);
+    }
+}
+
+/* The widest row of a token fills L2 one and a half times; other values do not count. */
+static void chunk_lengths(void **state) {
+    (void)state;
+    const int64_t l2 = (int64_t)pith_cpu_get()->l2;
+    for (int64_t wanted = 100; wanted <= 600; wanted += 100) {
+        pith_encoder *e = NULL;
+        pith_graph *graph = graph_of("T");
+        int64_t width = l2 * 3 / 2 / wanted / 4 / 2;
+        add_output(graph, "y", PITH_F32, "T4");
+        pith_value *v = graph_apply(graph, "Relu", graph->inputs[0], NULL);
+        set_type(v, PITH_F32, "T2-");
+        v->type.dims[2] = width; /* two of them a token */
+        v = graph_apply(graph, "Relu", graph->inputs[0], NULL);
+        set_type(v, PITH_F32, "X9");
+        v->type.dims[1] = l2;
+        v = graph_apply(graph, "Relu", graph->inputs[0], NULL);
+        set_type(v, PITH_F32, "T9S");
+        if (create(&e, graph, true, 0)) fail_msg("%s", err.message);
+        int64_t fitting = l2 * 3 / 2 / (width * 8), chunk = fitting < 128 ? 128 : fitting > 512 ? 512 : fitting;
+        assert_int_equal(e->chunk_tokens, chunk);
+        assert_in_range(e->chunk_tokens, wanted < 128 ? 128 : wanted > 512 ? 512 : wanted, wanted + 40);
+        pith_encoder_destroy(e);
+    }
+}
+
+/* A graph of a fixed length bounds texts as positions do. */
+static void text_lengths(void **state) {
+    (void)state;
+    static const struct {
+        const char *ids;
+        int32_t flag, length;
+    } cases[] = { { "NS", 0, 48 }, { "NS", 7, 7 }, { "NS", 99, 48 }, { "N9", 0, 9 }, { "N9", 7, 7 }, { "N9", 10, 9 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pith_encoder *e = NULL;
+        pith_graph *graph = graph_of(cases[i].ids);
+        add_output(graph, "y", PITH_F32, "NS4");
+        if (create(&e, graph, false, 0)) fail_msg("%s", err.message);
+        assert_int_equal(pith_encoder_max_length(e, cases[i].flag), cases[i].length);
+        pith_encoder_destroy(e);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(which_output),  cmocka_unit_test(refused),      cmocka_unit_test(who_pools),
+        cmocka_unit_test(chunk_lengths), cmocka_unit_test(text_lengths),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
