@@ -161,7 +161,7 @@ static pith_status normalise_patterns(pith_added *added, pith_loader *loader) {
 pith_status pith_added_finish(pith_loader *loader) {
     pith_added *added = loader->tokenizer->added;
     if (loader->tokenizer->normalizers.count) PITH_TRY(normalise_patterns(added, loader));
-    added->by_id = pith_arena_array(loader->arena, added->count + 1, sizeof *added->by_id);
+    added->by_id = pith_arena_array(loader->arena, added->count, sizeof *added->by_id);
     if (!added->by_id) return pith_fail_memory(loader->err, added->count * sizeof *added->by_id);
     for (uint32_t i = 0; i < added->count; i++) added->by_id[i] = i;
     sort_indices(added->by_id, added->count, added->tokens, true);
