@@ -148,6 +148,11 @@ static void settings(void) {
         pith_files_close(&own);
     }
     pith_files own = { .arena = &arena };
+    if (build_changed(&graph, &own, "\"hidden_act\": \"gelu\"", "\"activation\": \"relu\""))
+        fail_msg("%s", err.message);
+    assert_int_equal(count_nodes(graph, "Relu", &node), 2);
+    pith_files_close(&own);
+    own = (pith_files){ .arena = &arena };
     if (build_changed(&graph, &own, "\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 0.25"))
         fail_msg("%s", err.message);
     assert_int_equal(count_nodes(graph, "LayerNormalization", &node), 5);

@@ -337,6 +337,10 @@ static void test_named(void **state) {
           "id\":0}}],"
           "\"pair\":[],\"special_tokens\":{}}}",
           "\"Z\"" },
+        { "{\"decoder\":{\"type\":\"Strip\",\"start\":1}}", "Strip without content" },
+        { "{\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\"}}", "the replacement is empty" },
+        { "{\"decoder\":{\"type\":\"Replace\",\"content\":\"x\"}}", "Replace without pattern" },
+        { "{\"post_processor\":{\"type\":\"Nothing\"}}", "unknown post-processor \"Nothing\"" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[],\"cls\":[\"y\",1]}}", "not a pair of token" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
         { "{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"sep\":[\"x\",1],"
