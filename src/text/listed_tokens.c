@@ -71,9 +71,9 @@ pith_status pith_listed_tokens_add(pith_loader *loader) {
     static const char *const names[] = { "tokenizer_config.json: added_tokens_decoder", "added_tokens.json",
                                          "tokenizer_config.json: additional_special_tokens" };
     for (int i = 0; i < 3; i++) {
+        if (!json[i].data) continue;
         pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
         if (!j) return pith_fail_memory(loader->err, sizeof *j);
-        if (!json[i].data) continue;
         pith_json_init(j, json[i], names[i], loader->scratch, loader->err);
         if (i == 1)
             add_old_tokens(j, loader);

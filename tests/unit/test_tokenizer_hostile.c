@@ -42,7 +42,7 @@ static const char *const files[] = {
     "\"max_input_chars_per_word\":20," VOCAB "}}",
     "{" ADDED ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Nmt\"},"
     "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true},{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},"
-    "{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},{\"type\":\"Append\",\"append\":\"x\"},{\"type\":\"Lowercase\"}]},"
+    "{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},{\"type\":\"Lowercase\"}]},"
     "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"UnicodeScripts\"},{\"type\":"
     "\"WhitespaceSplit\"},"
     "{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"},{\"type\":\"Digits\",\"individual_digits\":true},"
@@ -266,8 +266,8 @@ static size_t places;
 
 static void refuse_each(const char *path) { places += arena_fails_each(open_refused, path); }
 
-/* vocab.txt with tokens that are listed in the files beside it. */
-static void listed_directory(const char *path) {
+/* vocab.txt with tokens that are listed in the files beside it; old: not in tokenizer_config.json. */
+static void listed_directory(const char *path, bool old) {
     static const struct {
         const char *name, *text;
     } small[] = {
@@ -278,7 +278,7 @@ static void listed_directory(const char *path) {
           "{\"1\":{\"content\":\"[UNK]\",\"special\":true},\"10\":{\"content\":\"[U]\",\"lstrip\":true}},"
           "\"additional_special_tokens\":[\"34\"],\"cls_token\":{\"content\":\"[CLS]\"}}" },
         { "special_tokens_map.json", "{\"unk_token\":{\"content\":\"[UNK]\"},\"mask_token\":\"[MASK]\"}" },
-        { "added_tokens.json", "{\"x\":11}" },
+        { "added_tokens.json", "{\"x\":10}" },
         { "config.json", "{\"model_type\":\"bert\",\"tokenizer_class\":\"BertTokenizer\"}" },
     };
     mkdir(path, 0777);
@@ -287,7 +287,7 @@ static void listed_directory(const char *path) {
         snprintf(name, sizeof name, "%s/%s", path, small[i].name);
         FILE *f = fopen(name, "w");
         assert_non_null(f);
-        fputs(small[i].text, f);
+        fputs(old && i == 1 ? "{\"tokenizer_class\":\"BertTokenizer\"}" : small[i].text, f);
         assert_int_equal(fclose(f), 0);
     }
 }
@@ -311,9 +311,11 @@ static void test_arenas(void **state) {
         snprintf(path, sizeof path, "%s/tokenizer_models/%s", PITH_TEST_DATA, dirs[i]);
         refuse_each(path);
     }
-    snprintf(path, sizeof path, "%s/arenas-listed", PITH_BINARY_DIR);
-    listed_directory(path);
-    refuse_each(path);
+    for (int old = 0; old < 2; old++) {
+        snprintf(path, sizeof path, "%s/arenas-%s", PITH_BINARY_DIR, old ? "old" : "listed");
+        listed_directory(path, old);
+        refuse_each(path);
+    }
     print_message("%zu places\n", places);
     assert_true(places > 200);
 }
