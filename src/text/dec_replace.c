@@ -11,13 +11,14 @@ static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *t
     pith_encoding enc = { .allocator = d->arena->allocator, .err = d->err };
     enc.text = (pith_text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
     pith_piece piece = { 0, (uint32_t)token->size, -1 };
-    uint32_t at = 0, begin, end, kept = 0;
+    pith_matches matches = pith_pattern_begin(step->pattern, &enc, piece);
+    uint32_t begin, end, kept = 0;
     char *out = NULL;
     size_t size = 0, capacity = 0;
     int found = 1;
     if (token->size >= PITH_TEXT_MAX) return pith_fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
-    while (found && at <= piece.end) {
-        found = pith_pattern_next(step->pattern, &enc, piece, at, &begin, &end);
+    while (found) {
+        found = pith_pattern_next(&matches, &begin, &end);
         if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;
         if (!found && !out) return PITH_OK;
         size_t copied = (found ? begin : piece.end) - kept, added = found ? step->content.size : 0;
@@ -31,13 +32,7 @@ static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *t
         memcpy(out + size, token->data + kept, copied);
         memcpy(out + size + copied, step->content.data, added);
         size += copied + added;
-        if (!found) break;
-        kept = at = end;
-        if (begin == end) {
-            const char *p = token->data + at;
-            if (at < piece.end) pith_utf8_next(&p);
-            at = at < piece.end ? (uint32_t)(p - token->data) : at + 1;
-        }
+        kept = end;
     }
     *token = (pith_str){ out, size };
     return PITH_OK;

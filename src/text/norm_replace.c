@@ -31,24 +31,16 @@ static void norm_replace_parse(const void **self, pith_json *j, pith_loader *loa
 /* What replaces a match comes from its last character; in front of everything it comes from nothing. */
 static pith_status norm_replace_run(const void *self, pith_encoding *enc, pith_piece piece) {
     const replace *r = self;
-    uint32_t done = piece.begin, at = piece.begin, begin, end;
+    pith_matches matches = pith_pattern_begin(r->pattern, enc, piece);
+    uint32_t done = piece.begin, begin, end;
     int found;
-    while (at <= piece.end && (found = pith_pattern_next(r->pattern, enc, piece, at, &begin, &end)) != 0) {
+    while ((found = pith_pattern_next(&matches, &begin, &end)) != 0) {
         if (found < 0) return enc->err ? enc->err->code : PITH_ERR_RUN;
-        if (end - begin == 1 && r->content.size == 1 && enc->text.data[begin] == r->content.data[0]) {
-            at = end; /* by itself */
-            continue;
-        }
+        if (end - begin == 1 && r->content.size == 1 && enc->text.data[begin] == r->content.data[0])
+            continue; /* by itself */
         pith_encoding_copy(enc, done, begin);
         pith_encoding_put(enc, r->content.data, r->content.size, end > 0 ? end - 1 : PITH_ORIGIN_EMPTY);
-        done = at = end;
-        if (begin == end) {
-            if (at < piece.end) do
-                    at++;
-                while (at < piece.end && (enc->text.data[at] & 0xC0) == 0x80);
-            else
-                at++;
-        }
+        done = end;
     }
     pith_encoding_copy(enc, done, piece.end);
     return PITH_OK;

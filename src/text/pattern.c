@@ -37,8 +37,9 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     return j->failed ? NULL : pattern;
 }
 
-int pith_pattern_next(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at, uint32_t *begin,
-                      uint32_t *end) {
+/* The first match that begins at or after `at`. */
+static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at, uint32_t *begin,
+                          uint32_t *end) {
     const char *text = enc->text.data;
     if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
@@ -59,6 +60,22 @@ int pith_pattern_next(const pith_pattern *pattern, pith_encoding *enc, pith_piec
     *begin = piece.begin + (uint32_t)match_begin;
     *end = piece.begin + (uint32_t)match_end;
     return found;
+}
+
+int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end) {
+    while (m->at <= m->piece.end) {
+        int found = pattern_search(m->pattern, m->enc, m->piece, m->at, begin, end);
+        if (found <= 0) return found;
+        bool repeated = *begin == *end && *end == m->last;
+        m->at = m->last = *end;
+        if (*begin == *end) {
+            const char *text = m->enc->text.data, *p = text + m->at;
+            if (m->at < m->piece.end) pith_utf8_next(&p);
+            m->at = m->at < m->piece.end ? (uint32_t)(p - text) : m->at + 1;
+        }
+        if (!repeated) return 1;
+    }
+    return 0;
 }
 
 bool pith_pattern_is_local(const pith_pattern *pattern) {

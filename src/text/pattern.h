@@ -12,11 +12,23 @@ typedef struct pith_pattern pith_pattern;
 /* Consumes the value; NULL after a failure, which is noted in j. The pattern lies in the loader's arena. */
 const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader);
 
-/* The first match in enc->text[piece] that begins at or after `at`, as Hugging Face's find_matches walks (empty
- * matches count; the caller steps on by one character after one). 1: *begin and *end are set, 0: no more, -1: the step
- * limit was exceeded or memory is out, enc->err says so. */
-int pith_pattern_next(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at, uint32_t *begin,
-                      uint32_t *end);
+/* A walk over the matches of a pattern in a piece of enc->text. */
+typedef struct pith_matches {
+    const pith_pattern *pattern;
+    pith_encoding *enc;
+    pith_piece piece;
+    uint32_t at;   /* where the next match is searched */
+    uint32_t last; /* where the last one ended */
+} pith_matches;
+
+static inline pith_matches pith_pattern_begin(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece) {
+    uint32_t at = piece.begin < piece.end ? piece.begin : piece.end + 1; /* nothing matches in nothing */
+    return (pith_matches){ pattern, enc, piece, at, UINT32_MAX };
+}
+
+/* The next match, as Hugging Face walks: empty matches count, but for one right behind another match. 1: *begin and
+ * *end are set, 0: no more, -1: the step limit was exceeded or memory is out, enc->err says so. */
+int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end);
 
 /* About the place before a single space that stands between two ASCII letters: whether no match lies across it and none
  * before it depends on what follows; and whether a match always begins or ends there. */

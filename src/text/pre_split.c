@@ -11,24 +11,11 @@ static pith_status pre_split_run(const void *self, pith_encoding *enc, pith_piec
     const split *step = self;
     pith_splitter splitter;
     pith_split_begin(&splitter, enc, piece, step->behavior, step->invert);
-    uint32_t at = piece.begin, begin, end, last_end = UINT32_MAX;
-    while (at <= piece.end) {
-        int found = pith_pattern_next(step->pattern, enc, piece, at, &begin, &end);
-        if (found < 0) return enc->err->code;
-        if (!found) break;
-        bool repeated = begin == end && end == last_end;
-        if (!repeated) {
-            pith_split_match(&splitter, begin, end);
-            last_end = end;
-        }
-        at = end;
-        if (begin == end) {
-            if (at == piece.end) break;
-            const char *p = enc->text.data + at;
-            pith_utf8_next(&p);
-            at = (uint32_t)(p - enc->text.data);
-        }
-    }
+    pith_matches matches = pith_pattern_begin(step->pattern, enc, piece);
+    uint32_t begin, end;
+    int found;
+    while ((found = pith_pattern_next(&matches, &begin, &end)) > 0) pith_split_match(&splitter, begin, end);
+    if (found < 0) return enc->err->code;
     pith_split_end(&splitter);
     return PITH_OK;
 }

@@ -595,6 +595,68 @@ static void test_regex_of_normalizer(void **state) {
               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL, 0, "too many steps");
 }
 
+/* A token through the decoder Replace. */
+static void check_decoded(const char *regex, const char *content, const char *token, const char *wanted) {
+    pith_arena arena;
+    pith_tokenizer *t = NULL;
+    pith_error err = PITH_ERROR_INIT;
+    char json[512], *text = NULL;
+    size_t size = 0;
+    snprintf(json, sizeof json,
+             "{\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"%s\"},\"content\":\"%s\"},"
+             "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"%s\",\"vocab\":{\"%s\":0}}}",
+             regex, content, token, token);
+    pith_arena_init(&arena, &pith_allocator_default);
+    if (pith_tokenizer_load_json(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    if (pith_detokenize(&text, &size, t, (const int32_t[]){ 0 }, 1, 0, &err)) fail_msg("%s", err.message);
+    assert_string_equal(text, wanted);
+    pith_text_free(t, text);
+    pith_tokenizer_unload(t);
+    pith_arena_free(&arena);
+}
+
+/* Matches of nothing are replaced once at each place, never inside a character, and not right behind another match; as
+ * Hugging Face does it, in normalizers and decoders. */
+static void test_empty_matches(void **state) {
+    static const struct {
+        const char *regex, *content, *text, *wanted;
+    } cases[] = {
+        { "(?=b)", "x", "abab", "axbaxb" },
+        { "(?=b)", "x", "b", "xb" },
+        { "(?=b)", "x",
+          "\xC3\xA9"
+          "by",
+          "\xC3\xA9"
+          "xby" },
+        { "x*", "-", "abab", "-a-b-a-b-" },
+        { "x*", "-", "xxy", "-y-" },
+        { "x*", "-", "\xC3\xA9", "-\xC3\xA9-" },
+        { "$", "!", "abab", "abab!" },
+        { "(?=b)|a", "-", "abab", "-b-b" },
+        { "a|", "-", "abab", "-b-b-" },
+        { "b*?", "-", "ab", "-a-b-" },
+        { "x*", "-", "axx", "-a-" },
+        { "(?=y)|x+", "ab", "xxy", "aby" },
+        { "", "z", "xxy", "zxzxzyz" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[512];
+        snprintf(json, sizeof json,
+                 "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"%s\"},\"content\":\"%s\"},"
+                 "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\",\"vocab\":{\"[U]\":0,\"%s\":1}}}",
+                 cases[i].regex, cases[i].content, cases[i].wanted);
+        check_ids(json, cases[i].text, (const int32_t[]){ 1 }, 1, NULL);
+        check_decoded(cases[i].regex, cases[i].content, cases[i].text, cases[i].wanted);
+    }
+    /* Nothing matches in a text of which an earlier step leaves nothing. */
+    check_ids(
+        "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+        "\"content\":\"\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"-\"}]},"
+        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\",\"vocab\":{\"[U]\":0,\"-\":1}}}",
+        "aa", (const int32_t[]){ 0 }, 0, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
@@ -612,6 +674,7 @@ int main(void) {
         cmocka_unit_test(test_cyclic_merges),
         cmocka_unit_test(test_charsmap_leads_nowhere),
         cmocka_unit_test(test_regex_of_normalizer),
+        cmocka_unit_test(test_empty_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
