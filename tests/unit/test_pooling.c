@@ -1,11 +1,13 @@
-/* test_pooling.c - every pooling mode on numbers that have exact results, alone and joined. */
+/* test_pooling.c - every pooling mode on numbers that have exact results, alone and joined; texts without tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <string.h>
 
+#include "heads/dense.h"
 #include "heads/pooling.h"
 
 enum { ROWS = 4, WIDTH = 3 };
@@ -67,12 +69,50 @@ static void nan_is_kept(void **state) {
     assert_float_equal(vector[0], 3, 0);
 }
 
+/* Of equal numbers the first stays, which shows in the sign of zero. */
+static void first_of_equals(void **state) {
+    (void)state;
+    const float x[2][2] = { { 0.0f, -0.0f }, { -0.0f, 0.0f } };
+    float vector[2];
+    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 2, 2);
+    assert_memory_equal(vector, x[0], sizeof vector);
+}
+
+/* The vector of a text without tokens is zero, also where vectors are normalised; it touches no other. */
+static void no_tokens(void **state) {
+    (void)state;
+    for (int normalize = 0; normalize < 2; normalize++) {
+        const pith_modules modules = { .pooling = PITH_POOL_MEAN };
+        const pith_head_model model = { &modules, WIDTH, false, pith_cpu_get()->isa };
+        const pith_head *head;
+        const void *opened;
+        pith_arena arena;
+        pith_error err = PITH_ERROR_INIT;
+        float vectors[3][WIDTH];
+        const pith_dense request = { .normalize = normalize, .vectors = vectors[0] };
+        const pith_head_rows none = { 1, NULL, 0, WIDTH, &arena }, all = { 2, rows[0], ROWS, WIDTH, &arena };
+        for (int i = 0; i < WIDTH; i++) vectors[0][i] = vectors[1][i] = vectors[2][i] = -99;
+        pith_arena_init(&arena, NULL);
+        assert_int_equal(pith_head_find(&head, "nothing", &err), PITH_ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, "'nothing'"));
+        assert_int_equal(pith_head_find(&head, "dense", &err), PITH_OK);
+        assert_int_equal(head->open(&opened, &model, &request, &arena, &err), PITH_OK);
+        assert_int_equal(head->emit(opened, &none, &err), PITH_OK);
+        assert_int_equal(head->emit(opened, &all, &err), PITH_OK);
+        for (int i = 0; i < WIDTH; i++) {
+            assert_float_equal(vectors[0][i], -99, 0);
+            assert_float_equal(vectors[1][i], 0, 0);
+        }
+        const double length = sqrt(3 * 3 + 1.5 * 1.5 + 0.5 * 0.5); /* of the mean */
+        assert_float_equal(vectors[2][0], normalize ? 3 / length : 3, 1e-6);
+        pith_arena_free(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode),
-        cmocka_unit_test(one_row),
-        cmocka_unit_test(joined),
-        cmocka_unit_test(nan_is_kept),
+        cmocka_unit_test(every_mode),  cmocka_unit_test(one_row),         cmocka_unit_test(joined),
+        cmocka_unit_test(nan_is_kept), cmocka_unit_test(first_of_equals), cmocka_unit_test(no_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

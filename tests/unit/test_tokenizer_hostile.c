@@ -595,6 +595,15 @@ static void test_regex_of_normalizer(void **state) {
               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL, 0, "too many steps");
 }
 
+/* A step that looks at marks does not look behind its piece, where a token begins with one. */
+static void test_mark_behind_piece(void **state) {
+    (void)state;
+    check_ids("{\"added_tokens\":[{\"id\":2,\"content\":\"\xCC\x81x\",\"normalized\":false}],\"normalizer\":"
+              "{\"type\":\"StripAccents\"},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\","
+              "\"vocab\":{\"[U]\":0,\"a\":1}}}",
+              "a\xCC\x81\xCC\x81x", (const int32_t[]){ 1, 2 }, 2, NULL);
+}
+
 /* A token through the decoder Replace. */
 static void check_decoded(const char *regex, const char *content, const char *token, const char *wanted) {
     pith_arena arena;
@@ -675,6 +684,7 @@ int main(void) {
         cmocka_unit_test(test_charsmap_leads_nowhere),
         cmocka_unit_test(test_regex_of_normalizer),
         cmocka_unit_test(test_empty_matches),
+        cmocka_unit_test(test_mark_behind_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
