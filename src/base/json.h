@@ -66,7 +66,7 @@ void pith_json_skip(pith_json *j);    /* consumes any value */
 pith_str pith_json_raw(pith_json *j); /* consumes any value and returns its text */
 /* A copy of s, which was read from j, with a NUL behind it; "" if j has failed, as it does when memory is out. */
 pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s);
-void pith_json_finish(pith_json *j);  /* fails if anything but white space is left */
+void pith_json_finish(pith_json *j); /* fails if anything but white space is left */
 /* Sets the failure (if none was yet) with the place where the scanner stands. */
 pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));

@@ -38,8 +38,8 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
 }
 
 /* The first match that begins at or after `at`. */
-static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at, uint32_t *begin,
-                          uint32_t *end) {
+static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at,
+                          uint32_t *begin, uint32_t *end) {
     const char *text = enc->text.data;
     if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
