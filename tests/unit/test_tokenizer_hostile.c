@@ -179,6 +179,25 @@ static void test_allocation_fails(void **state) {
     }
 }
 
+enum { LONG_TEXT = 8000 };
+
+/* A text that is long enough for byte-pair encoding to make its tables of matches, twice: with and without them. */
+static pith_status try_long(const pith_tokenizer *t, uint64_t *sum, pith_error *err) {
+    static char text[LONG_TEXT];
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    pith_status status = PITH_OK;
+    unsigned random = 1;
+    for (size_t i = 0; i < sizeof text; i++) {
+        random = random * 1664525u + 1013904223u;
+        text[i] = "etaoin shrdlu"[(random >> 16) % 13];
+    }
+    for (int i = 0; i < 2 && !status; i++)
+        status = pith_tokenize(&tokens, t, (pith_str){ text, sizeof text }, NULL, NULL, err);
+    for (size_t k = 0; !status && k < tokens.count; k++) *sum = *sum * 31 + (uint32_t)tokens.ids[k];
+    pith_tokens_free(&tokens);
+    return status;
+}
+
 /* A tokenizer's directory or tokenizer.json, opened and used while one request of an arena is refused: that is
  * reported, or the result is the same. */
 static void open_refused(const void *path) {
@@ -192,6 +211,7 @@ static void open_refused(const void *path) {
     options.allocator = &allocator;
     pith_status status = pith_tokenizer_open(&t, path, &options, &err);
     if (!status) status = try_tokenizer(t, &sum, &err);
+    if (!status) status = try_long(t, &sum, &err);
     pith_tokenizer_close(t);
     if (!arena_fails.fail_at) wanted = sum;
     bool reported = arena_fails.refused && status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
