@@ -359,6 +359,9 @@ static void test_named(void **state) {
           "id\":0}}],"
           "\"pair\":[],\"special_tokens\":{}}}",
           "\"Z\"" },
+        { "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\"}}", "no vocab" },
+        { "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"a\"}}", "no vocab" },
+        { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0}}", "no vocab" },
         { "{\"decoder\":{\"type\":\"Strip\",\"start\":1}}", "Strip without content" },
         { "{\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\"}}", "the replacement is empty" },
         { "{\"decoder\":{\"type\":\"Replace\",\"content\":\"x\"}}", "Replace without pattern" },
@@ -624,6 +627,29 @@ static void test_mark_behind_piece(void **state) {
               "a\xCC\x81\xCC\x81x", (const int32_t[]){ 1, 2 }, 2, NULL);
 }
 
+/* A Unigram text of many windows: none of them ends within a piece, though shorter pieces end there. */
+static void test_pieces_across_windows(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    for (unsigned shift = 0; shift < 4; shift++) { /* where the windows end */
+        char *text = malloc(4 * COUNT + shift + 1);
+        int32_t *wanted = malloc((COUNT + shift) * sizeof *wanted);
+        memset(text, 'a', shift);
+        for (unsigned i = 0; i < shift; i++) wanted[i] = 1;
+        for (size_t i = 0; i < COUNT; i++) {
+            memcpy(text + shift + 4 * i, "dabc", 4);
+            wanted[shift + i] = 5;
+        }
+        text[4 * COUNT + shift] = 0;
+        check_ids(
+            "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"[U]\",0],[\"a\",-5],[\"b\",-5],[\"c\",-5],"
+            "[\"d\",-5],[\"dabc\",-1],[\"ab\",-6]]}}",
+            text, wanted, COUNT + shift, NULL);
+        free(text);
+        free(wanted);
+    }
+}
+
 /* A token through the decoder Replace. */
 static void check_decoded(const char *regex, const char *content, const char *token, const char *wanted) {
     pith_arena arena;
@@ -705,6 +731,7 @@ int main(void) {
         cmocka_unit_test(test_regex_of_normalizer),
         cmocka_unit_test(test_empty_matches),
         cmocka_unit_test(test_mark_behind_piece),
+        cmocka_unit_test(test_pieces_across_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
