@@ -40,7 +40,7 @@ struct pith_frozen_writer {
 };
 
 void pith_frozen_put(pith_frozen_writer *w, const char *name, const void *data, size_t count, size_t item_size) {
-    size_t size;
+    size_t size = 0;
     w->failed |= w->table_count == SECTIONS_MAX || pith_mul_overflows(count, item_size, &size);
     if (!w->failed) w->tables[w->table_count++] = (table){ name, data, size };
 }
