@@ -16,7 +16,7 @@ typedef struct pith_encoder pith_encoder;
 /* What an encoder is made of; all of it must outlive the encoder. */
 typedef struct pith_encoder_parts {
     const pith_plan *plan;
-    bool ragged; /* the plan is that of pith_opt_ragged's graph */
+    bool ragged; /* the plan is that of pith_ragged_make's graph */
     int output;  /* index of the graph output to use, from pith_encoder_output; -1: none can be used */
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;

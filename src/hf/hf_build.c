@@ -1,11 +1,9 @@
 /* hf_build.c - a model directory without ONNX file: config.json names the architecture, safetensors hold the weights.
  */
-#include <string.h>
-
 #include "base/error.h"
 #include "base/json.h"
 #include "hf/hf.h"
-#include "hf/hf_encoder.h"
+#include "hf/family.h"
 
 static pith_status open_in(pith_str *bytes, pith_files *files, const char *dir, pith_str name, pith_arena *arena,
                            pith_error *err) {
@@ -61,16 +59,18 @@ static pith_status hf_build_add_weights(pith_weights *weights, const char **name
     return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: neither model.safetensors nor its index is there", dir);
 }
 
-static pith_status hf_build_find_family(const pith_hf_family **family, pith_str model_type, pith_error *err) {
-    char known[256] = "";
+static pith_status hf_build_find_family(const pith_hf_family **family, pith_str model_type, pith_arena *arena,
+                                        pith_error *err) {
+    pith_str known = PITH_STR("");
     for (size_t i = 0; i < pith_hf_family_count; i++) {
-        *family = &pith_hf_families[i];
+        *family = pith_hf_family_table[i];
         if (pith_str_is(model_type, (*family)->model_type)) return PITH_OK;
-        strcat(strcat(known, i ? ", " : ""), (*family)->model_type);
+        known = pith_arena_printf(arena, "%s%s%s", known.data, i ? ", " : "", (*family)->model_type);
+        if (!known.data) return pith_fail_memory(err, 0);
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
                      "config.json: architecture \"" PITH_STR_FMT "\" is not known; known are %s",
-                     PITH_STR_ARG(model_type), known);
+                     PITH_STR_ARG(model_type), known.data);
 }
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
@@ -84,7 +84,7 @@ pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files
     pith_graph *built;
     PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
-    PITH_TRY(hf_build_find_family(&family, config.model_type, err));
+    PITH_TRY(hf_build_find_family(&family, config.model_type, arena, err));
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(hf_build_add_weights(&weights, &weights_name, files, dir, arena, err));
     PITH_TRY(pith_graph_create(&built, arena, NULL, err));
@@ -93,7 +93,7 @@ pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files
     built->producer = PITH_STR("safetensors");
     built->opsets = &opset;
     built->opset_count = 1;
-    PITH_TRY(pith_hf_encoder_build(built, family, &config, &weights, weights_name, err));
+    PITH_TRY(family->build(built, family->layout, &config, &weights, weights_name, err));
     *graph = built;
     return PITH_OK;
 }

@@ -14,28 +14,12 @@
 #include "base/error.h"
 #include "base/half.h"
 
-#define BERT_NAMES                                                                                                     \
-    "encoder.layer.", "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",  \
-        "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"
-
-const pith_hf_family pith_hf_families[] = {
-    { "bert", BERT_NAMES, true, true, false, false },
-    { "camembert", BERT_NAMES, false, true, true, false },
-    { "distilbert", "transformer.layer.", "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
-      "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm", false, false, false, false },
-    { "mpnet", "encoder.layer.", "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
-      "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm", false, false, true, true },
-    { "roberta", BERT_NAMES, false, true, true, false },
-    { "xlm-roberta", BERT_NAMES, false, true, true, false },
-};
-const size_t pith_hf_family_count = sizeof pith_hf_families / sizeof *pith_hf_families;
-
 /* The largest distance MPNet tells apart. */
 #define RELATIVE_DISTANCE_MAX 128
 
 typedef struct builder {
     pith_graph *graph;
-    const pith_hf_family *family;
+    const pith_hf_encoder_layout *layout;
     const pith_hf_config *config;
     const pith_weights *weights;
     const char *weights_name;
@@ -156,7 +140,7 @@ static pith_value *vector(builder *b, const char *suffix, const char *old_suffix
 static void go_to(builder *b, int64_t layer, const char *name) {
     pith_arena *arena = b->graph->arena;
     b->place = layer < 0 ? pith_arena_printf(arena, "%s", name)
-                         : pith_arena_printf(arena, "%s%lld.%s", b->family->layer, (long long)layer, name);
+                         : pith_arena_printf(arena, "%s%lld.%s", b->layout->layer, (long long)layer, name);
     if (!b->place.data) made(b, NULL);
 }
 
@@ -223,7 +207,7 @@ static pith_value *sequence_length(builder *b, pith_value *ids) {
 /* Position of each token: 0, 1, 2, … [1, sequence], or counted over what is no padding [batch, sequence]. */
 static pith_value *hf_encoder_positions(builder *b, pith_value *ids) {
     const pith_hf_config *c = b->config;
-    if (b->family->padded_positions) {
+    if (b->layout->padded_positions) {
         int64_t pad = c->pad_token_id < 0 ? 1 : c->pad_token_id;
         pith_value *real = hf_encoder_cast(b, PUT(b, "Not", PUT(b, "Equal", ids, i64_scalar(b, pad))), PITH_I64);
         pith_value *counted = PUT(b, "Mul", PUT(b, "CumSum", real, i64_scalar(b, 1)), real);
@@ -282,7 +266,7 @@ static pith_value *relative_term(builder *b, pith_value *ids) {
 static pith_value *embed(builder *b, pith_value *ids, pith_value *types) {
     const pith_hf_config *c = b->config;
     pith_value *sum = hf_encoder_look_up(b, "embeddings.word_embeddings", c->vocab_size, ids);
-    if (b->family->has_types) {
+    if (b->layout->has_types) {
         if (!types)
             types = PUT(b, "Expand", hf_encoder_reshape(b, i64(b, 0), (int64_t[]){ 1, 1 }, 2), PUT(b, "Shape", ids));
         sum = PUT(b, "Add", sum, hf_encoder_look_up(b, "embeddings.token_type_embeddings", c->types, types));
@@ -295,7 +279,7 @@ static pith_value *embed(builder *b, pith_value *ids, pith_value *types) {
 
 static pith_value *attend(builder *b, int64_t layer, pith_value *x, pith_value *padding, pith_value *relative) {
     const pith_hf_config *c = b->config;
-    const pith_hf_family *f = b->family;
+    const pith_hf_encoder_layout *f = b->layout;
     int64_t n = c->hidden_size, size = n / c->heads;
     const int64_t split[] = { 0, 0, c->heads, size }, joined[] = { 0, 0, n };
     const int64_t heads_first[] = { 0, 2, 1, 3 }, keys_last[] = { 0, 2, 3, 1 };
@@ -316,7 +300,7 @@ static pith_value *attend(builder *b, int64_t layer, pith_value *x, pith_value *
 static pith_value *hf_encoder_encode(builder *b, int64_t layer, pith_value *x, pith_value *padding,
                                      pith_value *relative) {
     const pith_hf_config *c = b->config;
-    const pith_hf_family *f = b->family;
+    const pith_hf_encoder_layout *f = b->layout;
     pith_value *y = attend(b, layer, x, padding, relative);
     x = norm(b, layer, f->attention_norm, PUT(b, "Add", y, x));
     y = hf_encoder_activate(b, layer, linear(b, layer, f->up, x, c->hidden_size, c->intermediate_size));
@@ -349,7 +333,7 @@ static void find_prefix(builder *b) {
     }
 }
 
-static pith_status check_config(const pith_hf_config *c, const pith_hf_family *f, pith_error *err) {
+static pith_status check_config(const pith_hf_config *c, const pith_hf_encoder_layout *f, pith_error *err) {
     const struct {
         const char *name;
         int64_t value, limit;
@@ -382,19 +366,20 @@ static pith_status check_config(const pith_hf_config *c, const pith_hf_family *f
     return PITH_OK;
 }
 
-pith_status pith_hf_encoder_build(pith_graph *graph, const pith_hf_family *family, const pith_hf_config *config,
+pith_status pith_hf_encoder_build(pith_graph *graph, const void *given, const pith_hf_config *config,
                                   const pith_weights *weights, const char *weights_name, pith_error *err) {
-    PITH_TRY(check_config(config, family, err));
-    builder b = { graph, family, config, weights, weights_name, PITH_STR(""), PITH_STR(""), err, PITH_OK };
+    const pith_hf_encoder_layout *layout = given;
+    PITH_TRY(check_config(config, layout, err));
+    builder b = { graph, layout, config, weights, weights_name, PITH_STR(""), PITH_STR(""), err, PITH_OK };
     find_prefix(&b);
     graph->inputs = pith_arena_array(graph->arena, 3, sizeof *graph->inputs);
     graph->outputs = pith_arena_array(graph->arena, 1, sizeof *graph->outputs);
     if (!graph->inputs || !graph->outputs) return pith_fail_memory(err, 0);
     pith_value *ids = hf_encoder_input(&b, "input_ids"), *mask = hf_encoder_input(&b, "attention_mask");
-    pith_value *types = family->type_input ? hf_encoder_input(&b, "token_type_ids") : NULL;
+    pith_value *types = layout->type_input ? hf_encoder_input(&b, "token_type_ids") : NULL;
     pith_value *x = embed(&b, ids, types);
     pith_value *padding = padding_term(&b, mask);
-    pith_value *relative = family->relative_bias ? relative_term(&b, ids) : NULL;
+    pith_value *relative = layout->relative_bias ? relative_term(&b, ids) : NULL;
     for (int64_t i = 0; i < config->layers && !b.status; i++) x = hf_encoder_encode(&b, i, x, padding, relative);
     if (b.status) return b.status;
     x->name = PITH_STR("last_hidden_state");

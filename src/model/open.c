@@ -5,6 +5,7 @@
  * What makes a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without making the
  * graph useless: the reason is kept and given by pith_embed. Only want of memory fails the opening there. */
 #include "model/open.h"
+#include "ragged/ragged.h"
 
 #include <string.h>
 
@@ -92,7 +93,7 @@ static pith_status make_ragged(pith_model *m, pith_error *err) {
         m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
-    return pith_opt_ragged(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
+    return pith_ragged_make(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
 }
 
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {

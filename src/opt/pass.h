@@ -57,16 +57,6 @@ size_t pith_opt_runs_max(void);
 /* Is the pass of this name left out? limits may be NULL. */
 bool pith_opt_without(const pith_opt_limits *limits, const char *name);
 
-/* The ragged form of a text encoder: a new graph over packed tokens, made from an optimised one, which stays as it is.
- *   inputs   input_ids [tokens] (and token_type_ids [tokens] if the model has them), in the model's integer type;
- *            pith.positions [tokens] i64: index of each token in its text
- *            pith.offsets [texts + 1] i64: where each text begins
- *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
- * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known in the run only.
- * output: the only one that is wanted; -1: all. *ragged is NULL if some node that is needed cannot be shown row-wise;
- * then reason names the first to blame and why. */
-pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, pith_opt *o);
-
 void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

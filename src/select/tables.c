@@ -3,10 +3,12 @@
  * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it before
  * the library; what no list names is then never pulled from the archive or drops out at link time. */
 #include "heads/head.h"
+#include "hf/family.h"
 #include "kernels/kernel.h"
 #include "model/reader.h"
 #include "ops/op.h"
 #include "opt/pass.h"
+#include "ragged/rule.h"
 #include "text/pipeline.h"
 
 #define OP(symbol) extern const pith_op pith_op_##symbol;
@@ -107,3 +109,27 @@ const pith_reader *const pith_reader_table[] = {
     NULL
 };
 const size_t pith_reader_table_count = sizeof pith_reader_table / sizeof pith_reader_table[0] - 1;
+
+#define RAGGED(name) extern const pith_ragged_rule pith_ragged_rule_##name;
+#include "select/ragged.def"
+#undef RAGGED
+
+const pith_ragged_rule *const pith_ragged_rule_table[] = {
+#define RAGGED(name) &pith_ragged_rule_##name,
+#include "select/ragged.def"
+#undef RAGGED
+    NULL
+};
+const size_t pith_ragged_rule_table_count = sizeof pith_ragged_rule_table / sizeof pith_ragged_rule_table[0] - 1;
+
+#define FAMILY(name) extern const pith_hf_family pith_hf_family_##name;
+#include "select/families.def"
+#undef FAMILY
+
+const pith_hf_family *const pith_hf_family_table[] = {
+#define FAMILY(name) &pith_hf_family_##name,
+#include "select/families.def"
+#undef FAMILY
+    NULL
+};
+const size_t pith_hf_family_count = sizeof pith_hf_family_table / sizeof pith_hf_family_table[0] - 1;

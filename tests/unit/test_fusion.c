@@ -12,6 +12,7 @@
 #include "exec/executor.h"
 #include "onnx/onnx.h"
 #include "opt/pass.h"
+#include "ragged/ragged.h"
 #include "families.h"
 
 /* One network at one level: its graph, the ragged one if there is one, and an executor of each. */
@@ -58,7 +59,7 @@ static net *open_net(const char *name, int output, int level) {
     };
     if (level) must(pith_opt_run(&o, NULL), &err, path);
     must(pith_graph_check(n->graph, &err), &err, path);
-    if (level == 3) must(pith_opt_ragged(&n->ragged, &n->reason, output, &o), &err, path);
+    if (level == 3) must(pith_ragged_make(&n->ragged, &n->reason, output, &o), &err, path);
     if (n->ragged) must(pith_graph_check(n->ragged, &err), &err, path);
     n->padded_run = executor_of(n, n->graph);
     if (n->ragged) n->ragged_run = executor_of(n, n->ragged);

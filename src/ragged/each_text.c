@@ -1,4 +1,4 @@
-/* ragged_text.c - what does not work row by row, done text by text among steps that do.
+/* each_text.c - what does not work row by row, done text by text among steps that do.
  *
  * Attention that was not fused, or any other mixing of tokens, ends in values by token again. All that lies between
  * translated values and such a one becomes the body of a pith.EachText. The body sees one text alone and unpadded, by
@@ -6,7 +6,7 @@
  * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes that the nodes know. What
  * depends on nothing but pairs of positions is computed once, for the longest text, and cut for each. */
 #include "base/dtype.h"
-#include "opt/ragged.h"
+#include "ragged/rule.h"
 
 typedef struct region {
     pith_ragged *r;
@@ -22,7 +22,7 @@ typedef struct region {
 
 enum { INSIDE = 1, OUTSIDE };
 
-static bool ragged_text_out_of_memory(region *g) {
+static bool each_text_out_of_memory(region *g) {
     g->r->status = pith_fail_memory(g->r->err, 0);
     return false;
 }
@@ -41,7 +41,7 @@ static bool by_positions(region *g, const pith_value *v) {
     return can;
 }
 
-static bool ragged_text_meet(region *g, const pith_value *v) {
+static bool each_text_meet(region *g, const pith_value *v) {
     if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
     pith_ragged_kind kind = g->r->forms[v->id].kind;
     bool captured = kind == PITH_RAGGED_CONST || by_positions(g, v);
@@ -67,12 +67,12 @@ static bool may_be_inside(const pith_node *node) {
 }
 
 /* From the last node back to translated values. */
-static bool ragged_text_collect(region *g) {
+static bool each_text_collect(region *g) {
     for (const pith_node *node = g->last; node; node = node->prev) {
         if (!is_inside(g, node)) continue;
         if (!may_be_inside(node)) return false;
         for (int i = 0; i < node->input_count; i++)
-            if (!ragged_text_meet(g, node->inputs[i])) return false;
+            if (!each_text_meet(g, node->inputs[i])) return false;
     }
     return g->tokens >= 0 || (g->input_count > 0 && !g->capture_count && g->form.kind == PITH_RAGGED_TEXT);
 }
@@ -94,7 +94,7 @@ static pith_value *move_axis(region *g, pith_value *v, int rank, int from, int t
         perm[axis] = axis == to ? from : next++;
     }
     v = emit(g, "Transpose", v, NULL);
-    if (v && pith_node_set_ints(v->producer, "perm", perm, (size_t)rank)) ragged_text_out_of_memory(g);
+    if (v && pith_node_set_ints(v->producer, "perm", perm, (size_t)rank)) each_text_out_of_memory(g);
     return v;
 }
 
@@ -106,7 +106,7 @@ static pith_value *change_batch(region *g, pith_value *v, const char *op_type) {
 }
 
 /* Rows [text, rest] as the padded graph has them in a batch of 1. */
-static pith_value *ragged_text_unpack(region *g, pith_value *rows, const pith_value *v) {
+static pith_value *each_text_unpack(region *g, pith_value *rows, const pith_value *v) {
     const pith_ragged_form *form = &g->r->forms[v->id];
     if (form->kind != PITH_RAGGED_TOKEN) return rows;
     rows = move_axis(g, rows, v->type.rank - form->batch, 0, form->sequence - form->batch);
@@ -114,23 +114,23 @@ static pith_value *ragged_text_unpack(region *g, pith_value *rows, const pith_va
 }
 
 /* The part of a longest text's pairs that the text at hand has. */
-static pith_value *ragged_text_cut(region *g, pith_value *pairs, const pith_value *v) {
+static pith_value *each_text_cut(region *g, pith_value *pairs, const pith_value *v) {
     static const int64_t zeros[2];
     int64_t axes[2] = { 0 };
     int count = 0;
     for (int axis = 0; axis < v->type.rank && count < 2; axis++)
         if (pith_dim_equal(v->type.dims[axis], g->r->sequence)) axes[count++] = axis;
     pith_value *length = emit(g, "Shape", g->body->inputs[g->tokens], NULL);
-    if (length && pith_node_set_int(length->producer, "end", 1)) ragged_text_out_of_memory(g);
+    if (length && pith_node_set_int(length->producer, "end", 1)) each_text_out_of_memory(g);
     pith_value *ends = length ? emit(g, "Concat", length, length) : NULL;
-    if (ends && pith_node_set_int(ends->producer, "axis", 0)) ragged_text_out_of_memory(g);
+    if (ends && pith_node_set_int(ends->producer, "axis", 0)) each_text_out_of_memory(g);
     pith_value *inputs[] = { pairs, pith_ragged_ints(g->r, zeros, 2), ends, pith_ragged_ints(g->r, axes, 2) };
     if (!inputs[1] || !ends || !inputs[3]) return NULL;
     pith_node *slice = pith_ragged_emit(g->r, "", "Slice", inputs, 4);
     return slice ? slice->outputs[0] : NULL;
 }
 
-static pith_value *ragged_text_pack(region *g, pith_value *v, int rank) {
+static pith_value *each_text_pack(region *g, pith_value *v, int rank) {
     if (g->form.kind != PITH_RAGGED_TOKEN) return v;
     return move_axis(g, change_batch(g, v, "Squeeze"), rank - 1, g->form.sequence - 1, 0);
 }
@@ -138,7 +138,7 @@ static pith_value *ragged_text_pack(region *g, pith_value *v, int rank) {
 static pith_value *in_body(region *g, const pith_value *v) {
     if (v && !g->made[v->id] && v->kind == PITH_VALUE_CONST) {
         g->made[v->id] = pith_graph_add_const(g->body, v->name, v->type.data);
-        if (!g->made[v->id]) ragged_text_out_of_memory(g);
+        if (!g->made[v->id]) each_text_out_of_memory(g);
     }
     return v ? g->made[v->id] : NULL;
 }
@@ -147,20 +147,20 @@ static bool add_ports(region *g) {
     g->body->inputs = pith_arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
     g->body->captures = pith_arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
     g->body->outputs = pith_arena_array(g->body->arena, 1, sizeof *g->body->outputs);
-    if (!g->body->inputs || !g->body->captures || !g->body->outputs) return ragged_text_out_of_memory(g);
+    if (!g->body->inputs || !g->body->captures || !g->body->outputs) return each_text_out_of_memory(g);
     for (int i = 0; i < g->input_count; i++) {
         pith_value *port = pith_graph_add_value(g->body, g->inputs[i]->name, PITH_VALUE_INPUT);
-        if (!port) return ragged_text_out_of_memory(g);
+        if (!port) return each_text_out_of_memory(g);
         g->body->inputs[g->body->input_count++] = port;
-        g->made[g->inputs[i]->id] = ragged_text_unpack(g, port, g->inputs[i]);
+        g->made[g->inputs[i]->id] = each_text_unpack(g, port, g->inputs[i]);
         if (g->r->status) return false;
     }
     for (int i = 0; i < g->capture_count; i++) {
         pith_value *port = pith_graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
-        if (!port) return ragged_text_out_of_memory(g);
+        if (!port) return each_text_out_of_memory(g);
         g->body->captures[g->body->capture_count++] = port;
         bool pairs = g->r->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
-        g->made[g->captures[i]->id] = pairs ? ragged_text_cut(g, port, g->captures[i]) : port;
+        g->made[g->captures[i]->id] = pairs ? each_text_cut(g, port, g->captures[i]) : port;
         if (g->r->status) return false;
     }
     return true;
@@ -168,7 +168,7 @@ static bool add_ports(region *g) {
 
 static bool add_node(region *g, const pith_node *node) {
     pith_value **inputs = pith_arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
-    if (!inputs) return ragged_text_out_of_memory(g);
+    if (!inputs) return each_text_out_of_memory(g);
     for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
     pith_node *clone = g->r->status ? NULL : pith_ragged_clone(g->r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++)
@@ -180,12 +180,12 @@ static bool add_node(region *g, const pith_node *node) {
 static bool make_body(region *g) {
     pith_graph *outer = g->r->to;
     const pith_value *out = g->last->outputs[0];
-    if (pith_graph_create(&g->body, outer->arena, outer, g->r->err)) return ragged_text_out_of_memory(g);
+    if (pith_graph_create(&g->body, outer->arena, outer, g->r->err)) return each_text_out_of_memory(g);
     g->r->to = g->body;
     bool good = add_ports(g);
     for (const pith_node *node = g->r->from->first; good && node != g->last->next; node = node->next)
         if (is_inside(g, node)) good = add_node(g, node);
-    pith_value *result = good ? ragged_text_pack(g, g->made[out->id], out->type.rank) : NULL;
+    pith_value *result = good ? each_text_pack(g, g->made[out->id], out->type.rank) : NULL;
     g->r->to = outer;
     if (!result || g->r->status) return false;
     result->output_uses++;
@@ -201,7 +201,7 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
     int count = 1 + g->input_count + g->capture_count;
     pith_value **inputs = pith_arena_array(r->to->arena, (size_t)count, sizeof *inputs);
     int64_t *by_text = pith_arena_array(r->to->arena, (size_t)g->input_count + 1, sizeof *by_text);
-    if (!inputs || !by_text) return ragged_text_out_of_memory(g);
+    if (!inputs || !by_text) return each_text_out_of_memory(g);
     inputs[0] = r->offsets;
     for (int i = 0; i < g->input_count; i++) {
         inputs[1 + i] = r->values[g->inputs[i]->id];
@@ -219,7 +219,7 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
     if (pith_node_set_graph(node, "body", g->body) ||
         pith_node_set_ints(node, "by_text", by_text, (size_t)g->input_count + 1) ||
         pith_node_set_ints(node, "rest", rest, rest_count))
-        return ragged_text_out_of_memory(g);
+        return each_text_out_of_memory(g);
     return pith_ragged_set(r, g->last->outputs[0], node->outputs[0]);
 }
 
@@ -239,7 +239,7 @@ bool pith_ragged_each_text(pith_ragged *r, const pith_node *node) {
     g.made = pith_arena_array(&scratch, values, sizeof *g.made);
     g.inputs = pith_arena_array(&scratch, values, sizeof *g.inputs);
     g.captures = pith_arena_array(&scratch, values, sizeof *g.captures);
-    bool good = g.met && g.made && g.inputs && g.captures ? ragged_text_collect(&g) : ragged_text_out_of_memory(&g);
+    bool good = g.met && g.made && g.inputs && g.captures ? each_text_collect(&g) : each_text_out_of_memory(&g);
     good = good && make_body(&g) && make_node(&g, rest, rest_count);
     pith_arena_free(&scratch);
     return good;

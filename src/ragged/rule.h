@@ -1,4 +1,4 @@
-/* ragged.h - what the rules of the ragged form share.
+/* rule.h - how operators work on packed tokens: rules, and what they share.
  *
  * Every value of the padded graph has a form, read from its symbolic shape, and a place in the new graph:
  *   CONST   neither batch nor sequence in its shape: as it is
@@ -6,12 +6,12 @@
  *           in their order (without a batch axis). A value by position is computed by token from pith.positions
  *   TEXT    [batch, …]: [texts, …]
  *   PAIR    two sequence axes and no batch, a bias of attention: computed only there, for the longest text
- *   SHARED  neither, but another for each text (a quantisation scale): [tokens, …] or [texts, …], see ragged_quantize.c
+ *   SHARED  neither, but another for each text (a quantisation scale): [tokens, …] or [texts, …], see rule_quantize.c
  *   SIZE    integers that follow from shapes: nothing, readers look at the shapes themselves
  *   NONE    could not be translated; that matters only if something else needs it
  * A rule translates one operator, or fails with r->why. */
-#ifndef PITH_OPT_RAGGED_H
-#define PITH_OPT_RAGGED_H
+#ifndef PITH_RAGGED_RULE_H
+#define PITH_RAGGED_RULE_H
 
 #include "opt/pass.h"
 
@@ -48,11 +48,36 @@ typedef struct pith_ragged {
     pith_error *err;
 } pith_ragged;
 
-/* false: not row-wise, with r->why, or r->status. */
-typedef bool pith_ragged_rule(pith_ragged *r, const pith_node *node);
+/* A rule translates some operators: one file, one line in select/ragged.def. */
+typedef struct pith_ragged_rule {
+    const char *operators; /* names between blanks, with their domain unless it is ai.onnx: "Gemm pith::Linear" */
+    bool elementwise;      /* also every operator with PITH_OP_ELEMENTWISE and one output that no rule names */
+    /* False: the node is not row-wise, and r->why says so; or memory is out, and r->status says so. */
+    bool (*translate)(pith_ragged *r, const pith_node *node);
+} pith_ragged_rule;
+
+/* Made from select/ragged.def by select/tables.c. */
+extern const pith_ragged_rule *const pith_ragged_rule_table[];
+extern const size_t pith_ragged_rule_table_count;
 
 /* NULL if no rule knows the operator. */
-pith_ragged_rule *pith_ragged_find(const pith_node *node);
+const pith_ragged_rule *pith_ragged_find(const pith_node *node);
+
+/* Sets r->why; returns false. */
+bool pith_ragged_refuse(pith_ragged *r, const char *why);
+/* CONST for constants, which have no form of their own. */
+pith_ragged_kind pith_ragged_kind_of(const pith_ragged *r, const pith_value *v);
+/* After storing an attribute: false with r->status if that failed. */
+bool pith_ragged_stored(pith_ragged *r, pith_status status);
+/* Where a rest axis of a TOKEN value lies in the new graph. */
+int64_t pith_ragged_moved_axis(const pith_ragged_form *form, int axis);
+/* The sizes of the rest axes; false if one is not a number. */
+bool pith_ragged_rest_dims(const pith_ragged_form *form, const pith_type *type, int64_t *dims, int *count);
+
+/* Reshape to [as before, rest…]. */
+bool pith_ragged_reshape_rest(pith_ragged *r, const pith_value *out, pith_value *x, const pith_ragged_form *form);
+/* pith.Segment over the tokens of x; the sequence axis of out is gone, or 1 if kept. */
+bool pith_ragged_segment(pith_ragged *r, const pith_value *x, const pith_value *out, const char *how, bool kept);
 
 /* The form of this shape; kind NONE if it has other symbols or batch elsewhere. */
 pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type);
@@ -73,13 +98,13 @@ pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count);
 /* Where a rest axis lies in the new graph; -1 with r->why if it is the batch or the sequence. */
 int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank);
 
-/* ---- ragged_text.c ---- */
+/* ---- each_text.c ---- */
 
 /* A node that failed, with all that could not be translated before it, as a pith.EachText. false if its output is
  * neither by token nor by text, or something is inside that cannot be done so; or r->status. */
 bool pith_ragged_each_text(pith_ragged *r, const pith_node *node);
 
-/* ---- ragged_quantize.c ---- */
+/* ---- rule_quantize.c ---- */
 
 /* Is an input SHARED? */
 bool pith_ragged_is_shared(const pith_ragged *r, const pith_node *node);
@@ -87,7 +112,5 @@ bool pith_ragged_is_shared(const pith_ragged *r, const pith_node *node);
 pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank);
 /* An elementwise node of SHARED and CONST values. */
 bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node);
-pith_ragged_rule pith_ragged_dynamic_quantize, pith_ragged_dynamic_product, pith_ragged_integer_product,
-    pith_ragged_linear_quantize;
 
 #endif

@@ -2,12 +2,13 @@
  *
  * The nodes are taken in order; each is translated by the rule of its operator (ragged_rules.c). What comes out is
  * cleaned by the level 1 passes. */
-#include "opt/ragged.h"
+#include "ragged/ragged.h"
 
 #include <stdio.h>
 
 #include "base/dtype.h"
 #include "opt/match.h"
+#include "ragged/rule.h"
 
 #define PAIR_DEPTH_MAX 256
 
@@ -339,8 +340,8 @@ static bool ragged_translate(pith_ragged *r, const pith_node *node) {
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
     }
     if (constants) return copy_node(r, node);
-    pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
-    if (rule) return rule(r, node);
+    const pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
+    if (rule) return rule->translate(r, node);
     r->why = "it is not known to work row by row";
     return false;
 }
@@ -416,7 +417,7 @@ static pith_status explain(pith_str *reason, const pith_ragged *r) {
     return reason->data ? PITH_OK : pith_fail_memory(r->err, 0);
 }
 
-pith_status pith_opt_ragged(pith_graph **ragged, pith_str *reason, int output, pith_opt *o) {
+pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, pith_opt *o) {
     const pith_graph *from = o->graph;
     pith_ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
