@@ -1,4 +1,4 @@
-/* embed.h - text to vectors. */
+/* embed.h - turning texts into vectors. */
 #ifndef PITH_EMBED_H
 #define PITH_EMBED_H
 
@@ -11,49 +11,59 @@ extern "C" {
 #endif
 
 typedef enum pith_pooling {
-    PITH_POOLING_MODEL = 0, /* as the directory's modules say; mean where nothing is said */
-    PITH_POOLING_CLS = 1,
-    PITH_POOLING_MEAN = 2,
-    PITH_POOLING_MAX = 3,
-    PITH_POOLING_LAST = 4
+    PITH_POOLING_MODEL = 0, /* what the model's modules.json says; mean if it says nothing */
+    PITH_POOLING_CLS = 1,   /* the first token's vector */
+    PITH_POOLING_MEAN = 2,  /* the mean over a text's tokens */
+    PITH_POOLING_MAX = 3,   /* the largest value of each component over a text's tokens */
+    PITH_POOLING_LAST = 4   /* the last token's vector */
 } pith_pooling;
 
+/* What calls of pith_embed did. A call adds to the first four numbers, so that one struct can count many calls. Begin
+ * with zeros. */
 typedef struct pith_embed_stats {
     uint64_t texts;
-    uint64_t tokens;        /* real tokens fed to the model */
-    uint64_t padded_tokens; /* rows computed that belong to no token; 0 in ragged execution */
+    uint64_t tokens;        /* tokens fed to the model, without padding */
+    uint64_t padded_tokens; /* rows computed for padding; 0 if the model runs packed texts */
     uint64_t truncated;     /* texts cut at max_length */
-    uint64_t peak_bytes;    /* most activation memory held at once by this call */
-    uint64_t texts_done;    /* set, not added to: how many texts from the first on this call has finished */
+    uint64_t peak_bytes;    /* the most activation memory, in bytes, that one call held at once */
+    uint64_t texts_done;    /* set by each call: the first texts_done texts have their vectors */
 } pith_embed_stats;
 
 typedef struct pith_embed_options {
     size_t size;
-    int32_t threads;      /* 0: as many as the machine or the container gives */
-    int32_t max_length;   /* tokens per text with specials; 0: the model's; never more than its positions */
-    int32_t batch_tokens; /* token budget of one chunk; 0: 128 to 512, by L2 and the widest rows */
-    int32_t pooling;      /* pith_pooling */
-    int32_t normalize;    /* -1: as the modules say; 0 no; 1 L2 */
-    int32_t dim;          /* keep the first dim components (before normalisation); 0: all */
-    const volatile int *cancel;
-    pith_embed_stats *stats; /* added to, not reset; NULL: not wanted */
-    const char *prompt_name; /* a prompt of config_sentence_transformers.json; NULL: its default, "": none */
-    pith_profile *profile;   /* records steps and phases; NULL: none */
+    int32_t threads;            /* number of threads; 0: all CPUs the process may use */
+    int32_t max_length;         /* tokens at which a text is cut, special tokens included; 0: the model's own limit.
+                                   The number of the model's positions always limits it. */
+    int32_t batch_tokens;       /* tokens that one thread runs at once; 0: 128 to 512, chosen by the size of L2.
+                                   Changes speed and memory, never a vector. */
+    int32_t pooling;            /* a pith_pooling: how the vectors of a text's tokens become one */
+    int32_t normalize;          /* 1: scale vectors to length 1 (L2); 0: do not; -1: what modules.json says */
+    int32_t dim;                /* keep the first dim components, then normalise; 0: keep all */
+    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED; NULL:
+                                   the call cannot be cancelled */
+    pith_embed_stats *stats;    /* receives the counts; NULL: not needed */
+    const char *prompt_name;    /* name of a prompt in config_sentence_transformers.json, which is put before each text;
+                                   NULL: the file's default prompt; "": none */
+    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
 } pith_embed_options;
 
 /* clang-format off */
 #define PITH_EMBED_OPTIONS_INIT { sizeof(pith_embed_options), 0, 0, 0, 0, -1, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Components of one vector under these options; 0 if the model cannot embed text. */
+/* Returns the number of components of one vector under these options, or 0 if the model cannot embed text.
+ * Thread-safe. */
 PITH_API size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options);
 
-/* Tokens, specials included, that a text is cut at under these options; 0: never. */
+/* Returns the number of tokens, special tokens included, at which a text is cut under these options, or 0 if texts are
+ * never cut. Thread-safe. */
 PITH_API size_t pith_embed_max_length(const pith_model *model, const pith_embed_options *options);
 
-/* Writes count rows of pith_embed_dim floats. A text's vector does not depend on the other texts, the number of
- * threads or the CPU. The empty text is a valid text. Invalid UTF-8: PITH_ERR_ARGUMENT naming the text's index. After
- * an error the first stats->texts_done rows are complete, and the contents of the others are unspecified. */
+/* Writes one vector per text to vectors: float[count][pith_embed_dim(model, options)], row-major, owned by the caller.
+ * A text's vector has the same bits whatever the other texts, the number of threads and the CPU are; with precision
+ * bf16 it does depend on the CPU. The empty text is a valid text. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and
+ * the message names its index. After an error the first stats->texts_done rows are complete and the others are
+ * unspecified. Any number of threads may call this on one model at once. */
 PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
                                 const pith_embed_options *options, pith_error *err);
 

@@ -13,135 +13,150 @@ extern "C" {
 typedef struct pith_model pith_model;
 
 enum {
-    PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them: safe if others truncate them */
-    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* declared shapes that contradict what is inferred or given are errors, not
-                                          warnings */
-    PITH_OPEN_DESCRIBE = 1u << 2,      /* keep what pith_model_describe tells of the file and of the fusions */
-    PITH_OPEN_CHECK = 1u << 3          /* compare the optimised model with the model as written on a few made-up inputs,
-                                          and leave out passes whose result does not hold, with a warning each; opening
-                                          takes several times as long */
+    PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes may then change or
+                                          truncate them while the model is open */
+    PITH_OPEN_STRICT_SHAPES = 1u << 1, /* a declared shape that contradicts the real one is an error; without this flag
+                                          it is a warning */
+    PITH_OPEN_DESCRIBE = 1u << 2,      /* keep the facts that PITH_DESCRIBE_JSON prints; costs some memory */
+    PITH_OPEN_CHECK = 1u << 3          /* compare the optimised model with the model as written on a few made-up inputs.
+                                          A pass that changes the results is left out, with a warning. Opening takes
+                                          several times as long. */
 };
 
 typedef struct pith_open_options {
     size_t size;                     /* sizeof(pith_open_options) */
     uint32_t flags;                  /* PITH_OPEN_* */
-    int32_t optimization;            /* 0 runs the graph as written; 3 (default) does everything */
-    const pith_allocator *allocator; /* NULL: malloc, mmap for large blocks. Copied. */
-    const pith_log *log;             /* NULL: silence. Copied. */
-    size_t memory_limit;             /* bytes everything made from this handle may hold together, files that are
-                                        mapped left out; beyond it calls fail with PITH_ERR_MEMORY; 0: no limit */
-    int64_t loop_limit;              /* iterations of one Loop; 0: 2^31 */
-    const char *stop_after;          /* the name of the last pass to run, for looking at the graph; NULL: all */
-    pith_profile *profile;           /* records the phases of opening; NULL: none. Not kept. */
-    const char *const *input_shapes; /* "name=1x3x480x640": the input has this shape, whatever the file declares; */
-    size_t input_shape_count;        /* what the file declares of other values is ignored then */
-    int32_t precision;               /* pith_precision */
+    int32_t optimization;            /* level 0 to 3: 0 runs the graph as written, 3 (the default) runs all passes */
+    const pith_allocator *allocator; /* NULL: malloc, and mmap for large blocks. The struct is copied. */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped. The struct is copied. */
+    size_t memory_limit;             /* bytes that the model, its sessions and its calls may hold together. Mapped files
+                                        do not count. A call that needs more fails with PITH_ERR_MEMORY. 0: no limit */
+    int64_t loop_limit;              /* iterations that one Loop node may take before the run fails; 0: 2^31 */
+    const char *stop_after;          /* name of the last optimisation pass to run; NULL: all run */
+    pith_profile *profile;           /* records the phases of opening; NULL: nothing is recorded. Not kept. */
+    const char *const *input_shapes; /* [input_shape_count] strings such as "name=1x3x480x640": the input has this
+                                        shape, whatever the file declares. If any is given, the shapes that the file
+                                        declares for its other values are ignored. */
+    size_t input_shape_count;
+    int32_t precision; /* a pith_precision: arithmetic of the dense layers */
 } pith_open_options;
 
 /* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 /* clang-format on */
 
-/* path: a directory in Hugging Face layout, an .onnx file, a compiled .pith file (known by its first bytes; what it
- * was compiled with stands, options->optimization and precision do not count), or the name of a model in the model
- * cache ($PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; never the network). An .onnx beside a
- * tokenizer.json opens as its directory would. The files stay mapped until close and must not be truncated meanwhile
- * (see PITH_OPEN_COPY). */
+/* Opens a model. path is one of:
+ *   - a directory in Hugging Face layout;
+ *   - an .onnx file; if a tokenizer.json lies next to it, it opens as its directory would;
+ *   - a compiled .pith file, which is known by its first bytes. It keeps the optimisation level and the precision it
+ *     was compiled with: options->optimization is ignored, and another precision than its own is an error;
+ *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith. The network
+ *     is never used.
+ * The files stay mapped until pith_model_close. They must not be truncated before that, unless PITH_OPEN_COPY is set.
+ * On success the caller owns *model. */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                                      pith_error *err);
 
-/* The same from an ONNX or compiled file in memory, which must stay valid until close. External data is refused. */
+/* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and unchanged until
+ * pith_model_close. Models with external data are refused. */
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
-/* NULL is allowed. No call on the model may be under way. */
+/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be running. */
 PITH_API void pith_model_close(pith_model *model);
 
-/* Bytes the model holds now with its sessions and the calls under way, mapped files left out, and the most so far (peak
- * may be NULL). Thread-safe. */
+/* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do not count. *peak, if
+ * peak is not NULL, is set to the most they have held so far. Thread-safe. */
 PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 
-/* Gives back the buffers kept for the next call of pith_embed. A call that took long against the price of its buffers
- * has given back its own already; this is for a host that expects to be idle. Thread-safe. */
+/* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host goes idle. A long
+ * pith_embed frees its own buffers already. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
 
 /* ---- are the fusions right? ---- */
 
-/* A difference between the model as written and the optimised one. Strings are valid during the call. */
+/* A difference between the model as written and the optimised model. The strings are valid during the callback. */
 typedef struct pith_check_finding {
-    int32_t level;      /* optimisation level */
-    const char *pass;   /* the first pass with which results differ; "ragged": the form for packed texts */
-    const char *node;   /* the first node whose output differs; "?" if none has a name to compare by */
-    const char *output; /* of the model */
-    const char *inputs; /* shapes and kind of mask it was found with */
-    double difference;  /* largest difference, as a share of the output's largest number; infinite: NaN or shape */
-    double allowed;     /* what rounding may explain */
+    int32_t level;      /* the optimisation level */
+    const char *pass;   /* the first pass that changes a result; "ragged": the graph that runs packed texts */
+    const char *node;   /* the first node whose output differs; "?" if no node with a name does */
+    const char *output; /* the model's output that differs */
+    const char *inputs; /* shapes and kind of mask of the inputs that show the difference */
+    double difference;  /* the largest difference divided by the output's largest number; infinite if shapes or NaNs
+                           differ */
+    double allowed;     /* the largest difference that rounding can explain, in the same unit */
 } pith_check_finding;
 
 typedef struct pith_check_options {
     size_t size;
-    const pith_open_options *open; /* NULL: the defaults; levels up to its optimization are compared, in f32 */
-    uint64_t seed;                 /* of the inputs; the same seed gives the same inputs */
-    int32_t runs;                  /* inputs per level; 0: 12 */
-    void (*finding)(void *user, const pith_check_finding *finding); /* at most one per level; or NULL */
-    void *user;
-    const volatile int *cancel; /* set to end the call with PITH_ERR_CANCELLED; or NULL */
+    const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are compared, in f32. */
+    uint64_t seed;                 /* the same seed makes the same inputs */
+    int32_t runs;                  /* number of inputs per level; 0: 12 */
+    void (*finding)(void *user, const pith_check_finding *finding); /* called at most once per level; may be NULL */
+    void *user;                                                     /* passed to finding */
+    const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_check_options;
 
 /* clang-format off */
 #define PITH_CHECK_OPTIONS_INIT { sizeof(pith_check_options), NULL, 0, 0, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Runs the model as written and at every optimisation level on made-up inputs of several shapes and masks, texts packed
- * together included, and counts the levels at which results differ by more than rounding. PITH_ERR_UNSUPPORTED: no
- * inputs could be made up that the model takes; PITH_ERR_ARGUMENT: the model is compiled. */
+/* Runs the model as written and at every optimisation level on the same made-up inputs, with several shapes and masks
+ * and with packed texts. Sets *findings to the number of levels whose results differ by more than rounding. Returns
+ * PITH_ERR_UNSUPPORTED if no inputs can be made up that the model accepts, PITH_ERR_ARGUMENT for a compiled model. */
 PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
                                               pith_error *err);
 
 /* ---- one file that opens by mapping ---- */
 
-/* Writes the model as it is run: optimised graphs, weights in the layout of the kernels, tokenizer, settings. The file
- * (docs/architecture.md, compiled models) opens with pith_model_open and pith_model_open_memory, gives the same bits
- * on every processor, needs none of the files it was made from, and its pages are shared by all processes that map it.
- * write gets it piece by piece, in order; not 0 ends the call with PITH_ERR_IO. total: bytes of the whole file. */
+/* Writes the model as one compiled file: the optimised graphs, the weights in the layout of the kernels, the tokenizer
+ * and the settings. pith_model_open and pith_model_open_memory open it without the files it was made from. It gives the
+ * same bits on every processor, and processes that map it share its pages. docs/architecture.md describes the format.
+ * write receives the file in pieces of size bytes, in order; total is the size of the whole file. If write returns
+ * non-zero, the call ends with PITH_ERR_IO. */
 PITH_API pith_status pith_model_save(const pith_model *model,
                                      int (*write)(void *user, const void *data, size_t size, uint64_t total),
                                      void *user, pith_error *err);
 
 typedef struct pith_calibrate_options {
     size_t size;
-    const pith_str *texts; /* like those the model will meet; of more than 1,024 so many, evenly spread. NULL: texts
-                              made of the vocabulary, in every script it has letters of */
+    const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024 texts, 1,024
+                              evenly spaced ones are used. NULL: texts are made up from the vocabulary, in every script
+                              it covers. */
     size_t text_count;
-    void (*progress)(void *user, size_t done, size_t total); /* now and then, on the calling thread; or NULL */
-    void *user;
-    const volatile int *cancel; /* set to end the call with PITH_ERR_CANCELLED; or NULL */
+    void (*progress)(void *user, size_t done, size_t total); /* called on the calling thread; may be NULL */
+    void *user;                                              /* passed to progress */
+    const volatile int *cancel; /* non-zero ends the call with PITH_ERR_CANCELLED; may be NULL */
 } pith_calibrate_options;
 
 /* clang-format off */
 #define PITH_CALIBRATE_OPTIONS_INIT { sizeof(pith_calibrate_options), NULL, 0, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Rounds the weights of a text encoder opened with precision int8 anew, so that what rounding changes meets least of
- * what texts bring (GPTQ): the distance of vectors to those of f32 about halves, at no cost later. Takes ten seconds
- * for a model of 22 million parameters, and up to 512 MB beside larger ones. The same texts give the same weights on
- * every processor. Keep them by pith_model_save. No other call on the model may be under way. Errors leave the model
- * usable, with some weights rounded anew and others not. PITH_ERR_ARGUMENT: it was compiled, or has no 8-bit products.
- * options: NULL for the defaults. */
+/* Re-quantises the int8 weights of a text encoder with GPTQ: rounding errors are moved into directions that real inputs
+ * rarely use. This roughly halves the distance to the f32 vectors and costs nothing at run time. Open the model with
+ * precision int8, calibrate it, then keep the result with pith_model_save. options may be NULL for the defaults.
+ *   - A model of 22 million parameters takes about ten seconds. Larger models take up to 512 MB of extra memory.
+ *   - The same texts give the same weights on every processor.
+ *   - No other call on the model may be running.
+ *   - After an error the model stays usable; some of its weights may be calibrated and others not.
+ *   - A compiled model, or a model without int8 weights, gives PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err);
 
-/* Compares all contents of such a file with the hashes in it; opening only checks its header. */
+/* Compares all bytes of a compiled file with the hashes stored in it. Opening a file checks its header only. A damaged
+ * file gives PITH_ERR_FORMAT, and the message names the section. */
 PITH_API pith_status pith_model_verify(const char *path, pith_error *err);
 
 /* ---- looking inside ---- */
 
 typedef enum pith_description {
-    PITH_DESCRIBE_JSON = 0, /* one JSON object, its keys are those of docs/cli.md, inspect; PITH_OPEN_DESCRIBE wanted */
-    PITH_DESCRIBE_NODES = 1, /* the optimised graph, a line a node */
-    PITH_DESCRIBE_DOT = 2    /* the same for Graphviz */
+    PITH_DESCRIBE_JSON = 0,  /* one JSON object; docs/cli.md lists its keys. Needs PITH_OPEN_DESCRIBE. */
+    PITH_DESCRIBE_NODES = 1, /* the optimised graph as text, one line per node */
+    PITH_DESCRIBE_DOT = 2    /* the optimised graph for Graphviz */
 } pith_description;
 
-/* write receives the text in pieces. */
+/* Describes an open model in one of these forms. write receives the text in pieces, in order, on the calling thread;
+ * the pieces are not terminated by NUL. */
 PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
                                          void (*write)(void *user, const char *text, size_t size), void *user,
                                          pith_error *err);

@@ -1,4 +1,4 @@
-/* session.h - running any graph: the ports of a model, sessions, and values in files. */
+/* session.h - running any graph: a model's inputs and outputs, sessions, and tensors in files. */
 #ifndef PITH_SESSION_H
 #define PITH_SESSION_H
 
@@ -10,53 +10,62 @@
 extern "C" {
 #endif
 
+/* An input or output of a model. The strings belong to the model and are valid until it is closed. */
 typedef struct pith_port {
-    const char *name; /* valid until close */
-    int32_t dtype;
-    int32_t rank;                /* -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* -1: free; of an input as declared, others are taken too */
-    const char *shape;           /* "[batch, sequence]", "?" if the rank is unknown; valid until close */
-    int32_t item_dtype;          /* of a sequence's or optional's tensors; else 0 */
-    int32_t optional;            /* 1: an input that may be left out, it has a default */
+    const char *name;
+    int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
+    int32_t rank;                /* number of dimensions; -1: unknown */
+    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of other sizes. */
+    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank is unknown */
+    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; 0 for a tensor */
+    int32_t optional;            /* 1: the input has a default and may be left out */
 } pith_port;
 
+/* The inputs and outputs of a model, in its own order. index must be below the count. Thread-safe. */
 PITH_API size_t pith_model_input_count(const pith_model *model);
 PITH_API size_t pith_model_output_count(const pith_model *model);
-/* index must be below the count. */
 PITH_API pith_port pith_model_input(const pith_model *model, size_t index);
 PITH_API pith_port pith_model_output(const pith_model *model, size_t index);
 
-/* What a run needs and remembers: activations, shapes seen. One thread at a time; any number per model. */
+/* The state of runs: memory for activations, and plans for the shapes seen so far. One thread at a time may use a
+ * session. A model may have any number of sessions, and they may run at the same time. */
 typedef struct pith_session pith_session;
 
+/* Makes a session, which the caller owns. Destroy it before its model is closed. */
 PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err);
+/* Frees the session; NULL is allowed. */
 PITH_API void pith_session_destroy(pith_session *session);
 
 typedef struct pith_run_options {
     size_t size;
-    int32_t threads;            /* 0: as many as the machine or the container gives */
-    const volatile int *cancel; /* set to non-zero by anyone: the call returns PITH_ERR_CANCELLED soon */
-    pith_profile *profile;      /* records steps and phases; NULL: none */
+    int32_t threads;            /* number of threads; 0: all CPUs the process may use */
+    const volatile int *cancel; /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED;
+                                   NULL: the call cannot be cancelled */
+    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
 } pith_run_options;
 
 /* clang-format off */
 #define PITH_RUN_OPTIONS_INIT { sizeof(pith_run_options), 0, NULL, NULL }
 /* clang-format on */
 
-/* names[i] goes with inputs[i]; inputs are only read. The first run that feeds an optional input another value than its
- * default makes a plan of the session's own for it, which takes as long as opening did; later ones use it. Models from
- * compiled files refuse that. outputs has pith_model_output_count places, filled in the model's order; their data
- * belongs to the session and is valid until its next run or its end. */
+/* Runs the model once.
+ *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads them.
+ *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data belongs to the
+ *     session and is valid until its next run or its end.
+ *   - An optional input may be fed a value other than its default. The first such run plans the graph again for this
+ *     session, which takes as long as opening did; later runs reuse the plan. Compiled models refuse it.
+ * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot compute its result. */
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
                                       const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                                       pith_error *err);
 
-/* One value from a file as the ONNX test folders hold them: a TensorProto, or a SequenceProto (kind PITH_SEQUENCE) or
- * OptionalProto (kind PITH_NONE). tensor and *name (may be NULL; "" if the file gives none) are valid until
- * pith_value_close. */
+/* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file holds: PITH_SEQUENCE for
+ * a SequenceProto, PITH_NONE for an OptionalProto, any other dtype for a TensorProto. name may be NULL; else *name is
+ * set to the value's name, or to "" if the file gives none. *tensor and *name are valid until pith_value_close. */
 typedef struct pith_value_file pith_value_file;
 PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
                                      int32_t kind, pith_error *err);
+/* Frees the value; NULL is allowed. */
 PITH_API void pith_value_close(pith_value_file *file);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* tokens.h - text to tokens and back. */
+/* tokens.h - turning text into tokens and back. */
 #ifndef PITH_TOKENS_H
 #define PITH_TOKENS_H
 
@@ -11,32 +11,35 @@ extern "C" {
 
 typedef struct pith_tokenizer pith_tokenizer;
 
-/* path: a directory with tokenizer files, a tokenizer.json, a compiled model, or a name in the cache. Immutable,
- * shared by threads. */
+/* Opens a tokenizer without its model. path is a directory with tokenizer files, a tokenizer file such as
+ * tokenizer.json, a compiled model, or the name of a model in the model cache. The caller owns *tokenizer. It does not
+ * change once it is open, so any number of threads may use it at once. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
                                          pith_error *err);
+/* Frees a tokenizer from pith_tokenizer_open; NULL is allowed. No call on it may be running. */
 PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);
-/* The tokens an embedder cuts texts at, as the files beside the tokenizer say; 0 if they say nothing. path: what the
- * tokenizer was opened with. */
+/* Sets *tokens to the number of tokens at which the model of this tokenizer cuts texts, as the files next to the
+ * tokenizer say, or to 0 if they say nothing. path is the one the tokenizer was opened with. */
 PITH_API pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
                                           pith_error *err);
-/* The model's own, or NULL; belongs to the model. */
+/* Returns the model's tokenizer, or NULL if it has none. It belongs to the model. */
 PITH_API const pith_tokenizer *pith_model_tokenizer(const pith_model *model);
 
-/* What pith_tokenize fills. Reuse it to avoid allocation; begin with PITH_TOKENS_INIT. Special tokens and padding come
- * from no text: their offsets are 0, 0, their word and sequence -1. */
+/* The tokens of one or more texts: parallel arrays of count elements. Initialise it with PITH_TOKENS_INIT, reuse it for
+ * many calls to save allocations, and free it with pith_tokens_free. Special tokens and padding have no text: their
+ * begin and end are 0, their word and sequence ids are -1. */
 typedef struct pith_tokens {
     size_t size;
     int32_t *ids;          /* [count] */
-    int32_t *type_ids;     /* [count] what a model with segments is fed: 0, or 1 for the second text */
-    uint32_t *begin, *end; /* [count] where in its text the token came from, in bytes or characters */
-    int32_t *word_ids;     /* [count] index of the pre-token in its text */
-    uint32_t *windows;     /* [count] the window the token is in: 0, more only with overflow */
-    int8_t *sequence_ids;  /* [count] 0 the text, 1 its pair */
-    uint8_t *special;      /* [count] 1 where a post-processor put the token, or padding */
-    uint8_t *attention;    /* [count] 0 where it is padding */
+    int32_t *type_ids;     /* [count] segment ids (token_type_ids): 0, or 1 for the second text */
+    uint32_t *begin, *end; /* [count] the token's place in its text, in bytes or characters */
+    int32_t *word_ids;     /* [count] index of the token's word (pre-token) in its text */
+    uint32_t *windows;     /* [count] index of the token's window; always 0 without overflow */
+    int8_t *sequence_ids;  /* [count] 0: from the text; 1: from its pair */
+    uint8_t *special;      /* [count] 1: special token or padding */
+    uint8_t *attention;    /* [count] 0: padding; 1: any other token */
     size_t count, capacity;
-    int32_t truncated; /* texts of which tokens were cut off */
+    int32_t truncated; /* number of texts that were cut */
 } pith_tokens;
 
 /* clang-format off */
@@ -44,56 +47,64 @@ typedef struct pith_tokens {
     { sizeof(pith_tokens), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
 /* clang-format on */
 
-/* Which of two texts is cut: the longer one at each token, or always the same one. */
+/* Which text of a pair is cut when both are too long: the one that is longer, token by token, or always the same. */
 typedef enum pith_cut { PITH_CUT_LONGEST = 0, PITH_CUT_FIRST = 1, PITH_CUT_SECOND = 2 } pith_cut;
 
 typedef struct pith_tokenize_options {
     size_t size;
-    int32_t max_length;  /* specials included; 0: no truncation */
-    int32_t no_specials; /* 1: the post-processor's tokens are left out */
-    int32_t raw;         /* 1: apply the file's own padding, and its truncation where max_length is 0 */
-    int32_t no_offsets;  /* 1: begin and end are not wanted and have no meaning */
+    int32_t max_length;  /* tokens at which a text is cut, special tokens included; 0: texts are not cut */
+    int32_t no_specials; /* 1: do not add special tokens such as [CLS] and [SEP] */
+    int32_t raw;         /* 1: apply the padding of tokenizer.json, and its truncation if max_length is 0 */
+    int32_t no_offsets;  /* 1: do not compute begin and end; their contents are unspecified */
     int32_t characters;  /* 1: begin and end count code points instead of bytes */
-    int32_t cut;         /* pith_cut */
-    int32_t left;        /* 1: a text loses its beginning rather than its end */
-    int32_t overflow;    /* 1: what is cut off follows in further windows, framed like the first */
-    int32_t stride;      /* tokens of a text that a window repeats of the one before; less than it holds of the text */
-    int32_t threads;     /* of a batch; 0: as many as the machine or the container gives */
+    int32_t cut;         /* a pith_cut */
+    int32_t left;        /* 1: cut texts at the beginning instead of the end */
+    int32_t overflow;    /* 1: the rest of a text that is cut follows in further windows, with special tokens each */
+    int32_t stride;      /* tokens that a window repeats from the window before; must be less than it holds of the
+                            text */
+    int32_t threads;     /* threads for a batch; 0: all CPUs the process may use */
 } pith_tokenize_options;
 
 /* clang-format off */
 #define PITH_TOKENIZE_OPTIONS_INIT { sizeof(pith_tokenize_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* One text, or a text and its pair (NULL: none), as rerankers take them. */
+/* Tokenises one text, or a text and its pair as rerankers take them. pair may be NULL. */
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 
-/* count texts, with pairs[i] each if pairs is not NULL, one behind the other in tokens, text i ending before token
- * ends[i]. The result is the same for any number of threads. A failure names the first text that has one. */
+/* Tokenises count texts; if pairs is not NULL, pairs[i] is the pair of texts[i]. The tokens of all texts follow each
+ * other in tokens: those of text i end before index ends[i]; ends has count elements. The result does not depend on the
+ * number of threads. The message of an error names the first text that failed. */
 PITH_API pith_status pith_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
                                          const pith_str *texts, const pith_str *pairs, size_t count,
                                          const pith_tokenize_options *options, pith_error *err);
+/* Frees the arrays; tokens is empty afterwards and can be used again. */
 PITH_API void pith_tokens_free(pith_tokens *tokens);
 
-/* How the vocabulary spells a token; data is NULL if there is no such id. Valid until close. */
+/* Returns the vocabulary's spelling of a token; data is NULL if there is no such id. Valid until the tokenizer is
+ * closed. */
 PITH_API pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id);
 
-/* The text of ids as the tokenizer's decoder writes it; skip_specials: 1 leaves out special tokens. *text is followed
- * by a NUL and freed with pith_text_free. An id that is no token is PITH_ERR_ARGUMENT naming it. */
+/* Turns count ids back into a text of *size bytes, which a NUL byte follows. Free *text with pith_text_free. If
+ * skip_specials is 1, special tokens are left out. An id that is not in the vocabulary gives PITH_ERR_ARGUMENT, and the
+ * message names it. */
 PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
                                      size_t count, int32_t skip_specials, pith_error *err);
+/* Frees a text from pith_detokenize of the same tokenizer; NULL is allowed. */
 PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
 
-/* The same, id by id. What is given never ends in the middle of a character: text is held back until it is whole. */
+/* Turns ids into text one at a time, for models that generate. Text is held back until it ends with a whole character.
+ * The tokenizer must stay open while the stream exists. */
 typedef struct pith_text_stream pith_text_stream;
 
 PITH_API pith_status pith_text_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
                                              int32_t skip_specials, pith_error *err);
 PITH_API void pith_text_stream_destroy(pith_text_stream *stream);
-/* text: what is new, often empty; valid until the next call on the stream. */
+/* Adds an id and sets *text to the new text, which is often empty. It is valid until the next call on the stream. */
 PITH_API pith_status pith_text_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err);
-/* What was held back, as it is; the stream is as new afterwards. */
+/* Sets *text to the text that is still held back, even if it ends within a character. The stream can then be used for
+ * another text. */
 PITH_API pith_status pith_text_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* types.h - what every other header of Pith uses: status and error, allocator, log, tensor. */
+/* types.h - the types that all other headers use: status and error, allocator, log, tensor. */
 #ifndef PITH_TYPES_H
 #define PITH_TYPES_H
 
@@ -19,31 +19,32 @@ extern "C" {
 #define PITH_VERSION_MINOR 1
 #define PITH_VERSION_PATCH 0
 
-/* "0.1.0". */
+/* Returns the version, such as "0.1.0". */
 PITH_API const char *pith_version(void);
 
-/* Whether (0, 1) the threads the library makes from now on stay on a processor each, of those the calling thread may
- * use now; the first of these is left to the host's own thread, which is never moved. Off unless asked for: it helps a
- * machine that does nothing else and harms one that is shared. Call before the first model is opened. Thread-safe. */
+/* If pin is 1, each thread that the library creates from now on is pinned to one CPU of the caller's current affinity
+ * mask. The first CPU is left for the calling thread, which is never pinned. The default is 0: pinning helps on a
+ * machine that does nothing else and harms on a shared one. Call it before the first model is opened. Thread-safe. */
 PITH_API void pith_pin_threads(int32_t pin);
 
 /* ---- status and errors ---- */
 
 typedef enum pith_status {
     PITH_OK = 0,
-    PITH_ERR_MEMORY = 1,      /* an allocation failed or a stated limit was reached */
+    PITH_ERR_MEMORY = 1,      /* an allocation failed, or the memory limit was reached */
     PITH_ERR_IO = 2,          /* a file could not be opened, read, mapped or written */
-    PITH_ERR_FORMAT = 3,      /* a file is damaged or not what its name says */
-    PITH_ERR_UNSUPPORTED = 4, /* valid, but this build has no operator, dtype, architecture … for it */
-    PITH_ERR_ARGUMENT = 5,    /* the caller's values do not fit: name, dtype, shape, range, encoding */
+    PITH_ERR_FORMAT = 3,      /* a file is damaged or is not of the format its name says */
+    PITH_ERR_UNSUPPORTED = 4, /* valid, but this build lacks an operator, dtype or architecture for it */
+    PITH_ERR_ARGUMENT = 5,    /* a value from the caller has the wrong name, dtype, shape, range or encoding */
     PITH_ERR_CANCELLED = 6,   /* the cancel flag was set */
-    PITH_ERR_NOT_FOUND = 7,   /* no such file, model, tensor or name */
-    PITH_ERR_RUN = 8          /* a model asked for something impossible while it ran (index out of range, …) */
+    PITH_ERR_NOT_FOUND = 7,   /* a file, model, tensor or name does not exist */
+    PITH_ERR_RUN = 8          /* a node could not compute its result, such as an index out of range */
 } pith_status;
 
 #define PITH_ERROR_MESSAGE_SIZE 1024
 
-/* The caller's own; the message is one line that names the place and, where possible, what to do. */
+/* An error, owned by the caller. The message is one line that says what is wrong, where, and what to do. It ends with a
+ * NUL. */
 typedef struct pith_error {
     pith_status code;
     char message[PITH_ERROR_MESSAGE_SIZE];
@@ -55,7 +56,8 @@ typedef struct pith_error {
 
 /* ---- what a host may replace ---- */
 
-/* alloc returns memory aligned to at least 16 bytes or NULL; free takes what alloc returned. Called from any thread. */
+/* alloc returns memory aligned to at least 16 bytes, or NULL if there is none. free takes what alloc returned. Both are
+ * called from any thread, also at the same time. user is passed to both. */
 typedef struct pith_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void (*free)(void *user, void *memory);
@@ -64,7 +66,8 @@ typedef struct pith_allocator {
 
 typedef enum pith_log_level { PITH_LOG_WARNING = 1, PITH_LOG_INFO = 2, PITH_LOG_DEBUG = 3 } pith_log_level;
 
-/* message is one line without newline, valid during the call. Called from the thread that opened or runs the model. */
+/* write receives one line without a newline, which is valid during the call. It is called on the thread that opens or
+ * runs the model. user is passed to it. */
 typedef struct pith_log {
     void (*write)(void *user, pith_log_level level, const char *message);
     void *user;
@@ -74,7 +77,7 @@ typedef struct pith_log {
 
 #define PITH_MAX_RANK 12
 
-/* Numbers are those of onnx.TensorProto.DataType; the last two are Pith's own. */
+/* Element types. The values are those of onnx.TensorProto.DataType; PITH_SEQUENCE and PITH_NONE are Pith's own. */
 typedef enum pith_dtype {
     PITH_UNDEFINED = 0,
     PITH_F32 = 1,
@@ -104,36 +107,36 @@ typedef enum pith_dtype {
     PITH_U2 = 25,
     PITH_I2 = 26,
     PITH_DTYPE_COUNT = 27,
-    PITH_SEQUENCE = 32, /* data is pith_tensor[dims[0]], rank 1 */
-    PITH_NONE = 33      /* an optional without element: no data, rank 0 */
+    PITH_SEQUENCE = 32, /* a sequence: rank 1, data is pith_tensor[dims[0]] */
+    PITH_NONE = 33      /* an optional without an element: rank 0, no data */
 } pith_dtype;
 
-/* The arithmetic of products by constant matrices (dense layers), which are nearly all of a text encoder's work; wants
- * optimization 2 or 3. With int8 and bf16 attention is in fixed point of 16 bits where all tokens of a text see each
- * other, without a bias; everything else stays f32. */
+/* The arithmetic of matmuls with constant weights (dense layers), which are nearly all of a text encoder's work. int8
+ * and bf16 need optimization 2 or 3. With them, attention runs in 16-bit fixed point if it has no bias and every token
+ * of a text attends to every other; everything else stays f32. */
 typedef enum pith_precision {
-    PITH_PRECISION_AUTO = 0, /* as the file was compiled for; else f32 */
+    PITH_PRECISION_AUTO = 0, /* f32, or the precision that a .pith file was compiled for */
     PITH_PRECISION_F32 = 1,
-    PITH_PRECISION_INT8 = 2, /* weights, activations and tables of looked-up rows in 8 bits; exact sums: the same bits
-                                on every CPU */
-    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32 as the CPU makes them: the same bits for every
-                                batch, order and number of threads, but not from CPU to CPU */
+    PITH_PRECISION_INT8 = 2, /* weights, activations and embedding tables in 8 bits. Sums are exact, so every CPU gives
+                                the same bits. */
+    PITH_PRECISION_BF16 = 3  /* factors rounded to bf16, sums in f32. The bits do not depend on the batch, the order of
+                                texts or the number of threads, but they do depend on the CPU. */
 } pith_precision;
 
-/* A byte string with a length. */
+/* A string of size bytes. It need not end with a NUL. */
 typedef struct pith_str {
     const char *data;
     size_t size;
 } pith_str;
 
-/* A dense row-major array. 4-bit and 2-bit elements are packed, the first in the low bits. Strings: data is pith_str[].
- */
+/* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a byte. For
+ * PITH_STRING, data is pith_str[]. */
 typedef struct pith_tensor {
     void *data;
-    size_t bytes;                /* of data */
-    int32_t dtype;               /* pith_dtype */
+    size_t bytes;                /* size of data */
+    int32_t dtype;               /* a pith_dtype */
     int32_t rank;                /* 0 for a scalar */
-    int64_t dims[PITH_MAX_RANK]; /* the first rank ones count */
+    int64_t dims[PITH_MAX_RANK]; /* the sizes; only the first rank of them have a meaning */
 } pith_tensor;
 
 #ifdef __cplusplus
