@@ -93,7 +93,7 @@ static int read_texts(bench *b, workload *w, const char *path) {
     while ((state = text_input_next(&in, &w->text, NULL)) > 0) end_text(w);
     text_input_close(&in);
     if (state < 0) return fail(b->command, "%s", in.message);
-    return w->count ? EXIT_DONE : fail(b->command, "%s: no text in it", path);
+    return w->count ? EXIT_DONE : fail(b->command, "%s: the file has no text", path);
 }
 
 static const struct {
@@ -113,7 +113,7 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
         size_t k = 0;
         while (k < KINDS && strcmp(kinds[k].name, names->items[i])) k++;
         if (k == KINDS)
-            return usage(b->command, "there is no workload '%s'; there are short, mixed, words110, tokens512 and query",
+            return usage(b->command, "unknown workload '%s'; known are short, mixed, words110, tokens512 and query",
                          names->items[i]);
     }
     for (size_t k = 0; k < KINDS && !path; k++) {
@@ -269,11 +269,11 @@ static void bench_print_text(bench *b) {
            pith_cpu_get()->threads, b->bandwidth * 1e-9);
     printf("opening    %.1f ms, to the first vector %.1f ms\n", quantile(b->open_seconds, OPENS, 0.5) * 1e3,
            b->first_seconds * 1e3);
-    printf("memory     %.1f MB resident at most, %.1f MB of its own; %.1f and %.1f MB when opened\n",
+    printf("memory     %.1f MB resident at most, %.1f MB of it private; %.1f and %.1f MB when opened\n",
            (double)b->worked.peak / 1e6, (double)b->worked.anonymous / 1e6, (double)b->opened.resident / 1e6,
            (double)b->opened.anonymous / 1e6);
     printf("\n%-10s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts", "texts/s", "tokens/s",
-           "ms a call", "spread", "GFLOP/s", "% peak", "cpu/wall");
+           "ms per call", "spread", "GFLOP/s", "% peak", "cpu/wall");
     for (size_t i = 0; i < b->series_count; i++) {
         series *s = &b->series[i];
         summary m = summarize(s);
@@ -389,7 +389,7 @@ static int bench_run(int argc, char **argv) {
     s.bench.embed.max_length = 512;
     s.bench.open.log = &warnings;
     int code = take_options(c, &s, argc, argv, &rest);
-    if (code < 0 && rest.count) code = usage(c, "'%s' is not understood; -m takes the model", rest.items[0]);
+    if (code < 0 && rest.count) code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);
     if (code < 0 && s.texts && s.names.count) code = usage(c, "--texts and --workload do not go together");
     if (code < 0) {
         pith_pin_threads(s.pin);
@@ -432,9 +432,9 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith bench", "all workloads, one thread and all" },
-    { "pith bench --workload query --workload mixed", "only these" },
+    { "pith bench --workload query --workload mixed", "only these workloads" },
     { "pith bench -m model --texts corpus.txt -t 4", "your own texts, four threads" },
-    { "pith bench --profile trace.json --rounds 1", "where the time goes" },
+    { "pith bench --profile trace.json --rounds 1", "a trace of where the time goes" },
     { NULL, NULL },
 };
 

@@ -110,12 +110,12 @@ static int check_target(const char *path) {
     struct stat st;
     char start[64];
     if (stat(path, &st)) return EXIT_DONE;
-    if (!S_ISREG(st.st_mode)) return fail(c, "%s is not a file; -o takes the name of one", path);
+    if (!S_ISREG(st.st_mode)) return fail(c, "%s is not a file; give -o the name of a file", path);
     FILE *file = fopen(path, "rb");
     size_t size = file ? fread(start, 1, sizeof start, file) : 0;
     if (file) fclose(file);
     if (!size || (size >= 8 && !memcmp(start, "\x89PITH\r\n\x1a", 8))) return EXIT_DONE;
-    return fail(c, "%s is there and is no compiled model; remove it first if it is to be replaced", path);
+    return fail(c, "%s exists and is not a compiled model; remove it first to replace it", path);
 }
 
 static void compile_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
@@ -199,17 +199,17 @@ static int compile_run(int argc, char **argv) {
 static const option options[] = {
     OPTION_MODEL_ARGUMENT(AT(model)),
     { "output", 'o', OPTION_STRING, AT(output), "FILE",
-      .help = "the file, which appears under its name when it is complete" },
+      .help = "write this file; it appears under its name when it is complete" },
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     { "precision", 0, OPTION_CHOICE, AT(open.precision), "HOW",
-      .help = "arithmetic of the dense layers (auto: f32); int8 makes a file of two fifths the size",
+      .help = "arithmetic of the dense layers (auto: f32); an int8 file has two fifths of the size",
       .choices = "auto|f32|int8|bf16" },
     { "calibrate", 0, OPTION_STRING, AT(texts), "WHAT",
-      .help = "with int8, the texts whose vectors stay nearest to those of f32. A file with one text per line (1024 of "
-              "them "
-              "are drawn); vocabulary: made-up texts in every script the tokenizer knows; none: weights are rounded to "
-              "the nearest step (vocabulary, if there is one)" },
+      .help =
+          "with int8, the texts that calibrate the weights, so that vectors stay near those of f32: a FILE with one "
+          "text per line, of which 1024 are used; vocabulary: made-up texts in every script the tokenizer "
+          "knows; none: weights are rounded to nearest (vocabulary, if the model has one)" },
     OPTION_JSON(AT(json), "print the sizes as one JSON object on standard output"),
     { "quiet", 'q', OPTION_FLAG, AT(quiet), NULL, .help = "print no sizes and no progress" },
     OPTION_END,
@@ -219,9 +219,9 @@ static const example examples[] = {
     { "pith compile -o minilm.pith", "the default model" },
     { "pith compile model.onnx -o model.pith", "any ONNX model" },
     { "pith compile --precision int8 -o small.pith", "8-bit dense layers, calibrated" },
-    { "pith compile --precision int8 --calibrate corpus.txt -o small.pith", "for texts like these" },
+    { "pith compile --precision int8 --calibrate corpus.txt -o small.pith", "calibrated on your own texts" },
     { "echo \"a cat\" | pith embed -m minilm.pith", NULL },
-    { "pith verify minilm.pith", "are all bytes as they were written?" },
+    { "pith verify minilm.pith", "checks all bytes of the file" },
     { NULL, NULL },
 };
 
@@ -231,9 +231,9 @@ const command command_compile = {
     .forms = "[options] [MODEL] -o FILE.pith",
     .takes = "MODEL",
     .description =
-        "Writes the optimised graph, the weights as the kernels read them, the tokenizer and the settings to one "
+        "Writes the optimised graph, the weights in the kernels' layout, the tokenizer and the settings to one "
         "file. It opens by mapping and gives the same bits on every processor. Processes share its pages. "
-        "Every verb takes it as its model.",
+        "Every command takes it as its model.",
     .examples = examples,
     .options = options,
     .run = compile_run,

@@ -119,9 +119,9 @@ static int detokenize_run(int argc, char **argv) {
 
 static const option options[] = {
     OPTION_TOKENIZER(AT(model)),
-    { "keep-specials", 0, OPTION_FLAG, AT(keep_specials), NULL, .help = "keep [CLS], [SEP] and the like" },
+    { "keep-specials", 0, OPTION_FLAG, AT(keep_specials), NULL, .help = "keep special tokens such as [CLS] and [SEP]" },
     { "stream", 0, OPTION_FLAG, AT(stream), NULL,
-      .help = "all lines are one text, and lines may be plain ids; new text is written at once, never half a "
+      .help = "all lines are one text, and a line may be a plain id; new text is written at once, never half a "
               "character" },
     OPTION_OUTPUT(AT(output)),
     OPTION_END,

@@ -376,12 +376,13 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
     if (j->message[0])
         code = fail(c, "%s", j->message);
     else if (unmet)
-        code = fail(c,
-                    "%s: its last vector is not that of text %llu: other texts, model or options made it; remove it to "
-                    "begin again",
-                    out->temporary, (unsigned long long)j->done + 1);
+        code =
+            fail(c,
+                 "%s: its last vector is not that of text %llu; the texts, model or options were others; remove it to "
+                 "start over",
+                 out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
-        fprintf(stderr, "what is done stays in %s: the same command goes on there\n", out->temporary);
+        fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out->temporary);
     return output_close(out, c, true, code);
 }
 
@@ -459,7 +460,8 @@ static const option options[] = {
     OPTION_SECTION("model"),
     OPTION_MODEL(AT(model)),
     OPTION_PROMPT_NAME(AT(embed.prompt_name)),
-    { "pooling", 0, OPTION_CHOICE, AT(embed.pooling), "HOW", .help = "how tokens become one vector (as the model says)",
+    { "pooling", 0, OPTION_CHOICE, AT(embed.pooling), "HOW",
+      .help = "how the vectors of tokens become one vector (what the model says)",
       .choices = "model|cls|mean|max|last" },
     { "no-normalize", 0, OPTION_FLAG, AT(no_normalize), NULL, .help = "do not scale vectors to length 1" },
     { "dim", 0, OPTION_INT, AT(embed.dim), "N", .help = "keep only the first N components", .min = 1,
@@ -472,19 +474,20 @@ static const option options[] = {
     OPTION_SECTION("input"),
     OPTION_NULL(AT(null)),
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
-      .help = "lines are JSON objects; the rest of an object is kept as it was written" },
+      .help = "lines are JSON objects; the other members of an object are kept as they were written" },
     { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
     OPTION_INVALID(AT(invalid)),
     OPTION_SECTION("output"),
     OPTION_OUTPUT(AT(output)),
     { "resume", 0, OPTION_FLAG, AT(resume), NULL,
-      .help = "with -o, vectors grow in FILE.part; after an interruption the same command goes on there" },
+      .help = "with -o, vectors are collected in FILE.part; after an interruption the same command goes on there" },
     { "format", 0, OPTION_CHOICE, AT(format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
       .choices = VECTOR_FORMATS },
     { "stats", 0, OPTION_FLAG, AT(stats), NULL,
       .help = "print one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds, "
               "tokens_per_second, peak_bytes" },
-    { "progress", 0, OPTION_FLAG, AT(progress), NULL, .help = "count texts on standard error, if it is a terminal" },
+    { "progress", 0, OPTION_FLAG, AT(progress), NULL,
+      .help = "show the number of texts on standard error, if it is a terminal" },
     OPTION_PROFILE(AT(profile)),
     OPTION_SECTION("work"),
     OPTION_THREADS(AT(embed.threads)),
@@ -497,7 +500,7 @@ static const option options[] = {
 static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
     { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
-    { "pith embed --jsonl --field title books.jsonl", "each object with \"embedding\" added" },
+    { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
     { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
     { NULL, NULL },

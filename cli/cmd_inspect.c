@@ -71,8 +71,8 @@ static void print_embedding(const json_t *d) {
         printf("%-10s no: %s\n", "embeds", inspect_text_of(e, "reason"));
         return;
     }
-    printf("%-10s %lld floats a text, at most %lld tokens, pooling", "embeds", (long long)inspect_number_of(e, "dim"),
-           (long long)inspect_number_of(e, "max_length"));
+    printf("%-10s one vector of %lld numbers per text, at most %lld tokens, pooling", "embeds",
+           (long long)inspect_number_of(e, "dim"), (long long)inspect_number_of(e, "max_length"));
     json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
 }
@@ -107,9 +107,10 @@ static void print_activations(const json_t *activations) {
         if (tokens)
             printf("%s %.2f MB for %lld tokens", i ? "," : "", mb, tokens);
         else
-            printf(" %.2f MB for inputs as declared, 1 where that is free", mb);
+            printf(" %.2f MB for inputs of the declared shapes, with 1 for free sizes", mb);
     }
-    puts(i ? " (activations of one thread)" : " activations: their shapes follow from contents");
+    puts(i ? " (activations of one thread)"
+           : " activations: not known before a run, since shapes depend on the inputs' contents");
 }
 
 static void inspect_print_text(const json_t *d) {
@@ -130,12 +131,12 @@ static void inspect_print_text(const json_t *d) {
            (double)inspect_number_of(d, "parameter_bytes") / 1e6);
     print_report(d);
     if (json_is_true(json_object_get(d, "ragged")))
-        printf("%-10s yes: texts run laid end to end, nothing is padded\n", "ragged");
+        printf("%-10s yes: texts run packed, without padding\n", "ragged");
     else
         printf("%-10s no: %s\n", "ragged", inspect_text_of(d, "ragged_reason"));
     print_embedding(d);
     print_steps(d);
-    printf("%-10s %.1f MB packed weights, %.1f MB graph and tables in all\n", "memory",
+    printf("%-10s %.1f MB of packed weights, %.1f MB for the whole model\n", "memory",
            (double)inspect_number_of(memory, "packed_bytes") / 1e6,
            (double)inspect_number_of(memory, "model_bytes") / 1e6);
     print_activations(json_object_get(memory, "activations"));
@@ -217,7 +218,8 @@ static const option options[] = {
     OPTION_JSON(AT(json), "print one JSON object"),
     { "ops", 0, OPTION_FLAG, AT(ops), NULL, .help = "print the graph, one line per node" },
     { "dot", 0, OPTION_FLAG, AT(dot), NULL, .help = "print the graph for Graphviz" },
-    { "after", 0, OPTION_STRING, AT(open.stop_after), "PASS", .help = "stop optimising after this pass" },
+    { "after", 0, OPTION_STRING, AT(open.stop_after), "PASS",
+      .help = "run the optimisation passes up to this one only" },
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
@@ -226,11 +228,12 @@ static const option options[] = {
     OPTION_LOOP_LIMIT(AT(loop_limit)),
     OPTION_SECTION("time"),
     { "time", 0, OPTION_FLAG, AT(time), NULL,
-      .help = "run the model and print what each step takes: medians, GFLOP/s, the share of the multiply-add peak "
+      .help = "run the model and print the time of each step: medians, GFLOP/s, the share of the multiply-add peak "
               "measured next to each run, GB/s" },
-    { "text", 0, OPTION_STRING, AT(timing.text), "TEXT", .help = "what a text encoder embeds (110 made-up words)" },
+    { "text", 0, OPTION_STRING, AT(timing.text), "TEXT",
+      .help = "the text that a text encoder embeds (110 made-up words)" },
     { "input", 'i', OPTION_LIST, AT(timing.inputs), "NAME=FILE",
-      .help = "an input of any other model (zeros of the declared shape, with 1 where it is free)" },
+      .help = "an input of a model that is no text encoder (zeros of the declared shape, with 1 for free sizes)" },
     { "runs", 0, OPTION_INT, AT(timing.runs), "N", .help = "number of runs (20)", .min = 1, .max = 10000 },
     { "threads", 't', OPTION_INT, AT(timing.threads), "N", .help = "number of threads (1)", .min = 1, .max = 4096 },
     OPTION_END,
@@ -238,19 +241,19 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith inspect", "the default model" },
-    { "pith inspect model.onnx --json", "for machines" },
+    { "pith inspect model.onnx --json", "as JSON" },
     { "pith inspect model.onnx --ops", "the graph as it is run" },
     { "pith inspect model.onnx --dot | dot -Tsvg", "a drawing" },
     { "pith inspect model.onnx --level 0 --ops", "the graph as it was written" },
     { "pith inspect model.onnx --after fold --ops", "the graph after one of the passes" },
-    { "pith inspect --time --text \"a cat on the mat\"", "what each step of a run takes" },
+    { "pith inspect --time --text \"a cat on the mat\"", "the time of each step" },
     { "pith inspect model.onnx --time --input-shape x=1x3x480x640", NULL },
     { NULL, NULL },
 };
 
 const command command_inspect = {
     .name = "inspect",
-    .summary = "show what a model is made of, what was fused and why not",
+    .summary = "show what a model is made of, which operators were fused, and why others were not",
     .forms = "[options] [MODEL]",
     .takes = "MODEL",
     .description =

@@ -36,7 +36,8 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         else if (dir)
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
-            fprintf(stderr, "output %zu: %s is written as unsigned integers\n", i, pith_dtype_name(outputs[i].dtype));
+            fprintf(stderr, "output %zu: %s is written as unsigned integers of the same size, since NumPy lacks it\n",
+                    i, pith_dtype_name(outputs[i].dtype));
     }
     return output_close_standard(c, code);
 }
@@ -46,7 +47,7 @@ static int make_folder(const command *c, const char *dir) {
     struct stat st;
     if (!dir || !mkdir(dir, 0777)) return EXIT_DONE;
     if (errno != EEXIST) return fail(c, "%s: %s", dir, strerror(errno));
-    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return fail(c, "%s is a file; -o takes a folder", dir);
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return fail(c, "%s is a file; give -o a folder", dir);
     return EXIT_DONE;
 }
 
@@ -115,13 +116,14 @@ static int run_run(int argc, char **argv) {
 static const option options[] = {
     OPTION_MODEL_ARGUMENT(AT(model)),
     OPTION_SECTION("inputs and outputs"),
-    { "input", 'i', OPTION_LIST, AT(given), "NAME=FILE", .help = "an input; FILE alone if the model has one input" },
+    { "input", 'i', OPTION_LIST, AT(given), "NAME=FILE",
+      .help = "an input tensor; FILE alone is enough if the model has one input" },
     OPTION_INPUT_SHAPE(AT(shapes)),
     OPTION_STRICT_SHAPES(AT(strict)),
     { "output", 'o', OPTION_STRING, AT(dir), "DIR",
-      .help = "write outputs to this folder, which is made if it is missing; without it nothing is written" },
+      .help = "write the outputs to this folder, which is created if it is missing; without it nothing is written" },
     { "pb", 0, OPTION_FLAG, AT(as_pb), NULL,
-      .help = "write DIR/<number>_<name>.pb files instead: they hold every type, sequences and optionals too" },
+      .help = "write DIR/<number>_<name>.pb files, which hold every type, and sequences and optionals too" },
     OPTION_SECTION("work"),
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
@@ -134,7 +136,7 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith inspect model.onnx", "which inputs the model takes" },
+    { "pith inspect model.onnx", "lists the inputs of the model" },
     { "pith run model.onnx -i x=x.npy -o results", NULL },
     { "pith run model.onnx -i x=x.npy --input-shape x=1x3x480x640 -o results", NULL },
     { NULL, NULL },

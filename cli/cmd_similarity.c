@@ -81,7 +81,7 @@ static const option options[] = {
     OPTION_PROMPT_NAME(AT(embed.prompt_name)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
-    OPTION_JSON(AT(json), "print {\"similarities\": [[...], ...]}, a row per text"),
+    OPTION_JSON(AT(json), "print {\"similarities\": [[...], ...]}, one row per text"),
     OPTION_THREADS(AT(embed.threads)),
     OPTION_END,
 };

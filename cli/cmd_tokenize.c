@@ -159,7 +159,7 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     const char *begin = b->text.data + p->begin,
                *tab = p->end > p->begin ? memchr(begin, '\t', p->end - p->begin) : NULL;
     if (!tab) {
-        snprintf(b->message, sizeof b->message, "%s: no tab between two texts", text_input_place(in));
+        snprintf(b->message, sizeof b->message, "%s: there is no tab between two texts", text_input_place(in));
         return false;
     }
     /* The tab stays between them. */
@@ -313,7 +313,8 @@ static int tokenize_run(int argc, char **argv) {
 static const option options[] = {
     OPTION_TOKENIZER(AT(model)),
     OPTION_SECTION("input"),
-    { "pair", 0, OPTION_FLAG, AT(pair), NULL, .help = "lines hold two texts with a tab between them, fed together" },
+    { "pair", 0, OPTION_FLAG, AT(pair), NULL,
+      .help = "lines hold two texts with a tab between them, which are fed to the model together" },
     OPTION_NULL(AT(null)),
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL, .help = "lines are JSON objects" },
     { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
@@ -324,14 +325,15 @@ static const option options[] = {
     { "max-length", 0, OPTION_INT, AT(max_length), "N",
       .help = "number of tokens at which a text is cut, 0 for never (what the model's files say)", .max = INT32_MAX },
     { "overflow", 0, OPTION_FLAG, AT(overflow), NULL,
-      .help = "a line is an array of windows; what is cut off follows in further ones" },
-    { "stride", 0, OPTION_INT, AT(options.stride), "N", .help = "tokens that a window repeats of the one before (0)",
-      .max = INT32_MAX },
+      .help = "print an array of windows per text; the part that is cut off follows in further windows" },
+    { "stride", 0, OPTION_INT, AT(options.stride), "N",
+      .help = "tokens that a window repeats from the window before (0)", .max = INT32_MAX },
     { "cut", 0, OPTION_CHOICE, AT(options.cut), "WHICH", .help = "which text of a pair is cut (longest)",
       .choices = "longest|first|second" },
     { "side", 0, OPTION_CHOICE, AT(side), "SIDE", .help = "the end at which a text is cut (right)",
       .choices = "right|left" },
-    { "no-specials", 0, OPTION_FLAG, AT(no_specials), NULL, .help = "leave out [CLS], [SEP] and the like" },
+    { "no-specials", 0, OPTION_FLAG, AT(no_specials), NULL,
+      .help = "leave out special tokens such as [CLS] and [SEP]" },
     { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "apply the truncation and padding of tokenizer.json" },
     { "threads", 't', OPTION_INT, AT(options.threads), "N",
       .help = "number of threads, 0 for all the process may use (0)", .max = 1024 },
@@ -340,7 +342,7 @@ static const option options[] = {
       .help = "print objects: ids, tokens, offsets (in bytes), word_ids, type_ids and more" },
     { "characters", 0, OPTION_FLAG, AT(characters), NULL, .help = "with --full, offsets count characters" },
     { "count", 0, OPTION_FLAG, AT(count), NULL, .help = "print only the number of tokens" },
-    { "total", 0, OPTION_FLAG, AT(total), NULL, .help = "print only the number of all tokens, at the end" },
+    { "total", 0, OPTION_FLAG, AT(total), NULL, .help = "print only the total number of tokens, at the end" },
     OPTION_OUTPUT(AT(output)),
     OPTION_END,
 };
@@ -348,7 +350,7 @@ static const option options[] = {
 static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith tokenize", "[101,1037,4937,...]" },
     { "pith tokenize -m tokenizer.json --full texts.txt", "ids, tokens, offsets" },
-    { "pith tokenize --total --max-length 0 texts.txt", "how many tokens the texts have" },
+    { "pith tokenize --total --max-length 0 texts.txt", "the total number of tokens" },
     { "pith tokenize --overflow --stride 20 long.txt", "windows over long texts" },
     { "pith tokenize texts.txt | pith detokenize", "there and back" },
     { NULL, NULL },
@@ -359,7 +361,7 @@ const command command_tokenize = {
     .summary = "turn texts into token ids, one text per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
-    .description = "Each line becomes a JSON array: exactly the ids that 'pith embed' would feed to the model.",
+    .description = "Each line becomes a JSON array of the ids that 'pith embed' feeds to the model.",
     .examples = examples,
     .options = options,
     .run = tokenize_run,

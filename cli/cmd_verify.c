@@ -326,7 +326,7 @@ static int collect_tests(job *j, const string_list *dirs, skip_list *skips, cons
     collecting = j;
     for (size_t i = 0; !code && i < dirs->count; i++)
         if (nftw(dirs->items[i], collect, 16, 0)) code = fail(c, "%s: %s", dirs->items[i], strerror(errno));
-    if (!code && !j->count) code = fail(c, "there is no model.onnx in %s or a folder below it", dirs->items[0]);
+    if (!code && !j->count) code = fail(c, "there is no model.onnx in %s or in a folder below it", dirs->items[0]);
     return code;
 }
 
@@ -408,17 +408,17 @@ static int verify_run(int argc, char **argv) {
 
 static const option options[] = {
     { "rtol", 0, OPTION_FLOAT, AT(job.rtol), "X",
-      .help = "relative tolerance: |got - wanted| <= atol + rtol * |wanted|" },
+      .help = "relative tolerance: |output - expected| <= atol + rtol * |expected|" },
     { "atol", 0, OPTION_FLOAT, AT(job.atol), "X", .help = "absolute tolerance" },
     OPTION_LEVEL(AT(job.level)),
-    { "compiled", 0, OPTION_FLAG, AT(job.compiled), NULL, .help = "compile each model and run what comes out" },
+    { "compiled", 0, OPTION_FLAG, AT(job.compiled), NULL, .help = "compile each model and run the compiled file" },
     OPTION_STRICT_SHAPES(AT(job.strict)),
     OPTION_LOOP_LIMIT(AT(job.loop_limit)),
     { "skip-list", 0, OPTION_STRING, AT(skip_path), "FILE",
       .help =
           "lines 'name reason'; a listed test that passes is a failure, unless the line begins with '~': its result is "
           "random and may be right by chance" },
-    { "list", 0, OPTION_FLAG, AT(list), NULL, .help = "print the names of the tests, run nothing" },
+    { "list", 0, OPTION_FLAG, AT(list), NULL, .help = "print the names of the tests and run nothing" },
     OPTION_JSON(AT(json),
                 "print one object: passed, failed, skipped, results with name, status, message, max_difference"),
     { "verbose", 'v', OPTION_FLAG, AT(verbose), NULL, .help = "print passed tests too" },
@@ -427,9 +427,9 @@ static const option options[] = {
     { "fusions", 0, OPTION_FLAG, AT(fusions), NULL,
       .help =
           "run made-up inputs through the model as written and through every level, and name the first pass and node "
-          "that change a result by more than rounding" },
+          "that change a result by more than rounding can" },
     { "runs", 0, OPTION_INT, AT(checked.runs), "N", .help = "inputs per level (12)", .min = 1, .max = 1000000 },
-    { "seed", 0, OPTION_INT, AT(checked.seed), "N", .help = "which inputs are made up (0)", .max = INT32_MAX },
+    { "seed", 0, OPTION_INT, AT(checked.seed), "N", .help = "seed of the made-up inputs (0)", .max = INT32_MAX },
     OPTION_END,
 };
 
@@ -437,8 +437,8 @@ static const example examples[] = {
     { "pith verify tests/data/models", NULL },
     { "pith verify onnx/backend/test/data/node --skip-list skip.txt", NULL },
     { "pith verify --level 0 --json model-folder", NULL },
-    { "pith verify minilm.pith", "are all its bytes as they were written?" },
-    { "pith verify --fusions model.onnx", "is the optimised model still the model?" },
+    { "pith verify minilm.pith", "checks all bytes of the file" },
+    { "pith verify --fusions model.onnx", "does the optimised model give the same results?" },
     { NULL, NULL },
 };
 

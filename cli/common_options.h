@@ -16,7 +16,7 @@
             .help = "a directory, an .onnx or .pith file, or a name in the model cache (" DEFAULT_MODEL ")"            \
     }
 #define OPTION_MODEL_ARGUMENT(at)                                                                                      \
-    { "model", 'm', OPTION_STRING, at, "MODEL", .help = "the same as the argument" }
+    { "model", 'm', OPTION_STRING, at, "MODEL", .help = "the model, instead of the argument" }
 #define OPTION_TOKENIZER(at)                                                                                           \
     {                                                                                                                  \
         "model", 'm', OPTION_STRING, at, "MODEL",                                                                      \
@@ -79,14 +79,14 @@
     }
 #define OPTION_LOOP_LIMIT(at)                                                                                          \
     {                                                                                                                  \
-        "loop-limit", 0, OPTION_INT, at, "N", .help = "iterations one Loop may take before the run fails (1000000)",   \
-                                              .min = 1, .max = INT32_MAX                                               \
+        "loop-limit", 0, OPTION_INT, at, "N",                                                                          \
+            .help = "iterations that one Loop may take before the run fails (1000000)", .min = 1, .max = INT32_MAX     \
     }
 #define OPTION_NULL(at)                                                                                                \
     { "null", '0', OPTION_FLAG, at, NULL, .help = "texts end with a NUL byte instead of a newline" }
 #define OPTION_INVALID(at)                                                                                             \
     {                                                                                                                  \
-        "invalid", 0, OPTION_CHOICE, at, "HOW", .help = "what is done with bytes that are not UTF-8 (error)",          \
+        "invalid", 0, OPTION_CHOICE, at, "HOW", .help = "what to do with bytes that are not UTF-8 (error)",            \
                                                 .choices = "error|replace"                                             \
     }
 #define OPTION_JSON(at, what)                                                                                          \

@@ -97,7 +97,7 @@ static int print_all(const subject *s, const step_times *times, const time_optio
         return EXIT_DONE;
     }
     print_table(times, total);
-    printf("\n%.4f ms a run, %.4f ms of it in steps, %.1f GFLOP/s; %.1f %% of the peak of %.1f GFLOP/s; %d thread%s, "
+    printf("\n%.4f ms per run, %.4f ms of it in steps, %.1f GFLOP/s; %.1f %% of the peak of %.1f GFLOP/s; %d thread%s, "
            "%d runs\n",
            run * 1e3, total * 1e3, flop / run * 1e-9, 100 * flop / run / peak, peak * 1e-9, (int)s->threads,
            s->threads > 1 ? "s" : "", (int)o->runs);

@@ -91,7 +91,7 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
     pith_error err = PITH_ERROR_INIT;
     if (!l->replace && has_half_pair((pith_str){ value.data + 1, value.size - 2 })) {
         snprintf(l->message, sizeof l->message,
-                 "the field '%.100s' has half of a surrogate pair, which is no character (--invalid replace puts "
+                 "the field '%.100s' has half of a surrogate pair, which is not a character (--invalid replace puts "
                  "U+FFFD in its place)",
                  field);
         return false;
@@ -113,7 +113,7 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
     pith_json_init(&j, line, NULL, &l->arena, &err);
     for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
     if (pith_json_peek(&j) != PITH_JSON_OBJECT) {
-        snprintf(l->message, sizeof l->message, "this is no JSON object");
+        snprintf(l->message, sizeof l->message, "this is not a JSON object");
         return false;
     }
     pith_json_object(&j);
@@ -148,7 +148,7 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
 static int32_t read_id(pith_json *j) {
     int64_t id = pith_json_int(j);
     if (!j->failed && (id < 0 || id > INT32_MAX))
-        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is no token id", (long long)id);
+        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is not a token id", (long long)id);
     return j->failed ? 0 : (int32_t)id;
 }
 

@@ -104,7 +104,7 @@ int model_inputs_invent(model_inputs *in, const command *c, const pith_model *mo
         for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
         if (port.dtype == PITH_STRING || !pith_dtype_bits(port.dtype) ||
             !pith_dtype_bytes(port.dtype, pith_dims_count(t.dims, t.rank), &t.bytes))
-            return fail(c, "input '%s': give it with -i, or its shape with --input-shape", port.name);
+            return fail(c, "input '%s' is missing; give it with -i, or its shape with --input-shape", port.name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
         make_room(in);
         in->names[in->count] = strdup(port.name);

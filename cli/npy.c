@@ -96,7 +96,7 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     const unsigned char *p = data;
     pith_tensor t = { 0 };
     if (size < 12 || memcmp(p, "\x93NUMPY", 6))
-        return refuse(message, message_size, "not a .npy file, as numpy.save writes it");
+        return refuse(message, message_size, "not a .npy file; write one with numpy.save");
     size_t prefix = p[6] == 1 ? 10 : 12;
     size_t length = p[8] | (size_t)p[9] << 8;
     if (prefix == 12) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
@@ -112,7 +112,7 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     char type[16] = "";
     if (known) snprintf(type, sizeof type, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
     free(header);
-    if (!known) return refuse(message, message_size, "the header is not understood (a structured type?)");
+    if (!known) return refuse(message, message_size, "the header cannot be read; structured types are not supported");
     if (fortran)
         return refuse(message, message_size, "the array is in Fortran order: save numpy.ascontiguousarray(x) instead");
 
@@ -123,7 +123,7 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     size_t unit = type[1] == 'U' ? 4 : type[1] == 'S' ? 1 : 0, need;
     if (unit && (type[0] == '<' || type[0] == '|')) {
         size_t width = strtoul(type + 2, NULL, 10);
-        if (!width && count) return refuse(message, message_size, "strings of no width are not read");
+        if (!width && count) return refuse(message, message_size, "strings of width 0 are not supported");
         if (pith_mul_overflows(width, unit, &need) || pith_mul_overflows(need, (size_t)count, &need) || need > have)
             return refuse(message, message_size, "the contents are shorter than the shape");
         if (!parse_strings(&t, contents, (size_t)count, width, unit))
@@ -136,7 +136,7 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     if (t.dtype == PITH_UNDEFINED) {
         const char *why = type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
                           : !strcmp(type, "|O") ? "means Python objects: save an array of numbers or strings"
-                                                : "is not known";
+                                                : "is not supported";
         snprintf(message, message_size, "the element type '%s' %s", type, why);
         return false;
     }

@@ -42,7 +42,9 @@ int usage(const command *c, const char *format, ...) {
 int fail_model(const command *c, const pith_error *err, const char *model) {
     fail(c, "%s", err->message);
     if (err->code == PITH_ERR_NOT_FOUND && !strcmp(model, DEFAULT_MODEL))
-        fputs("'make model' in Pith's source folder fetches this model; -m takes the directory of any other\n", stderr);
+        fputs(
+            "'make model' in Pith's source folder fetches this model; give the directory of any other model with -m\n",
+            stderr);
     return EXIT_FAILED;
 }
 
@@ -117,7 +119,7 @@ static int option_store(const command *c, const option *o, void *settings, const
     case OPTION_FLOAT: {
         double x = strtod(text, &end);
         if (!*text || *end || !(x >= 0) || isinf(x))
-            return usage(c, "--%s takes a number of at least 0, not '%s'", o->name, text);
+            return usage(c, "--%s takes a number that is not negative, not '%s'", o->name, text);
         *(double *)value = x;
         return -1;
     }
@@ -191,9 +193,9 @@ static int option_unknown(const command *c, const option *options, const char *a
 static const char *option_next_value(const command *c, const option *options, const option *o, const char *next) {
     const char *attached;
     if (!next)
-        usage(c, "--%s wants a value", o->name);
+        usage(c, "--%s needs a value", o->name);
     else if (next[0] == '-' && next[1] && (option_find(options, next, &attached) || !strcmp(next, "--help")))
-        usage(c, "--%s wants a value, and '%s' is an option (--%s=%s makes it the value)", o->name, next, o->name,
+        usage(c, "--%s needs a value, but '%s' is an option; write --%s=%s if it is the value", o->name, next, o->name,
               next);
     else
         return next;

@@ -226,7 +226,7 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
         bytes_replace_invalid(out, from);
         return 1;
     }
-    snprintf(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace goes on)",
+    snprintf(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
              text_input_place(in), valid + 1);
     out->size = from;
     return -1;

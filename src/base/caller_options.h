@@ -11,6 +11,6 @@ bool pith_options_take(void *mine, size_t my_size, const void *theirs);
 
 #define PITH_TAKE_OPTIONS(mine, theirs, err)                                                                           \
     if (!pith_options_take(&(mine), sizeof(mine), theirs))                                                             \
-    return pith_fail(err, PITH_ERR_ARGUMENT, "options without a size: begin with their _INIT macro")
+    return pith_fail(err, PITH_ERR_ARGUMENT, "the options have no size; initialise them with their _INIT macro")
 
 #endif

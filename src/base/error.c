@@ -86,5 +86,5 @@ pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, 
 }
 
 pith_status pith_fail_memory(pith_error *err, size_t bytes) {
-    return pith_fail(err, PITH_ERR_MEMORY, "out of memory (%zu bytes wanted)", bytes);
+    return pith_fail(err, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", bytes);
 }

@@ -141,9 +141,10 @@ pith_status pith_file_there(bool *there, const char *path, pith_error *err) {
     if (!*there || (stat(path, &st) && errno != ENOENT))
         return pith_fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
     if (stat(path, &st))
-        return pith_fail(err, PITH_ERR_IO,
-                         "%s: a symbolic link to a file that is not there; fetch the model again or remove the link",
-                         path);
+        return pith_fail(
+            err, PITH_ERR_IO,
+            "%s: the symbolic link points to a file that does not exist; fetch the model again or remove the link",
+            path);
     if (!S_ISREG(st.st_mode))
         return pith_fail(err, PITH_ERR_IO, "%s: %s; put the file in its place or remove it", path,
                          S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
@@ -190,7 +191,8 @@ pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, p
     for (size_t begin = 0; begin < name.size && !fault;) {
         const char *slash = memchr(name.data + begin, '/', name.size - begin);
         size_t end = slash ? (size_t)(slash - name.data) : name.size;
-        if (end - begin == 2 && name.data[begin] == '.' && name.data[begin + 1] == '.') fault = "leaves its folder";
+        if (end - begin == 2 && name.data[begin] == '.' && name.data[begin + 1] == '.')
+            fault = "points outside its folder";
         begin = end + 1;
     }
     if (fault) {

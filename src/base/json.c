@@ -116,7 +116,7 @@ static bool expect(pith_json *j, pith_json_kind kind) {
     if (j->p == j->end)
         pith_json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
     else
-        pith_json_fail(j, PITH_ERR_FORMAT, "%s expected, %s found", names[kind], names[found]);
+        pith_json_fail(j, PITH_ERR_FORMAT, "expected %s, found %s", names[kind], names[found]);
     return false;
 }
 
@@ -153,7 +153,7 @@ static bool next_member(pith_json *j, char close) {
     }
     if (j->stack[j->depth - 1].started) {
         if (c != ',') {
-            json_fault(j, j->p == j->end ? "the text ends inside" : "a comma or the end expected");
+            json_fault(j, j->p == j->end ? "the text ends inside" : "expected a comma or the end");
             return false;
         }
         j->p++;
@@ -234,7 +234,7 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
 static pith_str decode_string(pith_json *j, pith_str raw) {
     char *out = pith_arena_alloc(j->arena, raw.size), *o = out;
     if (!out) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory (%zu bytes wanted)", raw.size);
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size);
         return (pith_str){ "", 0 };
     }
     for (const char *p = raw.data, *end = raw.data + raw.size; p < end;) {
@@ -265,13 +265,13 @@ static pith_str decode_string(pith_json *j, pith_str raw) {
 static bool next_key(pith_json *j, pith_str *key, bool *escapes) {
     if (!next_member(j, '}')) return false;
     if (next_char(j) != '"') {
-        json_fault(j, "a key expected");
+        json_fault(j, "expected a key");
         return false;
     }
     if (!scan_string(j, key, escapes)) return false;
     j->stack[j->depth - 1].key = *key;
     if (next_char(j) != ':') {
-        json_fault(j, "a colon expected");
+        json_fault(j, "expected a colon");
         return false;
     }
     j->p++;
@@ -430,7 +430,7 @@ double pith_json_double(pith_json *j) {
     pith_arena_mark mark = pith_arena_get_mark(j->arena);
     if (raw.size >= sizeof buffer) text = pith_arena_alloc(j->arena, raw.size + 1);
     if (!text) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory (%zu bytes wanted)", raw.size + 1);
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size + 1);
         return 0;
     }
     memcpy(text, raw.data, raw.size);
@@ -491,7 +491,7 @@ void pith_json_skip(pith_json *j) {
         case PITH_JSON_BOOL: pith_json_bool(j); break;
         case PITH_JSON_NULL: pith_json_null(j); break;
         case PITH_JSON_END:
-            json_fault(j, j->p == j->end ? "the text ends where a value should be" : "a value expected");
+            json_fault(j, j->p == j->end ? "the text ends where a value should be" : "expected a value");
         }
         /* On to the next value, leaving the containers that end here. */
         while (j->depth > base && !j->failed)
@@ -515,5 +515,5 @@ pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s) {
 
 void pith_json_finish(pith_json *j) {
     next_char(j);
-    if (!j->failed && j->p != j->end) json_fault(j, "something follows the end");
+    if (!j->failed && j->p != j->end) json_fault(j, "there is more text after the value");
 }

@@ -52,24 +52,29 @@ bool pith_compiled_is(pith_str file) {
 /* *count: sections of the table, which lies in the file and is whole. */
 static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
     if (!pith_compiled_is(file)) return pith_fail(err, PITH_ERR_FORMAT, "not a compiled model");
-    if (file.size < HEADER) return pith_fail(err, PITH_ERR_FORMAT, "cut off in the header");
+    if (file.size < HEADER)
+        return pith_fail(err, PITH_ERR_FORMAT, "the file is cut off within its header; copy or compile it again");
     uint32_t version = (uint32_t)compiled_get(file.data + 8, 4);
     if (version != PITH_COMPILED_VERSION) {
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "compiled for version %u of the format, this is version %u: compile the model anew", version,
-                         PITH_COMPILED_VERSION);
+                         "the file has format version %u, but this build reads version %u; compile the model again",
+                         version, PITH_COMPILED_VERSION);
     }
     *count = (size_t)compiled_get(file.data + 12, 4);
-    if (*count > SECTIONS_MAX) return pith_fail(err, PITH_ERR_FORMAT, "damaged: %zu sections", *count);
+    if (*count > SECTIONS_MAX)
+        return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections", *count);
     size_t end = HEADER + *count * ENTRY;
     if (compiled_get(file.data + 16, 8) != file.size || file.size < end) {
-        return pith_fail(err, PITH_ERR_FORMAT, "cut off: %zu of %llu bytes are there", file.size,
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "the file is cut off: it has %zu of %llu bytes; copy or compile it again", file.size,
                          (unsigned long long)compiled_get(file.data + 16, 8));
     }
     if (compiled_get(file.data + 24, 8) != pith_hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
-        return pith_fail(err, PITH_ERR_FORMAT, "damaged: the header is not what was written");
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "the header is damaged: its hash does not match; copy or compile the file again");
     }
-    if (file.data[WRITER_AT + WRITER_SIZE - 1]) return pith_fail(err, PITH_ERR_FORMAT, "damaged: the writer's version");
+    if (file.data[WRITER_AT + WRITER_SIZE - 1])
+        return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: the writer's version has no end");
     return PITH_OK;
 }
 
@@ -83,7 +88,7 @@ pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_erro
         bool known = e.kind > 0 && e.kind < PITH_SECTION_COUNT;
         if (e.offset < end || e.offset > file.size || e.size > file.size - e.offset ||
             e.offset % compiled_alignment_of((pith_section)e.kind) || (known && c.sections[e.kind].data)) {
-            return pith_fail(err, PITH_ERR_FORMAT, "damaged: section %zu (%s) lies wrong", i,
+            return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: section %zu (%s) is out of place", i,
                              pith_section_name((pith_section)e.kind));
         }
         end = e.offset + e.size;
@@ -122,7 +127,7 @@ static pith_status send(sink *s, const void *data, size_t size) {
     if (!s->write)
         pith_hash_add(&s->hash, data, size);
     else if (size && s->write(s->user, data, size, s->total))
-        return pith_fail(s->err, PITH_ERR_IO, "writing was given up");
+        return pith_fail(s->err, PITH_ERR_IO, "the write callback stopped writing");
     return PITH_OK;
 }
 

@@ -50,7 +50,7 @@ void pith_type_read(pith_type *type, pith_bytes_in *in, pith_dims *dims) {
 
 static void read_strings(reader *r, pith_tensor *t, int64_t count) {
     if ((uint64_t)count > (r->in->bytes.size - r->in->at) / 4) {
-        pith_bytes_fail(r->in, "more strings than there is room for");
+        pith_bytes_fail(r->in, "more strings than the section has room for");
         return;
     }
     pith_str *strings = pith_arena_array(r->arena, (size_t)count, sizeof *strings);
@@ -66,14 +66,14 @@ static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth);
 
 static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int depth) {
     if ((uint64_t)count > (r->in->bytes.size - r->in->at) / 8 || depth == DEPTH_MAX) {
-        pith_bytes_fail(r->in, "a sequence of more items than there is room for");
+        pith_bytes_fail(r->in, "a sequence of more items than the section has room for");
         return;
     }
     pith_tensor *items = pith_arena_array(r->arena, (size_t)count, sizeof *items);
     if (!items) graph_read_out_of_memory(r);
     for (int64_t i = 0; i < count && !r->in->status; i++) {
         graph_read_read_tensor(r, &items[i], depth + 1);
-        if (items[i].dtype >= PITH_DTYPE_COUNT) pith_bytes_fail(r->in, "an item that is no tensor");
+        if (items[i].dtype >= PITH_DTYPE_COUNT) pith_bytes_fail(r->in, "a sequence item that is not a tensor");
     }
     t->data = items;
     t->bytes = (size_t)count * sizeof *items;
@@ -97,7 +97,7 @@ static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
     } else if (t->dtype == PITH_STRING) {
         read_strings(r, t, count);
     } else {
-        uint32_t number = pith_get_below(in, (uint32_t)r->weights->count, "there are no such weights");
+        uint32_t number = pith_get_below(in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
         if (in->status) return;
         pith_str span = pith_weights_get(r->weights, number);
         if (span.size != t->bytes) pith_bytes_fail(in, "a tensor whose shape does not fit its bytes");
@@ -134,11 +134,11 @@ static void graph_read_read_value(reader *r, pith_graph *graph) {
         return;
     }
     bool first = kind == PITH_VALUE_INPUT || kind == PITH_VALUE_CAPTURE, late = v->id > 0 && first;
-    if (late && graph->values[v->id - 1]->kind > kind) pith_bytes_fail(in, "inputs and captures are out of order");
+    if (late && graph->values[v->id - 1]->kind > kind) pith_bytes_fail(in, "inputs and captures out of order");
     if (kind == PITH_VALUE_INPUT) {
         graph->input_count++;
         pith_type_read(&v->type, in, graph->dims);
-        if (pith_get_below(in, 2, "a flag that is none") && !in->status) v->type.data = graph_read_new_tensor(r);
+        if (pith_get_below(in, 2, "a flag other than 0 and 1") && !in->status) v->type.data = graph_read_new_tensor(r);
     } else if (kind == PITH_VALUE_CAPTURE) {
         graph->capture_count++;
     } else if (kind == PITH_VALUE_PACKED) {
@@ -242,7 +242,8 @@ static pith_value **read_uses(reader *r, size_t *count, const pith_graph *graph,
         if (good)
             uses[i] = graph->values[number];
         else
-            pith_bytes_fail(r->in, made ? "an output that cannot be one" : "there is no such value");
+            pith_bytes_fail(r->in, made ? "an output that its node cannot make"
+                                        : "a reference to a value that does not exist");
     }
     if (!r->in->status && *count > INT32_MAX / 2) pith_bytes_fail(r->in, "a node with too many inputs or outputs");
     return uses;
@@ -252,7 +253,8 @@ static void read_packed(reader *r, pith_node *node) {
     pith_packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
     for (size_t i = 0; packed && i < node->packed_count; i++) {
         packed[i].layout = pith_get_str(r->in);
-        uint32_t number = pith_get_below(r->in, (uint32_t)r->weights->count, "there are no such weights");
+        uint32_t number =
+            pith_get_below(r->in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
         if (r->in->status) return;
         pith_str span = pith_weights_get(r->weights, number);
         packed[i].data = span.data;
@@ -292,12 +294,13 @@ static void read_outputs(reader *r, pith_graph *graph) {
     pith_str *names = pith_arena_array(r->arena, graph->output_count, sizeof *names);
     if (!names) graph_read_out_of_memory(r);
     for (size_t i = 0; i < graph->output_count && !r->in->status; i++) {
-        uint32_t number = pith_get_below(r->in, (uint32_t)graph->value_count, "there is no such value");
+        uint32_t number =
+            pith_get_below(r->in, (uint32_t)graph->value_count, "a reference to a value that does not exist");
         names[i] = pith_get_str(r->in);
         if (r->in->status) return;
         graph->outputs[i] = graph->values[number];
         graph->outputs[i]->output_uses++;
-        if (graph->outputs[i]->kind == PITH_VALUE_PACKED) pith_bytes_fail(r->in, "an output without contents");
+        if (graph->outputs[i]->kind == PITH_VALUE_PACKED) pith_bytes_fail(r->in, "a graph output without contents");
     }
     graph->output_names = names;
 }
@@ -305,7 +308,7 @@ static void read_outputs(reader *r, pith_graph *graph) {
 static pith_graph *read_graph(reader *r, pith_graph *parent, int depth) {
     pith_graph *graph;
     if (depth > DEPTH_MAX) {
-        pith_bytes_fail(r->in, "subgraphs are nested too deep");
+        pith_bytes_fail(r->in, "subgraphs that are nested too deep");
         return NULL;
     }
     if (pith_graph_create(&graph, r->arena, parent, r->in->err)) {

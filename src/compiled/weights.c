@@ -76,12 +76,12 @@ pith_status pith_weights_open(pith_weights_in *in, pith_str section, pith_error 
     int64_t count = pith_get_i64(&table);
     if (table.status) return table.status;
     if (count < 0 || (uint64_t)count > (section.size - 8) / ROW || count >= UINT32_MAX)
-        return pith_bytes_fail(&table, "more spans than there is room for");
+        return pith_bytes_fail(&table, "more spans than the section has room for");
     for (int64_t i = 0; i < count; i++) {
         int64_t offset = pith_get_i64(&table), size = pith_get_i64(&table);
         if (offset < 0 || size < 0 || (uint64_t)offset > section.size ||
             (uint64_t)size > section.size - (size_t)offset || offset % PITH_COMPILED_ALIGNMENT)
-            return pith_bytes_fail(&table, "a span lies outside");
+            return pith_bytes_fail(&table, "a span outside the section");
     }
     *in = (pith_weights_in){ section, (size_t)count };
     return PITH_OK;

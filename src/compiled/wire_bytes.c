@@ -54,7 +54,7 @@ pith_status pith_bytes_fail(pith_bytes_in *in, const char *fault) {
 }
 
 const void *pith_get_bytes(pith_bytes_in *in, size_t size) {
-    if (!in->status && size > in->bytes.size - in->at) pith_bytes_fail(in, "it ends here");
+    if (!in->status && size > in->bytes.size - in->at) pith_bytes_fail(in, "the data ends here");
     if (in->status) return NULL;
     const char *p = in->bytes.data + in->at;
     in->at += size;
@@ -81,7 +81,7 @@ pith_str pith_get_str(pith_bytes_in *in) {
 size_t pith_get_count(pith_bytes_in *in, size_t item_bytes) {
     size_t count = pith_get_u32(in);
     if (count <= (in->bytes.size - in->at) / item_bytes) return count;
-    pith_bytes_fail(in, "a number of things that do not fit behind it");
+    pith_bytes_fail(in, "a count of more items than the remaining bytes hold");
     return 0;
 }
 
@@ -93,6 +93,6 @@ uint32_t pith_get_below(pith_bytes_in *in, uint32_t limit, const char *fault) {
 }
 
 pith_status pith_bytes_end(pith_bytes_in *in) {
-    if (!in->status && in->at != in->bytes.size) pith_bytes_fail(in, "bytes are left over");
+    if (!in->status && in->at != in->bytes.size) pith_bytes_fail(in, "unread bytes at the end");
     return in->status;
 }

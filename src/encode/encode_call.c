@@ -135,8 +135,8 @@ static pith_status encode_prompt(pith_str *prompt, const pith_modules *m, const 
     *prompt = m->prompts[i].text;
     if (prompt->size && !m->include_prompt)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the model's pooling leaves out the prompt's tokens (include_prompt: false), which this "
-                         "version cannot do");
+                         "the model's pooling leaves out the prompt's tokens (include_prompt: false); this version "
+                         "cannot do that");
     return PITH_OK;
 }
 
@@ -225,7 +225,7 @@ static pith_status encode_output_rows(const float **x, const pith_encoder *e, co
     const int64_t width = e->model.width;
     if (out->rank < 1 || out->dims[out->rank - 1] != width || pith_dims_count(out->dims, out->rank) != rows * width) {
         char shape[128];
-        return pith_fail(err, PITH_ERR_RUN, "the model's output has shape %s; %lld rows of %lld are needed",
+        return pith_fail(err, PITH_ERR_RUN, "the model's output has shape %s; %lld rows of %lld numbers are needed",
                          pith_dims_text(out->dims, out->rank, shape, sizeof shape), (long long)rows, (long long)width);
     }
     *x = out->data;

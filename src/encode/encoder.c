@@ -45,7 +45,7 @@ static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
                          PITH_STR_ARG(out->name), pith_dtype_name(type->dtype));
     if (type->rank != 2 && (e->parts.ragged || type->rank != 3))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "output '" PITH_STR_FMT "' has not %s axes, as one vector per text or per token has",
+                         "output '" PITH_STR_FMT "' does not have %s axes; one vector per text or per token is needed",
                          PITH_STR_ARG(out->name), e->parts.ragged ? "2" : "2 or 3");
     pith_dim width = type->dims[type->rank - 1];
     if (!pith_dim_known(width) || width <= 0 || width > INT32_MAX)

@@ -38,7 +38,7 @@ pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged
         while (n < known && !pith_str_is(input->name, names[n].name)) n++;
         if (n == known)
             return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "not a text encoder: its input '" PITH_STR_FMT "' is not made from text",
+                             "not a text encoder: its input '" PITH_STR_FMT "' cannot be made from text",
                              PITH_STR_ARG(input->name));
         feed->roles[i] = (uint8_t)names[n].role;
         has_ids |= names[n].role == IDS;

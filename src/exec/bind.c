@@ -62,7 +62,7 @@ pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
     for (int i = 0; i < step->out_count; i++) {
         int loaded = step->out[i] ? step->out[i]->type.dtype : PITH_UNDEFINED;
         if (loaded && loaded != PITH_NONE && c->out[i].dtype && c->out[i].dtype != loaded) {
-            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d became %s, not %s", i,
+            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d is %s instead of %s", i,
                                         pith_dtype_name(c->out[i].dtype), pith_dtype_name(loaded)),
                               step, c->err);
         }
@@ -96,7 +96,7 @@ bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
 static pith_status check_port(const pith_value *value, const pith_tensor *tensor, pith_error *err) {
     const pith_type *type = &value->type;
     if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s, the model takes %s",
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s; the model needs %s",
                          PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype), pith_dtype_name(type->dtype));
     }
     if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
@@ -106,12 +106,12 @@ static pith_status check_port(const pith_value *value, const pith_tensor *tensor
                          tensor->rank);
     }
     if (!pith_tensor_is_sound(tensor, NULL)) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' of %s %s does not lie in %zu bytes",
-                         PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype),
-                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text), tensor->bytes);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "': %zu bytes of data do not hold %s %s",
+                         PITH_STR_ARG(value->name), tensor->bytes, pith_dtype_name(tensor->dtype),
+                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text));
     }
     if (type->rank >= 0 && type->rank != tensor->rank) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s, the model takes rank %d",
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s; the model needs rank %d",
                          PITH_STR_ARG(value->name), pith_dims_text(tensor->dims, tensor->rank, text, sizeof text),
                          type->rank);
     }
@@ -129,7 +129,7 @@ static pith_status fail_size(const binder *k, const pith_value *value, int axis,
     if (symbol >= 0 && owner[symbol]) {
         return pith_fail(k->err, PITH_ERR_ARGUMENT,
                          "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
-                         "' makes %s %s",
+                         "' sets %s to %s",
                          PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
     }
     return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
@@ -306,7 +306,9 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     if (!to || !from) return PITH_OK;
     uint32_t from_id = step->in[0]->id, id = step->out[0]->id;
     if (from->bytes < to->bytes) {
-        return fail_place(pith_fail(k->err, PITH_ERR_RUN, "a view of %zu bytes on %zu bytes", to->bytes, from->bytes),
+        return fail_place(pith_fail(k->err, PITH_ERR_RUN,
+                                    "the result has %zu bytes, but the input that it shares has only %zu", to->bytes,
+                                    from->bytes),
                           step, k->err);
     }
     k->slot_of[id] = k->slot_of[from_id];

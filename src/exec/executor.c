@@ -105,7 +105,7 @@ static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *er
     if (bytes == e->buffer_bytes || (bytes < e->buffer_bytes && !e->options.tight)) return PITH_OK;
     free_buffer(e);
     e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
-    if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: activations want %zu bytes", bytes);
+    if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes", bytes);
     e->buffer_bytes = bytes;
     executor_count(e->tree, bytes, 0);
     return PITH_OK;
@@ -276,13 +276,13 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
             if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
                 memcmp(t->data, fixed->data, fixed->bytes)) {
                 return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                                 "input '" PITH_STR_FMT "' has a default that this plan was made for; "
-                                 "it cannot be fed another value here",
+                                 "input '" PITH_STR_FMT "' has a default that is built into this plan; "
+                                 "leave the input out",
                                  PITH_STR_ARG(value->name));
             }
         }
         if (t->dtype == PITH_SEQUENCE && !pith_tensor_is_sound(t, NULL)) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is no sound sequence",
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is not a valid sequence",
                              PITH_STR_ARG(value->name));
         }
         size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
@@ -363,9 +363,9 @@ static pith_status check_late(const pith_step *step, const pith_run *run) {
     for (int i = 0; i < step->out_count; i++) {
         if (!run->out[i]) continue;
         int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
-        if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d got no shape", i);
+        if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
         if (loaded && loaded != PITH_NONE && now != loaded) {
-            return pith_fail(run->err, PITH_ERR_RUN, "output %d became %s, not %s", i, pith_dtype_name(now),
+            return pith_fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i, pith_dtype_name(now),
                              pith_dtype_name(loaded));
         }
     }

@@ -227,7 +227,7 @@ static void put_thread(pith_json_out *out, int lane) {
 
 pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
                                  void *user, pith_error *err) {
-    if (!profile || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "a profile and a sink for its text are wanted");
+    if (!profile || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
     pith_json_out out = { write, user, false };
     uint64_t origin = UINT64_MAX;
     for (const pith_lane *lane = profile->lanes; lane; lane = lane->next)

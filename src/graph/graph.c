@@ -292,8 +292,8 @@ pith_status pith_graph_sort(pith_graph *graph, pith_error *err) {
             if (!from || from->mark == DONE) continue;
             if (from->mark == OPEN) {
                 char place[256];
-                status =
-                    pith_fail(err, PITH_ERR_FORMAT, "%s: lies on a cycle", pith_node_place(from, place, sizeof place));
+                status = pith_fail(err, PITH_ERR_FORMAT, "%s: is part of a cycle",
+                                   pith_node_place(from, place, sizeof place));
                 goto out;
             }
             from->mark = OPEN;

@@ -14,11 +14,11 @@ static bool owns(const pith_graph *graph, const pith_value *value) {
 static pith_status check_subgraph(const pith_node *node, const pith_graph *sub, pith_error *err) {
     if (sub->parent != node->graph) return fail_node(node, err, "a subgraph has another parent");
     if (sub->capture_count != (size_t)node->capture_count) {
-        return fail_node(node, err, "captures of a subgraph do not fit");
+        return fail_node(node, err, "a subgraph and its node differ in the number of captures");
     }
     for (size_t i = 0; i < sub->capture_count; i++)
         if (!sub->captures[i] || sub->captures[i]->kind != PITH_VALUE_CAPTURE) {
-            return fail_node(node, err, "a capture is none");
+            return fail_node(node, err, "a capture has the wrong kind");
         }
     pith_status status = pith_graph_check(sub, err);
     char place[256];
@@ -28,14 +28,15 @@ static pith_status check_subgraph(const pith_node *node, const pith_graph *sub, 
 /* uses[id] counts the node inputs that name a value. */
 static pith_status graph_check_check_node(const pith_graph *graph, pith_node *node, uint32_t *uses, pith_error *err) {
     if (node->graph != graph) return fail_node(node, err, "belongs to another graph");
-    if (node->next ? node->next->prev != node : graph->last != node) return fail_node(node, err, "list is broken");
+    if (node->next ? node->next->prev != node : graph->last != node)
+        return fail_node(node, err, "the list of nodes is broken");
     if (node->capture_count > node->input_count) return fail_node(node, err, "has more captures than inputs");
     for (int i = 0; i < node->input_count; i++) {
         const pith_value *value = node->inputs[i];
         if (!value) continue;
         if (!owns(graph, value)) return fail_node(node, err, "an input is a value of another graph");
         if (value->kind == PITH_VALUE_NODE) {
-            if (!value->producer) return fail_node(node, err, "nobody makes an input");
+            if (!value->producer) return fail_node(node, err, "no node makes an input");
             if (value->producer->graph != graph || value->producer->mark == UINT32_MAX) {
                 return fail_node(node, err, "an input is made by a later node or by itself");
             }
@@ -65,7 +66,7 @@ static pith_status graph_check_check_value(const pith_graph *graph, const pith_v
                use.node->places[use.input] == i;
     }
     if (!good) {
-        return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': user list is wrong",
+        return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': the list of its users is wrong",
                          PITH_STR_ARG(value->name));
     }
     if (value->kind == PITH_VALUE_CONST && !value->type.data) {
@@ -95,7 +96,7 @@ static pith_status graph_check_check(const pith_graph *graph, uint32_t *uses, ui
         const pith_value *value = graph->values[i];
         PITH_TRY(graph_check_check_value(graph, value, uses[i], err));
         if ((uint32_t)value->output_uses != outputs[i]) {
-            return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': output count is wrong",
+            return pith_fail(err, PITH_ERR_FORMAT, "value '" PITH_STR_FMT "': the count of its uses as output is wrong",
                              PITH_STR_ARG(value->name));
         }
     }

@@ -41,9 +41,11 @@ static pith_status dense_open(const void **state, const pith_head_model *model, 
                               pith_error *err) {
     const pith_dense *r = request;
     if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "pooling %d is none of PITH_POOLING_*", r->pooling);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
     if (r->pooling != PITH_POOLING_MODEL && model->pooled)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the model's graph pools by itself: pooling cannot be chosen");
+        return pith_fail(
+            err, PITH_ERR_ARGUMENT,
+            "the model's graph pools already; leave pooling at PITH_POOLING_MODEL (--pooling: leave it out)");
     size_t dim = pith_dense_dim(model, r);
     if (!dim)
         return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim,

@@ -56,7 +56,8 @@ static pith_status hf_build_add_weights(pith_weights *weights, const char **name
     if (there) return add_file(weights, files, dir, pith_str_of(*name), arena, err);
     PITH_TRY(pith_file_find(&there, &path, arena, dir, "model.safetensors.index.json", err));
     if (there) return add_shards(weights, files, dir, arena, err);
-    return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: neither model.safetensors nor its index is there", dir);
+    return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: model.safetensors and model.safetensors.index.json are both missing",
+                     dir);
 }
 
 static pith_status hf_build_find_family(const pith_hf_family **family, pith_str model_type, pith_arena *arena,
@@ -69,7 +70,7 @@ static pith_status hf_build_find_family(const pith_hf_family **family, pith_str 
         if (!known.data) return pith_fail_memory(err, 0);
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "config.json: architecture \"" PITH_STR_FMT "\" is not known; known are %s",
+                     "config.json: architecture \"" PITH_STR_FMT "\" is not supported; supported are %s",
                      PITH_STR_ARG(model_type), known.data);
 }
 

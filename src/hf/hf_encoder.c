@@ -114,11 +114,11 @@ static pith_value *tensor(builder *b, const char *suffix, const char *old_suffix
     pith_dims_text(dims, rank, want, sizeof want);
     if (!t) {
         b->status = pith_fail(b->err, PITH_ERR_NOT_FOUND,
-                              "%s: tensor '" PITH_STR_FMT "' is missing; config.json wants shape %s", b->weights_name,
-                              PITH_STR_ARG(name), want);
+                              "%s: tensor '" PITH_STR_FMT "' is missing; config.json asks for shape %s",
+                              b->weights_name, PITH_STR_ARG(name), want);
     } else if (t->rank != rank || memcmp(t->dims, dims, (size_t)rank * sizeof *dims)) {
         b->status =
-            pith_fail(b->err, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' has shape %s; config.json wants %s",
+            pith_fail(b->err, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' has shape %s; config.json asks for %s",
                       b->weights_name, PITH_STR_ARG(name), pith_dims_text(t->dims, t->rank, found, sizeof found), want);
     } else if (t->dtype != PITH_F32 && t->dtype != PITH_F16 && t->dtype != PITH_BF16) {
         b->status = pith_fail(b->err, PITH_ERR_UNSUPPORTED,
@@ -189,10 +189,11 @@ static pith_value *hf_encoder_activate(builder *b, int64_t layer, pith_value *x)
         return y;
     }
     if (!b->status) {
-        b->status = pith_fail(b->err, PITH_ERR_UNSUPPORTED,
-                              "config.json: activation \"" PITH_STR_FMT
-                              "\" is not supported; known are gelu, gelu_fast, gelu_new, gelu_pytorch_tanh, relu, tanh",
-                              PITH_STR_ARG(b->config->hidden_act));
+        b->status =
+            pith_fail(b->err, PITH_ERR_UNSUPPORTED,
+                      "config.json: activation \"" PITH_STR_FMT
+                      "\" is not supported; supported are gelu, gelu_fast, gelu_new, gelu_pytorch_tanh, relu, tanh",
+                      PITH_STR_ARG(b->config->hidden_act));
     }
     return NULL;
 }
@@ -250,7 +251,8 @@ static pith_value *relative_term(builder *b, pith_value *ids) {
     go_to(b, -1, "encoder.relative_attention_bias");
     if (buckets < 4 && !b->status)
         b->status =
-            pith_fail(b->err, PITH_ERR_FORMAT, "config.json: relative_attention_num_buckets %lld", (long long)buckets);
+            pith_fail(b->err, PITH_ERR_FORMAT,
+                      "config.json: relative_attention_num_buckets is %lld; it must be at least 4", (long long)buckets);
     pith_value *learned = tensor(b, ".weight", NULL, 2, (int64_t[]){ buckets, c->heads });
     int64_t *bucket = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
     if (!bucket) return made(b, NULL);
@@ -348,12 +350,12 @@ static pith_status check_config(const pith_hf_config *c, const pith_hf_encoder_l
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (sizes[i].value >= 1 && sizes[i].value <= sizes[i].limit) continue;
-        return pith_fail(err, PITH_ERR_FORMAT, "config.json: %s is %lld; 1 to %lld expected", sizes[i].name,
+        return pith_fail(err, PITH_ERR_FORMAT, "config.json: %s is %lld; it must be between 1 and %lld", sizes[i].name,
                          (long long)sizes[i].value, (long long)sizes[i].limit);
     }
     if (c->hidden_size % c->heads) {
         return pith_fail(err, PITH_ERR_FORMAT,
-                         "config.json: hidden_size %lld is no multiple of num_attention_heads %lld",
+                         "config.json: hidden_size %lld is not a multiple of num_attention_heads %lld",
                          (long long)c->hidden_size, (long long)c->heads);
     }
     if (!pith_str_is(c->position_embedding_type, "absolute")) {
@@ -362,7 +364,7 @@ static pith_status check_config(const pith_hf_config *c, const pith_hf_encoder_l
                          PITH_STR_ARG(c->position_embedding_type));
     }
     if (c->is_decoder)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "config.json: is_decoder; only encoders are supported");
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "config.json: is_decoder is true; only encoders are supported");
     return PITH_OK;
 }
 

@@ -85,7 +85,7 @@ static void expect_word(pith_json *j, const char *key, const char *known) {
     if (pith_json_null(j)) return;
     pith_str word = pith_json_string(j);
     if (!j->failed && !pith_str_is(word, known))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' (this build knows '%s')", key,
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported is '%s'", key,
                        PITH_STR_ARG(word), known);
 }
 
@@ -105,7 +105,9 @@ static void read_sentence_bert(pith_json *j, reader *r) {
         else
             pith_json_skip(j);
     }
-    if (lower) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "do_lower_case: texts lower-cased outside the tokenizer");
+    if (lower)
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                       "do_lower_case is not supported; use a tokenizer that makes texts lower case");
 }
 
 static void read_prompts(pith_json *j, reader *r) {
@@ -148,7 +150,7 @@ static void read_sentence_transformers(pith_json *j, reader *r) {
     if (j->failed || !m->default_prompt.data) return;
     while (i < m->prompt_count && !pith_str_eq(m->prompts[i].name, m->default_prompt)) i++;
     if (i == m->prompt_count)
-        pith_json_fail(j, PITH_ERR_FORMAT, "default_prompt_name '" PITH_STR_FMT "' is none of the prompts",
+        pith_json_fail(j, PITH_ERR_FORMAT, "default_prompt_name '" PITH_STR_FMT "' is not the name of a prompt",
                        PITH_STR_ARG(m->default_prompt));
 }
 
@@ -171,7 +173,8 @@ static void modules_read_mode(pith_json *j, uint32_t *pooling, size_t *from) {
     size_t i = *from;
     while (i < PITH_POOL_MODES && !pith_str_is(name, modes[i].name)) i++;
     if (!j->failed && i == PITH_POOL_MODES)
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "pooling mode '" PITH_STR_FMT "' here", PITH_STR_ARG(name));
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "pooling mode '" PITH_STR_FMT "' is unknown, repeated or out of order",
+                       PITH_STR_ARG(name));
     if (i < PITH_POOL_MODES) *pooling |= modes[i].mode;
     *from = i + 1;
 }
@@ -206,7 +209,7 @@ static void read_pooling(pith_json *j, reader *r) {
             pith_json_skip(j);
     }
     if (named) pooling = named;
-    if (!j->failed && !pooling) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "no pooling mode that this build knows is set");
+    if (!j->failed && !pooling) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "no supported pooling mode is set");
     r->modules->pooling = pooling;
 }
 
@@ -232,7 +235,7 @@ static void add_module(pith_json *j, reader *r, pith_str type, pith_str path) {
     bool pooling = pith_str_is(name, "Pooling"), normalize = pith_str_is(name, "Normalize");
     if (!pooling && !normalize && !pith_str_is(name, "Transformer"))
         pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "module '" PITH_STR_FMT "' (this build knows Transformer, Pooling and Normalize)",
+                       "module '" PITH_STR_FMT "' is not supported; supported are Transformer, Pooling and Normalize",
                        PITH_STR_ARG(type));
     else if (r->normalize_dir.data || (r->pooling_dir.data && !normalize))
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' comes after another %s", PITH_STR_ARG(type),
@@ -245,7 +248,7 @@ static void add_module(pith_json *j, reader *r, pith_str type, pith_str path) {
         r->normalize_dir = pith_json_copy(j, r->arena, path);
     else if (path.size && !pith_str_is(path, "."))
         pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "module Transformer lies in the folder '" PITH_STR_FMT "'; move its files next to modules.json",
+                       "module Transformer is in the folder '" PITH_STR_FMT "'; move its files next to modules.json",
                        PITH_STR_ARG(path));
 }
 

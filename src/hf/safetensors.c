@@ -106,14 +106,14 @@ static bool read_entry(pith_json *j, pith_tensor *tensor, span *place, uint64_t 
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (pith_str_is(dtype, dtypes[i].name)) tensor->dtype = dtypes[i].dtype;
     if (!tensor->dtype) {
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\"", PITH_STR_ARG(dtype));
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\" is not supported", PITH_STR_ARG(dtype));
     } else if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &tensor->bytes)) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "impossible shape");
+        pith_json_fail(j, PITH_ERR_FORMAT, "the shape is too large");
     } else if (offsets[0] < 0 || offsets[1] < offsets[0] || (uint64_t)offsets[1] > data_size) {
         pith_json_fail(j, PITH_ERR_FORMAT, "data_offsets reach beyond the file, which may be cut short");
     } else if ((uint64_t)(offsets[1] - offsets[0]) != tensor->bytes) {
         char shape[128];
-        pith_json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, shape %s of %s wants %zu",
+        pith_json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, but shape %s of %s needs %zu",
                        (long long)(offsets[1] - offsets[0]),
                        pith_dims_text(tensor->dims, tensor->rank, shape, sizeof shape), pith_dtype_name(tensor->dtype),
                        tensor->bytes);
@@ -142,7 +142,7 @@ static pith_status safetensors_add(pith_weights *w, pith_str name, const pith_te
         !pith_map_put(&w->names, name, (uint32_t)w->count, &old)) {
         return pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     }
-    if (old != UINT32_MAX) return pith_json_fail(j, PITH_ERR_FORMAT, "the tensor is there twice");
+    if (old != UINT32_MAX) return pith_json_fail(j, PITH_ERR_FORMAT, "the tensor is listed twice");
     w->keys = keys;
     w->items = items;
     w->keys[w->count] = name;
@@ -154,8 +154,8 @@ pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const c
     uint64_t header = 0;
     if (bytes.size >= sizeof header) memcpy(&header, bytes.data, sizeof header);
     if (bytes.size < sizeof header || header > HEADER_MAX || header > bytes.size - sizeof header) {
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: damaged header: no safetensors file, or it is cut short",
-                         file_name);
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: the header is damaged: this is not a safetensors file, or it is cut short", file_name);
     }
     const char *data = bytes.data + sizeof header + header;
     uint64_t data_size = bytes.size - sizeof header - header;

@@ -25,7 +25,9 @@ pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
         *dir = found;
         return PITH_OK;
     }
-    return pith_fail(err, PITH_ERR_NOT_FOUND, "no model cache: none of PITH_CACHE, XDG_CACHE_HOME and HOME is set");
+    return pith_fail(
+        err, PITH_ERR_NOT_FOUND,
+        "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all unset; set one of them");
 }
 
 pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {

@@ -442,7 +442,8 @@ static pith_status check_begin(check *c, const pith_open_options *options) {
     c->options.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
     if (c->reference->compiled.writer) {
         pith_model_destroy(c->reference);
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "a compiled model holds no graph as written to compare with");
+        return pith_fail(c->err, PITH_ERR_ARGUMENT,
+                         "a compiled model does not hold the graph as written; check the model it was compiled from");
     }
     c->allowed = check_is_coarse(c->reference->graph) ? ALLOWED_COARSE : ALLOWED_F32;
     return PITH_OK;
@@ -459,8 +460,8 @@ static pith_status check_levels(size_t *findings, check *c) {
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);
     }
     if (!status && !c->ran)
-        status = pith_fail(c->err, PITH_ERR_UNSUPPORTED,
-                           "the model as written runs with none of the made-up inputs: %s", c->refusal);
+        status =
+            pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the model as written fails on all made-up inputs: %s", c->refusal);
     pith_model_destroy(c->reference);
     return status;
 }

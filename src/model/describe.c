@@ -265,10 +265,11 @@ pith_status pith_model_tell(const pith_model *model, pith_description form,
     case PITH_DESCRIBE_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
     case PITH_DESCRIBE_DOT: pith_graph_dump_dot(graph, write, user); return PITH_OK;
     case PITH_DESCRIBE_JSON: break;
-    default: return pith_fail(err, PITH_ERR_ARGUMENT, "description %d is none of PITH_DESCRIBE_*", (int)form);
+    default: return pith_fail(err, PITH_ERR_ARGUMENT, "form is %d, which is not a PITH_DESCRIBE_* value", (int)form);
     }
     if (!(model->options.flags & PITH_OPEN_DESCRIBE))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the model was opened without PITH_OPEN_DESCRIBE");
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
     if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
     return pith_account_explain(&model->account, put_model(&w, model, plan, err), err);
 }

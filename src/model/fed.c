@@ -77,7 +77,7 @@ bool pith_fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_s
 const char *pith_named_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
     const pith_named_size *other = &n->items[n->symbol];
     pith_str name = pith_dims_symbol_name(m->graph->dims, n->symbol);
-    snprintf(buffer, size, "input '%s' has size %lld at axis %d, where input '%s' makes " PITH_STR_FMT " %lld",
+    snprintf(buffer, size, "input '%s' has size %lld at axis %d, but input '%s' sets " PITH_STR_FMT " to %lld",
              m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name, PITH_STR_ARG(name),
              (long long)other->size);
     return buffer;

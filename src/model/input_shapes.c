@@ -25,9 +25,10 @@ static pith_status fix_input(pith_model *m, const char *spec, pith_error *err) {
     pith_value *v = find_input(m->graph, spec, (size_t)(equal - spec));
     if (!v || !v->hint) return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the model has no such input", spec);
     if (v->type.data)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input has a default, whose shape it has", spec);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input has a default, which fixes its shape",
+                         spec);
     if (v->hint->dtype >= PITH_DTYPE_COUNT)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input is no tensor", spec);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input is not a tensor", spec);
     if (v->hint->rank >= 0 && v->hint->rank != rank)
         return pith_fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input has rank %d", spec, v->hint->rank);
     pith_type_set(v->hint, v->hint->dtype, rank, dims);

@@ -39,7 +39,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a precision other than f32 wants optimization 2 or 3");
+        return pith_fail(err, PITH_ERR_ARGUMENT, "precision int8 and bf16 need optimization 2 or 3");
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
@@ -86,7 +86,7 @@ static pith_opt optimizer(pith_model *m, pith_error *err) {
 static pith_status make_ragged(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     if (pith_opt_without(m->limits, "ragged")) {
-        m->ragged_reason = PITH_STR("the packed form did not hold when it was checked");
+        m->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
         return PITH_OK;
     }
     if (m->options.optimization == 0) {
@@ -151,7 +151,8 @@ static pith_status optimize(pith_model *m, pith_error *err) {
 /* What was read becomes what is run; in a compiled file it is that already. */
 static pith_status open_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer && m->options.input_shape_count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a compiled model has the input shapes it was compiled with");
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
     if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));

@@ -92,18 +92,18 @@ static pith_port *save_read_ports(pith_bytes_in *in, pith_arena *arena, size_t e
         ports[i].shape = save_read_text(in, arena).data;
         ports[i].dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
         ports[i].item_dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
-        ports[i].optional = (int32_t)pith_get_below(in, 2, "a flag that is none");
+        ports[i].optional = (int32_t)pith_get_below(in, 2, "a flag other than 0 and 1");
         ports[i].rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
         for (int d = 0; d < ports[i].rank; d++) ports[i].dims[d] = pith_get_i64(in);
     }
-    if (!in->status && count != expected) pith_bytes_fail(in, "not the graph's inputs and outputs");
+    if (!in->status && count != expected) pith_bytes_fail(in, "another number of ports than the graph has");
     return ports;
 }
 
 static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
-    m->pooling = pith_get_below(in, 1u << PITH_POOL_MODES, "unknown pooling");
-    m->normalize = pith_get_below(in, 2, "a flag that is none");
-    m->include_prompt = pith_get_below(in, 2, "a flag that is none");
+    m->pooling = pith_get_below(in, 1u << PITH_POOL_MODES, "an unknown pooling");
+    m->normalize = pith_get_below(in, 2, "a flag other than 0 and 1");
+    m->include_prompt = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->max_length = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->pad_token_id = (int32_t)pith_get_u32(in);
@@ -126,7 +126,7 @@ static void read_report(pith_bytes_in *in, pith_model *m) {
     m->report.lines = save_read_array(in, &m->arena, &m->report.count, 12, sizeof *m->report.lines);
     m->report.capacity = m->report.count;
     for (size_t i = 0; i < m->report.count && !in->status; i++) {
-        m->report.lines[i].done = pith_get_below(in, 2, "a flag that is none");
+        m->report.lines[i].done = pith_get_below(in, 2, "a flag other than 0 and 1");
         m->report.lines[i].what = save_read_text(in, &m->arena).data;
         m->report.lines[i].text = pith_get_str(in);
     }
@@ -135,10 +135,11 @@ static void read_report(pith_bytes_in *in, pith_model *m) {
 static pith_status save_read_model(pith_model *m, pith_str section, pith_error *err) {
     pith_bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
-    m->from_safetensors = pith_get_below(&in, 2, "a flag that is none");
+    m->from_safetensors = pith_get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
     m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
-    m->text_output = (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "no such output") - 1;
+    m->text_output =
+        (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "an output that does not exist") - 1;
     pith_str reason = save_read_text(&in, &m->arena);
     if (reason.size) m->ragged_reason = reason;
     m->no_text.code = (pith_status)pith_get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
@@ -233,11 +234,14 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     }
     PITH_TRY(pith_compiled_open(&m->compiled, file, err));
     const pith_str *sections = m->compiled.sections;
-    if (m->options.stop_after) return pith_fail(err, PITH_ERR_ARGUMENT, "the passes of a compiled model have run");
+    if (m->options.stop_after)
+        return pith_fail(
+            err, PITH_ERR_ARGUMENT,
+            "the passes of a compiled model have run already; stop_after needs the model it was compiled from");
     static const pith_section wanted[] = { PITH_SECTION_MODEL, PITH_SECTION_GRAPH, PITH_SECTION_WEIGHTS };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!sections[wanted[i]].data)
-            return pith_fail(err, PITH_ERR_FORMAT, "there is no section '%s'", pith_section_name(wanted[i]));
+            return pith_fail(err, PITH_ERR_FORMAT, "section '%s' is missing", pith_section_name(wanted[i]));
     PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->ragged, m, PITH_SECTION_TEXT, &weights, err));
@@ -245,11 +249,13 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(save_read_model(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
-        return pith_fail(err, PITH_ERR_ARGUMENT, "compiled for precision %s, not %s: compile the model anew",
-                         names[m->options.precision], names[wanted_precision]);
+        return pith_fail(
+            err, PITH_ERR_ARGUMENT,
+            "the file was compiled for precision %s, not %s; open it with precision auto, or compile it again",
+            names[m->options.precision], names[wanted_precision]);
     }
     return m->ragged && (m->text_output < 0 || m->ragged->output_count != 1)
-               ? pith_fail(err, PITH_ERR_FORMAT, "model: no output for texts")
+               ? pith_fail(err, PITH_ERR_FORMAT, "model: the graph for packed texts has no output")
                : PITH_OK;
 }
 

@@ -88,7 +88,7 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
         if (s->inputs[p].dtype != PITH_UNDEFINED)
             return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
         if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s, wanted is %s %s", names[i],
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", names[i],
                              pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
         if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
             if (t->rank < 0 || t->rank > PITH_MAX_RANK)
@@ -123,8 +123,7 @@ static bool note_needs(pith_session *s, bool *apart) {
     }
     *apart = pith_fed_apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
-        pith_log_write(m->options.log, PITH_LOG_WARNING,
-                       "%s; the name is taken for a hint, and the model is planned again",
+        pith_log_write(m->options.log, PITH_LOG_WARNING, "%s; the name is ignored, and the model is planned again",
                        pith_named_sizes_text(&s->sizes, m, text, sizeof text));
     s->apart |= *apart;
     return fed || *apart;

@@ -88,7 +88,8 @@ static pith_status resolve_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_s
     PITH_TRY(pith_onnx_resolve(r, s, name, value));
     if (*value) return PITH_OK;
     return pith_fail(r->source.err, PITH_ERR_FORMAT,
-                     "input '" PITH_STR_FMT "' is made by no node and is no input or initializer", PITH_STR_ARG(name));
+                     "input '" PITH_STR_FMT "' is neither the output of a node, nor an input or initializer",
+                     PITH_STR_ARG(name));
 }
 
 static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const node_head *h, pith_str bytes,
@@ -235,7 +236,7 @@ static pith_status read_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_str 
 static pith_status add_output(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, pith_value **value) {
     PITH_TRY(pith_onnx_resolve(r, s, name, value));
     if (!*value) {
-        return pith_fail(r->source.err, PITH_ERR_FORMAT, "output '" PITH_STR_FMT "' is made by no node",
+        return pith_fail(r->source.err, PITH_ERR_FORMAT, "output '" PITH_STR_FMT "' is not the output of any node",
                          PITH_STR_ARG(name));
     }
     s->graph->outputs[s->graph->output_count++] = *value;
@@ -420,9 +421,9 @@ static pith_status onnx_read_read_model(pith_onnx_reader *r, pith_graph **graph,
         default: break;
         }
     }
-    if (w.failed) return pith_fail_at(r->source.err, PITH_ERR_FORMAT, "damaged, or no ONNX file: ");
+    if (w.failed) return pith_fail_at(r->source.err, PITH_ERR_FORMAT, "damaged, or not an ONNX file: ");
     if (!body.data || r->ir_version < 1)
-        return pith_fail(r->source.err, PITH_ERR_FORMAT, "no ONNX file: it has no graph or no version");
+        return pith_fail(r->source.err, PITH_ERR_FORMAT, "not an ONNX file: it has no graph or no version");
     PITH_TRY(read_opsets(r, bytes, PITH_WIRE_BYTES(8)));
     PITH_TRY(pith_graph_create(&s.graph, r->source.arena, NULL, r->source.err));
     s.graph->log = r->log;

@@ -163,7 +163,7 @@ static pith_status open_external(pith_onnx_source *source, pith_str location) {
     if (!realpath(path.data, real))
         return pith_fail(source->err, PITH_ERR_NOT_FOUND, "external data file \"%s\" is missing", path.data);
     if (!is_allowed(source, real)) {
-        return pith_fail(source->err, PITH_ERR_FORMAT, "external data file \"%s\" lies outside the model's folder",
+        return pith_fail(source->err, PITH_ERR_FORMAT, "external data file \"%s\" is outside the model's folder",
                          path.data);
     }
     PITH_TRY(pith_files_open(&source->external_data, source->files, real, source->err));
@@ -172,18 +172,19 @@ static pith_status open_external(pith_onnx_source *source, pith_str location) {
 }
 
 static pith_status use_external(pith_tensor *tensor, const proto *t, pith_onnx_source *source) {
-    if (tensor->dtype == PITH_STRING) return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "strings in external data");
+    if (tensor->dtype == PITH_STRING)
+        return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "strings in external data are not supported");
     if (!source->external_location.data || !pith_str_eq(source->external_location, t->location))
         PITH_TRY(open_external(source, t->location));
     pith_str file = source->external_data;
     uint64_t length = t->has_length ? t->length : tensor->bytes;
     if (length != tensor->bytes) {
-        return pith_fail(source->err, PITH_ERR_FORMAT, "external data has %llu bytes, the shape wants %zu",
+        return pith_fail(source->err, PITH_ERR_FORMAT, "external data has %llu bytes, but the shape needs %zu",
                          (unsigned long long)length, tensor->bytes);
     }
     if (t->offset > file.size || length > file.size - t->offset) {
         return pith_fail(source->err, PITH_ERR_FORMAT,
-                         "external data reaches from %llu over %llu bytes, but \"" PITH_STR_FMT "\" has %zu",
+                         "external data begins at byte %llu and has %llu bytes, but \"" PITH_STR_FMT "\" has only %zu",
                          (unsigned long long)t->offset, (unsigned long long)length, PITH_STR_ARG(t->location),
                          file.size);
     }
@@ -255,7 +256,7 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith_onn
     PITH_TRY(count_typed(&count, &only, t, field, source));
     if (count != want) {
         if (!count) return pith_fail(source->err, PITH_ERR_FORMAT, "has no data");
-        return pith_fail(source->err, PITH_ERR_FORMAT, "has %llu numbers, the shape wants %llu",
+        return pith_fail(source->err, PITH_ERR_FORMAT, "has %llu numbers, but the shape needs %llu",
                          (unsigned long long)count, (unsigned long long)want);
     }
     if (only.data) return use_bytes(tensor, only, source);
@@ -266,9 +267,9 @@ static pith_status use_typed(pith_tensor *tensor, const proto *t, const pith_onn
 
 static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t, pith_onnx_source *source) {
     char shape[128];
-    if (t->segmented) return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "tensors in segments");
+    if (t->segmented) return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "segmented tensors are not supported");
     if (t->dtype <= 0 || t->dtype >= PITH_DTYPE_COUNT)
-        return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "data type %lld", (long long)t->dtype);
+        return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "data type %lld is not supported", (long long)t->dtype);
     *tensor = (pith_tensor){ .dtype = (int32_t)t->dtype, .rank = t->rank };
     memcpy(tensor->dims, t->dims, sizeof tensor->dims);
     if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(t->dims, t->rank), &tensor->bytes)) {
@@ -278,9 +279,9 @@ static pith_status onnx_tensor_decode(pith_tensor *tensor, const proto *t, pith_
     if (t->external) return use_external(tensor, t, source);
     if (!t->has_raw || (!t->raw.size && tensor->bytes)) return use_typed(tensor, t, source);
     if (tensor->dtype == PITH_STRING && t->raw.size)
-        return pith_fail(source->err, PITH_ERR_FORMAT, "strings in raw_data");
+        return pith_fail(source->err, PITH_ERR_FORMAT, "strings must not be in raw_data");
     if (t->raw.size != tensor->bytes) {
-        return pith_fail(source->err, PITH_ERR_FORMAT, "has %zu bytes, shape %s of %s wants %zu", t->raw.size,
+        return pith_fail(source->err, PITH_ERR_FORMAT, "has %zu bytes, but shape %s of %s needs %zu", t->raw.size,
                          pith_dims_text(t->dims, t->rank, shape, sizeof shape), pith_dtype_name(tensor->dtype),
                          tensor->bytes);
     }

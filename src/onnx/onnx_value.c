@@ -25,12 +25,12 @@ static pith_status onnx_value_read_items(pith_tensor *tensor, pith_str *name, pi
     while (pith_wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_BYTES(1) && name) *name = f.bytes;
         if (f.tag == PITH_WIRE_BYTES(4) || f.tag == PITH_WIRE_BYTES(6))
-            return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "sparse tensors and maps");
+            return pith_fail(source->err, PITH_ERR_UNSUPPORTED, "sparse tensors and maps are not supported");
         count += item_kind(f.tag) != 0;
     }
     if (w.failed) return PITH_ERR_FORMAT;
     if (kind == PITH_NONE && count > 1)
-        return pith_fail(source->err, PITH_ERR_FORMAT, "an optional with %zu values", count);
+        return pith_fail(source->err, PITH_ERR_FORMAT, "an optional has %zu values instead of at most 1", count);
     pith_tensor *items = kind == PITH_NONE ? tensor : pith_arena_array(source->arena, count, sizeof *items);
     if (!items) return pith_fail_memory(source->err, count * sizeof *items);
     *tensor = kind == PITH_NONE ? (pith_tensor){ .dtype = PITH_NONE }

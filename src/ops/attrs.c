@@ -302,7 +302,7 @@ static pith_status attrs_check_node(const pith_node *node, const pith_attr_rule 
             continue;
         }
         if (given[k])
-            return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is there twice",
+            return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is given twice",
                              PITH_STR_ARG(attr->name));
         given[k] = true;
         PITH_TRY(attrs_check_value(attr, &rules[k], err));

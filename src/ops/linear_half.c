@@ -26,7 +26,7 @@ static pith_status linear_half_pack(pith_linear *s, pith_prepare *c, const pith_
     if (!f || bytes < 0) return pith_fail_memory(c->err, SIZE_MAX);
     f->pack = PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, c->isa);
     if (!f->pack || !s->gemm)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no %s products", pith_dtype_name(dtype));
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no %s matmul kernels", pith_dtype_name(dtype));
     f->k = s->k;
     s->packed_bytes = (size_t)bytes;
     f->panel = (size_t)pith_gemm_half_packed_size(s->k, PITH_GEMM_PANEL);
@@ -90,7 +90,7 @@ static pith_status linear_half_prepare(pith_linear *s, pith_prepare *c, const pi
     int wide;
     s->gemm = (pith_kernel_fn *)pith_gemm_bf16_find(&wide, c->isa);
     s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
-    if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 products");
+    if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 matmul kernels");
     s->element = wide ? sizeof(float) : sizeof(uint16_t);
     s->grain = wide ? PITH_LINEAR_GRAIN : 5 * PITH_LINEAR_GRAIN;
     return linear_half_pack(s, c, weights, count, PITH_BF16);

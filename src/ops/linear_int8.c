@@ -30,8 +30,7 @@ static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pi
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
     int speed = 1;
     int64_t panel = pith_gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
-    if (s->k > K_MAX)
-        return pith_op_fail(c, "%lld rows are too many for exact sums of 8-bit products", (long long)s->k);
+    if (s->k > K_MAX) return pith_op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
     if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     f->quantize = PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c->isa);
@@ -39,7 +38,7 @@ static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pi
     s->grain = speed * PITH_LINEAR_GRAIN;
     s->convert = pith_kernel_find("quantize_rows", PITH_U8, c->isa);
     if (!f->quantize || !s->gemm || !s->convert)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit products");
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no int8 matmul kernels");
     s->form = f;
     f->k = s->k;
     f->panel = (size_t)panel;

@@ -33,8 +33,8 @@ static pith_status shape_of(pith_infer *c, int input, const char *attribute, sha
         return pith_op_fail(c, "input %d has rank %d; %s is %lld", input, t->rank, attribute, (long long)heads);
     *s = (shape){ t->dims[0], heads, t->dims[1], pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, t->dims[2], heads) };
     if (pith_dim_known(t->dims[2]) && t->dims[2] % heads) {
-        return pith_op_fail(c, "input %d has rows of %lld for %lld heads", input, (long long)t->dims[2],
-                            (long long)heads);
+        return pith_op_fail(c, "input %d has rows of %lld numbers, which do not divide into %lld heads", input,
+                            (long long)t->dims[2], (long long)heads);
     }
     return PITH_OK;
 }
@@ -62,7 +62,7 @@ static pith_status attention_infer(pith_infer *c) {
     if (attention_differ(q.batch, k.batch) || attention_differ(q.batch, v.batch) ||
         attention_differ(k.heads, v.heads) || attention_differ(k.rows, v.rows) || attention_differ(q.size, k.size) ||
         (pith_dim_known(q.heads) && pith_dim_known(k.heads) && (k.heads < 1 || q.heads % k.heads))) {
-        return pith_op_fail(c, "shapes of query, key and value do not fit");
+        return pith_op_fail(c, "the shapes of query, key and value do not fit each other");
     }
     pith_dim past = 0;
     for (int i = PAST_K; i <= PAST_V && i < c->in_count; i++) {
@@ -76,7 +76,7 @@ static pith_status attention_infer(pith_infer *c) {
         else if (attention_differ(t->dims[0], q.batch) || attention_differ(t->dims[1], k.heads) ||
                  attention_differ(t->dims[3], i == PAST_K ? k.size : v.size) ||
                  (i == PAST_V && attention_differ(t->dims[2], past)))
-            return pith_op_fail(c, "input %d does not fit", i);
+            return pith_op_fail(c, "the shape of input %d does not fit the query, key and value", i);
         else
             past = t->dims[2];
     }

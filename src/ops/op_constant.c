@@ -83,11 +83,11 @@ static pith_status infer_of_shape(pith_infer *c) {
     if (shape.count > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", shape.count, PITH_MAX_RANK);
     for (int i = 0; i < shape.count; i++) {
         if (pith_dim_known(shape.items[i]) && shape.items[i] < 0) {
-            return pith_op_fail(c, "shape[%d] is %lld", i, (long long)shape.items[i]);
+            return pith_op_fail(c, "shape[%d] is %lld; it must not be negative", i, (long long)shape.items[i]);
         }
     }
     const pith_tensor *value = pith_node_tensor(c->node, "value");
-    if (value && pith_tensor_count(value) != 1) return pith_op_fail(c, "attribute value has not one element");
+    if (value && pith_tensor_count(value) != 1) return pith_op_fail(c, "attribute value must have exactly one element");
     pith_infer_set(c, 0, value ? value->dtype : PITH_F32, shape.count, shape.items);
     int64_t count;
     pith_dim *elems = value ? pith_infer_new_elems(c, &count) : NULL;
@@ -197,7 +197,7 @@ static pith_status range_count(pith_infer *c, pith_dim *n) {
         return PITH_OK;
     }
     if (step == 0) return pith_op_fail(c, "delta is 0");
-    if (!(count < most)) return pith_op_fail(c, "asks for more elements than memory can hold");
+    if (!(count < most)) return pith_op_fail(c, "the result has more elements than memory can hold");
     *n = count > 0 ? (pith_dim)count : 0;
     return PITH_OK;
 }

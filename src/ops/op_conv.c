@@ -132,7 +132,8 @@ static pith_status conv_infer(pith_infer *c) {
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
         int64_t own = pith_type_count(c->in[l->bias]);
         if (own >= 0 && conv_differ(own, dims[1]))
-            return pith_op_fail(c, "bias has %lld elements for %lld maps", (long long)own, (long long)dims[1]);
+            return pith_op_fail(c, "bias has %lld elements for %lld output channels", (long long)own,
+                                (long long)dims[1]);
     }
     for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
     bool known = true;

@@ -35,7 +35,8 @@ static pith_status dropout_run(pith_run *r) {
         if (mask && n) memset(mask->data, 1, (size_t)n);
         return PITH_OK;
     }
-    if (!(ratio > 0 && ratio < 1)) return pith_op_fail(r, "ratio is %g", (double)ratio);
+    if (!(ratio > 0 && ratio < 1))
+        return pith_op_fail(r, "ratio is %g; it must be at least 0 and below 1", (double)ratio);
     pith_random g;
     pith_random_seed(&g, (uint32_t)pith_node_int(r->node, "seed", 0));
     for (int64_t i = 0; i < n; i++) {

@@ -31,7 +31,7 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
         if (term.data[i] == ' ') continue;
         if (label < 0) {
             if (term.size - i < 3 || memcmp(term.data + i, "...", 3) != 0)
-                return pith_fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is no label", term.data[i]);
+                return pith_fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is not a label", term.data[i]);
             for (int d = dots - 1; d >= 0; d--) {
                 if (n >= PITH_MAX_RANK || d >= MAX_LABELS - ELLIPSIS)
                     return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");

@@ -13,7 +13,7 @@ static pith_status infer_expand(pith_infer *c) {
     pith_type_init(&out);
     for (int i = 0; i < shape.count; i++) {
         if (pith_dim_known(shape.items[i]) && shape.items[i] < 0) {
-            return pith_op_fail(c, "shape[%d] is %lld", i, (long long)shape.items[i]);
+            return pith_op_fail(c, "shape[%d] is %lld; it must not be negative", i, (long long)shape.items[i]);
         }
     }
     PITH_TRY(pith_infer_broadcast(c, x, &wanted, &out));
@@ -82,7 +82,8 @@ static pith_status infer_tile(pith_infer *c) {
     pith_dim dims[PITH_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
         pith_dim times = repeats.count >= 0 ? repeats.items[i] : PITH_DIM_UNKNOWN;
-        if (pith_dim_known(times) && times < 0) return pith_op_fail(c, "repeats[%d] is %lld", i, (long long)times);
+        if (pith_dim_known(times) && times < 0)
+            return pith_op_fail(c, "repeats[%d] is %lld; it must not be negative", i, (long long)times);
         dims[i] = pith_dim_apply(c->dims, PITH_DIM_MUL, x->dims[i], times);
         if (pith_dim_known(x->dims[i]) && pith_dim_known(times) && !pith_dim_known(dims[i])) {
             return pith_op_fail(c, "axis %d would be too long", i);

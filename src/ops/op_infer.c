@@ -26,7 +26,7 @@ static pith_status infer_check_counts(const pith_infer *c) {
         if (i >= given || !c->in[i]) return pith_op_fail(c, "input %d is missing", i);
     for (int i = 0; i < given && !(op->flags & PITH_OP_SEQUENCES); i++) {
         if (!c->in[i] || c->in[i]->dtype < PITH_DTYPE_COUNT) continue;
-        return pith_op_fail(c, "input %d is no tensor but a %s", i, pith_dtype_name(c->in[i]->dtype));
+        return pith_op_fail(c, "input %d is %s, not a tensor", i, pith_dtype_name(c->in[i]->dtype));
     }
     return PITH_OK;
 }
@@ -103,16 +103,14 @@ static pith_status check_dtypes(const pith_infer *c, bool *refused) {
     for (int i = 0; i < c->in_count - c->node->capture_count; i++) {
         if (!c->in[i] || pith_op_takes(c->node->op, i, c->in[i]->dtype)) continue;
         const char *dtype = pith_dtype_name(c->in[i]->dtype), *taken = pith_op_types_text(c->node->op, i);
-        if (!all) {
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s, what is supported is %s", i, dtype, taken);
-        }
+        if (!all) { return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: %s", i, dtype, taken); }
         char place[256];
         *refused = true;
         all->count++;
         if (all->used >= sizeof all->text) continue;
-        all->used += (size_t)snprintf(all->text + all->used, sizeof all->text - all->used,
-                                      "%s%s: input %d is %s, what is supported is %s", all->used ? "; " : "",
-                                      pith_node_place(c->node, place, sizeof place), i, dtype, taken);
+        all->used +=
+            (size_t)snprintf(all->text + all->used, sizeof all->text - all->used, "%s%s: input %d is %s; supported: %s",
+                             all->used ? "; " : "", pith_node_place(c->node, place, sizeof place), i, dtype, taken);
     }
     return PITH_OK;
 }

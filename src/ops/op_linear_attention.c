@@ -294,7 +294,7 @@ static pith_status run_flex(pith_run *r) {
     pith_tensor shape = { .dtype = flex_precision(r->node, q->dtype), .rank = 4, .dims = { batch, heads, rows, keys } };
     if (!pith_dtype_bytes(shape.dtype, all, &shape.bytes) || shape.bytes > (size_t)all * 8 ||
         !pith_dtype_is_float(shape.dtype))
-        return pith_op_fail(r, "softmax_precision %d is no float type", shape.dtype);
+        return pith_op_fail(r, "softmax_precision %d is not a float type", shape.dtype);
     for (int64_t row = 0; row < batch * heads * rows; row++) {
         int64_t b = row / (heads * rows), h = row / rows % heads;
         const double *key = w.in[1] + (b * kv_heads + h / (heads / kv_heads)) * keys * d;

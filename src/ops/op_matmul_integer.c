@@ -44,7 +44,7 @@ static pith_status matmul_integer_check_numbers(const pith_infer *c, const layou
         if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
         int64_t count = pith_type_count(c->in[inputs[i]]);
         if (count == 0 || (count > 1 && pith_dim_known(wanted[i]) && count < wanted[i]))
-            return pith_op_fail(c, "input %d has %lld elements, wanted are 1 or %lld", inputs[i], (long long)count,
+            return pith_op_fail(c, "input %d has %lld elements; it must have 1 or %lld", inputs[i], (long long)count,
                                 (long long)(pith_dim_known(wanted[i]) ? wanted[i] : 1));
     }
     return PITH_OK;

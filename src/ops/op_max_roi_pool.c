@@ -39,9 +39,10 @@ static pith_status max_roi_pool_run(pith_run *r) {
         double corners[4];
         for (int i = 0; i < 4; i++) corners[i] = round(roi[1 + i] * scale);
         if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]))
-            return pith_fail(r->err, PITH_ERR_RUN, "region %lld is of no image", (long long)n);
+            return pith_fail(r->err, PITH_ERR_RUN, "region %lld has the index of an image that does not exist",
+                             (long long)n);
         if (isnan(corners[0] + corners[1] + corners[2] + corners[3]))
-            return pith_fail(r->err, PITH_ERR_RUN, "region %lld has no corners", (long long)n);
+            return pith_fail(r->err, PITH_ERR_RUN, "region %lld has a corner that is not a number", (long long)n);
         for (int64_t i = 0; i < channels * parts_h * parts_w; i++) {
             const double *plane = w.in[0] + ((int64_t)roi[0] * channels + i / (parts_h * parts_w)) * height * width;
             int64_t top, bottom, left, right;

@@ -21,7 +21,8 @@ static pith_status open_map(pith_run *r, const pith_tensor **keys, const pith_te
     if (map->dtype != PITH_SEQUENCE || map->dims[0] != 2 ||
         pith_tensor_count(&items[0]) != pith_tensor_count(&items[1]) ||
         (items[0].dtype != PITH_I64 && items[0].dtype != PITH_STRING))
-        return pith_op_fail(r, "the input is no map: a sequence of keys (int64 or string) and as many values");
+        return pith_op_fail(r,
+                            "the input is not a map, which is a sequence of keys (int64 or string) and as many values");
     *keys = &items[0];
     *values = &items[1];
     return PITH_OK;
@@ -113,11 +114,11 @@ static pith_status cast_one(pith_run *r, pith_tensor *y, int64_t to, const pith_
     if (y->dtype != PITH_STRING) {
         pith_str text = from < 0 ? PITH_STR("0") : ((const pith_str *)values->data)[from];
         char buffer[64], *end;
-        if (text.size >= sizeof buffer) return pith_op_fail(r, "a value is no number");
+        if (text.size >= sizeof buffer) return pith_op_fail(r, "a value is not a number");
         memcpy(buffer, text.data, text.size);
         buffer[text.size] = '\0';
         double number = strtod(buffer, &end);
-        if (end == buffer || *end) return pith_op_fail(r, "a value is no number");
+        if (end == buffer || *end) return pith_op_fail(r, "a value is not a number");
         pith_wide_put(y, to, number);
         return PITH_OK;
     }
@@ -158,7 +159,7 @@ static pith_status run_cast(pith_run *r) {
         for (int64_t k = 0; k < n; k++) {
             if (key[k] > last && (next < 0 || key[k] < key[next])) next = k;
         }
-        if (next < 0) return pith_op_fail(r, "a key is there twice");
+        if (next < 0) return pith_op_fail(r, "a key occurs twice");
         PITH_TRY(cast_one(r, r->out[0], i, values, next));
         last = key[next];
     }
@@ -185,7 +186,7 @@ const pith_op pith_op_ml_CastMap = {
 
 static pith_status infer_dict(pith_infer *c) {
     pith_labels words = pith_labels_read(c->node, "string_vocabulary", "int64_vocabulary");
-    if (!words.count) return pith_op_fail(c, "there is no vocabulary");
+    if (!words.count) return pith_op_fail(c, "the vocabulary is missing");
     pith_type_set(&c->out[0], PITH_UNDEFINED, 2, (pith_dim[]){ 1, words.count });
     return PITH_OK;
 }

@@ -55,7 +55,7 @@ static pith_status crop_run(pith_run *r) {
     for (int64_t i = 0; i < out[0]; i++) {
         const float *box = (const float *)r->in[1]->data + 4 * i;
         if (images[i] < 0 || images[i] >= in[0])
-            return pith_op_fail(r, "batch index %d of %lld images", images[i], (long long)in[0]);
+            return pith_op_fail(r, "batch index %d is outside of %lld images", images[i], (long long)in[0]);
         for (int64_t at = 0; at < out[1] * out[2] * out[3]; at++) {
             int64_t c = at / (out[2] * out[3]), row = at / out[3] % out[2], column = at % out[3];
             double v = crop_place((double)box[0], (double)box[2], row, out[2], in[2]);
@@ -135,7 +135,8 @@ static pith_status word_run(pith_run *r) {
         int64_t used = 0;
         while (used < length && id[used] > 0) used++;
         for (int64_t i = 0; i < length; i++)
-            if (id[i] < 0 || id[i] >= known) return pith_op_fail(r, "character %d of %lld", id[i], (long long)known);
+            if (id[i] < 0 || id[i] >= known)
+                return pith_op_fail(r, "character %d is outside of %lld", id[i], (long long)known);
         for (int64_t m = 0; m < maps; m++) {
             float most = used ? -INFINITY : 0;
             for (int64_t at = 0; used && (at == 0 || at + window <= used); at++) {

@@ -76,7 +76,7 @@ static pith_status run_restore(pith_run *r) {
     int64_t total = x->dims[0], rows = pith_tensor_count(r->in[1]);
     const int32_t *places = r->in[1]->data;
     size_t row_bytes = (size_t)x->dims[1] * pith_element_size(x->dtype);
-    if (total > rows) return pith_op_fail(r, "%lld tokens for %lld places", (long long)total, (long long)rows);
+    if (total > rows) return pith_op_fail(r, "%lld tokens do not fill %lld places", (long long)total, (long long)rows);
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < total; i++) {
         if (places[i] < 0 || places[i] >= rows) return pith_op_fail(r, "token_offset %d is out of range", places[i]);

@@ -35,12 +35,14 @@ static pith_status router_infer(pith_infer *c) {
     pith_dim tokens = x->rank < 0 ? PITH_DIM_UNKNOWN : 1, count = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[x->rank - 1];
     for (int i = 0; i < x->rank - 1; i++) tokens = pith_dim_apply(c->dims, PITH_DIM_MUL, tokens, x->dims[i]);
     if (bias->rank == 1 && pith_dim_known(bias->dims[0]) && pith_dim_known(count) && bias->dims[0] != count)
-        return pith_op_fail(c, "a bias of %lld for %lld experts", (long long)bias->dims[0], (long long)count);
+        return pith_op_fail(c, "the bias has %lld elements for %lld experts", (long long)bias->dims[0],
+                            (long long)count);
     if (s.active > s.groups)
-        return pith_op_fail(c, "topk_group is %lld of %lld groups", (long long)s.active, (long long)s.groups);
-    if (pith_dim_known(count) && (count % s.groups || s.top > count || s.top > count / s.groups * s.active))
-        return pith_op_fail(c, "%lld experts do not give %lld of %lld groups", (long long)count, (long long)s.top,
+        return pith_op_fail(c, "topk_group is %lld, but there are %lld groups", (long long)s.active,
                             (long long)s.groups);
+    if (pith_dim_known(count) && (count % s.groups || s.top > count || s.top > count / s.groups * s.active))
+        return pith_op_fail(c, "%lld experts cannot give top_k %lld from %lld groups", (long long)count,
+                            (long long)s.top, (long long)s.groups);
     pith_infer_set(c, 0, x->dtype, 2, (pith_dim[]){ tokens, count });
     for (int i = 1; i < 3; i++) pith_infer_set(c, i, PITH_F32, 2, (pith_dim[]){ tokens, count });
     return PITH_OK;

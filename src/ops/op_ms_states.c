@@ -21,7 +21,8 @@ static pith_status causal_read(causal *s, const pith_node *node, const pith_type
     if (weight->rank >= 0 && weight->rank != 3)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
     s->taps = weight->rank == 3 && pith_dim_known(weight->dims[2]) ? weight->dims[2] : 0;
-    if (s->taps > INT32_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "a window of %lld", (long long)s->taps);
+    if (s->taps > INT32_MAX)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long", (long long)s->taps);
     s->before = s->taps > 0 ? (s->taps - 1) * s->dilation : 0;
     return PITH_OK;
 }
@@ -319,7 +320,8 @@ static pith_status delta_sizes(delta *s, const pith_run *r) {
     s->biases = pith_has_input(r, DT_BIAS) ? pith_tensor_count(r->in[DT_BIAS]) / s->heads : 0;
     if (s->biases && s->biases != 1 && s->biases != s->dk) return pith_op_fail(r, "dt_bias does not fit the heads");
     if (!pith_has_input(r, ENDS) && (s->batch < 1 || s->tokens % s->batch))
-        return pith_op_fail(r, "%lld tokens in %lld sequences", (long long)s->tokens, (long long)s->batch);
+        return pith_op_fail(r, "%lld tokens do not divide into %lld sequences", (long long)s->tokens,
+                            (long long)s->batch);
     if (s->scale == 0) s->scale = 1 / sqrt((double)s->dk);
     return PITH_OK;
 }

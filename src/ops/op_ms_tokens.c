@@ -140,7 +140,7 @@ static int64_t bifurcation_suffix(const pith_run *r, const int64_t *tokens, int6
 static pith_status bifurcation_run(pith_run *r) {
     const pith_tensor *source = r->in[0], *now = r->in[1], *more = pith_has_input(r, 3) ? r->in[3] : NULL;
     int64_t length = pith_tensor_count(source), count = pith_tensor_count(now), taken = 0;
-    if (pith_tensor_count(r->in[2]) != 1) return pith_op_fail(r, "prev_suffix_match_idx is no single number");
+    if (pith_tensor_count(r->in[2]) != 1) return pith_op_fail(r, "prev_suffix_match_idx is not a single number");
     int64_t from = ((const int64_t *)r->in[2]->data)[0];
     const int64_t *text = source->data, *predicted = more ? more->data : NULL;
     if (more) {

@@ -43,9 +43,9 @@ static pith_status embed_norm_infer(pith_infer *c) {
     for (int i = 0; i < tables; i++) {
         const pith_type *table = c->in[2 + 2 * i], *ids = c->in[3 + 2 * i];
         if (!table || table->rank != 2 || (table->dtype != PITH_F32 && !embed_norm_is_narrow(table->dtype)))
-            return pith_op_fail(c, "table %d is no matrix of float32, float16 or bfloat16", i);
+            return pith_op_fail(c, "table %d is not a matrix of float32, float16 or bfloat16", i);
         if (!ids || (ids->dtype != PITH_I64 && ids->dtype != PITH_I32))
-            return pith_op_fail(c, "ids %d are no integers", i);
+            return pith_op_fail(c, "ids %d are not integers", i);
         if (!pith_dim_equal(table->dims[1], c->in[2]->dims[1])) return pith_op_fail(c, "tables differ in width");
         pith_type sum = *ids;
         if (i > 0) PITH_TRY(pith_infer_broadcast(c, &shape, ids, &sum));
@@ -101,7 +101,7 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
                        .from = c->in[input]->data,
                        .rows = c->in[input]->dims[0],
                        .n = c->in[input]->dims[1] };
-    if (!t->quantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit tables");
+    if (!t->quantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for int8 tables");
     pith_pack pack = { .layout = "i8rows32", .inputs = 1u << input, .fill = fill_table, .context = t };
     if (pith_mul_overflows((size_t)t->rows, (size_t)t->n, &t->scales_at) ||
         pith_add_overflows(t->scales_at, (size_t)63, &t->scales_at) ||
@@ -120,7 +120,7 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
 static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
     if (pith_node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8) return PITH_OK;
     s->dequantize = PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I8, c->isa);
-    if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no 8-bit tables");
+    if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for int8 tables");
     for (int t = 0; t < (c->in_count - 2) / 2; t++) {
         int input = 2 + 2 * t;
         if (c->in[input]->dims[0] >= QUANTIZED_ROWS && pith_pack_can(c, input))

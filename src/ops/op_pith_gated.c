@@ -47,7 +47,8 @@ static pith_status gated_prepare(pith_prepare *c) {
     s->multiply = PITH_KERNEL_FIND(pith_binary_fn, "mul", PITH_F32, c->isa);
     s->second = pith_node_int(c->node, "second", 0) != 0;
     if (!s->activate || !s->multiply)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or mul", families[activation]);
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or no kernel mul",
+                         families[activation]);
     c->state = s;
     return PITH_OK;
 }

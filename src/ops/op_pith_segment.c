@@ -189,7 +189,7 @@ static pith_status top_infer(pith_infer *c) {
     const pith_type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
     if (x->rank != 1 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
-        return pith_op_fail(c, "x must hold one integer a token");
+        return pith_op_fail(c, "x must hold one integer per token");
     pith_type_set(&c->out[0], PITH_I64, 1, (pith_dim[]){ pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1) });
     return PITH_OK;
 }

@@ -23,11 +23,12 @@ static pith_status infer_reshape(pith_infer *c) {
             d = x->rank >= 0 ? x->dims[i] : PITH_DIM_UNKNOWN;
         }
         if (d == -1) {
-            if (rest >= 0) return pith_op_fail(c, "shape has -1 at %d and at %d", rest, i);
+            if (rest >= 0) return pith_op_fail(c, "shape has -1 twice, at %d and %d", rest, i);
             rest = i;
             continue;
         }
-        if (pith_dim_known(d) && d < 0) return pith_op_fail(c, "shape[%d] is %lld", i, (long long)d);
+        if (pith_dim_known(d) && d < 0)
+            return pith_op_fail(c, "shape[%d] is %lld; it must be at least -1", i, (long long)d);
         shape.items[i] = d;
         concrete &= pith_dim_known(d);
         product = pith_dim_apply(c->dims, PITH_DIM_MUL, product, d);
@@ -40,7 +41,7 @@ static pith_status infer_reshape(pith_infer *c) {
     }
     if (concrete && pith_dim_known(total) && pith_dim_known(product) && total != product) {
         char from[128], to[128];
-        return pith_op_fail(c, "cannot see %s as %s", pith_dims_text(x->dims, x->rank, from, sizeof from),
+        return pith_op_fail(c, "shape %s cannot be reshaped to %s", pith_dims_text(x->dims, x->rank, from, sizeof from),
                             pith_dims_text(shape.items, shape.count, to, sizeof to));
     }
     pith_infer_set(c, 0, x->dtype, shape.count, shape.items);

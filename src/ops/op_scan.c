@@ -77,7 +77,7 @@ static pith_status op_scan_infer(pith_infer *c) {
         in[i].dtype = c->in[i]->dtype;
     }
     if (l.lengths && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
-        return pith_op_fail(c, "sequence_lens is %s", pith_dtype_name(c->in[in_count]->dtype));
+        return pith_op_fail(c, "sequence_lens is %s, not int64", pith_dtype_name(c->in[in_count]->dtype));
     PITH_TRY(pith_infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
@@ -102,7 +102,7 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     const layout *l = &s->l;
     int64_t length = -1;
     int axes[64];
-    if (l->scans > 64) return pith_op_fail(r, "has %d scanned inputs", l->scans);
+    if (l->scans > 64) return pith_op_fail(r, "has %d scanned inputs, at most 64 are supported", l->scans);
     for (int i = 0; i < l->scans; i++) {
         PITH_TRY(pith_axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i], r->err));
         if (pith_dtype_bits(scanned[i].dtype) < 8) {
@@ -128,7 +128,7 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     for (int i = 0; length > 0 && length < total && i < l->results; i++) {
         pith_tensor nothing;
         PITH_TRY(pith_run_copy(r, &nothing, &s->out[l->states + i]));
-        if (nothing.dtype == PITH_STRING) return pith_op_fail(r, "strings have no zeros to be filled up with");
+        if (nothing.dtype == PITH_STRING) return pith_op_fail(r, "strings cannot be padded with zeros");
         memset(nothing.data, 0, nothing.bytes);
         for (int64_t k = length; k < total; k++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &nothing));
     }

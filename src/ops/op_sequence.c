@@ -24,7 +24,7 @@ static pith_status run_sequence(pith_run *r, int input, const pith_tensor **item
     bool is_sequence = t->dtype == PITH_SEQUENCE;
     *items = is_sequence ? t->data : NULL;
     *count = is_sequence ? t->dims[0] : 0;
-    return is_sequence ? PITH_OK : pith_op_fail(r, "input %d is no sequence", input);
+    return is_sequence ? PITH_OK : pith_op_fail(r, "input %d is not a sequence", input);
 }
 
 /* A position from an optional scalar input, negative counted from the end; from 0 to count - 1, or to count if end. */
@@ -32,13 +32,13 @@ static pith_status run_position(pith_run *r, int input, int64_t fallback, int64_
     *position = fallback;
     const pith_tensor *t = input < r->in_count ? r->in[input] : NULL;
     if (t) {
-        if (pith_tensor_count(t) != 1) return pith_op_fail(r, "the position is not one number");
+        if (pith_tensor_count(t) != 1) return pith_op_fail(r, "the position is not a single number");
         if (t->dtype == PITH_I32)
             *position = *(const int32_t *)t->data;
         else if (t->dtype == PITH_I64)
             *position = *(const int64_t *)t->data;
         else
-            return pith_op_fail(r, "the position is %s", pith_dtype_name(t->dtype));
+            return pith_op_fail(r, "the position is %s, not int32 or int64", pith_dtype_name(t->dtype));
     }
     if (*position < -count || *position >= count + end) {
         return pith_fail(r->err, PITH_ERR_RUN, "position %" PRId64 " is outside of a sequence of %" PRId64, *position,
@@ -155,9 +155,9 @@ const pith_op pith_op_SequenceLength = { .domain = "",
 static pith_status infer_insert(pith_infer *c) {
     PITH_TRY(check_sequence(c, 0));
     int item = c->in[0]->item_dtype, given = c->node->op->max_inputs == 3 ? c->in[1]->dtype : 0;
-    if (given >= PITH_DTYPE_COUNT) return pith_op_fail(c, "input 1 is no tensor but a %s", pith_dtype_name(given));
+    if (given >= PITH_DTYPE_COUNT) return pith_op_fail(c, "input 1 is %s, not a tensor", pith_dtype_name(given));
     if (item && given && item != given) {
-        return pith_op_fail(c, "%s does not go into a sequence of %s", pith_dtype_name(given), pith_dtype_name(item));
+        return pith_op_fail(c, "%s cannot go into a sequence of %s", pith_dtype_name(given), pith_dtype_name(item));
     }
     sequence_set_sequence(&c->out[0], item ? item : given);
     return PITH_OK;
@@ -276,7 +276,7 @@ static pith_status piece_length(pith_run *r, int64_t i, int64_t left, int64_t *l
     const pith_tensor *split = r->in_count > 1 ? r->in[1] : NULL;
     *length = 1;
     if (split && split->dtype != PITH_I64 && split->dtype != PITH_I32) {
-        return pith_op_fail(r, "split is %s", pith_dtype_name(split->dtype));
+        return pith_op_fail(r, "split is %s, not int32 or int64", pith_dtype_name(split->dtype));
     }
     if (split) {
         int64_t place = split->rank ? i : 0;

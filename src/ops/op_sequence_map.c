@@ -24,7 +24,7 @@ static pith_status sequence_map_infer(pith_infer *c) {
 
 static pith_status sequence_map_run(pith_run *r) {
     size_t in_count = (size_t)(r->in_count - r->node->capture_count), out_count = (size_t)r->out_count;
-    if (r->in[0]->dtype != PITH_SEQUENCE) return pith_op_fail(r, "input 0 is no sequence");
+    if (r->in[0]->dtype != PITH_SEQUENCE) return pith_op_fail(r, "input 0 is not a sequence");
     int64_t count = r->in[0]->dims[0];
     pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in),
                 *out = r->exec->alloc(r->exec, out_count * sizeof *out);

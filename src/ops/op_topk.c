@@ -24,7 +24,7 @@ static pith_status infer_topk(pith_infer *c) {
     if (x->rank >= 0) PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), x->rank, &axis, c->err));
     for (int i = 0; i < x->rank; i++) dims[i] = i == axis ? k : x->dims[i];
     if (pith_dim_known(k) && (k < 0 || (x->rank > 0 && pith_dim_known(x->dims[axis]) && k > x->dims[axis]))) {
-        return pith_op_fail(c, "k is %lld for %lld elements", (long long)k,
+        return pith_op_fail(c, "k is %lld, but the axis has %lld elements", (long long)k,
                             (long long)(x->rank > 0 ? x->dims[axis] : 0));
     }
     pith_infer_set(c, 0, x->dtype, x->rank, dims);

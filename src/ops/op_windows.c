@@ -12,7 +12,8 @@ static pith_status infer_window(pith_infer *c) {
     pith_dim size;
     if (!pith_type_elem(c->in[0], 0, &size)) size = PITH_DIM_UNKNOWN;
     int dtype = pith_node_choice(c->node, "output_datatype", PITH_F32);
-    if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype)) return pith_op_fail(c, "output_datatype %d", dtype);
+    if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype))
+        return pith_op_fail(c, "output_datatype %d is not a supported dtype", dtype);
     pith_type_set(&c->out[0], dtype, 1, &size);
     return PITH_OK;
 }
@@ -81,7 +82,8 @@ static pith_status infer_mel(pith_infer *c) {
     pith_dim rows = pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, length, 2);
     pith_dim dims[2] = { pith_dim_apply(c->dims, PITH_DIM_ADD, rows, 1), bins };
     int dtype = pith_node_choice(c->node, "output_datatype", PITH_F32);
-    if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype)) return pith_op_fail(c, "output_datatype %d", dtype);
+    if (dtype != PITH_F64 && !pith_convert_known(PITH_F64, dtype))
+        return pith_op_fail(c, "output_datatype %d is not a supported dtype", dtype);
     pith_type_set(&c->out[0], dtype, 2, dims);
     return PITH_OK;
 }
@@ -101,7 +103,7 @@ static pith_status run_mel(pith_run *r) {
         for (int k = 0; k < 3; k++) {
             double e = floor((length + 1) * hertz((double)(b + k) * step + low) / rate);
             if (!(e >= 0 && e < (double)rows))
-                return pith_fail(r->err, PITH_ERR_RUN, "frequency edges lie outside of the spectrogram");
+                return pith_fail(r->err, PITH_ERR_RUN, "the frequency edges are outside of the spectrogram");
             edge[k] = (int64_t)e;
         }
         if (edge[0] == edge[1]) pith_wide_put(y, edge[1] * bins + b, 1);

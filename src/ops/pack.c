@@ -41,8 +41,8 @@ static pith_status check_sources(const pith_prepare *c, const pith_pack *pack) {
     for (int i = 0; i < c->in_count && i < 32; i++) {
         if (!(pack->inputs >> i & 1) || (c->in[i]->data && c->in[i]->data->data)) continue;
         return pith_fail(c->err, PITH_ERR_FORMAT,
-                         "the file holds neither input %d nor its packed form %s of %zu bytes: compile it anew", i,
-                         pack->layout, pack->bytes);
+                         "the file holds neither input %d nor its packed form %s of %zu bytes; compile the model again",
+                         i, pack->layout, pack->bytes);
     }
     return PITH_OK;
 }
@@ -230,7 +230,8 @@ pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const
         const pith_pack_matrix *m = &list[i];
         int dtype = c->in[m->input]->dtype;
         if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) {
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s", m->input, pith_dtype_name(dtype));
+            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: float32, float16, bfloat16",
+                             m->input, pith_dtype_name(dtype));
         }
         w->items[i] = (matrix){ c->in[m->input]->data, m->transposed, m->first, m->n, m->to };
         w->first_part[i] = pack.parts;

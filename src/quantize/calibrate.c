@@ -234,7 +234,8 @@ static pith_status calibrate_make_factor(pith_factor *factor, calibration *c, co
     }
     *factor = (pith_factor){ mean == 0.0f ? NULL : u, order };
     if (!(mean <= FLT_MAX))
-        return pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are not finite");
+        return pith_fail(c->err, PITH_ERR_RUN,
+                         "calibration: the texts give activations that are not finite; use other texts");
     qsort(sorted, (size_t)k, sizeof *sorted, calibrate_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
@@ -247,7 +248,8 @@ static pith_status calibrate_make_factor(pith_factor *factor, calibration *c, co
     }
     return mean == 0.0f || c->factor(u, k, column)
                ? PITH_OK
-               : pith_fail(c->err, PITH_ERR_RUN, "calibration: the texts bring numbers that are too far apart");
+               : pith_fail(c->err, PITH_ERR_RUN,
+                           "calibration: the texts give activations of too wide a range; use other texts");
 }
 
 static pith_status calibrate_pack_again(calibration *c, pith_packed_step step, const pith_linear *linear,
@@ -325,7 +327,7 @@ static pith_status calibrate_begin(calibration *c, pith_calibrate_options *o) {
     c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, isa);
     c->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, isa);
     if (!c->gemm || !c->pack || !c->factor || !c->add)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build lacks the kernels of calibration");
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for calibration");
     if (o->texts) return PITH_OK;
     pith_str *made;
     PITH_TRY(pith_made_texts(&made, &o->text_count, c->parts->tokenizer, &c->arena, c->err));

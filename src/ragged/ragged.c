@@ -107,8 +107,8 @@ pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (missing(r, v)) return NULL;
     if (r->forms[v->id].kind == PITH_RAGGED_CONST) return r->values[v->id];
-    r->why = r->forms[v->id].kind == PITH_RAGGED_SIZE ? "a size of the batch is used as a number"
-                                                      : "a parameter is computed";
+    r->why =
+        r->forms[v->id].kind == PITH_RAGGED_SIZE ? "it uses the batch size as a number" : "a parameter is computed";
     return NULL;
 }
 
@@ -125,7 +125,7 @@ static pith_value *token_operand(pith_ragged *r, const pith_value *v, const pith
     int lead = rank - v->type.rank, at = 1, drop_count = 0, put_count = 0;
     int64_t drop[PITH_MAX_RANK], put[PITH_MAX_RANK];
     if (lead < 0 || own->sequence + lead != form->sequence || (own->batch && lead > 0)) {
-        r->why = "sequence axes do not meet";
+        r->why = "the sequence axes of its inputs differ";
         return NULL;
     }
     for (int axis = 0; axis < v->type.rank; axis++) {
@@ -151,7 +151,7 @@ static pith_value *const_operand(pith_ragged *r, const pith_value *v, const pith
     for (int axis = 0; axis < v->type.rank; axis++) {
         if (axis + lead != form->sequence && !(axis + lead == 0 && form->batch)) continue;
         if (v->type.dims[axis] != 1) {
-            r->why = "a constant differs by position";
+            r->why = "a constant depends on the position";
             return NULL;
         }
         drop[count++] = axis;
@@ -170,7 +170,7 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
     if (kind == PITH_RAGGED_SHARED) return pith_ragged_shared_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_CONST || kind == PITH_RAGGED_SIZE) return const_operand(r, v, form, rank);
     if (missing(r, v)) return NULL;
-    r->why = "values of a text meet values of its tokens";
+    r->why = "it combines values per text with values per token";
     return NULL;
 }
 
@@ -197,7 +197,7 @@ static pith_value *pair_sizes(pith_ragged *r, const pith_value *v) {
         if (!pith_type_elem(&v->type, i, &d)) return NULL;
         if (pith_dim_equal(d, r->batch)) d = 1;
         if (!pith_dim_known(d) && !pith_dim_equal(d, r->sequence)) {
-            r->why = "a size is neither batch nor sequence";
+            r->why = "a size is neither the batch nor the sequence";
             return NULL;
         }
         parts[i] = pith_dim_known(d) ? pith_ragged_ints(r, &d, 1) : ragged_longest(r);
@@ -286,7 +286,7 @@ static bool make_inputs(pith_ragged *r) {
         pith_value *v = from->inputs[i];
         pith_ragged_form form = pith_ragged_form_of(r, &v->type);
         if (form.kind != PITH_RAGGED_TOKEN || !form.batch || v->type.rank != 2) {
-            r->why = "an input is not [batch, sequence]";
+            r->why = "an input does not have the shape [batch, sequence]";
             return false;
         }
         if (is_mask(v) || pith_str_is(v->name, "position_ids")) continue;
@@ -342,7 +342,7 @@ static bool ragged_translate(pith_ragged *r, const pith_node *node) {
     if (constants) return copy_node(r, node);
     const pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
     if (rule) return rule->translate(r, node);
-    r->why = "it is not known to work row by row";
+    r->why = "this operator may not work row by row";
     return false;
 }
 
@@ -365,7 +365,7 @@ static bool ragged_make_outputs(pith_ragged *r, int only) {
         if (missing(r, v)) return false;
         bool token = form->kind == PITH_RAGGED_TOKEN && form->batch && form->sequence == 1;
         if (!token && form->kind != PITH_RAGGED_TEXT) {
-            r->why = "an output is neither by token nor by text";
+            r->why = "an output has neither one row per token nor one row per text";
             return false;
         }
         pith_value *made = r->values[v->id];
@@ -403,7 +403,7 @@ static void report_each_text(const pith_ragged *r, pith_report *report) {
     for (size_t i = 0; i < r->from->value_count; i++) {
         const pith_node *made = r->values[i] ? r->values[i]->producer : NULL;
         if (!r->whys[i] || !pith_match_is_own(made, "EachText")) continue;
-        pith_report_add(report, false, "each_text", "texts go one by one up to '" PITH_STR_FMT "': %s: %s",
+        pith_report_add(report, false, "each_text", "texts run one at a time up to '" PITH_STR_FMT "': %s: %s",
                         PITH_STR_ARG(r->from->values[i]->name), pith_node_place(r->blame[i], place, sizeof place),
                         r->whys[i]);
     }
@@ -421,7 +421,7 @@ pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, 
     const pith_graph *from = o->graph;
     pith_ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
-    *reason = PITH_STR("it has no input 'input_ids' of [batch, sequence]");
+    *reason = PITH_STR("the model has no input 'input_ids' of shape [batch, sequence]");
     for (size_t i = 0; i < from->input_count; i++) {
         const pith_type *type = &from->inputs[i]->type;
         if (!pith_str_is(from->inputs[i]->name, "input_ids") || type->rank != 2) continue;

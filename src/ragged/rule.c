@@ -53,7 +53,8 @@ bool pith_ragged_segment(pith_ragged *r, const pith_value *x, const pith_value *
     pith_ragged_form form = r->forms[x->id];
     pith_value *inputs[] = { pith_ragged_operand(r, x, &form, x->type.rank), r->offsets };
     if (!inputs[0]) return false;
-    if (form.kind != PITH_RAGGED_TOKEN || !form.batch) return pith_ragged_refuse(r, "it is not by text");
+    if (form.kind != PITH_RAGGED_TOKEN || !form.batch)
+        return pith_ragged_refuse(r, "it does not have one row per text");
     pith_node *node = pith_ragged_emit(r, "pith", "Segment", inputs, 2);
     if (!node || !pith_ragged_stored(r, pith_node_set_str(node, "how", pith_str_of(how)))) return false;
     if (!kept) return pith_ragged_set(r, out, node->outputs[0]);

@@ -21,7 +21,7 @@ static bool rule_attention(pith_ragged *r, const pith_node *node) {
         inputs[i] = pith_ragged_operand(r, v, &form, v->type.rank);
         if (!inputs[i]) return false;
         if (form.kind != PITH_RAGGED_TOKEN || !form.batch)
-            return pith_ragged_refuse(r, "queries or keys are not by token");
+            return pith_ragged_refuse(r, "queries or keys do not have one row per token");
     }
     const pith_value *bias = pith_match_input(node, BIAS), *mask = pith_match_input(node, KEY_MASK);
     if (bias && !(inputs[BIAS] = pith_ragged_pair(r, bias, 0))) return false;
@@ -42,7 +42,7 @@ static bool rule_attention_rotary(pith_ragged *r, const pith_node *node) {
         inputs[i] = pith_ragged_operand(r, v, &form, v->type.rank);
         if (!inputs[i]) return false;
         if (form.kind != PITH_RAGGED_TOKEN || form.sequence == v->type.rank - 1)
-            return pith_ragged_refuse(r, "it is not by token");
+            return pith_ragged_refuse(r, "it does not have one row per token");
     }
     pith_node *clone = pith_ragged_clone(r, node, inputs, 3);
     return clone && pith_ragged_stored(r, pith_node_set_int(clone, "ragged", 1)) &&

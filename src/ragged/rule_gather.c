@@ -87,7 +87,7 @@ static bool rule_gather(pith_ragged *r, const pith_node *node) {
         pith_ragged_form own = r->forms[ids->id];
         pith_value *inputs[] = { pith_ragged_const(r, x), pith_ragged_operand(r, ids, &own, ids->type.rank) };
         if (!inputs[0] || !inputs[1]) return false;
-        if (axis != 0) return pith_ragged_refuse(r, "it looks up along an inner axis");
+        if (axis != 0) return pith_ragged_refuse(r, "it gathers along an inner axis");
         pith_node *clone = pith_ragged_clone(r, node, inputs, 2);
         return clone && pith_ragged_set(r, out, clone->outputs[0]);
     }

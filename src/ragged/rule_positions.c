@@ -39,14 +39,13 @@ static bool rule_positions_slice(pith_ragged *r, const pith_node *node) {
     if (pith_ragged_kind_of(r, x) == PITH_RAGGED_CONST && result.kind == PITH_RAGGED_TOKEN && !result.batch) {
         bool plain = n == 1 && axis == result.sequence && starts[0] == 0 && steps[0] == 1;
         return plain ? rule_positions_look_up(r, node, (int)axis)
-                     : pith_ragged_refuse(r, "it takes positions in its own way");
+                     : pith_ragged_refuse(r, "it slices positions in an unknown way");
     }
     pith_value *value = pith_ragged_operand(r, x, &form, x->type.rank);
     if (!value) return false;
     if (n == 1 && form.kind == PITH_RAGGED_TOKEN && axis == form.sequence) {
         bool first = starts[0] == 0 && steps[0] == 1 && out->type.dims[axis] == 1;
-        return first ? pith_ragged_segment(r, x, out, "first", true)
-                     : pith_ragged_refuse(r, "it takes a part of the sequence");
+        return first ? pith_ragged_segment(r, x, out, "first", true) : pith_ragged_refuse(r, "it slices the sequence");
     }
     for (int64_t i = 0; i < n; i++) {
         axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);

@@ -31,7 +31,7 @@ static pith_value *rule_quantize_widen(pith_ragged *r, const pith_value *v, int 
     int missing = rest - v->type.rank;
     pith_value *x = r->values[v->id];
     if (missing < 0) {
-        r->why = "a scale has more axes than what it scales";
+        r->why = "a scale has more axes than its values";
         return NULL;
     }
     for (int i = 0; i < missing; i++) axes[i] = 1 + i;
@@ -45,7 +45,7 @@ pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, cons
     /* Its axes stand behind the sequence (or the batch) in the result. */
     int lead = form->kind == PITH_RAGGED_TOKEN ? form->sequence + 1 : 1;
     if (r->forms[v->id].of != form->kind || v->type.rank > rank - lead) {
-        r->why = "a scale of a text meets values that are not its tokens";
+        r->why = "a scale per text is applied to values that are not tokens";
         return NULL;
     }
     return rule_quantize_widen(r, v, rank - 1 - (form->kind == PITH_RAGGED_TOKEN && form->batch));
@@ -63,7 +63,7 @@ bool pith_ragged_map_shared(pith_ragged *r, const pith_node *node) {
         if (!rule_quantize_is_shared(r, v)) {
             inputs[i] = pith_ragged_const(r, v);
         } else if (of != PITH_RAGGED_NONE && of != r->forms[v->id].of) {
-            return pith_ragged_refuse(r, "scales of texts meet scales of tokens");
+            return pith_ragged_refuse(r, "it combines scales per text with scales per token");
         } else {
             of = r->forms[v->id].of;
             inputs[i] = rule_quantize_widen(r, v, out->type.rank);
@@ -81,7 +81,7 @@ static pith_node *rule_quantize_by_text(pith_ragged *r, const pith_value *x) {
     if (!inputs[0]) return NULL;
     bool tokens = form.kind == PITH_RAGGED_TOKEN && form.batch;
     if (!tokens && form.kind != PITH_RAGGED_TEXT) {
-        r->why = "it quantises values that are neither by token nor by text";
+        r->why = "it quantises values that have neither one row per token nor one row per text";
         return NULL;
     }
     pith_node *node = pith_graph_add_node(r->to, NULL, "pith", "SegmentQuantize", inputs, tokens ? 2 : 1, NULL, 3);
@@ -112,18 +112,18 @@ static bool rule_quantize_is_row_product(pith_ragged *r, const pith_node *node) 
         return pith_ragged_refuse(r, "it multiplies by more than one matrix");
     int rest = a->type.rank - 1 - (form.kind == PITH_RAGGED_TOKEN && form.batch);
     bool rows = form.kind == PITH_RAGGED_TOKEN ? form.sequence < a->type.rank - 1 : form.kind == PITH_RAGGED_TEXT;
-    return (rows && rest == 1) || pith_ragged_refuse(r, "its left side is no row a token");
+    return (rows && rest == 1) || pith_ragged_refuse(r, "its left side does not have one row per token");
 }
 
 /* A scale or zero point of the left side: one number, or one a row. */
 static pith_value *rule_quantize_left_scale(pith_ragged *r, const pith_value *v, const pith_value *a) {
     if (!rule_quantize_is_shared(r, v)) {
         if (pith_type_count(&v->type) == 1) return pith_ragged_const(r, v);
-        r->why = "its left side is quantised by rows";
+        r->why = "its left side is quantised per row";
         return NULL;
     }
     if (v->type.rank > 0 || r->forms[v->id].of != r->forms[a->id].kind) {
-        r->why = "its left side is quantised by something else than texts";
+        r->why = "its left side is not quantised per text";
         return NULL;
     }
     return r->values[v->id];
@@ -171,9 +171,9 @@ static bool rule_quantize_linear(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[3] = { pith_ragged_operand(r, x, &form, x->type.rank), pith_ragged_const(r, scale) };
     if (!inputs[0] || !inputs[1]) return false;
     if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
-        return pith_ragged_refuse(r, "it quantises values that are neither by token nor by text");
+        return pith_ragged_refuse(r, "it quantises values that have neither one row per token nor one row per text");
     if (pith_match_input(node, 2) && !(inputs[2] = pith_ragged_const(r, node->inputs[2]))) return false;
-    if (pith_node_int(node, "block_size", 0)) return pith_ragged_refuse(r, "it quantises by blocks");
+    if (pith_node_int(node, "block_size", 0)) return pith_ragged_refuse(r, "it quantises in blocks");
     int64_t axis = 0;
     if (pith_type_count(&scale->type) != 1) {
         axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 1), x->type.rank);

@@ -29,7 +29,7 @@ static bool rule_reshape(pith_ragged *r, const pith_node *node) {
     if (!value) return false;
     if (form.kind != in.kind || (in.kind != PITH_RAGGED_TOKEN && in.kind != PITH_RAGGED_TEXT) ||
         form.batch != in.batch || !rule_reshape_keeps_order(node, &in, &form))
-        return pith_ragged_refuse(r, "it mixes batch or sequence with other axes");
+        return pith_ragged_refuse(r, "it merges batch or sequence with other axes");
     return pith_ragged_reshape_rest(r, out, value, &form);
 }
 
@@ -82,7 +82,7 @@ static bool rule_reshape_fill(pith_ragged *r, const pith_node *node) {
     pith_ragged_form form = pith_ragged_form_of(r, &out->type);
     int64_t want[PITH_MAX_RANK];
     int count;
-    if (form.kind != PITH_RAGGED_TOKEN) return pith_ragged_refuse(r, "its shape is not that of tokens");
+    if (form.kind != PITH_RAGGED_TOKEN) return pith_ragged_refuse(r, "its shape does not keep batch and sequence");
     if (!pith_ragged_rest_dims(&form, &out->type, want, &count)) return pith_ragged_refuse(r, "a size is not a number");
     pith_value *value = pith_graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
     if (!value) return pith_ragged_stored(r, PITH_ERR_MEMORY);
@@ -126,7 +126,7 @@ static bool rule_reshape_concat(pith_ragged *r, const pith_node *node) {
         inputs[i] = pith_ragged_operand(r, node->inputs[i], &form, out->type.rank);
         if (!inputs[i]) return false;
         if (pith_ragged_kind_of(r, node->inputs[i]) != form.kind)
-            return pith_ragged_refuse(r, "it joins values of different kinds");
+            return pith_ragged_refuse(r, "it joins values per text with values per token");
     }
     pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
     return clone && pith_ragged_stored(r, pith_node_set_int(clone, "axis", axis)) &&

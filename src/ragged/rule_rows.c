@@ -11,7 +11,7 @@ static bool rule_rows_map(pith_ragged *r, const pith_node *node) {
     if (node->input_count > 16) return pith_ragged_refuse(r, "it has too many inputs");
     if (form.kind == PITH_RAGGED_CONST && pith_ragged_is_shared(r, node)) return pith_ragged_map_shared(r, node);
     if (form.kind != PITH_RAGGED_TOKEN && form.kind != PITH_RAGGED_TEXT)
-        return pith_ragged_refuse(r, "its result has sizes of no known kind");
+        return pith_ragged_refuse(r, "its result has a size of unknown kind");
     for (int i = 0; i < node->input_count; i++) {
         inputs[i] = node->inputs[i] ? pith_ragged_operand(r, node->inputs[i], &form, out->type.rank) : NULL;
         if (node->inputs[i] && !inputs[i]) return false;
@@ -49,7 +49,7 @@ static bool rule_rows_last_axis(pith_ragged *r, const pith_node *node) {
 static bool rule_rows_product(pith_ragged *r, const pith_node *node) {
     if (pith_ragged_kind_of(r, node->inputs[0]) == PITH_RAGGED_PAIR ||
         pith_ragged_kind_of(r, node->inputs[1]) == PITH_RAGGED_PAIR)
-        return pith_ragged_refuse(r, "it takes every pair of tokens: attention in single steps, which was not fused");
+        return pith_ragged_refuse(r, "it works on every pair of tokens: this attention was not fused");
     if (node->inputs[1]->type.rank != 2) return pith_ragged_refuse(r, "it multiplies by more than one matrix");
     return rule_rows(r, node);
 }

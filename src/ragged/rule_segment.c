@@ -23,7 +23,7 @@ static bool rule_segment_reduce(pith_ragged *r, const pith_node *node) {
                 return pith_ragged_segment(r, x, out, names[i].how, pith_node_int(node, "keepdims", 1) != 0);
             }
         }
-        return pith_ragged_refuse(r, "it reduces the sequence in a way that has no segment form");
+        return pith_ragged_refuse(r, "it reduces the sequence in a way that cannot run per text");
     }
     for (int64_t i = 0; i < count; i++) {
         axes[i] = pith_ragged_rest_axis(r, &form, axes[i], x->type.rank);
@@ -44,7 +44,7 @@ static bool rule_segment_cumsum(pith_ragged *r, const pith_node *node) {
     if (axis < 0) axis += x->type.rank;
     if (form.kind != PITH_RAGGED_TOKEN || axis != form.sequence ||
         (x->type.dtype != PITH_I64 && x->type.dtype != PITH_I32)) {
-        return pith_ragged_refuse(r, "it is no running sum of integers along the sequence");
+        return pith_ragged_refuse(r, "it is not a cumulative sum of integers along the sequence");
     }
     pith_node *made = pith_ragged_emit(r, "pith", "SegmentScan", inputs, 2);
     return made && pith_ragged_stored(r, pith_node_set_int(made, "exclusive", pith_node_int(node, "exclusive", 0))) &&

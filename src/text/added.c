@@ -28,7 +28,7 @@ pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t
     pith_added *added = t->added;
     if (!content.size) return PITH_OK;
     if (content.size > PITH_ADDED_MAX)
-        return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "added token of %zu bytes (at most %d are allowed)",
+        return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "an added token has %zu bytes; at most %d are allowed",
                          content.size, PITH_ADDED_MAX);
     uint32_t known = pith_map_get(&added->by_content, content);
     if (known != UINT32_MAX) {

@@ -60,7 +60,7 @@ static void dec_replace_parse(const void **self, pith_json *j, pith_loader *load
         else
             pith_json_skip(j);
     }
-    if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace without pattern");
+    if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace has no pattern");
     *self = step;
 }
 

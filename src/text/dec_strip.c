@@ -33,7 +33,7 @@ static void dec_strip_parse(const void **self, pith_json *j, pith_loader *loader
         { NULL, 0, 0 },
     };
     strip *step = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
-    if (step && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip without content");
+    if (step && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip has no content");
     *self = step;
 }
 

@@ -102,7 +102,8 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
     for (size_t i = 0; i < count; i++) {
         const pith_added_token *added = pith_added_find(tokenizer->added, ids[i]);
         pith_str token = pith_tokenizer_token(tokenizer, ids[i]);
-        if (!token.data) return pith_fail(err, PITH_ERR_ARGUMENT, "id %d at %zu is no token", ids[i], i);
+        if (!token.data)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary", ids[i], i);
         if (!added || !skip_specials || !(added->flags & PITH_ADDED_SPECIAL)) d.tokens[d.count++] = token;
     }
     for (size_t i = 0; i < tokenizer->decoders.count; i++) {
@@ -202,7 +203,7 @@ static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whol
 
 pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
     if (!pith_added_find(stream->tokenizer->added, id) && !pith_tokenizer_token(stream->tokenizer, id).data)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "id %d is no token", id);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "id %d is not in the vocabulary", id);
     if (stream->count == PENDING_MAX) {
         memmove(stream->ids, stream->ids + 1, (PENDING_MAX - 1) * sizeof *stream->ids);
         stream->count--;

@@ -62,7 +62,7 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
     } else {
         int target = t->strategy == PITH_CUT_SECOND;
         if (target && !pair)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "truncation of the second text, and there is none");
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the second text should be cut, but there is none");
         if (n[target] <= total - max)
             return pith_fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens",
                              max);

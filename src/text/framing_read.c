@@ -9,7 +9,7 @@ pith_status pith_framing_create(pith_loader *loader) {
 int32_t pith_json_id(pith_json *j) {
     int64_t id = pith_json_int(j);
     if (!j->failed && (id < 0 || id >= PITH_TOKEN_ID_MAX))
-        pith_json_fail(j, PITH_ERR_FORMAT, "no token id: %lld", (long long)id);
+        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is not a token id", (long long)id);
     return j->failed ? 0 : (int32_t)id;
 }
 
@@ -44,7 +44,7 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
         while (pith_json_next_key(j, &key)) {
             bool special = pith_str_is(key, "SpecialToken");
             if (!special && !pith_str_is(key, "Sequence")) {
-                pith_json_fail(j, PITH_ERR_FORMAT, "neither Sequence nor SpecialToken");
+                pith_json_fail(j, PITH_ERR_FORMAT, "expected Sequence or SpecialToken");
                 break;
             }
             pith_json_object(j);
@@ -58,7 +58,7 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
                     else if (pith_str_is(id, "A") || pith_str_is(id, "B"))
                         piece.text = id.data[0] - 'A';
                     else if (!j->failed)
-                        pith_json_fail(j, PITH_ERR_FORMAT, "a sequence is \"A\" or \"B\"");
+                        pith_json_fail(j, PITH_ERR_FORMAT, "a sequence must be \"A\" or \"B\"");
                 } else
                     pith_json_skip(j);
             }
@@ -111,7 +111,7 @@ static void framing_read_resolve(pith_frame_template *t, pith_json *j, pith_load
         if (piece.special.data)
             framing_read_add_special(t, j, loader, special_tokens, piece);
         else if (piece.text >= texts)
-            pith_json_fail(j, PITH_ERR_FORMAT, "sequence B in the template of a single text");
+            pith_json_fail(j, PITH_ERR_FORMAT, "the template of a single text has a sequence B");
         else
             framing_read_add_item(t, j, loader, -1 - piece.text, piece.type_id);
     }
@@ -126,7 +126,7 @@ static int32_t named_id(pith_json *j) {
         if (pith_json_next_item(j)) id = pith_json_id(j);
     }
     if (!j->failed && (id < 0 || pith_json_next_item(j)))
-        pith_json_fail(j, PITH_ERR_FORMAT, "not a pair of token and id");
+        pith_json_fail(j, PITH_ERR_FORMAT, "expected a pair of token and id");
     return id;
 }
 
@@ -203,13 +203,13 @@ void pith_framing_parse(pith_json *j, pith_loader *loader) {
 static bool parse_left(pith_json *j) {
     pith_str side = pith_json_string(j);
     if (!j->failed && !pith_str_is(side, "Left") && !pith_str_is(side, "Right"))
-        pith_json_fail(j, PITH_ERR_FORMAT, "neither Left nor Right");
+        pith_json_fail(j, PITH_ERR_FORMAT, "expected Left or Right");
     return pith_str_is(side, "Left");
 }
 
 static int64_t parse_size(pith_json *j) {
     int64_t n = pith_json_int(j);
-    if (!j->failed && n < 0) pith_json_fail(j, PITH_ERR_FORMAT, "negative");
+    if (!j->failed && n < 0) pith_json_fail(j, PITH_ERR_FORMAT, "a size must not be negative");
     return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
 }
 
@@ -230,7 +230,9 @@ void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
             pith_str name = pith_json_string(j);
             int i = 0;
             while (i < 3 && !pith_str_is(name, names[i])) i++;
-            if (i == 3 && !j->failed) pith_json_fail(j, PITH_ERR_FORMAT, "unknown strategy");
+            if (i == 3 && !j->failed)
+                pith_json_fail(j, PITH_ERR_FORMAT,
+                               "unknown strategy; known are LongestFirst, OnlyFirst and OnlySecond");
             t.strategy = (pith_cut)(i % 3);
         } else
             pith_json_skip(j);

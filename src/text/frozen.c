@@ -173,21 +173,22 @@ static section section_at(pith_str frozen, size_t i) {
 
 pith_status pith_frozen_check(pith_str frozen, pith_error *err) {
     header head;
-    if (frozen.size < sizeof head) return pith_fail(err, PITH_ERR_FORMAT, "no frozen tokenizer");
+    if (frozen.size < sizeof head) return pith_fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
     if ((uintptr_t)frozen.data % ALIGNMENT)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the frozen tokenizer is not aligned");
     memcpy(&head, frozen.data, sizeof head);
-    if (memcmp(head.magic, magic, sizeof magic) != 0) return pith_fail(err, PITH_ERR_FORMAT, "no frozen tokenizer");
+    if (memcmp(head.magic, magic, sizeof magic) != 0) return pith_fail(err, PITH_ERR_FORMAT, "not a frozen tokenizer");
     if (head.version != PITH_FROZEN_VERSION)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a frozen tokenizer of version %" PRIu32 ", not %u", head.version,
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the frozen tokenizer has version %" PRIu32 ", but this build reads %u", head.version,
                          PITH_FROZEN_VERSION);
     if (head.size != frozen.size || head.section_count > SECTIONS_MAX ||
         frozen.size < sizeof head + SECTIONS_MAX * sizeof(section))
-        return pith_fail(err, PITH_ERR_FORMAT, "a frozen tokenizer that was cut off");
+        return pith_fail(err, PITH_ERR_FORMAT, "the frozen tokenizer is cut off");
     for (size_t i = 0; i < head.section_count; i++) {
         section s = section_at(frozen, i);
         if (s.begin % ALIGNMENT || s.begin > frozen.size || s.size > frozen.size - s.begin)
-            return pith_fail(err, PITH_ERR_FORMAT, "section %zu of the frozen tokenizer lies outside", i);
+            return pith_fail(err, PITH_ERR_FORMAT, "section %zu is outside the frozen tokenizer", i);
     }
     return PITH_OK;
 }

@@ -12,7 +12,7 @@ static int64_t read_id(pith_json *j, pith_str key) {
         id = id * 10 + (key.data[i] - '0');
     }
     if (!key.size || id >= PITH_TOKEN_ID_MAX)
-        pith_json_fail(j, PITH_ERR_FORMAT, "no token id: \"" PITH_STR_FMT "\"", PITH_STR_ARG(key));
+        pith_json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is not a token id", PITH_STR_ARG(key));
     return id;
 }
 

@@ -67,7 +67,7 @@ static void parse_steps(pith_json *j, pith_loader *loader, const char *kind) {
     pith_str type = step_type(j, loader);
     if (j->failed) return;
     if (!type.data)
-        pith_json_fail(j, PITH_ERR_FORMAT, "a %s without type", kind);
+        pith_json_fail(j, PITH_ERR_FORMAT, "a %s has no type", kind);
     else if (pith_str_is(type, "Sequence")) {
         pith_json_object(j);
         while (pith_json_next_key(j, &key)) {
@@ -404,7 +404,7 @@ static pith_status find_for_file(const pith_tokenizer_source **found, pith_loade
         if (!known.data) return pith_fail_memory(loader->err, 1);
     }
     if (*found) return PITH_OK;
-    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file (known are %s)", path,
+    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file; known are %s", path,
                      known.data);
 }
 

@@ -251,7 +251,7 @@ static void norm_precompiled_parse(const void **self, pith_json *j, pith_loader 
     if (j->failed) return;
     unsigned char *bytes = pith_arena_alloc(loader->arena, encoded.size / 4 * 3 + 4);
     if (!map || !bytes) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory (%zu bytes wanted)", encoded.size);
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", encoded.size);
         return;
     }
     size_t size = encoded.size < INT32_MAX ? decode_base64(bytes, encoded) : SIZE_MAX;

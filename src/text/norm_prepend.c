@@ -13,7 +13,7 @@ static void norm_prepend_parse(const void **self, pith_json *j, pith_loader *loa
     if (!text)
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     else if (!j->failed && !text->data)
-        pith_json_fail(j, PITH_ERR_FORMAT, "no text to put in");
+        pith_json_fail(j, PITH_ERR_FORMAT, "prepend is missing");
     *self = text;
 }
 

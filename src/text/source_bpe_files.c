@@ -176,7 +176,7 @@ static pith_status source_bpe_files_load(pith_loader *loader, const char *path, 
     if (!merges_path.data) return pith_fail_memory(loader->err, strlen(path));
     bool there;
     PITH_TRY(pith_file_there(&there, merges_path.data, loader->err));
-    if (!there) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs merges.txt beside it", path);
+    if (!there) return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs a merges.txt next to it", path);
     PITH_TRY(pith_source_open(&merges, loader, merges_path.data, false));
     pith_status status = load_with_merges(loader, bytes, (pith_str){ (const char *)merges.data, merges.size });
     pith_file_close(&merges);

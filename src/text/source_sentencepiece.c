@@ -118,10 +118,11 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
             if (g.number == 2 && g.bytes.data) s->charsmap = g.bytes;
     }
     if (damaged || inner || !s->count)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%s is no SentencePiece model", s->loader->path);
+        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model", s->loader->path);
     if (s->model_type != UNIGRAM && s->model_type != PAIRS)
         return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED,
-                         "a SentencePiece model of type %lld (unigram and bpe are known)", (long long)s->model_type);
+                         "the SentencePiece model has type %lld; supported are unigram and bpe",
+                         (long long)s->model_type);
     if (s->unk_id < 0 || s->unk_id >= (int64_t)s->count)
         return pith_fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)s->unk_id,
                          s->count);
@@ -156,7 +157,7 @@ static pith_status source_sentencepiece_find_family(spm *s, const char *path) {
     s->family = row;
     if (s->family->type == PITH_SPM_ANY || s->family->type == s->model_type) return PITH_OK;
     return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED,
-                     "%s: a %s model, which a %s is not made of; put the tokenizer.json of the model there", path,
+                     "%s: a %s model, but a %s needs the other type; put the tokenizer.json of the model there", path,
                      s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
 }
 

@@ -80,7 +80,7 @@ pith_status pith_source_class(const void **row, const pith_loader *loader, const
         return PITH_OK;
     }
     return pith_fail(loader->err, PITH_ERR_UNSUPPORTED,
-                     "%s: no tokenizer is known that makes a " PITH_STR_FMT "%s out of %s; put the tokenizer.json of "
+                     "%s: this build cannot make a " PITH_STR_FMT "%s from %s; put the tokenizer.json of "
                      "the model there (save_pretrained of transformers writes one)",
                      loader->path, PITH_STR_ARG(wanted), by_class ? "" : " (model_type)", file);
 }

@@ -34,7 +34,8 @@ static char *token_rows_get(const pith_tokens *tokens, size_t c) {
 
 pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err) {
     if (tokens->size == sizeof *tokens) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "the tokens' struct was not made by PITH_TOKENS_INIT of this version");
+    return pith_fail(err, PITH_ERR_ARGUMENT,
+                     "the pith_tokens struct has the wrong size; initialise it with PITH_TOKENS_INIT of this version");
 }
 
 size_t pith_tokens_row_bytes(void) {

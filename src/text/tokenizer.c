@@ -31,12 +31,14 @@ static pith_status check_utf8(pith_str text, pith_error *err) {
 static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_options *options, pith_error *err) {
     *o = (pith_tokenize_options)PITH_TOKENIZE_OPTIONS_INIT;
     if (!options) return PITH_OK;
-    if (options->size < sizeof(size_t)) return pith_fail(err, PITH_ERR_ARGUMENT, "options without size");
+    if (options->size < sizeof(size_t))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
     if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
     if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "cut is %d, no pith_cut", o->cut);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value", o->cut);
     return PITH_OK;
 }
 

@@ -75,7 +75,7 @@ class General(Command):
         self.bad(2, "--man", "nonsense", says="nonsense")
         self.bad(2, "embed", "--=3", says="unknown option '--=3'")
         self.bad(2, "embed", "--nonsense", says="--nonsense")
-        self.bad(2, "embed", "--dim", says="--dim wants a value")
+        self.bad(2, "embed", "--dim", says="--dim needs a value")
         self.bad(2, "embed", "--dim", "x", says="'x'")
         self.bad(2, "embed", "--format", "xml", says="jsonl|npy|f32|csv")
         self.bad(2, "run", says="one model")
@@ -584,7 +584,7 @@ class Models(Command):
         wanted = self.good("embed", "--precision", "int8", stdin=texts)
         self.assertEqual(self.good("embed", "-m", small, stdin=texts), wanted)
         self.assertEqual(self.good("embed", "--precision", "int8", "-m", small, stdin=texts), wanted)
-        self.bad(1, "embed", "--precision", "f32", "-m", small, stdin=texts, says="compile the model anew")
+        self.bad(1, "embed", "--precision", "f32", "-m", small, stdin=texts, says="compile it again")
         self.bad(1, "compile", "-o", "/dev/full")
         model = MODELS / "bert-base-script17-sdpa"
         self.assertIn("1 passed", self.good("verify", "--compiled", model).decode())

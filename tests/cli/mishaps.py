@@ -185,7 +185,7 @@ class Outputs(Command):
         source = self.dir / "m.onnx"
         source.write_bytes((MODELS / "bert-base-script17-eager/model.onnx").read_bytes())
         before = source.read_bytes()
-        self.bad(1, "compile", source, "-o", source, says="no compiled model")
+        self.bad(1, "compile", source, "-o", source, says="not a compiled model")
         self.bad(1, "compile", source, "-o", "/dev/null", says="not a file")
         self.good("compile", source, "-q", "-o", self.dir / "m.pith")
         compiled = (self.dir / "m.pith").read_bytes()
@@ -365,8 +365,8 @@ class Objects(Command):
     def test_messages(self):
         for line, *says in ((b'{"a":1,"title":"x"}', "no field 'text'", "a, title"), (b'{"text":1}', "holds a number"),
                             (b'{"text":null}', "holds null"), (b'{"text":{"text":"a"}}', "holds an object"), (b"{}", "is empty"),
-                            (b'{"a":{"text":"x"}}', "no field 'text'"), (b"[1]", "no JSON object"), (b"x", "no JSON object"),
-                            (b'{"text":"a"', "the text ends"), (b'{"text":"a"} {}', "something follows"), (b'{"text":"a","v":[NaN]}', "v[0]"),
+                            (b'{"a":{"text":"x"}}', "no field 'text'"), (b"[1]", "not a JSON object"), (b"x", "not a JSON object"),
+                            (b'{"text":"a"', "the text ends"), (b'{"text":"a"} {}', "there is more text after"), (b'{"text":"a","v":[NaN]}', "v[0]"),
                             (b'{"text":"\\x"}', "bad escape"), (b'{"text":"a","v":' + b"[" * 9999 + b"]" * 9999 + b"}", "256 levels"),
                             (b'{"text":"a\xff"}', "not UTF-8")):
             for verb in ("embed", "tokenize"):
@@ -402,8 +402,8 @@ class Usage(Command):
         self.bad(2, "bench", "--workload", "foo", says="words110")
 
     def test_values(self):
-        self.bad(2, "compile", "-o", "--json", says=("--output wants a value", "--output=--json"))
-        self.bad(2, "embed", "--dim", says="--dim wants a value")
+        self.bad(2, "compile", "-o", "--json", says=("--output needs a value", "--output=--json"))
+        self.bad(2, "embed", "--dim", says="--dim needs a value")
         self.good("tokenize", "--max-length", "9", "--max-length", "2", stdin=b"a\n")  # the last counts
         for verb in ("embed", "tokenize"):
             self.bad(2, verb, "--field", "x", says="--jsonl")

@@ -409,7 +409,7 @@ def ngram_hash(packed):
         old = ints(d, 0, 2, [batch, most - 1]) if segments is not None and past is not None else None
         capacity = d.pick(0, 2)
         return inputs + [ends, past, offsets, eos, segments, old, ints(d, 0, 4, [batch]) if capacity else None], \
-            {**given, "state_update_capacity": capacity}, ["y", "ids", "" if segments is None else "segments"] + ["states"] * bool(capacity)
+            {**given, "state_update_capacity": capacity}, ["y", "ids", "" if segments is None else "segmented"] + ["states"] * bool(capacity)
     return case
 
 

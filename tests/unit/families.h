@@ -23,7 +23,7 @@
 #define QDQ_LAYER " Linear Linear Linear Linear"
 #define QDQ_RAGGED " Linear EachText Linear Linear Linear"
 #define LONGEST_QDQ " Linear Longest EachText Linear Linear Linear"
-#define NOT_TEXT "it has no input 'input_ids' of [batch, sequence]"
+#define NOT_TEXT "the model has no input 'input_ids' of shape [batch, sequence]"
 
 /* missed: what the report says was not fused: position tables are added to each text (skip_norm, embed_norm), DeBERTa's
  * scores are three products and quantised ones are rounded (attention, each_text), SigLIP's pooling has one query for

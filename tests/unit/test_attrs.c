@@ -249,7 +249,7 @@ static void missing_and_double_attributes_are_refused(void **state) {
                           { .name = PITH_STR("axis"), .kind = PITH_ATTR_INT, .i = 1 } };
     concat->attrs = twice;
     concat->attr_count = 2;
-    refused(f, concat, "attribute 'axis' is there twice");
+    refused(f, concat, "attribute 'axis' is given twice");
 }
 
 /* Softmax before opset 13 took rows of several axes, which upgrade notes in an attribute of its own. */

@@ -234,7 +234,7 @@ static void test_other_version(void **state) {
     pith_model *model;
     file.data[8] = PITH_COMPILED_VERSION + 1;
     assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "compile the model anew"));
+    assert_non_null(strstr(err.message, "compile the model again"));
     free(file.data);
 }
 
@@ -286,7 +286,7 @@ static void test_output_of_unknown_rank(void **state) {
     memset(inputs + 4, 0, 4); /* the first value, input_ids */
     if (pith_model_open_memory(&model, file.data, file.size, NULL, &err)) fail_msg("%s", err.message);
     assert_int_equal(pith_embed(vector, model, texts, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "has not 2 axes"));
+    assert_non_null(strstr(err.message, "does not have 2 axes"));
     pith_model_close(model);
     free(file.data);
 }

@@ -170,12 +170,12 @@ static void specials(void **state) {
     assert_string_equal(text, "");
     pith_text_free(t, text);
     assert_int_equal(pith_detokenize(&text, &size, t, ids, 7, 0, &err), PITH_ERR_ARGUMENT);
-    assert_string_equal(err.message, "id 3 at 5 is no token");
+    assert_string_equal(err.message, "id 3 at index 5 is not in the vocabulary");
     pith_text_stream *stream;
     pith_str part;
     assert_int_equal(pith_text_stream_create(&stream, t, 0, &err), PITH_OK);
     assert_int_equal(pith_text_stream_push(stream, &part, -1, &err), PITH_ERR_ARGUMENT);
-    assert_string_equal(err.message, "id -1 is no token");
+    assert_string_equal(err.message, "id -1 is not in the vocabulary");
     assert_int_equal(pith_text_stream_push(stream, &part, 1, &err), PITH_OK);
     assert_true(pith_str_is(part, "b")); /* the id that was refused left nothing behind */
     pith_text_stream_destroy(stream);

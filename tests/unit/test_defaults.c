@@ -198,7 +198,7 @@ static void test_names_of_sizes_are_hints(void **state) {
             warned[0] = 0;
             pith_status status = pith_session_run(session, &out, names, in, 2, NULL, &err);
             assert_int_equal(status, strict && size > 3 ? PITH_ERR_ARGUMENT : PITH_OK);
-            const char *said = "input 'Z' has size 4 at axis 1, where input 'X' makes seq 3";
+            const char *said = "input 'Z' has size 4 at axis 1, but input 'X' sets seq to 3";
             assert_int_equal(!strncmp(warned, said, strlen(said)), !strict && size == 4); /* once */
             if (status) assert_non_null(strstr(err.message, "input 'Z' has size"));
         }

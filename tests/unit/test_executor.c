@@ -437,17 +437,17 @@ static void inputs_that_contradict(void **state) {
     float data[8] = { 0 };
     pith_tensor out[1], in[2] = { floats(data, 2, 2, 4), floats(data, 2, 2, 3) };
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "input 'mask' has size 3 at axis 1, but input 'ids' makes S 4");
+    assert_string_equal(f->err.message, "input 'mask' has size 3 at axis 1, but input 'ids' sets S to 4");
     in[1] = floats(data, 1, 4, 0);
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "input 'mask' has shape [4], the model takes rank 2");
+    assert_string_equal(f->err.message, "input 'mask' has shape [4]; the model needs rank 2");
     in[1] = (pith_tensor){ 0 };
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
     assert_string_equal(f->err.message, "input 'mask' is missing");
     in[1] = floats(data, 2, 2, 4);
     in[1].dtype = PITH_I32;
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
-    assert_string_equal(f->err.message, "input 'mask' is int32, the model takes float32");
+    assert_string_equal(f->err.message, "input 'mask' is int32; the model needs float32");
     in[1] = floats(data, 2, 2, 4);
     in[1].bytes = 31;
     assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
@@ -490,7 +490,7 @@ static void memory_limit(void **state) {
     assert_int_equal(pith_executor_run(limited, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
     pith_account_explain(&account, PITH_ERR_MEMORY, &f->err);
     assert_string_equal(f->err.message,
-                        "the memory limit is 262144 bytes: out of memory: activations want 320000 bytes");
+                        "the memory limit is 262144 bytes: out of memory: the activations need 320000 bytes");
     in = floats(data, 1, 12000, 0);
     for (int i = 0; i < 2; i++)
         if (pith_executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);

@@ -113,7 +113,7 @@ static void order_is_kept_where_it_can_be(void **state) {
     pith_node_set_input(a->producer, 0, c);
     a->producer->index = 3;
     assert_int_equal(pith_graph_sort(f->graph, &f->err), PITH_ERR_FORMAT);
-    assert_string_equal(f->err.message, "node 3 (A): lies on a cycle");
+    assert_string_equal(f->err.message, "node 3 (A): is part of a cycle");
     assert_string_equal(order(f->graph), "A B C");
     pith_node_set_input(a->producer, 0, a); /* a cycle of one */
     assert_int_equal(pith_graph_sort(f->graph, &f->err), PITH_ERR_FORMAT);

@@ -112,14 +112,14 @@ static void sizes_out_of_range(void) {
         snprintf(from, sizeof from, "\"%s\": %lld", sizes[i].key, sizes[i].value);
         for (size_t k = 0; k < 3; k++) {
             snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, wrong[k]);
-            snprintf(says, sizeof says, "%s is %lld; 1 to %lld expected", sizes[i].key, wrong[k], sizes[i].limit);
+            snprintf(says, sizeof says, "%s is %lld; it must be between 1 and %lld", sizes[i].key, wrong[k], sizes[i].limit);
             refuse_config(from, to, PITH_ERR_FORMAT, says);
         }
         snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, sizes[i].limit);
         pith_graph *graph;
         pith_files own = { .arena = &arena };
         build_changed(&graph, &own, from, to); /* what follows may be refused, the size itself is not */
-        assert_null(strstr(err.message, "expected"));
+        assert_null(strstr(err.message, "it must be between"));
         pith_files_close(&own);
     }
 }
@@ -173,23 +173,25 @@ static void configs_that_do_not_fit(void **state) {
     pith_graph *graph;
     assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "config.json"));
-    refuse_config(
-        "\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
-        "architecture \"llama\" is not known; known are bert, camembert, distilbert, mpnet, roberta, xlm-roberta");
-    refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND, "neither model.safetensors nor its index is there");
+    refuse_config("\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
+                  "architecture \"llama\" is not supported; supported are bert, camembert, distilbert, mpnet, roberta, "
+                  "xlm-roberta");
+    refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
+                  "model.safetensors and model.safetensors.index.json are both missing");
     put_file("model.safetensors", weights, size);
     refuse_config("\"hidden_size\": 32", "\"hidden_size\": 64", PITH_ERR_FORMAT,
                   "model.safetensors: tensor 'embeddings.word_embeddings.weight' has shape [128, 32]; config.json "
-                  "wants [128, 64]");
-    refuse_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", PITH_ERR_NOT_FOUND,
-                  "tensor 'encoder.layer.2.attention.self.query.weight' is missing; config.json wants shape [32, 32]");
-    refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 5", PITH_ERR_FORMAT, "no multiple");
+                  "asks for [128, 64]");
+    refuse_config(
+        "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", PITH_ERR_NOT_FOUND,
+        "tensor 'encoder.layer.2.attention.self.query.weight' is missing; config.json asks for shape [32, 32]");
+    refuse_config("\"num_attention_heads\": 4", "\"num_attention_heads\": 5", PITH_ERR_FORMAT, "not a multiple");
     sizes_out_of_range();
     settings();
     refuse_config("\"gelu\"", "\"mish\"", PITH_ERR_UNSUPPORTED, "activation \"mish\"");
     refuse_config("\"is_decoder\": false", "\"is_decoder\": true", PITH_ERR_UNSUPPORTED, "is_decoder");
     refuse_config("\"hidden_size\": 32", "\"hidden_size\": \"32\"", PITH_ERR_FORMAT,
-                  "hidden_size: a number expected, a string found");
+                  "hidden_size: expected a number, found a string");
     refuse_config("\"gelu\",", "\"gelu\"", PITH_ERR_FORMAT, "config.json:");
     refuse_config("\"vocab_size\": 128", "\"position_embedding_type\": \"relative_key\", \"vocab_size\": 128",
                   PITH_ERR_UNSUPPORTED, "relative_key");
@@ -231,7 +233,7 @@ static void headers_that_lie(void **state) {
     refuse_weights("{}", 1, PITH_ERR_FORMAT, "1 bytes belong to no tensor");
     refuse_weights("{" U8("a", "4", "4294967296", "4294967300") "}", 4, PITH_ERR_FORMAT, "reach beyond");
     refuse_weights("{" U8("a", "4", "0,2", "4") "}", 4, PITH_ERR_FORMAT, "3 offsets instead of 2");
-    refuse_weights("{\"__metadata__\":{\"a\":1}}", 0, PITH_ERR_FORMAT, "a string expected");
+    refuse_weights("{\"__metadata__\":{\"a\":1}}", 0, PITH_ERR_FORMAT, "expected a string");
     refuse_weights("{}  ", 0, PITH_OK, "");
     refuse_weights("{\"a\":{\"more\":[{\"dtype\":1}],\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
                    PITH_OK, "");
@@ -242,11 +244,11 @@ static void headers_that_lie(void **state) {
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, PITH_ERR_FORMAT,
                    "reach beyond");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, PITH_ERR_FORMAT,
-                   "has 8 bytes, shape [3] of float32 wants 12");
+                   "has 8 bytes, but shape [3] of float32 needs 12");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,8]}}", 8, PITH_ERR_UNSUPPORTED,
                    "negative");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", 8,
-                   PITH_ERR_FORMAT, "impossible shape");
+                   PITH_ERR_FORMAT, "the shape is too large");
     refuse_weights("{\"a\":{\"dtype\":\"Q4\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, PITH_ERR_UNSUPPORTED,
                    "a: dtype \"Q4\"");
     refuse_weights("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, PITH_ERR_FORMAT, "reach beyond");
@@ -254,7 +256,7 @@ static void headers_that_lie(void **state) {
     refuse_weights("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"a\":{\"dtype\":\"U8\",\"shape\":["
                    "1],\"data_offsets\":[0,1]}}",
                    1, PITH_ERR_FORMAT, "twice");
-    refuse_weights("[]", 0, PITH_ERR_FORMAT, "w.safetensors:1: an object expected");
+    refuse_weights("[]", 0, PITH_ERR_FORMAT, "w.safetensors:1: expected an object");
     pith_weights w;
     assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
     static const char *const short_files[] = { "", "\0\0\0",
@@ -264,7 +266,7 @@ static void headers_that_lie(void **state) {
     static const size_t sizes[] = { 0, 3, 10, 10, 8 };
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(pith_safetensors_read(&w, (pith_str){ short_files[i], sizes[i] }, "w", &err), PITH_ERR_FORMAT);
-        assert_non_null(strstr(err.message, "damaged header"));
+        assert_non_null(strstr(err.message, "the header is damaged"));
     }
 }
 

@@ -246,7 +246,7 @@ static void messages_name_the_place(void **state) {
         for (pith_json_object(j); pith_json_next_key(j, &key);)
             for (pith_json_array(j); pith_json_next_item(j);) pith_json_int(j);
     assert_true(j->failed);
-    assert_string_equal(error.message, "t.json:4: model.vocab[2]: a number expected, a string found");
+    assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
     /* Everything after the first failure returns nothing and changes nothing. */
     assert_int_equal(pith_json_int(j), 0);
     assert_true(pith_str_is(pith_json_string(j), ""));
@@ -255,7 +255,7 @@ static void messages_name_the_place(void **state) {
     assert_int_equal(pith_json_peek(j), PITH_JSON_END);
     pith_json_skip(j);
     pith_json_fail(j, PITH_ERR_UNSUPPORTED, "later");
-    assert_string_equal(error.message, "t.json:4: model.vocab[2]: a number expected, a string found");
+    assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
     assert_false(accepts("{\"a\\u0000\x01\": 1}", 13));
     assert_true(strchr(error.message, '\n') == NULL);
 }

@@ -227,7 +227,7 @@ static void error_messages(void **state) {
     assert_memory_equal(err.message, "place 999: place 998: ", 22);
     assert_non_null(strstr(err.message, "place 0: the cause"));
     pith_fail_memory(&err, 17);
-    assert_string_equal(err.message, "out of memory (17 bytes wanted)");
+    assert_string_equal(err.message, "out of memory: 17 bytes are needed");
     assert_int_equal(err.code, PITH_ERR_MEMORY);
 }
 

@@ -106,9 +106,9 @@ static void lengths(void **state) {
     expect("sentence_bert_config.json", "{\"transformer_task\": null, \"module_output_name\": null}", &usual);
     refuse("sentence_bert_config.json", "{\"do_lower_case\": true}", PITH_ERR_UNSUPPORTED, "do_lower_case");
     refuse("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}", PITH_ERR_UNSUPPORTED,
-           "transformer_task 'fill-mask' (this build knows 'feature-extraction')");
+           "transformer_task 'fill-mask' is not supported; supported is 'feature-extraction'");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
-           "module_output_name 'x' (this build knows 'token_embeddings')");
+           "module_output_name 'x' is not supported; supported is 'token_embeddings'");
     refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT, "transformer_task");
     /* The first that is there counts. */
     put_file("sentence_roberta_config.json", "{\"max_seq_length\": 9}", 21);
@@ -134,7 +134,7 @@ static void prompts(void **state) {
     expect(file, "{\"default_prompt_name\": \"d\", \"prompts\": {\"q\": \"find: \", \"d\": \"\"}, \"y\": [1]}", &m);
     expect(file, "{\"prompts\": null, \"default_prompt_name\": null}", &usual);
     refuse(file, "{\"prompts\": {\"q\": \"\"}, \"default_prompt_name\": \"d\"}", PITH_ERR_FORMAT,
-           "default_prompt_name 'd' is none of the prompts");
+           "default_prompt_name 'd' is not the name of a prompt");
     refuse(file, "{\"prompts\": {\"q\": 1}}", PITH_ERR_FORMAT, "prompts.q");
     refuse(file, "{\"default_prompt_name\": 1}", PITH_ERR_FORMAT, "default_prompt_name");
 }
@@ -172,12 +172,12 @@ static void poolings(void **state) {
         { "{\"pooling_mode\": [\"cls\", \"mean\", \"lasttoken\"]}", PITH_POOL_CLS | PITH_POOL_MEAN | PITH_POOL_LAST },
     };
     static const char *const refusals[][2] = {
-        { "{\"pooling_mode\": [\"mean\", \"mean\"]}", "pooling mode 'mean' here" },
-        { "{\"pooling_mode\": [\"mean\", \"cls\"]}", "pooling mode 'cls' here" },
-        { "{\"pooling_mode\": [\"lasttoken\", \"cls\"]}", "pooling mode 'cls' here" },
-        { "{\"pooling_mode\": \"median\"}", "pooling mode 'median' here" },
-        { "{\"pooling_mode\": []}", "no pooling mode" },
-        { "{}", "no pooling mode" },
+        { "{\"pooling_mode\": [\"mean\", \"mean\"]}", "pooling mode 'mean' is unknown, repeated or out of order" },
+        { "{\"pooling_mode\": [\"mean\", \"cls\"]}", "pooling mode 'cls' is unknown, repeated or out of order" },
+        { "{\"pooling_mode\": [\"lasttoken\", \"cls\"]}", "pooling mode 'cls' is unknown, repeated or out of order" },
+        { "{\"pooling_mode\": \"median\"}", "pooling mode 'median' is unknown, repeated or out of order" },
+        { "{\"pooling_mode\": []}", "no supported pooling mode" },
+        { "{}", "no supported pooling mode" },
     };
     char path[512];
     snprintf(path, sizeof path, "%s/p", dir);

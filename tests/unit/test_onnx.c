@@ -274,22 +274,22 @@ static void tensors_that_lie(void **state) {
     message m = tensor(2, PITH_F32);
     refuse_tensor(&m, PITH_ERR_FORMAT, "tensor 'w': has no data");
     put_bytes(&m, 9, "1234567", 7);
-    refuse_tensor(&m, PITH_ERR_FORMAT, "tensor 'w': has 7 bytes, shape [2] of float32 wants 8");
+    refuse_tensor(&m, PITH_ERR_FORMAT, "tensor 'w': has 7 bytes, but shape [2] of float32 needs 8");
     m = tensor(-1, PITH_F32);
     refuse_tensor(&m, PITH_ERR_FORMAT, "impossible shape [?]");
     m = tensor(INT64_MAX, PITH_F64);
     refuse_tensor(&m, PITH_ERR_FORMAT, "impossible shape");
     m = tensor((int64_t)1 << 40, PITH_I64);
     put_int(&m, 7, 1);
-    refuse_tensor(&m, PITH_ERR_FORMAT, "has 1 numbers, the shape wants 1099511627776");
+    refuse_tensor(&m, PITH_ERR_FORMAT, "has 1 numbers, but the shape needs 1099511627776");
     m = tensor(1, 77);
     refuse_tensor(&m, PITH_ERR_UNSUPPORTED, "data type 77");
     m = tensor(1, PITH_F32);
     put_bytes(&m, 3, "", 0);
-    refuse_tensor(&m, PITH_ERR_UNSUPPORTED, "segments");
+    refuse_tensor(&m, PITH_ERR_UNSUPPORTED, "segmented");
     m = tensor(1, PITH_STRING);
     put_bytes(&m, 9, "x", 1);
-    refuse_tensor(&m, PITH_ERR_FORMAT, "strings in raw_data");
+    refuse_tensor(&m, PITH_ERR_FORMAT, "strings must not be in raw_data");
     m = tensor(1, PITH_F32);
     put_bytes(&m, 4, "123", 3);
     refuse_tensor(&m, PITH_ERR_FORMAT, "cut short");
@@ -353,15 +353,15 @@ static void external_data(void **state) {
         { "sub/data", "8", "8", PITH_OK, "", 3 },
         { "inner", "0", "8", PITH_OK, "", 1 },
         { "data", "3", "8", PITH_OK, "", 0 }, /* not aligned: copied */
-        { "data", "16", "8", PITH_ERR_FORMAT, "reaches from 16 over 8 bytes", 0 },
-        { "data", "18446744073709551615", "8", PITH_ERR_FORMAT, "reaches", 0 },
+        { "data", "16", "8", PITH_ERR_FORMAT, "begins at byte 16 and has 8 bytes", 0 },
+        { "data", "18446744073709551615", "8", PITH_ERR_FORMAT, "begins at byte", 0 },
         { "data", "18446744073709551616", "8", PITH_ERR_FORMAT, "offset", 0 },
         { "data", "-1", "8", PITH_ERR_FORMAT, "offset", 0 },
-        { "data", "0", "12", PITH_ERR_FORMAT, "has 12 bytes, the shape wants 8", 0 },
+        { "data", "0", "12", PITH_ERR_FORMAT, "has 12 bytes, but the shape needs 8", 0 },
         { "missing", "0", "8", PITH_ERR_NOT_FOUND, "missing", 0 },
         { NULL, NULL, NULL, PITH_ERR_FORMAT, "is empty", 0 },
-        { "../data", "0", "8", PITH_ERR_FORMAT, "leaves its folder", 0 },
-        { "sub/../data", "0", "8", PITH_ERR_FORMAT, "leaves its folder", 0 },
+        { "../data", "0", "8", PITH_ERR_FORMAT, "points outside its folder", 0 },
+        { "sub/../data", "0", "8", PITH_ERR_FORMAT, "points outside its folder", 0 },
         { "/etc/passwd", "0", "8", PITH_ERR_FORMAT, "is absolute", 0 },
         { "link", "0", "8", PITH_ERR_FORMAT, "outside the model's folder", 0 },
         { "sub", "0", "8", PITH_ERR_IO, "directory", 0 },
@@ -599,7 +599,7 @@ static void graphs_that_lie(void **state) {
     put_port(&g, 11, "x");
     message bad = g;
     put_node(&bad, node("Add", "x nothing", "y"));
-    refuse(&bad, PITH_ERR_FORMAT, "node 0 'the node' (Add): input 'nothing' is made by no node");
+    refuse(&bad, PITH_ERR_FORMAT, "node 0 'the node' (Add): input 'nothing' is neither the output of a node");
     bad = g;
     put_node(&bad, node("Neg", "x", "y")), put_node(&bad, node("Neg", "x", "y"));
     refuse(&bad, PITH_ERR_FORMAT, "'y' is defined twice");
@@ -608,7 +608,7 @@ static void graphs_that_lie(void **state) {
     refuse(&bad, PITH_ERR_FORMAT, "'w' is defined twice");
     bad = g;
     put_port(&bad, 12, "y");
-    refuse(&bad, PITH_ERR_FORMAT, "output 'y' is made by no node");
+    refuse(&bad, PITH_ERR_FORMAT, "output 'y' is not the output of any node");
     bad = g;
     put_node(&bad, node("Add", "x b", "a")), put_node(&bad, node("Neg", "a", "b"));
     refuse(&bad, PITH_ERR_FORMAT, "cycle");
@@ -632,7 +632,7 @@ static void graphs_that_lie(void **state) {
     err = (pith_error)PITH_ERROR_INIT;
     assert_int_equal(pith_onnx_read(&graph, PITH_STR("hello, this is no model"), NULL, &files, &arena, NULL, &err),
                      PITH_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "no ONNX file"));
+    assert_non_null(strstr(err.message, "not an ONNX file"));
     assert_int_equal(pith_onnx_read(&graph, PITH_STR(""), NULL, &files, &arena, NULL, &err), PITH_ERR_FORMAT);
 }
 

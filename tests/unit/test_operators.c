@@ -331,8 +331,8 @@ static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes
     graph_output(f->graph, apply(f, "Not", 1, real, NULL));
     assert_int_equal(infer(f), PITH_ERR_UNSUPPORTED);
     static const char *const said[] = { "4 inputs", "(Add): input 0 is string", "(Add): input 1 is string",
-                                        "(Exp): input 0 is int64, what is supported is floats",
-                                        "(Not): input 0 is float32, what is supported is bool" };
+                                        "(Exp): input 0 is int64; supported: floats",
+                                        "(Not): input 0 is float32; supported: bool" };
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
         if (!strstr(f->err.message, said[i])) fail_msg("'%s' is not in: %s", said[i], f->err.message);
     }

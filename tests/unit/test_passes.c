@@ -430,7 +430,7 @@ static void test_ragged_text_by_text(void **state) {
     bench *b = make_bench();
     pith_value *x = op(b, "Sin", embedded(b), NULL, NULL);
     graph_output(b->graph, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
-    check_each_text(b, "'Sub'", "values of a text meet values of its tokens", "Sin");
+    check_each_text(b, "'Sub'", "it combines values per text with values per token", "Sin");
     drop_bench(b);
     b = make_bench();
     graph_output(b->graph, op(b, "Sqrt", with_int(op(b, "Softmax", embedded(b), NULL, NULL), "axis", 1), NULL, NULL));

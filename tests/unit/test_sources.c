@@ -198,7 +198,7 @@ static void listed_tokens(void **state) {
     put_text("tokenizer_config.json", "{\"added_tokens_decoder\": {\"11\": {\"content\": \"two\"}}}");
     expect_refusal(PITH_ERR_FORMAT, "\"two\" is listed with the id 11");
     put_text("tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": {\"content\": \"two\"}}}");
-    expect_refusal(PITH_ERR_FORMAT, "no token id: \"x\"");
+    expect_refusal(PITH_ERR_FORMAT, "\"x\" is not a token id");
     forget("tokenizer_config.json");
     put_text("added_tokens.json", "{\"two\": -1}");
     expect_refusal(PITH_ERR_FORMAT, "added_tokens.json");
