@@ -1,15 +1,15 @@
 /* entry.h - how a public function calls the library.
  *
- * The files of this folder are the only ones that define public functions. One that computes is PITH_ENTRY and
- * nothing else: the library's floating-point mode is set, the call is made, the host's mode comes back. Those that
- * only hand out what is there, allocate or free call straight through; tools/lint.py lists them by name. */
+ * Only the files of this folder define public functions. The body of one that computes is PITH_ENTRY alone: it sets the
+ * library's floating-point mode, makes the call and restores the host's mode. Getters, and functions that only allocate
+ * or free, call straight through; tools/lint.py lists them by name. */
 #ifndef PITH_API_ENTRY_H
 #define PITH_API_ENTRY_H
 
 #include "base/cpu.h"
 #include "pith/types.h"
 
-/* The body of a public function: the status of `call`, an expression. */
+/* The body of a public function that computes. `call` is an expression of type pith_status, which is returned. */
 #define PITH_ENTRY(call)                                                                                               \
     do {                                                                                                               \
         pith_fpmode entry_mode_ = pith_fpmode_enter();                                                                 \

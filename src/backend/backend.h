@@ -11,7 +11,7 @@ typedef struct pith_backend {
     void (*close)(void *context);
     bool (*supports)(void *context, const pith_node *node);
     pith_status (*prepare)(void *context, pith_prepare *c);
-    /* Memory for activations, 64-byte aligned. */
+    /* Allocates memory for activations, aligned to 64 bytes. */
     void *(*alloc)(void *context, size_t bytes);
     void (*free)(void *context, void *memory);
     /* Between host memory and the backend's; for the CPU a memcpy. */

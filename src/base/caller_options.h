@@ -1,12 +1,12 @@
-/* caller_options.h - taking option structs of a caller who may have been built with an older or a newer header. */
+/* caller_options.h - copying option structs of callers that were built with an older or newer header. */
 #ifndef PITH_BASE_CALLER_OPTIONS_H
 #define PITH_BASE_CALLER_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copies options of any size up to ours over the defaults in `mine`; theirs may be NULL. False if theirs has no
- * size. */
+/* Copies the caller's options over the defaults in `mine`; bytes beyond my_size are ignored. theirs may be NULL.
+ * Returns false if theirs->size is 0. */
 bool pith_options_take(void *mine, size_t my_size, const void *theirs);
 
 #define PITH_TAKE_OPTIONS(mine, theirs, err)                                                                           \

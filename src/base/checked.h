@@ -10,7 +10,7 @@
 #define pith_add_overflows(a, b, result) __builtin_add_overflow(a, b, result)
 #define pith_mul_overflows(a, b, result) __builtin_mul_overflow(a, b, result)
 
-/* n bytes up to a multiple of 64: what lies side by side in one block begins with a cache line. */
+/* Rounds n bytes up to a multiple of 64, so that parts of one block begin on cache lines. */
 static inline size_t pith_round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
 #endif

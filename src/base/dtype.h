@@ -6,21 +6,24 @@
 
 #include "base/memory.h"
 
-/* Bits of one element (4 for U4, 128 for a string: pith_str), 0 for an unknown number. */
+/* Returns the bits of one element (4 for U4, 128 for a string, which is a pith_str), or 0 for an unknown dtype. */
 int pith_dtype_bits(int dtype);
-const char *pith_dtype_name(int dtype); /* "float32", "int64", … as NumPy says it; "unknown" */
-bool pith_dtype_is_float(int dtype);    /* every f64 … f4 */
+const char *pith_dtype_name(int dtype); /* NumPy's name, such as "float32"; else "unknown" */
+bool pith_dtype_is_float(int dtype);    /* every float, f64 to f4 */
 bool pith_dtype_is_int(int dtype);      /* every integer width, not bool */
-bool pith_dtype_is_plain(int dtype);    /* copied as bytes, element by element: whole bytes, and no string */
+bool pith_dtype_is_plain(int dtype);    /* elements are whole bytes and not strings */
 
-/* Elements of a shape; -1 if a dim is negative or the product does not fit in int64, of the others where some are 0. */
+/* Returns the number of elements of a shape. Returns -1 if a dim is negative, or if the product of the dims that are
+ * not 0 does not fit in int64. */
 int64_t pith_dims_count(const int64_t *dims, int rank);
-/* Bytes for count elements, packed types rounded up; false on overflow, unknown type or negative count. */
+/* Sets *bytes to the size of count elements; packed types are rounded up to whole bytes. Returns false on overflow, for
+ * an unknown dtype and for a negative count. */
 bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes);
 
-/* "[2, 3, 384]" into buffer; -1 is shown as "?". Returns buffer. */
+/* Writes a shape such as "[2, 3, 384]" to buffer, with "?" for -1. Returns buffer. */
 const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size);
-/* "1x3x480x640", "" for a scalar: sizes below 2^31, at most PITH_MAX_RANK. dims and *rank are undefined if false. */
+/* Parses a shape such as "1x3x480x640"; "" is a scalar. Sizes must be below 2^31, and at most PITH_MAX_RANK of them.
+ * If it returns false, dims and *rank are unspecified. */
 bool pith_dims_parse(const char *text, int64_t *dims, int *rank);
 
 #endif

@@ -57,17 +57,17 @@ bool pith_json_next_item(pith_json *j);
 pith_str pith_json_string(pith_json *j); /* data is never NULL, "" after a failure */
 int64_t pith_json_int(pith_json *j);     /* fails on fractions and on overflow */
 double pith_json_double(pith_json *j);
-/* A number of things from 1 to limit. 0, which stands for no limit, if the value is null or larger than limit: files
- * say "no limit" by numbers of any size, such as 1e30. Fails on anything else. */
+/* Reads a whole number from 1 to limit. Returns 0, which means no limit, if the value is null or larger than limit:
+ * files write "no limit" as numbers such as 1e30. Fails on anything else. */
 int64_t pith_json_limit(pith_json *j, int64_t limit);
 bool pith_json_bool(pith_json *j);
 bool pith_json_null(pith_json *j);    /* true and consumed if the next value is null */
 void pith_json_skip(pith_json *j);    /* consumes any value */
 pith_str pith_json_raw(pith_json *j); /* consumes any value and returns its text */
-/* A copy of s, which was read from j, with a NUL behind it; "" if j has failed, as it does when memory is out. */
+/* Copies s, which was read from j, and adds a NUL. Returns "" if j has failed; j fails if memory is out. */
 pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s);
 void pith_json_finish(pith_json *j); /* fails if anything but white space is left */
-/* Sets the failure (if none was yet) with the place where the scanner stands. */
+/* Fails with the scanner's current place in front of the message, unless j has failed already. */
 pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 

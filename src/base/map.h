@@ -16,10 +16,10 @@ typedef struct pith_map {
 } pith_map;
 
 pith_status pith_map_init(pith_map *map, pith_arena *arena, size_t expected_count);
-/* false if memory is out. An existing key gets the new value; *old (may be NULL) receives the earlier one, or
- * UINT32_MAX. */
+/* Sets the value of a key. *old, if old is not NULL, receives the earlier value, or UINT32_MAX for a new key. Returns
+ * false if memory is out. */
 bool pith_map_put(pith_map *map, pith_str key, uint32_t value, uint32_t *old);
-/* UINT32_MAX if absent. */
+/* Returns UINT32_MAX if the key is absent. */
 uint32_t pith_map_get(const pith_map *map, pith_str key);
 
 #endif

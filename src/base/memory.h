@@ -14,9 +14,9 @@
 /* malloc and free; large blocks are mappings, so that freeing them gives them back to the system. */
 extern const pith_allocator pith_allocator_default;
 
-/* Bytes asked of the allocator for what pith_memory_alloc gives. */
+/* The bytes that pith_memory_alloc requests from the allocator. */
 #define PITH_MEMORY_COST(bytes, alignment) ((bytes) + (alignment) + 16)
-/* bytes with the given power-of-two alignment (up to 4096), or NULL. Free with pith_memory_free. */
+/* Returns memory with the given power-of-two alignment (at most 4096), or NULL. Free it with pith_memory_free. */
 void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t alignment);
 void pith_memory_free(const pith_allocator *allocator, void *memory);
 
@@ -38,17 +38,18 @@ void pith_arena_reset(pith_arena *arena); /* forgets everything but keeps the la
 pith_arena_mark pith_arena_get_mark(const pith_arena *arena);
 void pith_arena_rewind(pith_arena *arena, pith_arena_mark mark); /* forgets what came after the mark */
 
-/* 16-byte aligned, uninitialised; NULL if memory is out. Zero bytes give a valid pointer. */
+/* Returns uninitialised memory aligned to 16 bytes, or NULL if memory is out. Zero bytes give a valid pointer. */
 void *pith_arena_alloc(pith_arena *arena, size_t bytes);
-/* 64-byte aligned: tensors, packed weights, scratch. */
+/* The same aligned to 64 bytes, for tensors, packed weights and scratch. */
 void *pith_arena_alloc64(pith_arena *arena, size_t bytes);
-/* count * size checked for overflow, zeroed. */
+/* Returns count * size zeroed bytes, or NULL if the product overflows or memory is out. */
 void *pith_arena_array(pith_arena *arena, size_t count, size_t size);
 /* Copies the bytes and adds a NUL, so that .data is also a C string. .data is NULL if memory is out. */
 pith_str pith_arena_str(pith_arena *arena, pith_str s);
 pith_str pith_arena_printf(pith_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A growable array inside an arena (the old copy stays until the arena goes): room for count + 1 afterwards. */
+/* Makes room for count + 1 items in a growable array. The old copy stays in the arena until the arena is freed. Returns
+ * false if memory is out. */
 bool pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
 
 #endif

@@ -1,32 +1,33 @@
-/* pool.h - the process's thread pool.
+/* threads.h - the worker threads of the process.
  *
- * Threads are made on first use, never more than asked for so far, spin briefly and then sleep, have all signals
- * blocked, run in the library's floating point mode, and are made anew after fork. Several callers may use the pool at
- * the same time. A run called from inside a task makes no threads: it is helped by those that have nothing else to do,
- * so nesting never oversubscribes. If threads cannot be made the caller does the work itself. */
+ * Threads are created on first use, never more than any run has asked for. Idle threads spin briefly and then sleep.
+ * They block all signals and run in the library's floating-point mode. After fork, the child creates new ones. Several
+ * callers may run tasks at the same time. A task may start a parallel run of its own: this creates no threads, but idle
+ * ones help with it, so nested runs never oversubscribe the CPUs. If no thread can be created, the caller does all the
+ * work. */
 #ifndef PITH_BASE_THREADS_H
 #define PITH_BASE_THREADS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* part counts from 0 to parts - 1; worker from 0 to threads - 1 is unique among the parts that run at one moment. */
+/* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
 typedef void pith_task(void *context, size_t part, int worker);
 
-/* Runs task for every part on up to `threads` threads, the caller's included, and returns when all are done.
- * Which thread takes which part is not fixed; results must not depend on it. */
+/* Runs task for every part on up to `threads` threads, including the caller, and returns when all parts are done. Any
+ * thread may take any part, so results must not depend on which one did. */
 void pith_threads_run(pith_task *task, void *context, size_t parts, int threads);
 
-/* Inside a task: how many parts of its run nobody has begun; 0 elsewhere. Once they are fewer than the threads, some of
- * these will soon have nothing to do but help. */
+/* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts than threads are
+ * left, some threads will soon be idle and can help with an inner run. */
 size_t pith_threads_left(void);
 
-/* Wakes as many helpers as a run on `threads` threads takes, which a caller does that has such a run a few microseconds
- * ahead: waking takes longer than a small model's first step. */
+/* Wakes the helpers of a run on `threads` threads that will start in a few microseconds. Waking takes longer than the
+ * first step of a small model. */
 void pith_threads_wake(int threads);
 
-/* Whether threads made from now on stay on a processor each: the n-th helper on the n-th of those the calling thread
- * may use now, round and round; the first, number 0, is left to the caller of runs, who is never pinned. */
+/* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling thread's current
+ * affinity mask, modulo its size. CPU 0 of the mask is left for the caller of runs, which is never pinned. */
 void pith_threads_pin(bool pin);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "pith/types.h"
 
-/* Bytes from the start that are valid; equals size if all are. */
+/* Returns the length of the longest valid prefix; size if all of data is valid. */
 size_t pith_utf8_valid_prefix(const char *data, size_t size);
 
 /* Decodes one code point of valid text and advances *p. */

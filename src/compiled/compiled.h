@@ -5,14 +5,14 @@
  *   12  u32      number of sections
  *   16  u64      size of the file
  *   24  u64      hash (base/hash.h) of bytes [32, end of the table)
- *   32  16 bytes version of the writer as text, for people, filled up with zeros
+ *   32  16 bytes version of the writer as text, padded with zeros; for people only
  *   48  table    per section 32 bytes: u32 kind, u32 0, u64 offset, u64 size, u64 hash of its contents
  *
- * Numbers are little-endian; offsets are multiples of 64, of 4096 for weights; sections do not overlap and lie in the
- * file; a kind comes once. Nothing in a section depends on where it lies, on the processor or on the machine's paths:
- * the same model gives the same bytes. Opening reads header and table, so it costs the same for any size; hashes of
- * contents are only compared by pith_compiled_verify, and whoever reads a section takes its contents to be hostile.
- * Sections of a kind that is not known are passed over. */
+ * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not overlap, and each
+ * kind occurs once. The contents do not depend on the offset, the processor or paths of the machine: the same model
+ * gives the same bytes. Opening reads the header and the table only, so its cost does not depend on the size. Only
+ * pith_compiled_verify compares the hashes of the contents, so readers of a section treat it as hostile. Sections of an
+ * unknown kind are skipped. */
 #ifndef PITH_COMPILED_COMPILED_H
 #define PITH_COMPILED_COMPILED_H
 
@@ -26,29 +26,29 @@
 #define PITH_COMPILED_PAGE 4096u
 
 typedef enum pith_section {
-    PITH_SECTION_MODEL = 1,     /* what it is: ports, how it embeds, what was fused (model settings) */
+    PITH_SECTION_MODEL = 1,     /* settings: ports, how it embeds, what was fused */
     PITH_SECTION_GRAPH = 2,     /* the optimised graph (graph_bytes.h) */
-    PITH_SECTION_TEXT = 3,      /* its form over packed tokens, of a text encoder that has one */
-    PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both */
+    PITH_SECTION_TEXT = 3,      /* the graph for packed texts, if the model has one */
+    PITH_SECTION_WEIGHTS = 4,   /* constants and packed constants of both graphs */
     PITH_SECTION_TOKENIZER = 5, /* a frozen tokenizer (text/frozen.h) */
     PITH_SECTION_COUNT
 } pith_section;
 
-/* "weights", for messages. */
+/* Returns the name of a section, such as "weights", for messages. */
 const char *pith_section_name(pith_section kind);
 
-/* An open file: where its sections lie. data is NULL where there is none. */
+/* An open file. The data of a section that the file lacks is NULL. */
 typedef struct pith_compiled {
     pith_str sections[PITH_SECTION_COUNT]; /* by kind */
     size_t size;                           /* of the file */
     const char *writer;                    /* in the file, at most 15 characters and a NUL */
 } pith_compiled;
 
-/* The bytes begin like such a file. */
+/* True if the bytes begin like a compiled file. */
 bool pith_compiled_is(pith_str file);
-/* file: 64-byte aligned, outlives what is made of it. */
+/* file must be aligned to 64 bytes and outlive everything that is read from it. */
 pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_error *err);
-/* Reads the whole file; PITH_ERR_FORMAT naming the first section whose contents are not what was written. */
+/* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first damaged section. */
 pith_status pith_compiled_verify(pith_str file, pith_error *err);
 
 /* ---- writing ---- */
@@ -67,7 +67,7 @@ typedef struct pith_section_out {
     size_t count;
 } pith_section_out;
 
-/* Takes the file piece by piece; not 0 ends the writing with PITH_ERR_IO. total: bytes of the whole file. */
+/* Receives the file in pieces. Non-zero ends the writing with PITH_ERR_IO. total is the size of the whole file. */
 typedef int pith_write_fn(void *user, const void *data, size_t size, uint64_t total);
 
 pith_status pith_compiled_write(const pith_section_out *sections, size_t count, pith_write_fn *write, void *user,

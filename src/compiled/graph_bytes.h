@@ -1,9 +1,9 @@
 /* graph_bytes.h - a planned graph as bytes, and back.
  *
- * Nodes are written as they are, types are not: they are inferred anew from those of the inputs. A constant that all
- * its readers have packed is written without contents (PITH_VALUE_PACKED); what was packed stands with the node, in
- * the order its operator asks for it. The other way round the bytes are hostile: what comes out keeps the invariants
- * of graph.h, and what its operators make of it is checked by infer and prepare, as with any model. */
+ * Nodes are written as they are. Types are not written; they are inferred again from those of the inputs. A constant
+ * that all its readers have packed is written without contents (PITH_VALUE_PACKED); the packed form is stored with the
+ * node, in the order in which its operator asks for it. The reader treats the bytes as hostile: its graph keeps the
+ * invariants of graph.h, and infer and prepare check the rest, as for any model. */
 #ifndef PITH_COMPILED_GRAPH_BYTES_H
 #define PITH_COMPILED_GRAPH_BYTES_H
 
@@ -11,17 +11,17 @@
 #include "compiled/weights.h"
 #include "plan/plan.h"
 
-/* plan: of the graph. */
+/* plan is the plan of this graph. */
 pith_status pith_graph_write(pith_bytes_out *out, pith_weights_out *weights, const pith_graph *graph,
                              const pith_plan *plan, pith_error *err);
 
-/* Bytes and weights outlive the graph. Its nodes have no operators yet. */
+/* Bytes and weights must outlive the graph. Its nodes have no operators yet. */
 pith_status pith_graph_read(pith_graph **graph, pith_bytes_in *in, const pith_weights_in *weights, pith_arena *arena,
                             const pith_log *log);
 
 /* ---- parts that other sections have as well ---- */
 
-/* Sizes of any kind but expressions: numbers, symbols by name, unknown. */
+/* Types whose sizes are numbers, symbols (written by name) or unknown; expressions are written as unknown. */
 void pith_type_write(pith_bytes_out *out, const pith_dims *dims, const pith_type *type);
 void pith_type_read(pith_type *type, pith_bytes_in *in, pith_dims *dims);
 

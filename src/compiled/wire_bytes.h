@@ -1,6 +1,7 @@
 /* wire_bytes.h - numbers and strings to bytes and back: little-endian, without gaps.
  *
- * The reader takes its bytes to be hostile: after the first fault it only gives zeros, and says where the fault was. */
+ * The reader treats its bytes as hostile. After the first fault it returns zeros only, and keeps the place of the
+ * fault. */
 #ifndef PITH_COMPILED_WIRE_BYTES_H
 #define PITH_COMPILED_WIRE_BYTES_H
 
@@ -19,7 +20,7 @@ typedef struct pith_bytes_out {
 void pith_put_bytes(pith_bytes_out *out, const void *data, size_t size);
 void pith_put_u32(pith_bytes_out *out, uint32_t x);
 void pith_put_i64(pith_bytes_out *out, int64_t x);
-void pith_put_str(pith_bytes_out *out, pith_str s); /* its size first; data NULL comes back as "" */
+void pith_put_str(pith_bytes_out *out, pith_str s); /* size, then bytes; data NULL is read back as "" */
 
 typedef struct pith_bytes_in {
     pith_str bytes;
@@ -29,18 +30,18 @@ typedef struct pith_bytes_in {
     pith_status status; /* of the first fault */
 } pith_bytes_in;
 
-/* "graph: byte 123: …"; keeps the first fault only. Returns its code. */
+/* Fails with "graph: byte 123: <fault>", unless a fault was found before. Returns the code of the first fault. */
 pith_status pith_bytes_fail(pith_bytes_in *in, const char *fault);
 uint32_t pith_get_u32(pith_bytes_in *in);
 int64_t pith_get_i64(pith_bytes_in *in);
-pith_str pith_get_str(pith_bytes_in *in); /* a span of the bytes, no NUL behind it */
+pith_str pith_get_str(pith_bytes_in *in); /* a span of the bytes; no NUL follows */
 const void *pith_get_bytes(pith_bytes_in *in, size_t size);
-/* A number of things of which each takes at least item_bytes of what follows: it cannot ask for more memory than the
- * file's size allows. */
+/* Reads a count of items that take at least item_bytes each. A count that the remaining bytes cannot hold is a fault,
+ * so memory for the items is bounded by the file's size. */
 size_t pith_get_count(pith_bytes_in *in, size_t item_bytes);
-/* A number below the limit. */
+/* Reads a number, which must be below limit. */
 uint32_t pith_get_below(pith_bytes_in *in, uint32_t limit, const char *fault);
-/* Nothing is left. */
+/* Fails if bytes are left. */
 pith_status pith_bytes_end(pith_bytes_in *in);
 
 #endif

@@ -1,8 +1,8 @@
-/* encoder.h - a text encoder ready to run: texts in, the rows of each text handed to a head.
+/* encoder.h - a text encoder: it takes texts and hands the rows of each text to a head.
  *
- * The rows of a text are those of the model run on that text alone. A ragged plan runs many texts packed into one
- * batch with the same bits; a model without a ragged form runs one text at a time. The encoder is immutable after it
- * was made, except for a bounded store of idle executors behind a lock, so any number of threads may use it at once. */
+ * A text's rows have the bits of a run on that text alone. A ragged plan runs many packed texts in one batch, with the
+ * same bits; a model without a ragged plan runs one text at a time. An encoder does not change once it is made, except
+ * for a bounded store of idle executors behind a lock. Any number of threads may use it at once. */
 #ifndef PITH_ENCODE_ENCODER_H
 #define PITH_ENCODE_ENCODER_H
 
@@ -13,36 +13,38 @@
 
 typedef struct pith_encoder pith_encoder;
 
-/* What an encoder is made of; all of it must outlive the encoder. */
+/* The parts of an encoder. All of them must outlive it. */
 typedef struct pith_encoder_parts {
     const pith_plan *plan;
     bool ragged; /* the plan is that of pith_ragged_make's graph */
-    int output;  /* index of the graph output to use, from pith_encoder_output; -1: none can be used */
+    int output;  /* index of the graph output to use, from pith_encoder_output; -1: none is usable */
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;
     pith_executor_options executor;
 } pith_encoder_parts;
 
-/* The graph output that holds one vector per text or one row per token: sentence_embedding, else last_hidden_state or
- * token_embeddings, else the first floating point output of rank 2 or 3; -1 if there is none. To be asked of the graph
- * as it was read, with types inferred: passes may drop the names of values, but they keep the order of outputs. */
+/* Returns the index of the graph output that has one vector per text or one row per token: sentence_embedding, else
+ * last_hidden_state or token_embeddings, else the first floating-point output of rank 2 or 3; -1 if there is none. Pass
+ * the graph as it was read, with types inferred: passes may drop the names of values, but keep the order of outputs. */
 int pith_encoder_output(const pith_graph *graph);
 
-/* PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input that is not made from text, or no usable output. */
+/* Returns PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input cannot be made from text, or no output is
+ * usable. */
 pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err);
 void pith_encoder_destroy(pith_encoder *encoder);
-/* From now on `trace` is told of each step of a run, on the thread that runs it (see exec/executor.h), and a call's
- * profile is not; NULL ends that. No call may be under way. */
+/* From now on each step of a run is reported to `trace`, on the thread that runs it (see exec/executor.h), instead of
+ * the call's profile. NULL ends that. No call may be running. */
 void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
 /* Destroys the idle executors. Thread-safe. */
 void pith_encoder_trim(pith_encoder *encoder);
 
-/* What heads are told of this encoder; valid as long as the encoder. */
+/* Returns the facts that heads need about this encoder; valid as long as the encoder. */
 const pith_head_model *pith_encoder_model(const pith_encoder *encoder);
-/* Tokens a text is cut at if the caller asks for max_length (0: no wish); 0: texts are never cut. */
+/* Returns the number of tokens at which a text is cut if the caller asks for max_length (0: the model's limit). 0 means
+ * that texts are never cut. */
 int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
 
-/* The texts of a call, and how to run them. Zero means the default of each number. */
+/* The texts of a call and how to run them. In each number, 0 means the default. */
 typedef struct pith_encode_job {
     const pith_str *texts;
     const pith_str *pairs; /* NULL, or the second text of each pair */
@@ -55,7 +57,7 @@ typedef struct pith_encode_job {
 } pith_encode_job;
 
 /* Runs all texts and hands each text's rows to the head, in no particular order. After an error the first
- * stats->texts_done texts of the call have been emitted completely. A failure names the first text that has one. */
+ * stats->texts_done texts of the call have been emitted completely. An error names the first text that failed. */
 pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head *head,
                              const void *request, pith_error *err);
 

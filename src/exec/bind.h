@@ -1,4 +1,4 @@
-/* bind.h - a plan for one set of input sizes: the shape and the place of every value. */
+/* bind.h - a binding: the shape and the place in memory of every value of a plan, for one set of input sizes. */
 #ifndef PITH_EXEC_BIND_H
 #define PITH_EXEC_BIND_H
 
@@ -8,7 +8,7 @@ struct pith_child;
 
 typedef enum pith_bound_mode {
     PITH_BOUND_RUN,  /* shapes and places are known */
-    PITH_BOUND_SKIP, /* a view, or computed at bind: nothing is left to do */
+    PITH_BOUND_SKIP, /* a view, or computed at bind: the run skips it */
     PITH_BOUND_LATE  /* shapes are inferred when the step runs */
 } pith_bound_mode;
 
@@ -33,14 +33,14 @@ typedef struct pith_alias { /* a tensor that is a view of a port */
 /* A binding belongs to one executor. Ports are the graph's inputs, then its captures. */
 typedef struct pith_binding {
     pith_arena arena;
-    pith_tensor *ports; /* dtype and shape it was made for */
+    pith_tensor *ports; /* dtypes and shapes that the binding was made for */
     int threads;
     uint64_t last_used;
     pith_tensor *tensors; /* by value id */
     pith_bound_step *steps;
     const pith_dim *symbols;
     size_t buffer_bytes;
-    const char *base; /* of the buffer, when the tensors' addresses were last set */
+    const char *base; /* address of the buffer when the tensors' addresses were last set */
     pith_placed *placed;
     size_t placed_count;
     pith_alias *aliases; /* views of ports */
@@ -60,17 +60,18 @@ typedef struct pith_bind {
 size_t pith_plan_port_count(const pith_plan *plan);
 const pith_value *pith_plan_port(const pith_plan *plan, size_t port);
 
-/* binding->arena is ready and empty; after a failure the binding is to be thrown away. */
+/* binding->arena must be initialised and empty. After a failure the binding must not be used. */
 pith_status pith_binding_make(pith_binding *binding, const pith_bind *how);
 
-/* Its shape is one, and its contents lie in its bytes; of a sequence, every item's. *needed (may be NULL): the bytes
- * that the shape wants. */
+/* True if the tensor has a valid shape and enough bytes for it; of a sequence, every item. *needed, if needed is not
+ * NULL, is set to the bytes that the shape needs. */
 bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed);
-/* A tensor whose shape and bytes are settled: not a sequence, not an absent optional. */
+/* True for a tensor of known shape and size: not a sequence, not an absent optional. */
 bool pith_type_is_plain(const pith_type *type);
-/* Shape and bytes of a plain type into a tensor. */
+/* Sets a tensor's shape and bytes from a plain type. */
 pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const pith_step *step, pith_error *err);
-/* An operator's infer on actual sizes; what was known at load must not have changed. out has step->out_count places. */
+/* Runs an operator's infer on actual sizes. Fails if a type that was known at load has changed. out has step->out_count
+ * elements. */
 pith_status pith_step_infer(const pith_step *step, pith_infer *c);
 
 #endif

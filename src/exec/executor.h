@@ -1,9 +1,10 @@
-/* session.h - running a plan.
+/* executor.h - running a plan.
  *
- * bind: shapes of the inputs → shape of every value (the operators' own infer, now with numbers), small values that
- * depend on shapes alone are computed, and every other value gets an offset in one buffer by life time. A few
- * bindings are remembered. run: steps in order; nothing is allocated except for late values (shape known only from
- * contents), which come from an arena that is reset by the next run. One thread at a time. */
+ * Binding turns the shapes of the inputs into the shape of every value, by the operators' own infer with numbers. It
+ * computes small values that depend on shapes only, and gives every other value an offset in one buffer by its life
+ * time. A few bindings are remembered. A run executes the steps in order. It allocates memory only for values of
+ * dynamic shape, which is known only at run time, from an arena that the next run resets. One thread at a time may use
+ * an executor. */
 #ifndef PITH_EXEC_EXECUTOR_H
 #define PITH_EXEC_EXECUTOR_H
 
@@ -13,8 +14,8 @@ typedef struct pith_executor pith_executor;
 
 /* One record per step of a run, and one per binding made for it, for profiles. */
 typedef struct pith_trace_event {
-    const pith_step *step; /* NULL: shapes were bound */
-    size_t index;          /* of the step in its plan */
+    const pith_step *step; /* NULL: a binding was made */
+    size_t index;          /* index of the step in its plan */
     int depth;             /* 0: the main graph; a subgraph's steps lie inside their owner's time */
     uint64_t begin_ns, end_ns;
     const pith_run *run; /* shapes; valid during the call */
@@ -25,7 +26,7 @@ typedef void pith_trace_fn(void *context, const pith_trace_event *event);
 typedef struct pith_executor_options {
     const pith_allocator *allocator;
     const pith_log *log;
-    bool tight; /* hold no larger buffer than the run at hand wants: memory has a limit */
+    bool tight; /* memory is limited: keep no larger buffer than the current run needs */
     int64_t loop_limit;
 } pith_executor_options;
 
@@ -33,24 +34,24 @@ pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan
                                  pith_error *err);
 void pith_executor_destroy(pith_executor *executor);
 
-/* Who hears of each step from the next run on, subgraphs' included, on the thread that runs; NULL: nobody, which costs
- * nothing. */
+/* From the next run on, `trace` is called for each step, including those of subgraphs, on the thread that runs. NULL
+ * ends that and costs nothing. */
 void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context);
-/* The clock of trace events: nanoseconds, monotonic. */
+/* Returns the time of the trace events' clock, which is monotonic, in nanoseconds. */
 uint64_t pith_trace_now(void);
 
-/* inputs in the order of the plan's graph inputs (those with a default may be missing: dtype PITH_UNDEFINED). outputs
- * in graph order; valid until the next run. An input whose shape contradicts another's through a shared symbol is an
- * error naming both. */
+/* Runs the plan once. inputs and outputs are in the order of the graph. An input with a default may be left out (dtype
+ * PITH_UNDEFINED). Outputs are valid until the next run. If the shapes of two inputs contradict each other through a
+ * shared symbol, the error names both. */
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err);
 
-/* Bytes the activation buffer has for inputs like these; nothing is run. Values whose shape follows from contents come
- * on top. */
+/* Sets *bytes to the size of the activation buffer for inputs of these shapes, without a run. Values of dynamic shape
+ * are not included. */
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
                                      pith_error *err);
 
-/* Bytes of the activation buffer and the late arena now, and the most so far. */
+/* Return the bytes of the activation buffer and of values of dynamic shape: now, and the most so far. */
 size_t pith_executor_bytes(const pith_executor *executor);
 size_t pith_executor_peak_bytes(const pith_executor *executor);
 

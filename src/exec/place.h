@@ -5,15 +5,16 @@
 #include "base/memory.h"
 #include "base/error.h"
 
-/* In use from step begin to step end, both included; end may be the number of steps: to the very end. */
+/* Memory that is in use from step begin to step end, both inclusive. end may be the number of steps, for values that
+ * live until the end of the run. */
 typedef struct pith_slot {
     size_t bytes;
     size_t offset; /* result, a multiple of 64 */
     uint32_t begin, end;
 } pith_slot;
 
-/* slots are sorted by begin. total: bytes the buffer must have. scratch is only used during the call.
- * PITH_ERR_MEMORY if the total overflows or memory is out. */
+/* Gives each slot its offset; slots must be sorted by begin. Sets *total to the size of the buffer. scratch is used
+ * during the call only. Returns PITH_ERR_MEMORY if the total overflows or memory is out. */
 pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_t *total, pith_arena *scratch);
 
 #endif

@@ -1,16 +1,16 @@
-/* profile.h - what ran when: steps and phases of any number of runs, recorded by each thread for itself.
+/* profile.h - recording the steps and phases of runs, each thread for itself.
  *
- * A lane is the record of one thread. Whoever works for a caller who wants a profile asks for the lane of its thread
- * once per piece of work and writes to it without a lock; the lanes are put together when the profile is written. A
- * profile that nobody wants is a NULL pointer all the way down. Events hold copies, so a model may be closed before
- * its profile is written. Beyond EVENTS_MAX events are counted, not kept. */
+ * A lane is the record of one thread. Code that works for a call with a profile gets the lane of its thread once per
+ * piece of work, and writes to it without a lock. The lanes are merged when the profile is written. Without a profile
+ * all these pointers are NULL. Events hold copies, so a model may be closed before its profile is written. After
+ * EVENTS_MAX events, further events are only counted. */
 #ifndef PITH_EXEC_PROFILE_H
 #define PITH_EXEC_PROFILE_H
 
 #include "exec/executor.h"
 #include "pith/profile.h"
 
-/* What pith_profile_create, _destroy, _phase and _write do (pith/profile.h). */
+/* The implementation of pith_profile_create, _destroy, _phase and _write (pith/profile.h). */
 pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
 void pith_profiling_destroy(pith_profile *profile);
 void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
@@ -19,13 +19,15 @@ pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void
 
 typedef struct pith_lane pith_lane;
 
-/* The calling thread's; NULL if profile is NULL or memory is out. Valid in this thread until the profile goes. */
+/* Returns the lane of the calling thread, or NULL if profile is NULL or memory is out. Valid in this thread until the
+ * profile is destroyed. */
 pith_lane *pith_profile_lane(pith_profile *profile);
-/* Now, or 0 without a lane. */
+/* Returns the current time, or 0 if lane is NULL. */
 uint64_t pith_lane_now(const pith_lane *lane);
-/* A phase from begin_ns to now; name is a literal; items: how many texts, tokens, … it did, -1: not said. */
+/* Records a phase from begin_ns until now. name must be a literal. items is the number of texts or tokens it handled;
+ * -1: not given. */
 void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items);
-/* What runs on this executor is recorded in the lane from now on; NULL ends it. */
+/* From now on the steps of this executor are recorded in the lane; a NULL lane ends that. */
 void pith_lane_listen(pith_lane *lane, pith_executor *executor);
 
 #endif

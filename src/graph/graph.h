@@ -25,15 +25,15 @@ typedef struct pith_value pith_value;
 #define PITH_ELEMS_MAX 64
 
 /* A float32 constant of at least 64 kB may lie at any address, as its file has it: readers do not copy it. The plan
- * aligns it if somebody reads it as numbers. */
+ * aligns it if an operator reads it as numbers. */
 static inline bool pith_constant_lies_anywhere(const pith_tensor *t) {
     return t->dtype == PITH_F32 && t->bytes >= (size_t)64 << 10;
 }
 
 #define PITH_OPSET_NEWEST INT32_MAX
 
-/* Integers of attributes that are not data lie within this of 0: more than any tensor has elements, and few enough that
- * sums of them cannot reach the handles of symbolic sizes. */
+/* The largest magnitude of an integer attribute that is not data. No tensor has as many elements, and sums of such
+ * numbers cannot reach the handles of symbolic sizes. */
 #define PITH_ATTR_INT_MAX ((int64_t)1 << 48)
 
 /* What is known of a value before it is computed. */
@@ -66,12 +66,12 @@ struct pith_value {
     pith_graph *graph;
     pith_type type;
     pith_type *hint; /* as declared in inputs, value_info or outputs; never trusted; NULL if not declared */
-    bool warned;     /* that the hint is wrong */
-    bool fixed;      /* an input whose hint is the caller's and holds */
+    bool warned;     /* a warning said that the hint is wrong */
+    bool fixed;      /* an input whose shape the caller fixed */
     pith_node *producer;
     pith_use *users;
     size_t user_count, user_capacity;
-    int32_t output_uses;   /* how many graph outputs name it */
+    int32_t output_uses;   /* number of graph outputs that name it */
     uint32_t first_output; /* 1 + the first of those, a chain through graph->output_next; 0 before that is made */
 };
 
@@ -174,19 +174,19 @@ struct pith_graph {
     pith_str producer; /* "pytorch 2.1.0" */
 };
 
-/* ---- making and editing; all fail only for want of memory, returning NULL or PITH_ERR_MEMORY ---- */
+/* ---- making and editing; these fail only if memory is out, and return NULL or PITH_ERR_MEMORY ---- */
 
 pith_status pith_graph_create(pith_graph **graph, pith_arena *arena, pith_graph *parent, pith_error *err);
 
 pith_value *pith_graph_add_value(pith_graph *graph, pith_str name, pith_value_kind kind);
 /* A constant that owns nothing: tensor->data must live as long as the model. The struct is copied. */
 pith_value *pith_graph_add_const(pith_graph *graph, pith_str name, const pith_tensor *tensor);
-/* Of rank 1, copied; a scalar. */
+/* Adds a constant of rank 1 (items are copied), or a scalar. */
 pith_value *pith_graph_add_i64s(pith_graph *graph, pith_str name, const int64_t *items, int64_t count);
 pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item);
 
-/* Inserts before `before` (NULL: at the end). inputs may hold NULLs; outputs are made new, unnamed, unless given.
- * op_type and domain must be literals or live as long as the model. */
+/* Inserts a node before `before` (NULL: at the end). inputs may hold NULLs. Outputs that are not given are made,
+ * without names. op_type and domain must be literals or live as long as the model. */
 pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
                                pith_value *const *inputs, int input_count, pith_value *const *outputs,
                                int output_count);
@@ -194,21 +194,21 @@ pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); 
 pith_status pith_node_set_input_count(pith_node *node, int count);              /* new ones are NULL */
 pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */
 void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
-void pith_node_detach(pith_node *node); /* the same, but outputs may be in use: another node must make them at once */
+void pith_node_detach(pith_node *node); /* the same, but its outputs may have users; give them a new producer at once */
 void pith_node_move_before(pith_node *node, pith_node *before);
-/* Removes nodes none of whose outputs is used, until none is left; returns how many went. */
+/* Removes nodes without used outputs until there are none left. Returns how many it removed. */
 size_t pith_graph_sweep(pith_graph *graph);
 /* Gives every node its place in the list as its mark, counted from 1. */
 void pith_graph_number(pith_graph *graph);
-/* Sorts the nodes topologically, stable; a cycle is PITH_ERR_FORMAT naming a node on it. */
+/* Sorts the nodes topologically; the sort is stable. A cycle gives PITH_ERR_FORMAT that names a node on it. */
 pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
-/* Puts a copy of body's nodes in the place of node: inputs (body->input_count of them) and the node's captures stand
- * for the body's, the node's outputs are made by the copy. Attribute references are resolved from the node's
- * attributes, then from function's defaults (function may be NULL if body has none), and left out if neither has them.
- * The node is removed. A missing input that is the body's output is PITH_ERR_FORMAT. */
+/* Replaces a node by a copy of body's nodes. inputs (body->input_count of them) and the node's captures replace those
+ * of the body; the copy makes the node's outputs. Attribute references are resolved from the node's attributes, then
+ * from the function's defaults (function may be NULL if body has no references). A reference that neither has is left
+ * out. If an output of the body is an input that is missing, the result is PITH_ERR_FORMAT. */
 pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
                               const pith_function *function, pith_error *err);
-/* The invariants above. */
+/* Checks the invariants above. */
 pith_status pith_graph_check(const pith_graph *graph, pith_error *err);
 
 /* Input or output i, NULL if it is absent: the node has fewer of them, or leaves this one out. */
@@ -222,7 +222,7 @@ static inline pith_value *pith_node_output(const pith_node *node, int i) {
 /* Attributes; the getters return the fall-back if the attribute is absent or of another kind. */
 const pith_attr *pith_node_attr(const pith_node *node, const char *name);
 int64_t pith_node_int(const pith_node *node, const char *name, int64_t fallback);
-/* A dtype or another choice among few: what does not fit int32 is one that nobody knows, INT32_MAX. */
+/* For a dtype or another choice among few. A value that does not fit int32 becomes INT32_MAX, which is no choice. */
 int32_t pith_node_choice(const pith_node *node, const char *name, int32_t fallback);
 float pith_node_float(const pith_node *node, const char *name, float fallback);
 pith_str pith_node_str(const pith_node *node, const char *name, const char *fallback);
@@ -235,13 +235,14 @@ pith_status pith_node_set_int(pith_node *node, const char *name, int64_t value);
 pith_status pith_node_set_float(pith_node *node, const char *name, float value);
 pith_status pith_node_set_str(pith_node *node, const char *name, pith_str value);
 pith_status pith_node_set_ints(pith_node *node, const char *name, const int64_t *items, size_t count); /* copied */
-/* All attributes of `from`, whose contents live as long as the model, in the place of the node's own. */
+/* Replaces all attributes of the node by those of `from`. Contents are not copied; they must live as long as the model.
+ */
 pith_status pith_node_copy_attrs(pith_node *node, const pith_node *from);
 pith_status pith_node_set_floats(pith_node *node, const char *name, const float *items, size_t count); /* copied */
 pith_status pith_node_set_graph(pith_node *node, const char *name, pith_graph *graph);                 /* not copied */
 void pith_node_unset(pith_node *node, const char *name);
 
-/* "node 12 'attn/Softmax' (Softmax)" into buffer, for the front of messages. Returns buffer. */
+/* Writes "node 12 'attn/Softmax' (Softmax)" to buffer, for the front of messages. Returns buffer. */
 const char *pith_node_place(const pith_node *node, char *buffer, size_t size);
 
 /* ---- types ---- */
@@ -249,15 +250,16 @@ const char *pith_node_place(const pith_node *node, char *buffer, size_t size);
 void pith_type_init(pith_type *type); /* nothing known */
 void pith_type_of_tensor(pith_type *type, const pith_tensor *tensor);
 void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims);
-/* Element i of an integer tensor whose contents are known (data or elems); false if not. A number that no pith_dim can
- * be is PITH_DIM_UNKNOWN. count: elements, or -1 if not even that is known. */
+/* Sets *elem to element i of an integer tensor, if its contents are known (data or elems); else returns false. A number
+ * in the range of the handles becomes PITH_DIM_UNKNOWN. pith_type_count returns the number of elements, or -1 if it is
+ * not known. */
 bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem);
 int64_t pith_type_count(const pith_type *type);
 bool pith_type_concrete(const pith_type *type); /* dtype, rank and all dims are numbers */
 
 /* ---- looking ---- */
 
-/* Text of the graph, a line a node, or Graphviz DOT, through a sink. */
+/* Write the graph to a sink: as text with one line per node, or as Graphviz DOT. */
 typedef void pith_text_sink(void *context, const char *text, size_t size);
 void pith_graph_dump(const pith_graph *graph, pith_text_sink *sink, void *context);
 void pith_graph_dump_dot(const pith_graph *graph, pith_text_sink *sink, void *context);

@@ -1,10 +1,10 @@
-/* hf_config.h - config.json: what the builders want to know of it. */
+/* hf_config.h - the values of config.json that the builders need. */
 #ifndef PITH_HF_HF_CONFIG_H
 #define PITH_HF_HF_CONFIG_H
 
 #include "base/memory.h"
 
-/* Sizes are 0 and pad_token_id is -1 where the file says nothing; strings are spans of the text. */
+/* If the file does not have a value, sizes are 0 and pad_token_id is -1. Strings are spans of the text. */
 typedef struct pith_hf_config {
     pith_str model_type, hidden_act, position_embedding_type;
     int64_t hidden_size, layers, heads, intermediate_size, vocab_size, positions, types, pad_token_id, relative_buckets;

@@ -1,4 +1,4 @@
-/* modules.h - what the small JSON files of a model directory say about embedding. */
+/* modules.h - the settings for embedding in the small JSON files of a model directory. */
 #ifndef PITH_HF_MODULES_H
 #define PITH_HF_MODULES_H
 
@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* Bits of pith_modules.pooling, in the order their vectors are laid end to end. */
+/* Bits of pith_modules.pooling, in the order in which their vectors are concatenated. */
 enum {
     PITH_POOL_CLS = 1u << 0,
     PITH_POOL_MAX = 1u << 1,
@@ -23,24 +23,25 @@ typedef struct pith_prompt {
 } pith_prompt;
 
 typedef struct pith_modules {
-    uint32_t pooling; /* PITH_POOL_*; mean where nothing is said */
+    uint32_t pooling; /* PITH_POOL_*; mean by default */
     bool normalize;
-    bool include_prompt; /* false: pooling leaves the prompt's tokens out */
-    int32_t max_length;  /* sentence_bert_config.json; 0 if not said */
-    int32_t positions;   /* tokens the position table of config.json can hold; 0: no limit known */
+    bool include_prompt; /* false: pooling ignores the prompt's tokens */
+    int32_t max_length;  /* from sentence_bert_config.json; 0: not given */
+    int32_t positions;   /* tokens for which config.json has positions; 0: not known */
     int32_t pad_token_id;
     const pith_prompt *prompts;
     size_t prompt_count;
     pith_str default_prompt; /* name; data is NULL if none */
 } pith_modules;
 
-/* Files that are missing say nothing, unless modules.json names them. Unreadable and damaged files are errors, and so
- * are modules this build cannot run. Strings lie in the arena. */
+/* Reads the settings. A missing file leaves the defaults, unless modules.json names it. Unreadable and damaged files
+ * are errors, and so are modules that this build cannot run. Strings are in the arena. */
 pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith_allocator *allocator,
                               pith_arena *arena, pith_error *err);
 
-/* Tokens per text by the rule flag, sentence_bert_config.json, tokenizer_config.json, config.json, the flag and all
- * others held below the positions; 0: no limit. tokenizer: model_max_length, 0 if not said. */
+/* Returns the number of tokens at which texts are cut; 0: no limit. The first that is given counts: flag,
+ * sentence_bert_config.json, tokenizer_config.json, config.json. The number of positions limits all of them. tokenizer
+ * is model_max_length, or 0 if it is not given. */
 int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer);
 
 #endif

@@ -10,14 +10,14 @@
 
 typedef struct pith_weights {
     pith_arena *arena;
-    pith_map names; /* to place in items */
+    pith_map names; /* name to index in items */
     pith_str *keys;
     pith_tensor *items;
     size_t count, capacity, key_capacity;
 } pith_weights;
 
 pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err);
-/* Adds all tensors of a file. file_name is for messages. A name that is there already is PITH_ERR_FORMAT. */
+/* Adds all tensors of a file. file_name is for messages. A name that was added before gives PITH_ERR_FORMAT. */
 pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
 const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name); /* NULL if absent */
 

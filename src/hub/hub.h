@@ -1,14 +1,15 @@
-/* hub.h - from what a user types to files on disk. */
+/* hub.h - finds the files of a model by path or by name in the model cache. */
 #ifndef PITH_HUB_HUB_H
 #define PITH_HUB_HUB_H
 
 #include "base/memory.h"
 
-/* The model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith. NOT_FOUND if none of them is set. */
+/* Sets *dir to the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith. Returns PITH_ERR_NOT_FOUND
+ * if none of the variables is set. */
 pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err);
 
-/* A path that exists is taken as it is; any other relative name is looked for under models/ in the cache. *path is
- * zero-terminated and lies in the arena. NOT_FOUND says where was looked. Never touches the network. */
+/* Sets *path to `name` if that exists, else to models/<name> in the cache. *path ends with a NUL and is in the arena.
+ * The message of PITH_ERR_NOT_FOUND lists the places that were searched. Never uses the network. */
 pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* describe.h - what pith_model_describe does; the caller has set the floating-point mode. */
+/* describe.h - the implementation of pith_model_describe. The caller has set the floating-point mode. */
 #ifndef PITH_MODEL_DESCRIBE_H
 #define PITH_MODEL_DESCRIBE_H
 

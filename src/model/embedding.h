@@ -1,5 +1,5 @@
-/* embedding.h - what pith_embed, pith_embed_dim, pith_embed_max_length and pith_model_calibrate do; the caller has
- * set the floating-point mode. */
+/* embedding.h - the implementation of pith_embed, pith_embed_dim, pith_embed_max_length and pith_model_calibrate. The
+ * caller has set the floating-point mode. */
 #ifndef PITH_MODEL_EMBEDDING_H
 #define PITH_MODEL_EMBEDDING_H
 

@@ -1,4 +1,5 @@
-/* lone_tokenizer.h - what pith_tokenizer_open, _close and _limit do; the caller has set the floating-point mode. */
+/* lone_tokenizer.h - the implementation of pith_tokenizer_open, _close and _limit. The caller has set the
+ * floating-point mode. */
 #ifndef PITH_MODEL_LONE_TOKENIZER_H
 #define PITH_MODEL_LONE_TOKENIZER_H
 

@@ -4,8 +4,8 @@
 
 #include "model/model.h"
 
-/* A model as pith_model_open makes it, with passes limited (NULL: none is); path, or the bytes of a file if it is
- * NULL. */
+/* Opens a model as pith_model_open does, but runs only the passes that `limits` allows (NULL: all). Opens path, or
+ * bytes if path is NULL. */
 pith_status pith_model_open_limited(pith_model **model, const char *path, pith_str bytes,
                                     const pith_open_options *options, const pith_opt_limits *limits, pith_error *err);
 void pith_model_destroy(pith_model *model);

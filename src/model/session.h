@@ -1,4 +1,5 @@
-/* session.h - what pith_session_create, _run and _destroy do; the caller has set the floating-point mode. */
+/* session.h - the implementation of pith_session_create, _run and _destroy. The caller has set the floating-point
+ * mode. */
 #ifndef PITH_MODEL_SESSION_H
 #define PITH_MODEL_SESSION_H
 

@@ -1,19 +1,19 @@
-/* infer.h - what the shape rules of many operators share: absent inputs, equal dtypes, lists of numbers from constant
- * inputs, contents followed through integer arithmetic, and the upgrades of attributes that became inputs. */
+/* infer.h - helpers for the shape rules of operators: absent inputs, equal dtypes, lists of numbers from constant
+ * inputs, contents of shape arithmetic, and upgrades of attributes that became inputs. */
 #ifndef PITH_OPS_INFER_H
 #define PITH_OPS_INFER_H
 
 #include "kernels/kernel.h"
 #include "ops/op.h"
 
-/* Input i is there. Works on pith_infer, pith_prepare and pith_run. */
+/* True if input i is present. Works on pith_infer, pith_prepare and pith_run. */
 #define pith_has_input(c, i) ((i) < (c)->in_count && (c)->in[i] != NULL)
 
-/* Output 0 has dtype and shape of input 0, and its contents if they are known. */
+/* Output 0 gets the dtype, shape and known contents of input 0. */
 pith_status pith_infer_same(pith_infer *c);
-/* An error unless all known dtypes of inputs [first, last] are equal; absent inputs do not count. */
+/* Fails unless all known dtypes of inputs [first, last] are equal. Absent inputs are ignored. */
 pith_status pith_infer_equal_dtypes(pith_infer *c, int first, int last);
-/* Sets an output's type, also one the node does not have: scratch may need its shape. */
+/* Sets the type of an output, even if the node does not have it: scratch may need its shape. */
 void pith_infer_set(pith_infer *c, int output, int dtype, int rank, const pith_dim *dims);
 
 /* Numbers that a one-dimensional (or scalar) input of at most PITH_MAX_RANK * 2 elements holds. count: -1 if not even
@@ -42,18 +42,18 @@ pith_status pith_infer_elems(pith_infer *c, pith_elem_fn *fn);
  * or its dtype is not an integer or bool. *count elements. */
 pith_dim *pith_infer_new_elems(pith_infer *c, int64_t *count);
 
-/* Fails unless the elements of input 0 can be moved, that is, are not packed. */
+/* Fails if the elements of input 0 are packed, since those cannot be moved one by one. */
 pith_status pith_prepare_movable(pith_prepare *c);
 
-/* Negative axes made non-negative; an error for one out of range or named twice. An empty list is left empty. */
+/* Makes negative axes non-negative. Fails if an axis is out of range or occurs twice. */
 pith_status pith_axes_normalize(pith_dim *axes, int count, int rank, pith_error *err);
 
-/* The node's attribute becomes input `input`, a constant; does nothing if the attribute is absent. */
+/* Turn an attribute into a constant input. They do nothing if the attribute is absent. */
 pith_status pith_upgrade_ints(pith_node *node, const char *attribute, int input);
 pith_status pith_upgrade_int(pith_node *node, const char *attribute, int input);
 pith_status pith_upgrade_float(pith_node *node, const char *attribute, int input);
 
-/* The kernel of a family, or an error that names the dtype. */
+/* Finds the kernel of a family, or fails with an error that names the dtype. */
 pith_status pith_prepare_kernel(pith_prepare *c, const char *family, int dtype, pith_kernel_fn **fn);
 
 /* pith_move (kernels/move.h), shared among the run's threads along the first dimension. */
@@ -68,7 +68,7 @@ static inline int pith_parts(int dtype) { return pith_part_dtype(dtype) == dtype
 
 /* size in bytes of an element that is not packed; 0 for packed and unknown types. */
 size_t pith_element_size(int dtype);
-/* The error for dtypes that an operator's loops cannot move or compute. */
+/* Fails with the error for a dtype that an operator's loops do not support. */
 pith_status pith_fail_dtype(pith_error *err, int dtype);
 
 #endif

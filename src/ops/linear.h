@@ -1,7 +1,7 @@
-/* linear.h - the ways in which pith.Linear multiplies: one table each, chosen by the node's attribute precision.
+/* linear.h - the ways in which pith.Linear can multiply: one table each, chosen by the node's attribute precision.
  *
- * A way packs the weights, may bring rows of x into a form of its own, and multiplies blocks of rows by blocks of
- * columns, which may come in any order and in parallel: the bits are the same. */
+ * A way packs the weights, may convert rows of x (such as quantise them), and multiplies blocks of rows by blocks of
+ * columns. Blocks may be computed in any order and in parallel, with the same bits. */
 #ifndef PITH_OPS_LINEAR_H
 #define PITH_OPS_LINEAR_H
 
@@ -17,14 +17,14 @@ typedef struct pith_linear {
     float *bias; /* [n] or NULL */
     int64_t k, n;
     pith_activation activation;
-    bool repeats; /* rows of x may well be equal */
+    bool repeats; /* x is likely to have duplicate rows */
     pith_kernel_fn *gemm, *convert;
-    void *form;     /* the way's own */
-    int64_t grain;  /* multiply-adds of about five microseconds; a part with less to do is not worth a thread */
+    void *form;     /* private to the way */
+    int64_t grain;  /* multiply-adds that take about five microseconds; a smaller part is not worth a thread */
     size_t element; /* bytes, of converted rows; the ways whose rows have several forms set it */
 } pith_linear;
 
-/* The grain of f32 products, and bytes of weights that take as long to read. */
+/* The grain of f32 matmuls, and the bytes of weights that take as long to read. */
 #define PITH_LINEAR_GRAIN 400000
 #define PITH_LINEAR_GRAIN_BYTES 65536
 
@@ -34,19 +34,19 @@ typedef struct pith_linear_rows {
     float *y;       /* [m, n] */
     void *converted;
     int64_t m;
-    const void *next; /* the kernels': what is read after this product's weights, or NULL */
+    const void *next; /* for prefetching: the weights that are read after these, or NULL */
 } pith_linear_rows;
 
 typedef struct pith_linear_way {
     const char *kernel; /* for profiles */
-    /* Fetches the kernels, sets grain and packed_bytes and packs the weights; s->k, n and activation are set, k is at
+    /* Finds the kernels, packs the weights, and sets grain and packed_bytes. s->k, n and activation are set; k is at
      * least 1. */
     pith_status (*prepare)(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count);
     size_t (*row_bytes)(const pith_linear *s); /* of converted, per row, a multiple of 64; NULL: x is read as it is */
     void (*convert)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1);
     void (*multiply)(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
-    /* Weights that are packed from now on are rounded for rows of x with this factor, which is read then; NULL: for any
-     * rows. A way without fit rounds nothing. */
+    /* From now on weights are quantised for rows of x with this factor (GPTQ); NULL: rounded to nearest. The factor is
+     * read when weights are packed. A way without fit does not quantise. */
     void (*fit)(const pith_linear *s, const pith_factor *factor);
 } pith_linear_way;
 
@@ -55,7 +55,7 @@ const pith_linear *pith_linear_state(const pith_node *node, const void *state);
 
 /* The attribute's values: PITH_PRECISION_F32, … of pith.h. */
 extern const pith_linear_way pith_linear_f32, pith_linear_int8, pith_linear_bf16;
-/* f32 arithmetic on weights that are stored in 16 bits: half the bytes, the same bits. */
+/* f32 arithmetic on weights stored in 16 bits: half the memory, the same results. */
 extern const pith_linear_way pith_linear_f16_stored, pith_linear_bf16_stored;
 
 #endif

@@ -1,5 +1,5 @@
-/* wide.h - for operators nobody needs fast: inputs as doubles, outputs from doubles, whatever their dtypes; a complex
- * number is two (pith_parts).
+/* wide.h - for operators that need not be fast: all inputs and outputs as doubles, whatever their dtypes. A complex
+ * number is two doubles (pith_parts).
  *
  * An operator names pith_wide_scratch as its scratch (or adds to it), and in run calls pith_wide_open, computes on the
  * arrays, and calls pith_wide_close. Integers beyond 2^53 lose digits: indices are read as they are, not from here. */
@@ -12,11 +12,12 @@
 #define PITH_WIDE_MAX 16
 
 typedef struct pith_wide {
-    double *in[PITH_WIDE_MAX], *out[PITH_WIDE_MAX]; /* NULL: absent, not wanted, or not a number type */
+    double *in[PITH_WIDE_MAX], *out[PITH_WIDE_MAX]; /* NULL: absent, unused, or not a number type */
     void *rest;                                     /* scratch behind the arrays */
 } pith_wide;
 
-/* Element i as a double, and back, of any number type (pith_convert_known); for operators that want single elements. */
+/* Get or set element i as a double, for any number type (pith_convert_known). For operators that need single elements.
+ */
 static inline double pith_wide_get(const pith_tensor *t, int64_t i) {
     double x;
     pith_convert(&x, PITH_F64, 0, t->data, t->dtype, i, 1, true);
@@ -26,7 +27,7 @@ static inline void pith_wide_put(const pith_tensor *t, int64_t i, double x) {
     pith_convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
 }
 
-/* Bytes for the copies of all inputs and outputs (at most PITH_WIDE_MAX of each). */
+/* Sets *bytes to the memory for copies of all inputs and outputs (at most PITH_WIDE_MAX of each). */
 pith_status pith_wide_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes);
 /* Converts the inputs; outputs are zero. */
 void pith_wide_open(pith_wide *w, const pith_run *r);

@@ -1,4 +1,5 @@
-/* plan.h - a graph made ready: order, kernels, packed weights, life times. Immutable, shared by threads. */
+/* plan.h - a graph that is ready to run: order of steps, kernels, packed weights, life times. It does not change, and
+ * threads share it. */
 #ifndef PITH_PLAN_PLAN_H
 #define PITH_PLAN_PLAN_H
 
@@ -31,10 +32,11 @@ struct pith_plan {
     const pith_backend *backend; /* whose memory activations lie in */
     pith_step *steps;
     size_t step_count;
-    size_t widest_in, widest_out; /* most entries a step's arrays of inputs and outputs have (pith_node_in_room) */
-    /* By value id: contents known at load, aligned for their type, or NULL. Of PITH_VALUE_PACKED: without data. */
+    size_t widest_in, widest_out; /* the largest size of a step's arrays of inputs and outputs (pith_node_in_room) */
+    /* By value id: contents known at load, aligned for their type, or NULL. A PITH_VALUE_PACKED has a tensor without
+     * data. */
     const pith_tensor *const *constants;
-    /* Values whose contents follow from the sizes of the inputs alone (type.elems); no step makes them. */
+    /* Values whose contents depend only on the sizes of the inputs (type.elems). No step computes them. */
     const pith_value *const *symbolic;
     size_t symbolic_count;
     const pith_packed_step *packed; /* in the order of the steps */
@@ -46,9 +48,9 @@ struct pith_plan {
     size_t packed_bytes; /* of the arena: packed weights and states */
 };
 
-/* The graph must be bound and inferred. Everything is allocated from arena. Nodes that no output needs, and those whose
- * outputs are constants or follow from the inputs' sizes, are left out. files: where constants lie; pages that were
- * only read to pack them are given back. NULL: none are. */
+/* Makes the plan of a graph, which must be bound and inferred. All memory comes from arena. Nodes are left out if no
+ * output needs them, or if their outputs are constants or depend only on the inputs' sizes. files hold the constants:
+ * pages that are read only for packing are released. NULL: no pages are released. */
 pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
                             pith_error *err);
 

@@ -1,15 +1,15 @@
-/* made_texts.h - texts made of a vocabulary: what a model may meet when nobody has said what it will.
+/* made_texts.h - texts made up from a vocabulary, for calibration without sample texts.
  *
- * Every script of which the vocabulary has letters or words gets some texts of 8 to 96 pieces, four times as many the
- * one with most of them. Words are pieces that begin one and pieces that go on; in one text of three they are taken as
- * often as their place in the vocabulary, which is sorted by use as a rule, lets expect. The same vocabulary gives the
- * same texts. */
+ * Every script that the vocabulary covers gets some texts of 8 to 96 pieces; the script with the most pieces gets four
+ * times as many. A word is a piece that begins one, followed by pieces that continue it. Vocabularies are usually
+ * sorted by frequency, so in every third text pieces are drawn by their rank, frequent ones more often. The same
+ * vocabulary gives the same texts. */
 #ifndef PITH_QUANTIZE_MADE_TEXTS_H
 #define PITH_QUANTIZE_MADE_TEXTS_H
 
 #include "text/tokenizer.h"
 
-/* Into arena. Errors: memory; PITH_ERR_UNSUPPORTED: no piece is legible. */
+/* Makes *count texts in arena. Returns PITH_ERR_UNSUPPORTED if the vocabulary has no readable piece. */
 pith_status pith_made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer, pith_arena *arena,
                             pith_error *err);
 
