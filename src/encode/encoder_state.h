@@ -7,7 +7,8 @@
 #include "encode/encoder.h"
 #include "encode/feed.h"
 
-/* A chunk of fewer tokens per thread is better run by all threads together: each chunk reads all weights once. */
+/* The smallest chunk, in tokens per thread, that each thread runs by itself. Every chunk reads all weights once, so
+ * fewer tokens are faster as one chunk that all threads share. */
 #define PITH_CHUNK_TOKENS_MIN 128
 
 struct pith_encoder {
@@ -18,7 +19,7 @@ struct pith_encoder {
     int64_t chunk_tokens; /* the default token budget of a chunk */
     pith_trace_fn *trace;
     void *trace_context;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pith_executor **idle;
     size_t idle_count, idle_limit;
 };

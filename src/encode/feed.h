@@ -1,6 +1,6 @@
-/* feed.h - the tensors a chunk of texts becomes: ids, mask, types, positions, offsets, whichever the graph asks for.
+/* feed.h - making a graph's input tensors from a chunk of texts: ids, mask, types, positions and offsets, as needed.
  *
- * A chunk is packed texts, [tokens], for a ragged graph; and one text, [1, tokens], for any other. */
+ * For a ragged graph a chunk is packed texts, [tokens]; for any other graph it is one text, [1, tokens]. */
 #ifndef PITH_ENCODE_FEED_H
 #define PITH_ENCODE_FEED_H
 
@@ -12,7 +12,7 @@ typedef struct pith_row {
     int32_t count;
 } pith_row;
 
-/* How a graph wants its texts. */
+/* The form in which a graph takes texts. */
 typedef struct pith_feed {
     const pith_graph *graph;
     uint8_t *roles;       /* by graph input */
@@ -22,12 +22,13 @@ typedef struct pith_feed {
     int32_t pad_token_id;
 } pith_feed;
 
-/* Names inputs by what they stand for; UNSUPPORTED naming an input that is none of a text's. */
+/* Finds the role of each input. Returns PITH_ERR_UNSUPPORTED, with the input's name, if an input cannot be made from
+ * text. */
 pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged, int32_t pad_token_id,
                            pith_arena *arena, pith_error *err);
 
-/* Tensors for rows in the order of the graph's inputs; memory is the arena's. rows of a feed that is not ragged: one.
- */
+/* Makes the input tensors for rows, in the order of the graph's inputs and in memory of the arena. A feed that is not
+ * ragged takes one row. */
 pith_status pith_feed_fill(pith_tensor *inputs, const pith_feed *feed, const pith_row *const *rows, size_t count,
                            pith_arena *arena, pith_error *err);
 

@@ -7,12 +7,12 @@
 
 typedef struct pith_dense {
     int32_t pooling;   /* pith_pooling */
-    int32_t normalize; /* -1: as the modules say; 0: no; 1: to length 1 */
+    int32_t normalize; /* -1: what modules.json says; 0: no; 1: to length 1 */
     int32_t dim;       /* keep this many components, cut before normalisation; 0: all */
     float *vectors;    /* [texts, pith_dense_dim], row i for text i; not read by pith_dense_dim */
 } pith_dense;
 
-/* Components of one vector; 0 if the request does not fit the model. */
+/* Returns the components of one vector, or 0 if the request does not fit the model. */
 size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request);
 
 #endif

@@ -1,4 +1,4 @@
-/* head.h - what becomes of the rows that a model computes for a text.
+/* head.h - heads turn the rows that a model computes for a text into a result.
  *
  * The encoder (encode/encoder.h) runs texts through a model and hands the rows of each text to a head. The head turns
  * them into the result that was asked for: one dense vector, weights by token, a label, and so on. A head is one file
@@ -10,10 +10,10 @@
 #include "base/cpu.h"
 #include "hf/modules.h"
 
-/* What a head is told of the model. */
+/* The facts about the model that a head receives. */
 typedef struct pith_head_model {
-    const pith_modules *modules; /* what the directory's small files say */
-    int64_t width;               /* floats of a row */
+    const pith_modules *modules; /* settings from the directory's small files */
+    int64_t width;               /* floats per row */
     bool pooled;                 /* the graph pools by itself and gives one row per text, not one per token */
     pith_isa isa;
 } pith_head_model;

@@ -6,7 +6,7 @@
 #include "graph/graph.h"
 
 /* Reads a ModelProto. Names and tensors stay spans of bytes, which must outlive the graph. external_dir is the only
- * folder external data may lie in; NULL refuses external data. Files it opens are added to files. */
+ * folder that may hold external data; NULL refuses external data. Files it opens are added to files. */
 pith_status pith_onnx_read(pith_graph **graph, pith_str bytes, const char *external_dir, pith_files *files,
                            pith_arena *arena, const pith_log *log, pith_error *err);
 

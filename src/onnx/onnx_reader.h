@@ -1,6 +1,6 @@
-/* onnx_reader.h - what the files share that turn a ModelProto into a graph.
+/* onnx_reader.h - shared by the files that turn a ModelProto into a graph.
  *
- * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c says what a name means,
+ * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c resolves names,
  * onnx_attr.c reads attributes, and with them subgraphs. All functions report through the reader's error; what they
  * allocate is in its arena. */
 #ifndef PITH_ONNX_ONNX_READER_H
@@ -11,9 +11,9 @@
 #include "onnx/onnx_tensor.h"
 #include "onnx/wire.h"
 
-/* Of subgraphs, types and stand-alone values in each other. */
+/* The deepest nesting of subgraphs, types and stand-alone values. */
 #define PITH_ONNX_DEPTH_MAX 32
-/* Of one node: each of them gets every capture. */
+/* The most subgraphs of one node; each of them gets every capture. */
 #define PITH_ONNX_SUBGRAPHS_MAX 16
 
 typedef struct pith_onnx_reader {
@@ -31,7 +31,7 @@ typedef struct pith_onnx_owner {
     pith_map places; /* name to place in captures */
 } pith_onnx_owner;
 
-/* A graph while it is read, and what its names mean. */
+/* A graph while it is read, with the values of its names. */
 typedef struct pith_onnx_scope {
     pith_graph *graph;
     pith_map names;                /* to value id */
@@ -41,7 +41,7 @@ typedef struct pith_onnx_scope {
     int depth;
 } pith_onnx_scope;
 
-/* One node's subgraphs: what they capture and their scopes. Begins as zeros. */
+/* The subgraphs of one node: their captures and scopes. Begins as zeros. */
 typedef struct pith_onnx_subgraphs {
     pith_onnx_owner owner;
     pith_onnx_scope *scopes[PITH_ONNX_SUBGRAPHS_MAX];
@@ -53,15 +53,15 @@ typedef struct pith_onnx_subgraphs {
 
 pith_status pith_onnx_no_memory(pith_onnx_reader *r);
 void pith_onnx_walk(pith_wire *w, pith_str bytes, const pith_onnx_reader *r);
-/* The first field with this tag, or "". Faults of the wire format are left to the walk that follows. */
+/* The first field with this tag, or "". Faults of the wire format are reported by the walk that follows. */
 pith_str pith_onnx_find(const pith_onnx_reader *r, pith_str bytes, uint32_t tag);
 /* A GraphProto into s->graph, which is empty. */
 pith_status pith_onnx_read_graph(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes);
 
 /* ---- onnx_type.c ---- */
 
-/* A TypeProto. What the engine has no word for stays unknown; so does an optional, which may be there or not. A map is
- * a sequence of its keys and values. */
+/* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since it may be empty. A
+ * map becomes a sequence of its keys and values. */
 pith_status pith_onnx_read_type(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph);
 /* A ValueInfoProto: its name and type. */
 pith_status pith_onnx_read_value_info(pith_onnx_reader *r, pith_str *name, pith_type *type, pith_str bytes,
@@ -69,11 +69,12 @@ pith_status pith_onnx_read_value_info(pith_onnx_reader *r, pith_str *name, pith_
 
 /* ---- onnx_names.c ---- */
 
-/* The name stands for value from now on; an error if it has a meaning, or value is NULL for lack of memory. */
+/* Defines a name. Fails if it is defined already, or if value is NULL because memory was out. */
 pith_status pith_onnx_define(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, const pith_value *value);
-/* What the name means here; NULL if nothing. A name of an outer graph becomes a capture. */
+/* Sets *value to the value of a name in this scope, or NULL if it has none. A name of an outer graph becomes a capture.
+ */
 pith_status pith_onnx_resolve(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, pith_value **value);
-/* All subgraphs of a node have the same captures, used or not: called when the last of them has been read. */
+/* Gives all subgraphs of a node the same captures, used or not. Call it after the last one was read. */
 pith_status pith_onnx_complete_captures(pith_onnx_reader *r, pith_onnx_subgraphs *subs);
 
 /* ---- onnx_attr.c ---- */

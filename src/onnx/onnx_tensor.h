@@ -4,18 +4,18 @@
 
 #include "base/file.h"
 
-/* What reading needs everywhere in one file. */
+/* The file that is being read. */
 typedef struct pith_onnx_source {
     const void *base; /* start of the file, for messages */
     pith_arena *arena;
     pith_error *err;
     pith_files *files;
-    const char *external_dir;                  /* the only folder external data may lie in; NULL refuses it */
-    pith_str external_location, external_data; /* the file used last: mostly the next one too */
+    const char *external_dir;                  /* the only folder that may hold external data; NULL: none */
+    pith_str external_location, external_data; /* the file that was used last */
 } pith_onnx_source;
 
-/* Data that is stored as the engine wants it, and aligned for its type, stays where it is; all else is copied to the
- * arena. The name (may be NULL) is set as soon as it is known. Messages begin with "tensor 'name': ". */
+/* Reads a TensorProto. Data in the engine's layout that is aligned for its type is used in place; other data is copied
+ * to the arena. The name (may be NULL) is set as soon as it is known. Messages begin with "tensor 'name': ". */
 pith_status pith_onnx_decode_tensor(pith_tensor *tensor, pith_str *name, pith_str bytes, pith_onnx_source *source);
 
 #endif

@@ -1,4 +1,4 @@
-/* value_file.h - one value from a file as the ONNX test folders hold them; see pith_value_open. */
+/* value_file.h - one value from a .pb file of the ONNX test folders; see pith_value_open. */
 #ifndef PITH_ONNX_VALUE_FILE_H
 #define PITH_ONNX_VALUE_FILE_H
 

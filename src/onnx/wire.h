@@ -11,7 +11,7 @@
  *   }
  *   if (w.failed) return PITH_ERR_FORMAT;
  *
- * A field of an unexpected wire type has another tag and is passed over like an unknown one, as protobuf wants it.
+ * A field of an unexpected wire type has another tag and is skipped like an unknown one, as protobuf requires.
  * Source: protobuf.dev, "Encoding". Groups are refused: no ONNX message has any. */
 #ifndef PITH_ONNX_WIRE_H
 #define PITH_ONNX_WIRE_H

@@ -1,8 +1,9 @@
-/* attend.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with the scores in full: what Attention of
- * ai.onnx and com.microsoft's GroupQueryAttention have in common.
+/* attend.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with all scores in memory. It is shared by
+ * Attention of ai.onnx and com.microsoft's GroupQueryAttention.
  *
- * Scores of a head are scaled, capped, masked and made probabilities by rows; f32 and f64. Masked places are -infinity.
- * A row whose keys are all masked gets probabilities of 0, so its result is 0. Work is shared by heads. */
+ * The scores of a head are scaled, capped, masked and turned into probabilities row by row, in f32 or f64. Masked
+ * scores are -infinity. A row whose keys are all masked has probabilities of 0, so its result is 0. Heads run in
+ * parallel. */
 #ifndef PITH_OPS_ATTEND_H
 #define PITH_OPS_ATTEND_H
 

@@ -7,16 +7,16 @@
  *   name kind[!] [allowed] [= default] [@opsets]
  *
  *   kind      int, float, string, tensor, graph, type, ints, floats, strings; bool is an int of 0|1, dtype an int that
- *             numbers an element type. A ! behind it: the attribute must be there.
- *   allowed   a range low..high with either end left out, or alternatives a|b|c; of lists it is said of each item. The
- *             ends of ranges are integers. An int or ints without it is within 32 bits, so that sizes and indices made
- *             of it do not overflow; `any` is the full 64 bits.
- *   default   as the standard gives it; a list is written 1,2,3.
- *   opsets    @7-12 both inclusive, @13 from 13 on, @-12 up to 12. An attribute whose rule changed has a rule for each
- *             span of opsets. The first opset of the operator itself is not written. @own: not
- *             of the standard; upgrade sets it, and files do not have it.
+ *             numbers an element type. A ! means that the attribute is required.
+ *   allowed   a range low..high of integers, of which either end may be missing, or alternatives a|b|c. It applies to
+ *             each item of a list. Without it, an int or ints must fit 32 bits, so that sizes and indices made from it
+ *             do not overflow; `any` allows all 64 bits.
+ *   default   the default of the standard; a list is written 1,2,3.
+ *   opsets    @7-12 is inclusive, @13 means from 13 on, @-12 up to 12. An attribute whose rule changed has one rule per
+ *             range of opsets. The first opset of the operator is not written. @own marks an attribute that is not in
+ *             the standard: upgrade sets it, and files must not have it.
  *
- * "" is an operator without attributes. */
+ * "" means that the operator has no attributes. */
 #ifndef PITH_OPS_ATTRS_H
 #define PITH_OPS_ATTRS_H
 
@@ -28,26 +28,26 @@ typedef struct pith_attr_rule {
     pith_str name;
     pith_attr_kind kind;
     bool required;
-    pith_str allowed;     /* "" where a range was given or nothing; else the alternatives */
-    int64_t low, high;    /* of an int or a float; all of int64 if neither was given for a float */
+    pith_str allowed;     /* the alternatives; "" if there is a range or nothing */
+    int64_t low, high;    /* range of an int or float; all of int64 for a float without a range */
     bool ranged;          /* low and high were given */
     pith_str fallback;    /* the default; data is NULL if there is none */
     int32_t since, until; /* opsets, both inclusive */
     bool own;
 } pith_attr_rule;
 
-/* Reads the next rule of *text, and moves *text behind it. False at the end, and where text is no rule (*text then
- * points at it; a test reads every list). */
+/* Reads the next rule and moves *text behind it. Returns false at the end, and for text that is not a rule; then *text
+ * still points to that text. A test reads every list. */
 bool pith_attr_rule_next(const char **text, pith_attr_rule *rule);
 /* "int", "strings" */
 const char *pith_attr_kind_name(pith_attr_kind kind);
 
-/* Checks the node's attributes by op's list, for the opset that the node is written in: unknown, twice, missing, of the
- * wrong kind or with a value that is not allowed are errors that name node and attribute. An attribute that another
- * opset has is a warning if its value is the default there. own: those marked @own are known. op->attrs NULL: nothing
- * is checked. */
+/* Checks a node's attributes against op's list, for the node's opset. An attribute that is unknown, repeated, missing,
+ * of the wrong kind or out of range is an error that names node and attribute. An attribute that only another opset has
+ * is a warning if its value is the default there. own: attributes marked @own are allowed. If op->attrs is NULL,
+ * nothing is checked. */
 pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own, pith_error *err);
-/* Drops the attributes that op's list does not have for the node's opset: what an upgrade has done with. */
+/* Removes the attributes that op's list does not have for the node's opset, after an upgrade has used them. */
 void pith_attrs_prune(pith_node *node, const pith_op *op);
 
 #endif

@@ -1,7 +1,8 @@
-/* int_product.h - exact products of 8-bit matrices with zero points and 32-bit sums (which wrap), on the int8 GEMM.
+/* int_product.h - exact matmuls of 8-bit matrices with zero points and 32-bit sums (which wrap), on the int8 GEMM.
  *
- * (a - p) (b - q) = a b - p * (column sums of b) - q * (row sums of a) + k p q: the GEMM sees plain bytes, zero points
- * come in afterwards, as integers. An unsigned right side is packed less 128, and its zero points with it. */
+ * (a - p) (b - q) = a b - p * (column sums of b) - q * (row sums of a) + k p q: the GEMM multiplies plain bytes,
+ * and zero points are applied afterwards, as integers. 128 is subtracted from an unsigned right side when it is packed,
+ * and from its zero points. */
 #ifndef PITH_OPS_INT_PRODUCT_H
 #define PITH_OPS_INT_PRODUCT_H
 

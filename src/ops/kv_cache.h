@@ -1,5 +1,5 @@
 /* kv_cache.h - rows of keys or values in a cache of floats, or of 8- or 4-bit numbers with a scale for all or for each
- * column of a head. A 4-bit number is stored plus 8, two a byte, the even column in the low bits.
+ * column of a head. 4-bit numbers are stored with 8 added, two per byte, the even column in the low bits.
  * Source: GroupQueryAttention in ONNX Runtime's ContribOperators.md. */
 #ifndef PITH_OPS_KV_CACHE_H
 #define PITH_OPS_KV_CACHE_H

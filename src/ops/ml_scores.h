@@ -1,4 +1,4 @@
-/* ml_scores.h - what the classifiers and regressors of ai.onnx.ml share: the transforms of scores and class labels. */
+/* ml_scores.h - helpers for the classifiers and regressors of ai.onnx.ml: transforms of scores, and class labels. */
 #ifndef PITH_OPS_ML_SCORES_H
 #define PITH_OPS_ML_SCORES_H
 

@@ -1,7 +1,7 @@
-/* product.h - matrix products of tensors, for MatMul, Gemm and what else comes down to them.
+/* product.h - matmuls of tensors, for MatMul, Gemm and operators that use them.
  *
- * f32 goes through the packed GEMM: a constant right side is packed once at prepare, any other into scratch. Other
- * types take the plain loop. Work is split by rows and columns, or by matrices where there are many; neither changes a
+ * f32 uses the packed GEMM: a constant right side is packed once at prepare, any other one into scratch. Other types
+ * use the plain loop. Work is split by rows and columns, or by matrices if there are many; the split does not change a
  * bit. */
 #ifndef PITH_OPS_PRODUCT_H
 #define PITH_OPS_PRODUCT_H
@@ -18,8 +18,8 @@ typedef struct pith_product {
     int64_t matrices, packed_size;
 } pith_product;
 
-/* b: the input that is the right side, packed if it is a constant; -1: none is. [matrices…, k, n], or [matrices…, n, k]
- * if transposed. f16 and bf16 are packed as f32; run then expects widened operands. */
+/* b: the input that is the right side, which is packed if it is a constant; -1: no input. [matrices…, k, n], or
+ * [matrices…, n, k] if transposed. f16 and bf16 are packed as f32; run then expects widened operands. */
 pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed);
 
 /* `count` products c = a b (+ bias, f32 only), each [m, n] dense, c's after each other. */

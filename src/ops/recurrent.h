@@ -1,4 +1,4 @@
-/* recurrent.h - what the recurrent operators share: direction and activation functions of their cells. */
+/* recurrent.h - helpers for recurrent operators: the direction and activation functions of their cells. */
 #ifndef PITH_OPS_RECURRENT_H
 #define PITH_OPS_RECURRENT_H
 

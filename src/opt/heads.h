@@ -1,8 +1,8 @@
-/* heads.h - from which rows the heads of a query, key or value are cut.
+/* heads.h - finding the rows from which the heads of a query, key or value are cut.
  *
  * Exporters split rows into heads, and repeat the heads of grouped attention, by any chain of Reshape, Transpose,
- * Slice, Expand and the like. The chain is followed as a view (view.h) up to the value whose rows hold the heads side
- * by side, so that a step can read them where they lie. */
+ * Slice, Expand and the like. The chain is followed as a view (view.h) up to the value whose rows contain the heads,
+ * so that a step can read them in place. */
 #ifndef PITH_OPT_HEADS_H
 #define PITH_OPT_HEADS_H
 

@@ -1,9 +1,9 @@
-/* mask.h - what a value that is added to attention scores, or chooses among them, means.
+/* mask.h - recognising attention masks: what a value means that is added to attention scores, or selects among them.
  *
- * Exporters spell "skip padded keys", "no key after the query" and "keys in a window" in dozens of ways. The question
- * is answered in two steps: the value's dependencies show that its elements are only moved and mapped one by one from
- * the attention mask and from positions; then it is computed for small masks, and every element must be what the
- * meaning says. A value that passes is replaced by that meaning; one that does not stays what it is, a bias. */
+ * Exporters write "skip padded keys", "no key after the query" and "keys in a window" in dozens of ways. Recognition
+ * has two steps. First, the value must depend only on the attention mask and on positions, through operators that move
+ * elements or map them one by one. Then it is computed for small masks, and every element must agree with the assumed
+ * meaning. A value that passes is replaced by its meaning; any other value stays an added bias. */
 #ifndef PITH_OPT_MASK_H
 #define PITH_OPT_MASK_H
 
@@ -27,12 +27,12 @@ typedef struct pith_mask {
 } pith_mask;
 
 typedef enum pith_mask_kind {
-    PITH_MASK_NO,      /* neither; *why says what it depends on */
-    PITH_MASK_YES,     /* *mask is its whole meaning */
+    PITH_MASK_NO,      /* not recognised; *why is the reason */
+    PITH_MASK_YES,     /* *mask is its complete meaning */
     PITH_MASK_CONSTANT /* a function of positions and constants alone, but no mask: a bias */
 } pith_mask_kind;
 
-/* v broadcasts to [batch, heads, queries, keys]. Fails only for want of memory. */
+/* v broadcasts to [batch, heads, queries, keys]. Fails only if memory is out. */
 pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const char **why, const pith_value *v,
                                 pith_mask_form form, pith_opt *o);
 

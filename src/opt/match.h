@@ -1,18 +1,18 @@
-/* match.h - the questions passes ask of a graph, and the one way they replace a value.
+/* match.h - predicates for passes, and the one way in which passes replace a value.
  *
- * Every question is about meaning: constants are found whether they are initialisers or folded, operands in either
- * order, axes in either sign. A question never changes the graph; "no" is false or NULL. Nothing here removes nodes: a
- * pass adds the new node and moves the users over, and what is dead afterwards is swept by the driver. */
+ * The predicates match meaning: constants may be initialisers or folded, operands may have either order, and axes may
+ * be negative. They never change the graph and return false or NULL for "no". Nothing here removes nodes: a pass adds a
+ * new node and moves the users to it, and the driver then removes dead nodes. */
 #ifndef PITH_OPT_MATCH_H
 #define PITH_OPT_MATCH_H
 
 #include "graph/graph.h"
 #include "kernels/gemm.h"
 
-/* Is the node this operator of ai.onnx, or of the domain "pith", and is its output 0 there? NULL is nothing. */
+/* True if the node is this operator of ai.onnx, or of the domain "pith", and has an output 0. node may be NULL. */
 bool pith_match_is(const pith_node *node, const char *op_type);
 bool pith_match_is_own(const pith_node *node, const char *op_type);
-bool pith_match_live(const pith_node *node); /* somebody reads output 0 */
+bool pith_match_live(const pith_node *node); /* output 0 has a reader */
 /* v's producer if it is this operator of ai.onnx, else NULL; v may be NULL. */
 pith_node *pith_match_maker(const pith_value *v, const char *op_type);
 
@@ -25,7 +25,7 @@ pith_node *pith_match_user(const pith_value *v);
 /* The node whose output is an activation of v that nothing else reads, or NULL. */
 pith_node *pith_match_activation(const pith_value *v, pith_activation *activation);
 
-bool pith_match_const(const pith_value *v); /* contents known for good */
+bool pith_match_const(const pith_value *v); /* a constant */
 /* A constant of one element of a number type, whatever its rank. */
 bool pith_match_scalar(const pith_value *v, double *x);
 bool pith_match_scalar_near(const pith_value *v, double x, double tolerance);
@@ -39,9 +39,9 @@ bool pith_match_reduces_last(const pith_node *node);
 bool pith_match_same_shape(const pith_type *a, const pith_type *b); /* known and equal, symbolically too */
 bool pith_match_f32(const pith_value *v);
 
-/* by takes the place of old: its users, its outputs and, if old is a graph output, its name. by's type becomes old's
- * if nothing is known of it. Do not call it for a graph output if by is an input, a constant or an output already
- * (pith_match_replaceable says so). */
+/* Replaces old by `by` in all its users and graph outputs; if old is a graph output, `by` gets its name. If the type of
+ * `by` is unknown, it becomes that of old. Do not call it for a graph output if `by` is an input, a constant or an
+ * output already; pith_match_replaceable returns false for these. */
 pith_status pith_match_replace(pith_value *old, pith_value *by, pith_error *err);
 bool pith_match_replaceable(const pith_value *old, const pith_value *by);
 

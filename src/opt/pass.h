@@ -1,16 +1,17 @@
-/* pass.h - one rewrite of the graph; and the driver that applies them until nothing changes.
+/* pass.h - passes, which rewrite the graph, and the driver that repeats them until nothing changes.
  *
  * A pass is one file pass_<name>.c ending in `const pith_pass pith_pass_foo = { … };` and one line PASS(foo) in
  * select/passes.def, in the order they run. Passes edit only through graph/graph.h and opt/match.h; after each pass the
- * types of the graph are inferred anew and its invariants hold. A pass matches meaning, not one exporter's spelling. */
+ * types of the graph are inferred again and its invariants must hold. A pass matches meaning, not one exporter's
+ * spelling. */
 #ifndef PITH_OPT_PASS_H
 #define PITH_OPT_PASS_H
 
 #include "ops/op.h"
 
-/* What happened, for `pith inspect`: "fused attention: layer …", "not fused: node 12 … because …". */
+/* The results of passes, for `pith inspect`: "fused attention: layer …", "not fused: node 12 … because …". */
 typedef struct pith_report_line {
-    bool done;        /* true: fused; false: looked like it, but was not */
+    bool done;        /* true: fused; false: a near match, text is the reason */
     const char *what; /* "attention", "layer_norm", "gelu", "skip_norm", "embed_norm", "linear", … */
     pith_str text;
 } pith_report_line;
@@ -52,9 +53,9 @@ extern const size_t pith_pass_table_count;
 /* stop_after: name of the pass after which to stop (for inspection), or NULL. */
 pith_status pith_opt_run(pith_opt *o, const char *stop_after);
 
-/* More attempts than pith_opt_run ever makes. */
+/* Returns a number that is larger than the attempts of any pith_opt_run. */
 size_t pith_opt_runs_max(void);
-/* Is the pass of this name left out? limits may be NULL. */
+/* True if `limits` excludes the pass of this name. limits may be NULL. */
 bool pith_opt_without(const pith_opt_limits *limits, const char *name);
 
 void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...)

@@ -1,7 +1,8 @@
-/* skips.h - what several masks together do to the scores of the keys they skip.
+/* skips.h - the combined effect of several masks on the scores of skipped keys.
  *
- * A skipped key has no weight as long as its query has another one left. Only where it has none do the masks' numbers
- * decide: -infinity leaves NaN, a number that absorbs the scores the mean, any other one the softmax of the scores. */
+ * A skipped key has no weight as long as its query keeps another key. If a query keeps none, the numbers in the masks
+ * decide the result: -infinity gives NaN, a number so large that it absorbs the scores gives the mean, and any other
+ * number gives the softmax of the scores. */
 #ifndef PITH_OPT_SKIPS_H
 #define PITH_OPT_SKIPS_H
 
@@ -23,14 +24,15 @@ typedef struct pith_skips {
 } pith_skips;
 
 void pith_skips_init(pith_skips *skips);
-/* number: what a skipped key's score becomes or has added, unless the form is ADDED. false: it does not go with what is
- * there. */
+/* Adds a mask. number is the score of a skipped key, or what is added to it; it is unused if the form is ADDED. Returns
+ * false if the mask cannot be combined with the others. */
 bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form form, double number, bool replaces,
                     int step);
-/* Is a term that is added at this step still seen where a mask before it has replaced the score? Then keys do not count
- * alike where all are masked. */
+/* True if a term added at this step still changes scores that an earlier mask has replaced. Then the keys of a query
+ * that keeps none do not all have the same weight. */
 bool pith_skips_show(const pith_skips *skips, int step);
-/* numbers: what is added to the scores by pith_mask_skip, where nothing else is left. false: no numbers would do. */
+/* Sets numbers, indexed by pith_mask_skip, to what is added to the scores of a query that keeps no key. Returns false
+ * if no numbers have the effect of the masks. */
 bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_left *none_left, float *numbers);
 
 #endif

@@ -1,17 +1,18 @@
-/* ragged.h - the packed form of a graph: [batch, sequence, …] becomes [tokens, …], texts laid one after the other. */
+/* ragged.h - the packed form of a graph: [batch, sequence, …] becomes [tokens, …], the texts packed one after the
+ * other. */
 #ifndef PITH_RAGGED_RAGGED_H
 #define PITH_RAGGED_RAGGED_H
 
 #include "opt/pass.h"
 
-/* The ragged form of a text encoder: a new graph over packed tokens, made from an optimised one, which stays as it is.
+/* Makes the ragged form of a text encoder: a new graph over packed tokens. The optimised graph is not changed.
  *   inputs   input_ids [tokens] (and token_type_ids [tokens] if the model has them), in the model's integer type;
  *            pith.positions [tokens] i64: index of each token in its text
  *            pith.offsets [texts + 1] i64: where each text begins
  *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
- * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known in the run only.
- * output: the only one that is wanted; -1: all. *ragged is NULL if some node that is needed cannot be shown row-wise;
- * then reason names the first to blame and why. */
+ * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known at run time only.
+ * output is the index of the only output to compute; -1: all. *ragged is NULL if a node that is needed may not work row
+ * by row; *reason then names the first such node and why. */
 pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, pith_opt *o);
 
 #endif

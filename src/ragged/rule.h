@@ -1,15 +1,14 @@
-/* rule.h - how operators work on packed tokens: rules, and what they share.
+/* rule.h - the rules that translate operators to packed tokens, and their helpers.
  *
- * Every value of the padded graph has a form, read from its symbolic shape, and a place in the new graph:
- *   CONST   neither batch nor sequence in its shape: as it is
+ * Every value of the padded graph has a form, which follows from its symbolic shape, and a value in the new graph:
+ *   CONST   neither batch nor sequence in its shape: unchanged
  *   TOKEN   [batch, …, sequence, …] or, by position, [1, …, sequence, …]: [tokens, rest], the rest being its other axes
  *           in their order (without a batch axis). A value by position is computed by token from pith.positions
  *   TEXT    [batch, …]: [texts, …]
  *   PAIR    two sequence axes and no batch, a bias of attention: computed only there, for the longest text
- *   SHARED  neither, but another for each text (a quantisation scale): [tokens, …] or [texts, …], see rule_quantize.c
- *   SIZE    integers that follow from shapes: nothing, readers look at the shapes themselves
- *   NONE    could not be translated; that matters only if something else needs it
- * A rule translates one operator, or fails with r->why. */
+ *   SHARED  neither, but a different value per text (a quantisation scale): [tokens, …] or [texts, …], see
+ * rule_quantize.c SIZE    integers computed from shapes: no value, readers use the shapes themselves NONE    not
+ * translated; this matters only if another value needs it A rule translates one operator, or fails with r->why. */
 #ifndef PITH_RAGGED_RULE_H
 #define PITH_RAGGED_RULE_H
 
@@ -41,10 +40,10 @@ typedef struct pith_ragged {
     pith_value **pairs;      /* by value id of from: as computed for the longest text */
     pith_value *ids, *positions, *offsets, *ones, *longest;
     const char *why;          /* set by a rule that fails */
-    const pith_node *culprit; /* whom to blame for it; NULL: the node being translated */
-    const pith_node **blame;  /* by value id of from, of kind NONE or made by EachText: whom, … */
-    const char **whys;        /* … and why */
-    pith_status status;       /* memory */
+    const pith_node *culprit; /* the node that causes it; NULL: the node being translated */
+    const pith_node **blame;  /* by value id of from, for NONE and EachText: the cause, … */
+    const char **whys;        /* … and the reason */
+    pith_status status;       /* PITH_ERR_MEMORY if memory was out */
     pith_error *err;
 } pith_ragged;
 
@@ -86,7 +85,7 @@ pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_t
                             int count);
 /* Appends a node like `like`, with other inputs; NULL with r->status if memory is out. */
 pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count);
-/* Says that v of the old graph is `value`. Returns value != NULL. */
+/* Records `value` as the translation of v. Returns value != NULL. */
 bool pith_ragged_set(pith_ragged *r, const pith_value *v, pith_value *value);
 /* v in the new graph if it is CONST (or a SIZE that is a number); else NULL with r->why. */
 pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v);
@@ -100,13 +99,14 @@ int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int6
 
 /* ---- each_text.c ---- */
 
-/* A node that failed, with all that could not be translated before it, as a pith.EachText. false if its output is
- * neither by token nor by text, or something is inside that cannot be done so; or r->status. */
+/* Puts a node that no rule could translate, and the untranslated nodes before it, into a pith.EachText, which runs one
+ * text at a time. Returns false if its output has neither one row per token nor one per text, if a node inside cannot
+ * run that way, or if memory is out (r->status). */
 bool pith_ragged_each_text(pith_ragged *r, const pith_node *node);
 
 /* ---- rule_quantize.c ---- */
 
-/* Is an input SHARED? */
+/* True if an input of the node is SHARED. */
 bool pith_ragged_is_shared(const pith_ragged *r, const pith_node *node);
 /* A SHARED v as an operand of a TOKEN or TEXT result. */
 pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank);
