@@ -4,11 +4,12 @@
  * becomes s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row;
  * p = 2^fma(s, c, -(c * m)) by vmath.h; the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
  * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
- * on tiling. What a row with no key left gives, none_left says.
+ * on tiling. none_left says
+ * what a row without a key gives.
  *
- * i16: numbers of 16 bits and exact sums, for models computed in 8 bits or bf16. So where the call is open, d and dv
- * are multiples of 16 and keys at most PITH_ATTENTION_I16_KEYS; elsewhere f32. Numbers must be finite. With S the
- * largest integer of which d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes
+ * i16 uses 16-bit integers and exact sums, for models that run in int8 or bf16. It needs an open call, d and dv that
+ * are multiples of 16, and at most PITH_ATTENTION_I16_KEYS keys; other calls use f32. Numbers must be finite. With S
+ * the largest integer of which d * S^2 < 2^30, Q[i] the largest magnitude of a query and K that of all keys, q becomes
  * round(q * (S / Q[i])), k round(k * (S / K)), and s[i,j] their exact sum. p[i,j] is 2^-x in units of 2^-15, x = (max
  * of the row - s[i,j]) * log2e * scale * (K / S) * (Q[i] / S), to 11 bits behind the point in integers that
  * k_attention_i16.c spells out. A column of v has a middle and half its range, h: w = round((v - middle) * (255 / h)),
@@ -22,7 +23,7 @@
 
 #include "kernels/kernel.h"
 
-/* Nothing is left of a score to which this or less is added. */
+/* Adding this or less to a score absorbs the score completely. */
 #define PITH_ABSORBS (-1e30f)
 
 typedef enum pith_none_left {
@@ -32,10 +33,10 @@ typedef enum pith_none_left {
     PITH_NONE_LEFT_SCORES /* for pith.Attention: softmax of the scores with what its mask adds; no kernel knows it */
 } pith_none_left;
 
-/* Of pith.Attention: what numbers in a key mask mean. */
+/* The meaning of numbers in a key mask of pith.Attention. */
 typedef enum pith_mask_numbers {
     PITH_MASK_ANY_KEEPS, /* all but 0 keep */
-    PITH_MASK_LINEAR,    /* of a number m, what a skipped key has added times 1 - m is added to the score */
+    PITH_MASK_LINEAR,    /* a number m adds (1 - m) * (the number that a skipped key adds) to the score */
     PITH_MASK_BINARY     /* numbers other than 0 and 1 are refused */
 } pith_mask_numbers;
 
@@ -54,16 +55,16 @@ typedef struct pith_attention {
     pith_none_left none_left;
 } pith_attention;
 
-/* What can be said of a call beforehand. */
+/* The facts about a call that its masks give. */
 typedef struct pith_attention_keys {
-    int64_t first, count; /* all keys that the mask keeps lie among these */
-    bool holes;           /* it skips some between them */
+    int64_t first, count; /* the range of all keys that the mask keeps */
+    bool holes;           /* the mask skips some keys in the range */
     bool open;            /* there are keys, every query sees every one of them, the scale is positive, no bias */
 } pith_attention_keys;
 pith_attention_keys pith_attention_look(const pith_attention *a);
 
-/* Queries of the tile that begins with query i: at most `most`, about as many in each tile left. Fetches where their
- * results go, else the stores would hold up the next tile (gemm_tile.h). */
+/* Returns the number of queries of the tile that begins with query i: at most `most`, and about as many in each tile
+ * that is left. Prefetches their results, since stores would otherwise hold up the next tile (gemm_tile.h). */
 static inline int64_t pith_attention_tile(const pith_attention *a, int64_t i, int64_t most) {
     const int64_t left = a->queries - i, tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
     for (int64_t r = i; r < i + rows; r++) {
@@ -74,10 +75,10 @@ static inline int64_t pith_attention_tile(const pith_attention *a, int64_t i, in
 
 enum { PITH_ATTENTION_I16_KEYS = 1 << 16 }; /* the sum of their probabilities fits 32 bits */
 
-/* Rows of scores held at once at most. */
+/* The most rows of scores that are held at once. */
 enum { PITH_ATTENTION_ROWS = 14 };
 
-/* Floats of scratch a call needs for this many keys and this head size. */
+/* Returns the floats of scratch that a call needs for these sizes. */
 int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
 typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
@@ -85,7 +86,7 @@ PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)      /* family "attent
 PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)      /* family "attention" i16 */
 PITH_KERNEL_DECLARE(attention_vnni_i16, pith_attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
 
-/* The fastest i16 this processor runs at the level; all give the same bits. */
+/* Returns the fastest i16 kernel that this processor can run at the level. All give the same bits. */
 pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa);
 
 #endif

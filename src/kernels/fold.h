@@ -1,7 +1,8 @@
-/* fold.h - reductions of rows and columns in plain C, for the types and functions that reduce.h has not.
+/* fold.h - reductions of rows and columns in plain C, for the types and functions that reduce.h does not have.
  *
- * Families and their meaning are those of reduce.h ("row_sum", "column_max", …), and prod and log_sum_exp besides. Sums
- * of integers wrap; the mean of integers truncates; nothing at all gives 0, 1 (prod), or the type's end (max and min).
+ * Families and their meaning are those of reduce.h ("row_sum", "column_max", …), plus prod and log_sum_exp. Sums
+ * of integers wrap; the mean of integers truncates; a reduction of nothing gives 0, 1 for prod, and the type's smallest
+ * or largest number for max and min.
  */
 #ifndef PITH_KERNELS_FOLD_H
 #define PITH_KERNELS_FOLD_H

@@ -1,4 +1,4 @@
-/* gemm.h - matrix products.
+/* gemm.h - GEMM in f32.
  *
  * Definition (all levels, all blockings): c[i,j] = epilogue(sum over ascending k of fma(a[i,k], b[k,j])), one
  * accumulator per element starting at +0, no split of k. Blocking k is allowed only by storing and reloading the
@@ -33,11 +33,11 @@ typedef struct pith_gemm {
     const float *bias; /* [n] or NULL */
     int64_t m, n, k, lda, ldc;
     pith_activation activation;
-    const void *next; /* what will be read after the columns of this call, fetched with its last ones; nothing need
-                         be there. NULL: the columns that follow */
+    const void *next; /* the memory that is read after this call, for prefetching; it need not be valid. NULL: the
+                         columns that follow */
 } pith_gemm;
 
-/* Floats a packed [k, n] matrix takes; -1 on overflow. */
+/* Returns the floats of a packed [k, n] matrix, or -1 on overflow. */
 int64_t pith_gemm_f32_packed_size(int64_t k, int64_t n);
 
 /* Packs columns [n0, n1) (n0 a multiple of 16) of b, whose element (k, n) is b[k * row_stride + n * column_stride]. */
@@ -46,7 +46,7 @@ typedef void pith_gemm_pack_f32_fn(float *packed, const float *b, int64_t row_st
 PITH_KERNEL_DECLARE(gemm_pack_f32, pith_gemm_pack_f32_fn) /* family "gemm_pack" */
 
 /* Computes rows [m0, m1) and columns [n0, n1) of c; n0 is a multiple of 16. Ranges may be computed in any order and in
- * parallel. Good from 1 row (streams b at memory speed) to thousands. */
+ * parallel. Efficient from 1 row, where it reads b at the speed of memory, to thousands. */
 typedef void pith_gemm_f32_fn(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
 PITH_KERNEL_DECLARE(gemm_f32, pith_gemm_f32_fn) /* family "gemm" */
 

@@ -1,10 +1,10 @@
-/* gemm_int8.h - products of 8-bit matrices with exact 32-bit sums: a (u8 or i8) times b (i8).
+/* gemm_int8.h - GEMM of 8-bit matrices with exact 32-bit sums: a (u8 or i8) times b (i8).
  *
- * The sum of every element is exact modulo 2^32 (k up to 66,000 cannot overflow), so levels and blockings agree by
- * themselves. With c the sums are the result. With out they become
+ * Sums are exact modulo 2^32 (k up to 66,000 cannot overflow), so all levels and blockings give the same bits. If c is
+ * set, the sums are the result. If out is set, the epilogue turns them into
  *   out[i, j] = activation(fma((float)(sum - a_zero[i] * column_sum[j]) * a_scale[i], b_scale[j], bias[j])).
- * Some elements of each row of a may lie outside 8 bits: with a_extra the sum has what they lack times their rows of b
- * more.
+ * Each row of a may have a few outliers, which do not fit 8 bits. a_extra lists them: for each one, the part that 8
+ * bits lack, times its row of b, is added to the sum.
  *
  * b is packed once: panels of 16 columns, each ceil(k / 4) groups of 4 k: byte 4 * j + (k mod 4) of a group's 64
  * belongs to column j; zeros fill up k and columns. The panel ends with the 16 column sums as int32. The layout is
@@ -16,20 +16,20 @@
 
 #include "kernels/gemm.h"
 
-/* Bounds of a narrow product, whose four products fit 16 bits: PITH_NARROW_A * PITH_NARROW_FOUR < 2^15. */
+/* Bounds of a narrow GEMM, in which the sum of four products fits 16 bits: PITH_NARROW_A * PITH_NARROW_FOUR < 2^15. */
 enum { PITH_NARROW_A = 150, PITH_NARROW_FOUR = 218 };
 
-/* Elements of a row of a that may lie outside 8 bits. */
+/* The most outliers in a row of a. */
 enum { PITH_I8_EXTRAS = 3 };
 
-/* One of them, as the product wants it: its row of b is a byte of every four in a group of the panels. */
+/* An outlier in the form that the kernels need. Its row of b is one byte of every four in a group of the panels. */
 typedef struct pith_i8_extra {
-    int32_t group; /* bytes of a panel before the group */
-    int32_t one;   /* 1 where the byte is, 0 in the other three */
-    int32_t pair;  /* what 8 bits lack of the element, 16 bits, in both halves */
+    int32_t group; /* offset of the group in a panel, in bytes */
+    int32_t one;   /* 1 in the byte of its row, 0 in the other three */
+    int32_t pair;  /* the part that 8 bits lack, as 16 bits in both halves */
 } pith_i8_extra;
 
-/* Of element k of a row. lacks: within 16 bits. */
+/* Makes the outlier for element k of a row. lacks, the part that 8 bits lack, must fit 16 bits. */
 static inline pith_i8_extra pith_i8_extra_of(int64_t k, int32_t lacks) {
     const uint32_t low = (uint32_t)lacks & 0xFFFF;
     return (pith_i8_extra){ (int32_t)(k / 4 * 64), (int32_t)(1u << 8 * (k % 4)), (int32_t)(low << 16 | low) };
@@ -51,13 +51,13 @@ typedef struct pith_gemm_int8 {
                        PITH_NARROW_FOUR together in every column, and so are those of rows 8 i + 2, 3, 6, 7. AVX2
                        without VNNI multiplies them at more than twice the speed */
     pith_activation activation;
-    const void *next; /* as of pith_gemm */
+    const void *next; /* as in pith_gemm */
 } pith_gemm_int8;
 
-/* Bytes of a panel, its sums included. */
+/* Returns the bytes of a panel, including its column sums. */
 static inline int64_t pith_gemm_int8_panel_bytes(int64_t k) { return (k + 3) / 4 * 64 + 64; }
 
-/* Bytes a packed [k, n] matrix takes; -1 on overflow. */
+/* Returns the bytes of a packed [k, n] matrix, or -1 on overflow. */
 int64_t pith_gemm_int8_packed_size(int64_t k, int64_t n);
 
 /* Packs columns [n0, n1) (n0 a multiple of 16) of b, whose element (k, n) is b[k * row_stride + n * column_stride]. */
@@ -71,7 +71,8 @@ PITH_KERNEL_DECLARE(gemm_i8, pith_gemm_i8_fn)      /* family "gemm" */
 PITH_KERNEL_DECLARE(gemm_vnni_i8, pith_gemm_i8_fn) /* family "gemm_vnni": needs AVX512_VNNI or AVX_VNNI on its level */
 PITH_KERNEL_DECLARE(gemm_amx_i8, pith_gemm_i8_fn)  /* family "gemm_amx": needs AMX_INT8 on level avx512 */
 
-/* The fastest row this processor can run at the level. speed, unless NULL: about how many times as fast as f32. */
+/* Returns the fastest kernel that this processor can run at the level. *speed, if speed is not NULL, is set to its
+ * speed as a multiple of f32's, roughly. */
 pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa);
 
 #endif

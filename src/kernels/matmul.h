@@ -1,4 +1,4 @@
-/* matmul.h - matrix products in plain C, for the types that gemm.h has not: f64 and integers (which wrap). */
+/* matmul.h - matmuls in plain C, for the types that gemm.h does not have: f64 and integers (which wrap). */
 #ifndef PITH_KERNELS_MATMUL_H
 #define PITH_KERNELS_MATMUL_H
 

@@ -1,4 +1,4 @@
-/* move.h - copying elements between layouts: what Transpose, Slice, Expand, Tile, Pad and Concat come down to.
+/* move.h - copying elements between layouts, for Transpose, Slice, Expand, Tile, Pad and Concat.
  *
  * Elements are opaque: 1, 2, 4, 8 or 16 bytes. Strides count elements and may be negative or 0. */
 #ifndef PITH_KERNELS_MOVE_H
@@ -16,9 +16,9 @@ void pith_move(void *to, const int64_t *to_strides, const void *from, const int6
 /* to[0, n) = the one element at value. */
 void pith_fill(void *to, const void *value, int64_t n, size_t size);
 
-/* Row-major strides of dims. */
 /* perm[rank] of a transposition that moves axis `from` to place `to`, both in [0, rank). */
 void pith_move_axis_perm(int *perm, int rank, int from, int to);
+/* Sets the row-major strides of dims. */
 void pith_strides(int64_t *strides, const int64_t *dims, int rank);
 
 #endif

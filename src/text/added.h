@@ -17,7 +17,7 @@ typedef struct pith_added_token {
     uint32_t flags; /* PITH_ADDED_* */
 } pith_added_token;
 
-/* What tokenizer.json calls the flags. */
+/* The names of the flags in tokenizer.json. */
 enum { PITH_ADDED_FLAGS = 5 };
 extern const struct pith_added_flag {
     const char *key;
@@ -41,16 +41,16 @@ typedef struct pith_added {
 } pith_added;
 
 pith_status pith_added_create(pith_loader *loader);
-/* Sorts and normalises; after the model and the normalizers are there. */
+/* Sorts and normalises the tokens. Call it after the model and the normalizers are loaded. */
 pith_status pith_added_finish(pith_loader *loader);
-/* Adds the token of an object as it stands in tokenizer.json. Its id there is not believed, as in the peer, but in an
- * frozen. listed: the id the token must get, or -1; another one is an error. */
+/* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does, except in a frozen
+ * tokenizer. listed is the id that the token must get, or -1; another id is an error. */
 void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed);
 /* pith_loader_add_token, but the token must get the id it is listed with. */
 pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t listed, uint32_t flags);
 /* Cuts the encoding's pieces without id at the tokens of the set. */
 bool pith_added_split(pith_encoding *enc, const pith_added *added, const pith_added_set *set);
-/* NULL if the id is no added token. */
+/* Returns NULL if the id is not an added token. */
 const pith_added_token *pith_added_find(const pith_added *added, int32_t id);
 
 #endif

@@ -9,25 +9,26 @@ typedef struct pith_merge {
     int32_t left, right, id;
 } pith_merge;
 
-/* Merges by rank, and a way to find that of a pair. Slots are four bytes, so that the tables of honest vocabularies
- * stay in L2: the rank below, as much of the pair's hash as there is room for above it, all ones where a slot is empty.
- * A pair's slot is in the bucket its hash leads to, or where that is full, in the next; one comparison of all of a
- * bucket tells whether there is a merge below some rank, and mostly there is none. */
+/* The merges by rank, and a hash table that finds the rank of a pair. A slot is 32 bits: the low bits hold the rank,
+ * the high bits a fragment of the pair's hash; 0xFFFFFFFF means empty. Four-byte slots keep real vocabularies within
+ * L2. A pair is in the bucket that its hash selects, or in the next one if that is full. One comparison of a whole
+ * bucket shows whether it can hold a merge below some rank; mostly it cannot. */
 enum { PITH_MERGE_BUCKET = 8 };
 
 typedef struct pith_merges {
     const pith_merge *merges; /* [count] */
     const uint32_t *slots;    /* [buckets][PITH_MERGE_BUCKET], filled from the front */
     uint32_t count;
-    uint32_t last;  /* bucket, 2^n - 1 */
-    uint32_t ranks; /* the bits of a slot that are the rank, 2^n - 1, count at least: no used slot is all ones */
+    uint32_t last;  /* the last bucket's index, 2^n - 1 */
+    uint32_t ranks; /* mask of a slot's rank bits, 2^n - 1 >= count, so no used slot is 0xFFFFFFFF */
 } pith_merges;
 
-/* The lower rank goes first, then the pair further left. merges[i] has rank i; they must stay as long as the table. Two
- * merges of one pair, or merges made to collide: PITH_ERR_FORMAT. */
+/* Builds the table. merges[i] has rank i. Encoding merges the pair of lowest rank first, of equal ones the leftmost.
+ * merges must live as long as the table. Two merges of one pair, and merges that were made to collide, give
+ * PITH_ERR_FORMAT. */
 pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
                               pith_error *err);
-/* The table into a frozen tokenizer, and out of one; ids must be below id_count. */
+/* Write the table to a frozen tokenizer, and open it from one. Fails if an id is not below id_count. */
 void pith_merges_save(const pith_merges *table, pith_frozen_writer *writer);
 pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader);
 
@@ -36,7 +37,7 @@ static inline uint64_t pith_merges_hash(int32_t left, int32_t right) {
     return pith_vocab_mix(pair * 0x9E3779B97F4A7C15u);
 }
 
-/* The rank of a pair that is below the limit, at most count; UINT32_MAX: there is none. */
+/* Returns the rank of a pair if it is below limit, which is at most count; else UINT32_MAX. */
 static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, int32_t right, uint32_t limit) {
     uint64_t hash = pith_merges_hash(left, right);
     uint32_t tag = (uint32_t)hash & ~table->ranks;
@@ -53,14 +54,14 @@ static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, 
     }
 }
 
-/* size: of the text it stands for. */
+/* A symbol; size is that of its text in bytes. */
 typedef struct pith_symbol {
     int32_t id;
     uint32_t size;
 } pith_symbol;
 
-/* Merges until nothing merges and returns how many symbols are left, in place. O(n log n) whatever the merges. Uses
- * scratch slots 1 and 2 for long words. SIZE_MAX: out of memory, noted in the encoding. */
+/* Merges the symbols in place until no pair merges, and returns how many are left. Takes O(n log n) for any merges.
+ * Uses scratch slots 1 and 2 for long words. Returns SIZE_MAX if memory is out, which is noted in the encoding. */
 size_t pith_bpe_merge(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count);
 
 /* ---- building a model ---- */
@@ -69,7 +70,7 @@ typedef struct pith_bpe_pair {
     pith_str left, right;
 } pith_bpe_pair;
 
-/* What a file says; strings are spans that live until the model is built. */
+/* The contents of a file. Strings are spans that must live until the model is built. */
 typedef struct pith_bpe_spec {
     pith_vocab_builder vocab;
     pith_bpe_pair *merges; /* by rank */
@@ -78,11 +79,11 @@ typedef struct pith_bpe_spec {
     bool fuse_unk, byte_fallback, ignore_merges;
 } pith_bpe_spec;
 
-/* In spec->vocab.scratch. False: out of memory. */
+/* Adds a merge, in spec->vocab.scratch. Returns false if memory is out. */
 bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right);
-/* "left right" into its two tokens; false if it is not of that form. */
+/* Splits a line "left right" into its two tokens. Returns false if it has another form. */
 bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
-/* Where loader->frozen is, vocabulary and merges come from there. */
+/* Builds the model. If loader->frozen is set, vocabulary and merges come from there. */
 pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader);
 
 extern const pith_model_desc pith_model_BPE;

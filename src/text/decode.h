@@ -1,4 +1,4 @@
-/* decode.h - what decoders work on: the list of token strings, which each of them rewrites. */
+/* decode.h - the list of token strings that decoders rewrite, and helpers for decoders. */
 #ifndef PITH_TEXT_DECODE_H
 #define PITH_TEXT_DECODE_H
 

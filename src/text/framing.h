@@ -1,4 +1,4 @@
-/* framing.h - post-processors, truncation and padding: from the tokens of one or two texts to what a model is fed.
+/* framing.h - post-processors, truncation and padding: from the tokens of one or two texts to the input of a model.
  *
  * All post-processors come down to one template for a single text and one for a pair, lists of special tokens and of
  * the two texts, plus the trimming of white space from offsets that byte-level tokenizers ask for. */
@@ -54,10 +54,11 @@ void pith_padding_parse(pith_json *j, pith_padding *padding);
 /* A token id; 0 after a failure. */
 int32_t pith_json_id(pith_json *j);
 
-/* Which truncation a call asks for. */
+/* Returns the truncation that a call asks for. */
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);
 
-/* The tokens a text of `longest` is padded to; where the file does not fix it, that of the longest. */
+/* Returns the number of tokens to which texts are padded. `longest` is the length of the longest text, which counts if
+ * the file does not set a length. */
 size_t pith_padded_size(const pith_padding *padding, size_t longest);
 
 /* Appends the encoding's tokens to tokens, of which the first `split` are of texts[0], the rest of texts[1]: one

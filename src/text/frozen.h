@@ -1,4 +1,4 @@
-/* frozen.h - a loaded tokenizer as bytes that are mapped and used where they lie.
+/* frozen.h - a loaded tokenizer as bytes that are mapped and used in place.
  *
  * A frozen tokenizer is a header, a list of sections, and the sections at multiples of 64 bytes. The section
  * "settings" is a small tokenizer.json: the steps as they were read, the added tokens with their ids, the model
@@ -13,7 +13,7 @@
 
 #define PITH_FROZEN_VERSION 3u
 
-/* That the header and the list of sections are whole. */
+/* Checks that the header and the list of sections are complete. */
 pith_status pith_frozen_check(pith_str frozen, pith_error *err);
 
 /* Faults of the writer's functions are kept in it and reported at the end. */
@@ -28,7 +28,7 @@ void pith_frozen_put_bool(pith_frozen_writer *writer, const char *key, bool valu
 /* The table in loader->frozen, *count items of item_size; NULL with loader->err set if it is missing or of an odd
  * size. */
 const void *pith_frozen_table(pith_loader *loader, const char *name, size_t item_size, size_t *count);
-/* What a model returns that finds a table wrong. */
+/* Fails for a model that finds a table damaged. */
 pith_status pith_frozen_damaged(pith_loader *loader, const char *name);
 
 #endif

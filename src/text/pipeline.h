@@ -1,4 +1,4 @@
-/* pipeline.h - what a tokenizer is made of: text that knows where its bytes came from, and steps.
+/* pipeline.h - the parts of a tokenizer: steps, and text that knows where its bytes came from.
  *
  * An encoding works on one text. Added tokens cut it into pieces; normalizers rewrite pieces, pre-tokenizers cut
  * (and some rewrite) them, the model turns each piece into tokens; the post-processor frames the whole. A piece is
@@ -162,11 +162,11 @@ pith_behavior pith_json_behavior(pith_json *j);
 typedef struct pith_loader {
     pith_tokenizer *tokenizer;
     pith_arena *arena;   /* of the tokenizer: results */
-    pith_arena *scratch; /* goes when loading is done */
+    pith_arena *scratch; /* freed when loading is done */
     const pith_allocator *allocator;
     pith_error *err;
-    const char *path; /* of the file or directory, for messages */
-    pith_str frozen;  /* where the model's tables are (frozen.h); data NULL: they are read and built */
+    const char *path;                     /* of the file or directory, for messages */
+    pith_str frozen;                      /* the model's tables (frozen.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
 } pith_loader;
 
@@ -252,7 +252,7 @@ typedef struct pith_tokenizer_source {
     const char *files[PITH_SOURCE_FILES]; /* names looked for in a directory, any of them is enough */
     const char *suffixes;                 /* of a path given directly: ".model .spm" */
     pith_status (*load)(pith_loader *loader, const char *path, pith_str bytes);
-    bool (*is)(pith_str bytes); /* whether a file of any name is of this kind for certain; NULL: nobody can tell */
+    bool (*is)(pith_str bytes); /* true if the bytes are certainly of this kind; NULL: bytes cannot tell */
 } pith_tokenizer_source;
 
 typedef struct pith_text_step {
@@ -289,7 +289,7 @@ struct pith_tokenizer {
     const void *model_self;
     const void *fused;            /* NULL: step by step */
     struct pith_added *added;     /* added.h */
-    struct pith_framing *framing; /* postprocess.h */
+    struct pith_framing *framing; /* framing.h */
     const struct pith_tokenizer_config *config;
     struct pith_encoding_pool *calls;
     pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
@@ -297,7 +297,7 @@ struct pith_tokenizer {
     int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
     bool begins_alone;  /* see prefix.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
-    bool from_frozen;   /* token strings may be anything: whoever shows them checks them first */
+    bool from_frozen;   /* token strings are unchecked; check them before showing them */
 };
 
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it

@@ -1,4 +1,4 @@
-/* sources.h - what the loaders of tokenizer files share. */
+/* sources.h - helpers for the loaders of tokenizer files. */
 #ifndef PITH_TEXT_SOURCES_H
 #define PITH_TEXT_SOURCES_H
 
@@ -8,9 +8,9 @@
 /* The largest file a tokenizer is read from, in bytes; the largest known one has some 40 million. */
 #define PITH_TOKENIZER_FILE_MAX (1u << 30)
 
-/* PITH_ERR_UNSUPPORTED for a larger one. */
+/* Returns PITH_ERR_UNSUPPORTED for a larger file. */
 pith_status pith_source_check_size(const pith_loader *loader, const char *name, uint64_t size);
-/* Opens one of the tokenizer's files; too large a one is refused before anything is read or allocated for it. */
+/* Opens one of the tokenizer's files. Refuses one that is too large before it reads or allocates anything. */
 pith_status pith_source_open(pith_file *file, const pith_loader *loader, const char *path, bool copy);
 
 /* Makes the token a special one, behind the vocabulary if it is not in there; flags: further PITH_ADDED_*. */
@@ -32,7 +32,7 @@ pith_status pith_source_class(const void **row, const pith_loader *loader, const
 /* Adds the tokens that tokenizer_config.json or added_tokens.json list, after those of the source. */
 pith_status pith_listed_tokens_add(pith_loader *loader);
 
-/* usual may be NULL, for a token that need not be. */
+/* Returns token, or usual if token is not given. usual may be NULL. */
 static inline pith_str pith_source_token(pith_str token, const char *usual) {
     return token.data || !usual ? token : pith_str_of(usual);
 }

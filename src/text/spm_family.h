@@ -1,5 +1,5 @@
-/* spm_family.h - what Hugging Face's tokenizer classes make of a SentencePiece model: the ids of its pieces and the
- * steps around it. Source: transformers, convert_slow_tokenizer.py, and the classes of those that are not in there. */
+/* spm_family.h - how Hugging Face's tokenizer classes use a SentencePiece model: the ids of its pieces and the steps
+ * around it. Source: transformers, convert_slow_tokenizer.py, and the classes of those that are not in there. */
 #ifndef PITH_TEXT_SPM_FAMILY_H
 #define PITH_TEXT_SPM_FAMILY_H
 

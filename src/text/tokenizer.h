@@ -3,26 +3,26 @@
  * The stages of a tokenizer.json are data: added tokens split the text; normalizer steps rewrite a piece while keeping
  * where each byte came from; pre-tokenizer steps cut it; the model turns each cut into ids; the post-processor frames
  * them. Each kind of step is one file ending in one descriptor and one line in select/tokenizers.def.
- * A tokenizer is immutable once open and shared by threads; what an encoding needs comes from a pool it keeps. */
+ * A tokenizer is immutable once open and shared by threads; encodings use buffers from a pool that it keeps. */
 #ifndef PITH_TEXT_TOKENIZER_H
 #define PITH_TEXT_TOKENIZER_H
 
 #include "base/memory.h"
 #include "pith/tokens.h"
 
-/* dir_or_file: a directory with tokenizer files or one such file. The error lists what was looked for. Everything is
- * allocated from arena, which belongs to the caller and outlives the tokenizer; options->allocator is where calls take
- * their buffers from and must stay valid too. */
+/* dir_or_file: a directory with tokenizer files or one such file. The error lists the files that were looked for. All
+ * memory comes from arena, which belongs to the caller and must outlive the tokenizer. Calls take their buffers from
+ * options->allocator, which must stay valid too. */
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err);
-/* The same from a tokenizer.json in memory, which may go afterwards. */
+/* The same from a tokenizer.json in memory, which may be freed afterwards. */
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err);
 /* The frozen form of a tokenizer (text/frozen.h), in arena, 64-byte aligned. The same files give the same bytes. */
 pith_status pith_tokenizer_freeze(pith_str *frozen, const pith_tokenizer *tokenizer, pith_arena *arena,
                                   pith_error *err);
-/* A tokenizer out of its frozen form, which is aligned to 64 bytes, stays unchanged and outlives it. For the rest
- * it is as pith_tokenizer_load. Bytes that are no frozen tokenizer, or a damaged one: PITH_ERR_FORMAT. */
+/* Opens a tokenizer from its frozen form, which must be aligned to 64 bytes, unchanged, and outlive the tokenizer. The
+ * rest is as in pith_tokenizer_load. Bytes that are not a frozen tokenizer, or a damaged one, give PITH_ERR_FORMAT. */
 pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
                                        const pith_open_options *options, pith_arena *arena, pith_error *err);
 /* Frees the buffers of calls; the arena's memory stays the caller's. NULL is allowed. */
@@ -31,8 +31,8 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
-/* What pith_tokenize, pith_tokenize_batch, pith_detokenize, pith_text_free and pith_text_stream_* do (pith/tokens.h);
- * the caller has set the floating-point mode. */
+/* The implementation of pith_tokenize, pith_tokenize_batch, pith_detokenize, pith_text_free and pith_text_stream_*
+ * (pith/tokens.h). The caller has set the floating-point mode. */
 pith_status pith_tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                     const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 pith_status pith_tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
@@ -47,7 +47,7 @@ void pith_tokenizer_stream_destroy(pith_text_stream *stream);
 pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err);
 pith_status pith_tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err);
 
-/* pith_tokenizer_tokenize, but tokens grow with the tokenizer's own allocator and must go before it. */
+/* pith_tokenizer_tokenize, but tokens use the tokenizer's allocator and must be freed before the tokenizer. */
 pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err);
 

@@ -2,9 +2,9 @@
  *
  * A node is a slot; the child of a node under byte c lies in slot base ^ c and is there if its label is c. Bases are
  * unique and 256-aligned blocks hold all children of a node, so base ^ c never leaves the array. Slots 0 to 255 match
- * nothing: they are the children of leaves. Where only one key goes on there are no further nodes: the slot's value is
- * that key with PITH_TRIE_TAIL set, and the rest is compared with the key itself. The arrays hold indices only and are
- * used where they lie in a frozen tokenizer. */
+ * nothing: they are the children of leaves. If only one key continues, there are no further nodes: the slot's value
+ * is that key with PITH_TRIE_TAIL set, and the rest of the text is compared with the key itself. The arrays hold
+ * indices only, so a frozen tokenizer uses them in place. */
 #ifndef PITH_TEXT_TRIE_H
 #define PITH_TEXT_TRIE_H
 
@@ -27,11 +27,11 @@ typedef struct pith_trie {
     const char *text;
 } pith_trie;
 
-/* Values are the keys' indices; of equal keys the last one counts; empty keys are never found. The tables lie in arena,
- * what building needs in scratch. PITH_ERR_UNSUPPORTED beyond 2^24 slots or 2^31 bytes. */
+/* Builds a trie whose values are the keys' indices. Of equal keys the last one counts; empty keys are never found. The
+ * tables are in arena; scratch is for building. Returns PITH_ERR_UNSUPPORTED beyond 2^24 slots or 2^31 bytes. */
 pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
                             pith_error *err);
-/* The tables into a frozen tokenizer, and out of one. */
+/* Write the tables to a frozen tokenizer, and open them from one. */
 void pith_trie_save(const pith_trie *trie, pith_frozen_writer *writer);
 pith_status pith_trie_open(pith_trie *trie, pith_loader *loader);
 
@@ -39,13 +39,13 @@ static inline pith_str pith_trie_key(const pith_trie *trie, uint32_t i) {
     return (pith_str){ trie->text + trie->starts[i], trie->starts[i + 1] - trie->starts[i] };
 }
 
-/* Steps from *slot to its child under the byte; false: there is none. */
+/* Steps from *slot to its child under the byte. Returns 0 if there is none. */
 static inline int pith_trie_step(const pith_trie_slot *slots, pith_trie_slot *slot, unsigned char byte) {
     *slot = slots[(slot->base_label >> 8) ^ byte];
     return (unsigned char)slot->base_label == byte;
 }
 
-/* Whether key i, whose first `known` bytes are those of the text, begins the text; returns its size or 0. */
+/* Returns the size of key i if the text begins with it, else 0. The first `known` bytes are known to be equal. */
 static inline uint32_t pith_trie_tail(const pith_trie *trie, uint32_t i, const char *text, uint32_t known,
                                       uint32_t size) {
     pith_str key = pith_trie_key(trie, i);
@@ -53,7 +53,7 @@ static inline uint32_t pith_trie_tail(const pith_trie *trie, uint32_t i, const c
     return fits && memcmp(key.data + known, text + known, key.size - known) == 0 ? (uint32_t)key.size : 0;
 }
 
-/* PITH_TRIE_NONE: no such key. */
+/* Returns the index of a key, or PITH_TRIE_NONE. */
 static inline uint32_t pith_trie_get(const pith_trie *trie, pith_str key) {
     pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
     for (size_t i = 0; i < key.size; i++) {
