@@ -1,8 +1,8 @@
-/* cli.h - what the verbs share: how they are declared, options, messages, exit codes.
+/* cli.h - shared by all verbs: their declarations, options, messages and exit codes.
  *
- * A verb is one file cmd_<verb>.c ending in `const command command_<verb> = {…}`, and one line in verbs.def. The table
- * of its options is all that parsing, --help, the manual page and shell completion know. Results go to stdout or -o,
- * messages to stderr. Exit codes: 0 all is done, 1 the work or a part of it failed, 2 wrong usage. */
+ * A verb is one file cmd_<verb>.c ending in `const command command_<verb> = {…}`, and one line in verbs.def. Parsing,
+ * --help, the manual page and shell completion are all made from the table of its options. Results go to stdout or -o,
+ * messages to stderr. Exit codes: 0 success, 1 the work or a part of it failed, 2 wrong usage. */
 #ifndef PITH_CLI_CLI_H
 #define PITH_CLI_CLI_H
 
@@ -67,20 +67,20 @@ typedef struct command {
 
 /* Every verb, in the order of verbs.def; NULL ends the list. */
 extern const command *const verbs[];
-/* The program itself: what holds for all verbs. It has no run. */
+/* The declaration of the program itself. It has no run. */
 extern const command program;
 
 /* ---- options of a call ---- */
 
-/* Takes the verb's options out of argv wherever they stand and stores their values in settings; what is left is moved
- * to its front, *rest. The items of an OPTION_LIST are to be freed. If an option is given twice the last one counts.
- * -h and --help print the help. Returns -1 to go on, else the exit code. */
+/* Takes the verb's options from anywhere in argv and stores their values in settings. The other arguments move to the
+ * front of argv, as *rest. The caller frees the items of an OPTION_LIST. If an option is given twice, the last one
+ * counts. -h and --help print the help. Returns -1 to go on, else the exit code. */
 int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest);
 
 /* The model named with -m (*model, else NULL) or in rest. Returns -1 to go on; *model is NULL if neither names one. */
 int take_model(const command *c, const char **model, const string_list *rest);
 
-/* Whether a name is what somebody may have meant, nearer than *best, which is then its distance. */
+/* True if a name is close to the typed one, and closer than *best, which is then set to its distance. */
 bool is_near(const char *typed, const char *name, size_t *best);
 
 /* ---- messages ---- */
@@ -89,13 +89,13 @@ bool is_near(const char *typed, const char *name, size_t *best);
 int fail(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int usage(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The library's failure; a model that is not in the cache gets a hint. */
+/* Prints the library's error, with a hint if the model is not in the cache. Returns EXIT_FAILED. */
 int fail_model(const command *c, const pith_error *err, const char *model);
 
 /* A pith_log that writes warnings to stderr. */
 extern const pith_log warnings;
 
-/* Never NULL: ends the process when memory is out. */
+/* realloc that never returns NULL: it ends the process if memory is out. */
 void *grow(void *memory, size_t bytes);
 void list_add(string_list *list, const char *item);
 

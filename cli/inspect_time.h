@@ -1,4 +1,4 @@
-/* inspect_time.h - pith inspect --time: what each step of a run takes. */
+/* inspect_time.h - pith inspect --time: the time of each step of a run. */
 #ifndef PITH_CLI_INSPECT_TIME_H
 #define PITH_CLI_INSPECT_TIME_H
 

@@ -1,30 +1,30 @@
 /* json_line.h - lines that hold one JSON object each: the texts in some of its fields, and its source as written.
  *
- * What is not asked for is checked but never converted, so numbers of any size and unpaired surrogates stay as they
- * are. A byte order mark before the object is passed over. */
+ * Other fields are checked but never converted, so numbers of any size and unpaired surrogates stay as they are. A byte
+ * order mark before the object is skipped. */
 #ifndef PITH_CLI_JSON_LINE_H
 #define PITH_CLI_JSON_LINE_H
 
 #include "base/memory.h"
 #include "cli/text_input.h"
 
-/* An object is held whole. */
+/* The largest object, which is held in memory. */
 #define JSON_LINE_BYTES ((size_t)64 << 20)
 
 typedef struct json_line {
     pith_arena arena;   /* of the line read last */
     bool replace;       /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
-    char message[1024]; /* after a failure: why, without the place */
+    char message[1024]; /* after a failure: the reason, without the place */
 } json_line;
 
 void json_line_init(json_line *l, bool replace);
 void json_line_free(json_line *l);
 
-/* Whether nothing but white space is in a line, which then holds no object. */
+/* True if a line is empty or white space only, and so holds no object. */
 bool json_line_blank(pith_str line);
-/* The texts in these fields, valid until the next call; of a field that is there twice, the last. False: message.
- * kept: NULL, or gets the members other than "embedding" appended as they were written, with a brace before them and
- * none behind. */
+/* Finds the texts in these fields, valid until the next call. If a field occurs twice, the last one counts. Returns
+ * false with a message. If kept is not NULL, the members other than "embedding" are appended to it as they were
+ * written, with an opening brace and no closing one. */
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields, size_t count,
                      bytes *kept);
 /* The numbers in a line that is an array of them, or an object with such an array as "ids", or (single) one number. */

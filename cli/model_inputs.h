@@ -7,7 +7,7 @@
 /* names[i] goes with tensors[i]; all zero at first. */
 typedef struct model_inputs {
     const char **names;
-    tensor_file *files; /* own what tensors show */
+    tensor_file *files; /* own the data of tensors */
     pith_tensor *tensors;
     size_t count;
     string_list paths; /* the files that were read */
@@ -17,7 +17,7 @@ typedef struct model_inputs {
 int model_inputs_load(model_inputs *in, const command *c, const pith_model *model, const string_list *given);
 /* shapes: NAME=1x3x480x640, as the model was opened with. Inputs of files take them; the number of elements stays. */
 int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes);
-/* Adds zeros for what is missing, of the model's shape with 1 where it is free. */
+/* Adds zeros for missing inputs, in the model's shapes with 1 for free sizes. */
 int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model);
 void model_inputs_free(model_inputs *in);
 

@@ -1,5 +1,5 @@
-/* output.h - where results go: stdout, or a file that appears under its name when it is complete; what is written until
- * then can be kept for a later call to go on with. */
+/* output.h - writing results to stdout, or to a file that appears under its name when it is complete. An incomplete
+ * file can be kept, so that a later call continues it. */
 #ifndef PITH_CLI_OUTPUT_H
 #define PITH_CLI_OUTPUT_H
 

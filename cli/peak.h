@@ -1,8 +1,8 @@
-/* peak.h - what the processor can do at this moment: multiply-adds in registers, bytes from memory.
+/* peak.h - measures the processor's current peaks: multiply-adds from registers, and bytes read from memory.
  *
- * The yardstick of `pith bench`, `pith inspect --time` and bench/ (which loads the last two functions from a module):
- * measured between the runs it is set against, since clocks and neighbours change. The loops use the best instruction
- * set level that Pith uses (PITH_ISA limits it). */
+ * `pith bench`, `pith inspect --time` and bench/ compare runs with these peaks; bench/ loads the last two functions
+ * from a module. Measure between the runs, since clocks and the load of the machine change. The loops use the best
+ * instruction set that Pith uses (PITH_ISA limits it). */
 #ifndef PITH_CLI_PEAK_H
 #define PITH_CLI_PEAK_H
 
@@ -13,11 +13,11 @@
 /* One burst of f32 multiply-adds of this level in the calling thread, about 0.1 ms; returns its FLOP. */
 double peak_burst(pith_isa isa);
 
-/* FLOP per second of so many threads together, each working for so many seconds of its own processor time. */
+/* Returns the FLOP per second of `threads` threads together. Each runs for `seconds` of its own CPU time. */
 PITH_API double peak_flops(int threads, double seconds);
 
-/* Bytes per second that so many threads together read from memory far larger than caches; 0 if there is none to be
- * had. */
+/* Returns the bytes per second that `threads` threads together read from memory far larger than the caches, or 0 if
+ * such memory cannot be allocated. */
 PITH_API double peak_bandwidth(int threads);
 
 #endif

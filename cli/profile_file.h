@@ -1,4 +1,4 @@
-/* profile_file.h - --profile FILE: what ran when, as a file that Perfetto and chrome://tracing show. */
+/* profile_file.h - --profile FILE: writes a profile that Perfetto and chrome://tracing open. */
 #ifndef PITH_CLI_PROFILE_FILE_H
 #define PITH_CLI_PROFILE_FILE_H
 

@@ -1,4 +1,4 @@
-/* step_times.h - profiles read back: what each step of a run took and cost. */
+/* step_times.h - reads profiles back: the time and cost of each step of a run. */
 #ifndef PITH_CLI_STEP_TIMES_H
 #define PITH_CLI_STEP_TIMES_H
 

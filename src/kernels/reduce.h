@@ -1,8 +1,8 @@
-/* reduce.h - sums, extremes and the like over f32 rows and columns.
+/* reduce.h - sums, extremes and other reductions over f32 rows and columns.
  *
  * Rows: element i of a row goes to lane i mod 16, each lane in ascending order, then the fixed tree of vec.h. Columns:
- * one sequential chain per column, ascending. NaN anywhere gives NaN, also for max and min. Nothing at all gives 0 for
- * sums, NaN for mean, -infinity for max, +infinity for min. */
+ * one sequential chain per column, ascending. NaN anywhere gives NaN, also for max and min. A reduction of nothing
+ * gives 0 for sums, NaN for mean, -infinity for max, +infinity for min. */
 #ifndef PITH_KERNELS_REDUCE_H
 #define PITH_KERNELS_REDUCE_H
 

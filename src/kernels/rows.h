@@ -1,4 +1,4 @@
-/* rows.h - functions of whole rows in plain C: what norm.h has not. */
+/* rows.h - functions of whole rows in plain C, for the types that norm.h does not have. */
 #ifndef PITH_KERNELS_ROWS_H
 #define PITH_KERNELS_ROWS_H
 

@@ -1,8 +1,8 @@
-/* taps.h - windows over the rows of one padded plane, tap by tap: depthwise convolutions and pools of rank 1 and 2.
+/* taps.h - sliding windows over one padded plane, for depthwise convolutions and pools of rank 1 and 2.
  *
- * The plane is copied once with its padding, each row as `stride` phases: phase p holds places p, p + stride, …, so
- * that what neighbouring windows want of a tap lies side by side whatever the stride. Output row r, window j then finds
- * tap t at x[r * step + offsets[t] + j]. */
+ * The plane is copied once with its padding. Each row is stored as `stride` phases: phase p holds places p, p + stride,
+ * … The elements that neighbouring windows need for a tap are then contiguous for any stride. Output row r, window j
+ * has tap t at x[r * step + offsets[t] + j]. */
 #ifndef PITH_KERNELS_TAPS_H
 #define PITH_KERNELS_TAPS_H
 
@@ -23,7 +23,7 @@ typedef void pith_taps_fn(const pith_taps *a);
 PITH_KERNEL_DECLARE(taps_sum_f32, pith_taps_fn) /* family "taps_sum" */
 PITH_KERNEL_DECLARE(taps_max_f32, pith_taps_fn) /* family "taps_max" */
 
-/* Floats of the padded plane of a window of rank 1 or 2; -1 on overflow. */
+/* Returns the floats of the padded plane for a window of rank 1 or 2, or -1 on overflow. */
 int64_t pith_taps_floats(const pith_window *w);
 /* Fills the plane from x, offsets [taps of the kernel] and *step. */
 void pith_taps_plane(float *plane, int64_t *offsets, int64_t *step, const float *x, const pith_window *w,

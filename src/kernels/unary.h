@@ -14,7 +14,7 @@ PITH_KERNEL_DECLARE(cos_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(erf_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(exp_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(gelu_f32, pith_unary_f32_fn)        /* x / 2 * (1 + erf(x / sqrt 2)) */
-PITH_KERNEL_DECLARE(gelu_coarse_f32, pith_unary_f32_fn) /* GELU of the results of 8-bit products, error 1.3e-4 */
+PITH_KERNEL_DECLARE(gelu_coarse_f32, pith_unary_f32_fn) /* GELU after int8 matmuls, error 1.3e-4 */
 PITH_KERNEL_DECLARE(gelu_tanh_f32, pith_unary_f32_fn)   /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
 PITH_KERNEL_DECLARE(log_f32, pith_unary_f32_fn)
 PITH_KERNEL_DECLARE(neg_f32, pith_unary_f32_fn)

@@ -46,7 +46,7 @@
 #include <string.h>
 
 #define PITH_INLINE static inline __attribute__((always_inline))
-/* Before a loop with constant bounds: its arrays of vectors become registers. */
+/* Put it before a loop with constant bounds, so that its arrays of vectors become registers. */
 #if defined(PITH_LEVEL_scalar)
 #define PITH_UNROLL /* its vectors are arrays anyway */
 #elif defined(__clang__)
@@ -55,8 +55,8 @@
 #define PITH_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-/* Makes the compiler forget what it knows of an integer, so that it keeps nothing computed from it in registers that a
- * loop needs for other things. */
+/* Hides the value of an integer from the compiler, so that it does not keep numbers computed from it in registers that
+ * a loop needs. */
 #define PITH_FORGET(x) __asm__("" : "+r"(x))
 
 #if defined(PITH_LEVEL_avx512)
@@ -84,8 +84,8 @@ PITH_INLINE vm vf_not_lt(vf a, vf b) { return vm_not(vf_lt(a, b)); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return vf_select(m, a, vf_zero()); }
 #endif
 #endif
-/* The bits from 23 on count the exponent. Three plain operations, which AMD does beside multiply-adds; VSCALEFPS keeps
- * one of its two pipes of these. */
+/* Adds n to the exponent, which begins at bit 23. These are three plain operations, which AMD processors run in
+ * parallel with multiply-adds; VSCALEFPS would occupy one of the two multiply-add pipes. */
 PITH_INLINE vf vf_scale(vf a, vf n) { return vf_bits(vi_add(vi_bits(a), vi_shl(vi_of_vf(n), 23))); }
 /* c and the products of pairs; vnni: the processor has it (AVX512_VNNI, AVX_VNNI). */
 PITH_INLINE vi vi_add_pairs(vi c, vi a, vi b, const int vnni) {

@@ -1,4 +1,4 @@
-/* window.h - sliding windows over the spatial axes of one channel: what convolutions and pools walk.
+/* window.h - sliding windows over the spatial axes of one channel, for convolutions and pools.
  *
  * Window o covers the places o * stride - begin + k * dilation, k < kernel, along each axis; places outside [0, in) are
  * padding. Axes are row-major, the last one fastest. */

@@ -16,9 +16,10 @@
 /* Checks that the header and the list of sections are complete. */
 pith_status pith_frozen_check(pith_str frozen, pith_error *err);
 
-/* Faults of the writer's functions are kept in it and reported at the end. */
+/* The writer keeps the first fault of the functions below and reports it at the end. */
 
-/* A table of the model; data must stay until the frozen tokenizer is written. name: at most 15 characters. */
+/* Adds a table of the model. data must stay valid until the frozen tokenizer is written. name has at most 15
+ * characters. */
 void pith_frozen_put(pith_frozen_writer *writer, const char *name, const void *data, size_t count, size_t item_size);
 /* A setting of the model under the key it has in tokenizer.json. Strings without data are left out. */
 void pith_frozen_put_string(pith_frozen_writer *writer, const char *key, pith_str value);

@@ -6,7 +6,8 @@
 
 typedef struct pith_unigram pith_unigram;
 
-/* Piece i has id i. unk_id: -1 for none. The pieces are copied. NULL after a failure, which is in loader->err. */
+/* Piece i has id i. unk_id: -1 for none. The pieces are copied. Returns NULL after a failure, which is in loader->err.
+ */
 const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
                                        bool byte_fallback, pith_loader *loader);
 

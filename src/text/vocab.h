@@ -8,7 +8,7 @@
 
 #include "text/pipeline.h"
 
-/* Readable bytes behind the strings. */
+/* The number of readable bytes behind the strings. */
 enum { PITH_VOCAB_TAIL = 16 };
 
 #define PITH_VOCAB_PRIME 0x9E3779B97F4A7C55u
@@ -44,16 +44,17 @@ typedef struct pith_vocab_builder {
     size_t count, capacity, bytes;
 } pith_vocab_builder;
 
-/* text must stay valid until the vocabulary is built. False: out of memory, more than 2^24 entries or 2^30 bytes. */
+/* Adds an entry; text must stay valid until the vocabulary is built. Returns false if memory is out, or beyond 2^24
+ * entries or 2^30 bytes. */
 bool pith_vocab_add(pith_vocab_builder *builder, pith_str text, int32_t id);
-/* Into arena. Errors: memory; a vocabulary made to collide. */
+/* Builds the tables in arena. Fails if memory is out, and for strings that were made to collide. */
 pith_status pith_vocab_build(pith_vocab *vocab, const pith_vocab_builder *builder, pith_arena *arena, pith_error *err);
-/* Its tables into a frozen tokenizer, and out of one, checked. */
+/* Write the tables to a frozen tokenizer, and open them from one, with all checks. */
 void pith_vocab_save(const pith_vocab *vocab, pith_frozen_writer *writer);
 pith_status pith_vocab_open(pith_vocab *vocab, pith_loader *loader);
-/* What parse does at the end: pith_vocab_open where there is a frozen tokenizer, else pith_vocab_build. */
+/* The last step of a model's parse: pith_vocab_open if there is a frozen tokenizer, else pith_vocab_build. */
 pith_status pith_vocab_take(pith_vocab *vocab, const pith_vocab_builder *builder, pith_loader *loader);
-/* {"token": id, …}; faults are left in j. builder->scratch is set by the caller. */
+/* Parses {"token": id, …}. Faults are left in j. The caller must set builder->scratch. */
 void pith_vocab_parse(pith_vocab_builder *builder, pith_json *j);
 
 int32_t pith_vocab_id(const pith_vocab *vocab, pith_str text);  /* -1: none */
@@ -70,13 +71,13 @@ static inline uint64_t pith_vocab_hash(uint64_t hash, const char *p, size_t size
     for (size_t i = 0; i < size; i++) hash = pith_vocab_step(hash, (unsigned char)p[i]);
     return hash;
 }
-/* Where the search for a hash begins, and the tag its slot has. */
+/* Mixes a hash: the low half selects the first slot of the search, the high half is the tag. */
 static inline uint64_t pith_vocab_mix(uint64_t hash) {
     hash ^= hash >> 32;
     hash *= 0xD6E8FEB86659FD93u;
     return hash ^ hash >> 29;
 }
-/* Id of the string prefix + p[0, size), whose hash is given; -1: none. */
+/* Returns the id of the string prefix + p[0, size), whose hash is given, or -1. */
 static inline int32_t pith_vocab_find(const pith_vocab *vocab, uint64_t hash, pith_str prefix, const char *p,
                                       uint32_t size) {
     uint64_t mixed = pith_vocab_mix(hash);

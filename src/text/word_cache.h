@@ -1,9 +1,10 @@
-/* word_cache.h - the tokens of words seen before, for models whose tokens lie end to end.
+/* word_cache.h - a cache of the tokens of recent words, for models whose tokens cover the text without gaps.
  *
- * Direct-mapped tables in the encoding's scratch: a word has one place, a newer word takes it. 512 KiB for short words
- * (larger ones leave L2, smaller ones miss more; doubling either way costs some percent), 256 KiB for long ones, mostly
- * clauses of languages without spaces. A place is some cache lines: the word's bytes and where its tokens end from its
- * beginning on, the ids from its end. Words that do not fit are not remembered. */
+ * Two direct-mapped tables in the encoding's scratch: a word has one possible place, and a newer word replaces the
+ * older. The table for short words has 512 KiB: a larger one leaves L2, a smaller one misses more, and either costs
+ * some percent. The table for long words has 256 KiB; these are mostly clauses of languages without spaces. A place is
+ * a few cache lines. The word's bytes and the ends of its tokens grow from its beginning, the ids from its end. Words
+ * that do not fit are not cached. */
 #ifndef PITH_TEXT_WORD_CACHE_H
 #define PITH_TEXT_WORD_CACHE_H
 
@@ -24,7 +25,7 @@ typedef struct pith_word {
     char room[];
 } pith_word;
 
-/* Bytes of a word's room. */
+/* Returns the bytes of room for a word of this size. */
 static inline size_t pith_word_room(size_t size) {
     return (size > PITH_WORD_SHORT ? PITH_WORD_LONG_PLACE : PITH_WORD_SHORT_PLACE) - sizeof(pith_word);
 }
@@ -45,7 +46,8 @@ static inline uint64_t pith_word_load(const char *bytes, size_t size) {
            (uint64_t)(unsigned char)bytes[size - 1] << 16;
 }
 
-/* The place of a word of 1 to PITH_WORD_LONG bytes; NULL: out of memory, noted in the encoding. */
+/* Returns the place of a word of 1 to PITH_WORD_LONG bytes, or NULL if memory is out, which is noted in the encoding.
+ */
 static inline pith_word *pith_word_place(pith_encoding *enc, const char *bytes, size_t size) {
     const size_t shorts = (size_t)PITH_WORD_SHORT_PLACE << PITH_WORD_SHORT_LOG2,
                  longs = (size_t)PITH_WORD_LONG_PLACE << PITH_WORD_LONG_LOG2;
@@ -61,10 +63,10 @@ static inline pith_word *pith_word_place(pith_encoding *enc, const char *bytes, 
     return places ? (pith_word *)(void *)(places + place) : NULL;
 }
 
-/* Where the id of a token is, of a word that has so much room. */
+/* Returns the offset of a token's id in a room of this size. */
 static inline size_t pith_word_id_at(size_t room, unsigned token) { return room - (token + 1) * sizeof(int32_t); }
 
-/* Emits the word's tokens if it is there; begin: of the word in enc->text. */
+/* Emits the word's tokens if they are cached. begin is the word's offset in enc->text. */
 static inline bool pith_word_emit(const pith_word *word, pith_encoding *enc, uint32_t begin, size_t size) {
     if (word->size != size || memcmp(word->room, enc->text.data + begin, size) != 0) return false;
     uint32_t at = begin;
@@ -79,7 +81,7 @@ static inline bool pith_word_emit(const pith_word *word, pith_encoding *enc, uin
     return true;
 }
 
-/* Remembers the tokens emitted since `first`, if they fit. */
+/* Caches the tokens emitted since `first`, if they fit. */
 static inline void pith_word_store(pith_word *word, const pith_encoding *enc, size_t first, uint32_t begin,
                                    size_t size) {
     size_t count = enc->count - first, room = pith_word_room(size);
