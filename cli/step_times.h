@@ -9,7 +9,7 @@ typedef struct step_time {
     int64_t step;
     char *op, *node, *shapes, *kernel;
     double flop, bytes;         /* of one run */
-    double *seconds, *fraction; /* by run: time, and share of the multiply-add peak measured beside it */
+    double *seconds, *fraction; /* by run: time, and share of the multiply-add peak measured next to it */
     size_t runs;
 } step_time;
 
@@ -26,7 +26,7 @@ void step_times_free(step_times *times);
 /* FLOP of all steps of a profile, subgraphs in their owners' place not counted twice; negative if it cannot be read. */
 double profile_flop(const pith_profile *profile);
 
-/* The value that a share of the numbers lies below, 0.5 for the median; sorts them. 0 if there is none. */
+/* Returns the quantile of the numbers at `share`, such as 0.5 for the median, or 0 if there are none. Sorts them. */
 double quantile(double *numbers, size_t count, double share);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct tensor_file {
 /* By the file's name: .pb is read as kind (a dtype, PITH_SEQUENCE or PITH_NONE). False: message says why. */
 bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size);
 void tensor_file_close(tensor_file *file);
-/* .npy has no bfloat16, 8-bit floats and the like: unsigned integers of the wanted type's size are taken for it, and
+/* .npy has no bfloat16, 8-bit floats and the like: unsigned integers of the same size stand for them, and
  * bytes for types of 2 or 4 bits. What does not fit stays as it is. */
 void tensor_file_reinterpret(tensor_file *file, int32_t wanted);
 

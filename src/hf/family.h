@@ -13,7 +13,7 @@ typedef struct pith_hf_family {
      * for messages. */
     pith_status (*build)(pith_graph *graph, const void *layout, const pith_hf_config *config,
                          const pith_weights *weights, const char *weights_name, pith_error *err);
-    const void *layout; /* what build wants to know of the family; for pith_hf_encoder_build a pith_hf_encoder_layout */
+    const void *layout; /* private to build; a pith_hf_encoder_layout for pith_hf_encoder_build */
 } pith_hf_family;
 
 /* Made from select/families.def by select/tables.c, in alphabetical order. */

@@ -1,8 +1,8 @@
 /* elementwise.h - y = f(inputs), place by place, with NumPy broadcasting, over any mix of dtypes.
  *
- * The driver merges dimensions that lie alike in all operands, so that the inner loop is as long as it can be, converts
- * operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work among
- * threads. Results do not depend on the split. */
+ * The driver merges dimensions that are contiguous in all operands, so that the inner loop is as long as possible,
+ * converts operands and result in blocks where the loop computes in another type (f16 in f32), and shares the work
+ * among threads. Results do not depend on the split. */
 #ifndef PITH_OPS_ELEMENTWISE_H
 #define PITH_OPS_ELEMENTWISE_H
 
@@ -14,7 +14,7 @@ typedef struct pith_elementwise {
     int count;                                   /* operands */
     const pith_tensor *in[PITH_ELEMENTWISE_MAX]; /* each broadcasts to out */
     pith_tensor *out;
-    int compute[PITH_ELEMENTWISE_MAX]; /* dtype the loop wants of an operand */
+    int compute[PITH_ELEMENTWISE_MAX]; /* dtype that the loop takes for an operand */
     int result;                        /* dtype the loop writes */
     /* y[i] = f(x[0][i * strides[0]], …), strides 0 or 1. */
     void (*loop)(const void *context, void *y, const void *const *x, const int *strides, int64_t n);

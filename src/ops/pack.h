@@ -25,7 +25,7 @@ typedef struct pith_pack {
     uint32_t inputs;    /* bit i: input i, a constant; neither run nor the rest of prepare reads its contents */
     pith_pack_fn *fill;
     const void *context;   /* lives as long as the plan: in c->arena, or a constant */
-    size_t parts, scratch; /* scratch: bytes a part wants */
+    size_t parts, scratch; /* scratch: bytes that a part needs */
 } pith_pack;
 
 /* True if input i is a constant that can be packed: its contents or its packed form are available. */

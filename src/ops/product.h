@@ -22,7 +22,7 @@ typedef struct pith_product {
  * [matrices…, n, k] if transposed. f16 and bf16 are packed as f32; run then expects widened operands. */
 pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed);
 
-/* `count` products c = a b (+ bias, f32 only), each [m, n] dense, c's after each other. */
+/* `count` matmuls c = a b (+ bias, f32 only). Each c is a dense [m, n]; they follow each other. */
 typedef struct pith_product_job {
     const pith_product *p;
     const void *a, *b;
@@ -33,7 +33,7 @@ typedef struct pith_product_job {
     const int64_t *b_at; /* [count] the same, but matrices where b is packed; NULL: all take the first */
 } pith_product_job;
 
-/* Bytes of scratch for products of these sizes; false on overflow. */
+/* Sets *bytes to the scratch for matmuls of these sizes; returns false on overflow. */
 bool pith_product_scratch(const pith_product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes);
 void pith_product_run(pith_run *r, void *scratch, const pith_product_job *job);
 

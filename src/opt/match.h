@@ -31,7 +31,7 @@ bool pith_match_scalar(const pith_value *v, double *x);
 bool pith_match_scalar_near(const pith_value *v, double x, double tolerance);
 /* Integers known before the run, all of them numbers; at most max. */
 bool pith_match_ints(const pith_value *v, int64_t *items, int64_t max, int64_t *count);
-/* A constant f32 of n elements that lie along the last axis. */
+/* A constant f32 of n elements along the last axis. */
 bool pith_match_vector(const pith_value *v, int64_t n);
 /* The node reduces (input 1 or no axes input) the last axis alone, and keeps it. */
 bool pith_match_reduces_last(const pith_node *node);

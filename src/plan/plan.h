@@ -29,7 +29,7 @@ typedef struct pith_step {
 
 struct pith_plan {
     const pith_graph *graph;
-    const pith_backend *backend; /* whose memory activations lie in */
+    const pith_backend *backend; /* the backend whose memory holds activations */
     pith_step *steps;
     size_t step_count;
     size_t widest_in, widest_out; /* the largest size of a step's arrays of inputs and outputs (pith_node_in_room) */

@@ -68,7 +68,7 @@ bool pith_ragged_refuse(pith_ragged *r, const char *why);
 pith_ragged_kind pith_ragged_kind_of(const pith_ragged *r, const pith_value *v);
 /* After storing an attribute: false with r->status if that failed. */
 bool pith_ragged_stored(pith_ragged *r, pith_status status);
-/* Where a rest axis of a TOKEN value lies in the new graph. */
+/* Returns the axis in the new graph of a rest axis of a TOKEN value. */
 int64_t pith_ragged_moved_axis(const pith_ragged_form *form, int axis);
 /* The sizes of the rest axes; false if one is not a number. */
 bool pith_ragged_rest_dims(const pith_ragged_form *form, const pith_type *type, int64_t *dims, int *count);
@@ -94,7 +94,7 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
 /* v computed for the longest text, alone. */
 pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth);
 pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count);
-/* Where a rest axis lies in the new graph; -1 with r->why if it is the batch or the sequence. */
+/* Returns the axis in the new graph of a rest axis; -1 with r->why if it is the batch or the sequence. */
 int64_t pith_ragged_rest_axis(pith_ragged *r, const pith_ragged_form *form, int64_t axis, int rank);
 
 /* ---- each_text.c ---- */

@@ -9,7 +9,7 @@
 
 typedef struct pith_pattern pith_pattern;
 
-/* Consumes the value; NULL after a failure, which is noted in j. The pattern lies in the loader's arena. */
+/* Consumes the value; NULL after a failure, which is noted in j. The pattern is in the loader's arena. */
 const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader);
 
 /* A walk over the matches of a pattern in a piece of enc->text. */
@@ -30,8 +30,8 @@ static inline pith_matches pith_pattern_begin(const pith_pattern *pattern, pith_
  * *end are set, 0: no more, -1: the step limit was exceeded or memory is out, enc->err says so. */
 int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end);
 
-/* About the place before a single space that stands between two ASCII letters: whether no match lies across it and none
- * before it depends on what follows; and whether a match always begins or ends there. */
+/* Two properties of the place before a single space between two ASCII letters. is_local: no match spans the place, and
+ * no match before it depends on the text after it. cuts_words: a match always begins or ends there. */
 bool pith_pattern_is_local(const pith_pattern *pattern);
 bool pith_pattern_cuts_words(const pith_pattern *pattern);
 

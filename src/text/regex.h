@@ -10,7 +10,8 @@
 
 typedef struct pith_regex pith_regex;
 
-/* The expression lies in the arena and needs no freeing. PITH_ERR_UNSUPPORTED names what is wrong with it. */
+/* Compiles an expression, in the arena. Returns PITH_ERR_UNSUPPORTED, with the reason, for one that is not supported.
+ */
 pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_arena *arena, pith_error *err);
 
 /* The first match in text[0, size) that begins at or after `at`; the text before is seen by look-behind. 1: found,

@@ -1,6 +1,6 @@
 /* trie.h - a double-array trie over byte strings: the longest walk of a text from any byte costs one load per byte.
  *
- * A node is a slot; the child of a node under byte c lies in slot base ^ c and is there if its label is c. Bases are
+ * A node is a slot; the child of a node under byte c is slot base ^ c, and exists if its label is c. Bases are
  * unique and 256-aligned blocks hold all children of a node, so base ^ c never leaves the array. Slots 0 to 255 match
  * nothing: they are the children of leaves. If only one key continues, there are no further nodes: the slot's value
  * is that key with PITH_TRIE_TAIL set, and the rest of the text is compared with the key itself. The arrays hold

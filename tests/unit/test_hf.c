@@ -112,7 +112,8 @@ static void sizes_out_of_range(void) {
         snprintf(from, sizeof from, "\"%s\": %lld", sizes[i].key, sizes[i].value);
         for (size_t k = 0; k < 3; k++) {
             snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, wrong[k]);
-            snprintf(says, sizeof says, "%s is %lld; it must be between 1 and %lld", sizes[i].key, wrong[k], sizes[i].limit);
+            snprintf(says, sizeof says, "%s is %lld; it must be between 1 and %lld", sizes[i].key, wrong[k],
+                     sizes[i].limit);
             refuse_config(from, to, PITH_ERR_FORMAT, says);
         }
         snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, sizes[i].limit);

@@ -366,7 +366,8 @@ static void test_named(void **state) {
         { "{\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\"}}", "the replacement is empty" },
         { "{\"decoder\":{\"type\":\"Replace\",\"content\":\"x\"}}", "Replace has no pattern" },
         { "{\"post_processor\":{\"type\":\"Nothing\"}}", "unknown post-processor \"Nothing\"" },
-        { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[],\"cls\":[\"y\",1]}}", "expected a pair of token" },
+        { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[],\"cls\":[\"y\",1]}}",
+          "expected a pair of token" },
         { "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",16777216],\"cls\":[\"y\",1]}}", "16777216" },
         { "{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"sep\":[\"x\",1],"
           "\"cls\":[\"y\",1]},{\"type\":\"RobertaProcessing\",\"sep\":[\"x\",1],\"cls\":[\"y\",1]}]}}",
