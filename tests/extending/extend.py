@@ -3,13 +3,14 @@
 
 usage: extend.py SOURCE_DIR WORK_DIR [--jobs N]
 Then builds, runs a model with the new operator, checks that the new pass made it from Add(x, x), that every level's
-kernel gives the same bits, and that a tokenizer.json with the new step tokenises.
+kernel gives the same bits, that a tokenizer.json with the new step tokenises, and that a file of the new format opens.
 """
 import argparse
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def main():
             check(not path.exists(), f"{name} exists already: a step may only add files")
             path.write_text(text)
         added += 1
-    check(added == 11, f"{added} blocks found in docs/extending.md, 11 expected")
+    check(added == 13, f"{added} blocks found in docs/extending.md, 13 expected")
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
     run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith"])
     pith = build / "pith"
@@ -98,12 +99,21 @@ def main():
     (args.work / "tokenizer.json").write_text(json.dumps(tokenizer))
     ids = run([pith, "tokenize", "-m", args.work / "tokenizer.json"], input="hello\n")
     check(json.loads(ids) == [1], f"Shout: {ids}")
+    model = args.work / "third.scale"
+    model.write_bytes(b"SCAL" + struct.pack("<f", 3))
+    out = args.work / "out_scale"
+    run([pith, "run", model, "-i", f"x={args.work / 'x.npy'}", "-o", out])
+    y = np.load(next(out.glob("*.npy")))
+    check(np.array_equal(y, 3 * x), f"reader: y is {y}")
+    model.write_bytes(b"SCAL")
+    refused = subprocess.run([pith, "inspect", model], capture_output=True, text=True)
+    check(refused.returncode == 1 and "the file has 4 bytes; 8 expected" in refused.stderr, f"reader: {refused}")
     letters = run([pith, "count", "--letters", "some", "words"])
     check(letters == "9\n", f"count: {letters}")
     for where in (["help", "count"], ["--man", "count"], ["--completion", "bash"]):
         check("letters" in run([pith, *where]), f"{where} does not know the verb's option")
     check("count the words" in run([pith, "--help"]), "pith --help does not list the verb")
-    print("extending: 11 blocks added, built and seen working")
+    print("extending: 13 blocks added, built and seen working")
 
 
 if __name__ == "__main__":
