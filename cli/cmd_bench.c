@@ -1,8 +1,8 @@
-/* cmd_bench.c - pith bench: how fast a model embeds text on this machine, without any other program.
+/* cmd_bench.c - pith bench: how fast a model embeds text on this machine.
  *
- * Workloads are made up (the same on every machine) or read from a file. All of them are run in turn, round by round,
- * with a measurement of the multiply-add peak before each, so that a machine whose speed drifts spoils no comparison;
- * medians are shown. FLOP are those the steps of a profiled run say they did. */
+ * Workloads are made up (the same on every machine) or read from a file. Each round runs all workloads, with a
+ * measurement of the peak-FMA loop before each one. So a machine whose speed drifts changes all of them alike. Medians
+ * are shown. FLOP are counted by the steps of a profiled run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

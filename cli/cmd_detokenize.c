@@ -1,4 +1,4 @@
-/* cmd_detokenize.c - pith detokenize: JSON arrays of ids back to text, one a line. */
+/* cmd_detokenize.c - pith detokenize: JSON arrays of ids back to text, one array per line. */
 #include <stdlib.h>
 #include <string.h>
 

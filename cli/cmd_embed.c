@@ -1,11 +1,13 @@
-/* cmd_embed.c - pith embed: texts to vectors, one a line.
+/* cmd_embed.c - pith embed: texts to vectors, one text per line.
  *
- * Three windows go round: one is being read, one embedded, one written, each by a thread of its own, so that none waits
- * for the others and memory is bounded by three windows. A window is closed when it is full, and also when the next
- * line is not there yet, so that a program can talk with pith line by line through pipes. Its texts are embedded in
- * slices that take less than a second at the speed of those before, and each slice is written at once: that is what a
- * call that is killed has done. A file that nobody sees before it is complete needs no slices. Where a thread cannot be
- * made, its part of the work is done between the slices. */
+ * Three windows of texts rotate: one is read, one embedded and one written, each by a thread of its own. So no stage
+ * waits for the others, and memory is bounded by three windows. A window is closed when it is full, and also when the
+ * next line is not there yet, so that a program can talk with pith line by line through pipes. If a thread cannot be
+ * started, its work is done between the slices.
+ *
+ * The texts of a window are embedded in slices, whose size is chosen to take less than a second. Each slice is written
+ * at once, so a call that is killed loses at most one slice. A file that appears only when it is complete needs no
+ * slices. */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* cmd_inspect.c - pith inspect: what a model is made of and what became of it.
+/* cmd_inspect.c - pith inspect: what a model consists of and what the optimiser made of it.
  *
- * The library describes a model as JSON; --json hands that on, the text for people is made from it. */
+ * The library describes a model as JSON. --json prints that; the text for people is made from it. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

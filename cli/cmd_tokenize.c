@@ -1,6 +1,6 @@
-/* cmd_tokenize.c - pith tokenize: the ids the embedder would feed, one JSON array a line.
+/* cmd_tokenize.c - pith tokenize: the ids that embed would feed, one JSON array per line.
  *
- * Lines are gathered as long as they can be had without waiting and tokenised together, on all threads. */
+ * Lines are gathered as long as they arrive without waiting, and are then tokenized together on all threads. */
 #include <stdlib.h>
 #include <string.h>
 

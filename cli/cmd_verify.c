@@ -1,7 +1,7 @@
-/* cmd_verify.c - pith verify: ONNX test folders, and whether compiled models are whole.
+/* cmd_verify.c - pith verify: runs ONNX test folders, and checks the bytes of compiled models.
  *
- * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, I being the place among the
- * model's inputs and outputs. Folders are independent and run side by side, each on one thread. */
+ * A folder with model.onnx holds test_data_set_N folders with input_I.pb and output_I.pb, where I is the index of the
+ * model's input or output. Folders are independent and run in parallel, each on one thread. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>

@@ -1,5 +1,5 @@
-/* completion.c - see completion.h. What a value is completed with follows from what stands for it in the help: FILE,
- * DIR and MODEL; choices are words; anything else has no completion. */
+/* completion.c - see completion.h. How a value is completed follows from its placeholder in the help: FILE, DIR and
+ * MODEL complete paths, choices complete words, and anything else has no completion. */
 #include "cli/completion.h"
 
 #include <string.h>

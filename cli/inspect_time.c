@@ -1,7 +1,7 @@
 /* inspect_time.c - pith inspect --time.
  *
- * Each run is recorded in a profile of its own and stands beside a short measurement of the multiply-add peak, so the
- * fractions hold for that moment, whatever clocks and neighbours do. Medians over the runs are shown. */
+ * Each run is recorded in a profile of its own and follows a short measurement of the peak-FMA loop. So the fractions
+ * hold for that moment, whatever the clock and other programs do. Medians over the runs are shown. */
 #include "cli/inspect_time.h"
 
 #include <stdio.h>

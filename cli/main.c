@@ -1,4 +1,4 @@
-/* main.c - the command: finds the verb, everything else is in the verb's own file. */
+/* main.c - the command: finds the verb. Everything else is in the verb's own file. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* npy.c - reading and writing .npy.
+/* npy.c - reading and writing .npy files.
  *
  * One table pairs NumPy's type strings with dtypes. A file is hostile: its header is parsed for exactly the three keys
- * NumPy writes and every size is checked against the bytes that are there. */
+ * that NumPy writes, and every size is checked against the bytes that are there. */
 #include "cli/npy.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
-/* number.c - %.9g of floats, several times faster than printf for numbers of ordinary size.
+/* number.c - floats as "%.9g", several times faster than printf for numbers of ordinary size.
  *
- * A float is m 2^e with m below 2^24. Where 10^-4 <= x < 2^23, nine digits need x 10^k with k at most 12, so m 10^k
- * fits 64 bits, and shifting it right by -e leaves the digits and the exact remainder to round by (ties to even). All
- * other numbers go through printf. */
+ * A float is m 2^e with m below 2^24. For 10^-4 <= x < 2^23, nine digits need x 10^k with k at most 12. So m 10^k fits
+ * 64 bits, and shifting it right by -e leaves the digits and the exact remainder to round by (ties to even). All other
+ * numbers go through printf. */
 #include "cli/number.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* options.c - command line options from a table; messages; small helpers of all commands. */
+/* options.c - command line options from a table, messages, and small helpers that all verbs use. */
 #include "cli/cli.h"
 
 #include <errno.h>

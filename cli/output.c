@@ -1,7 +1,7 @@
 /* output.c - results to stdout or to a file.
  *
- * A file is written under a temporary name beside its own and renamed at the end: whoever sees the name sees all of it.
- * A full disk is found at the latest by the flush and close at the end. */
+ * A file is written under a temporary name next to its own and renamed at the end, so it is complete whenever its name
+ * is there. A full disk is noticed at the latest by the flush and close at the end. */
 #include "cli/output.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* pb.c - see pb.h. A nested message is written to a buffer of its own first, since its length comes before it. */
+/* pb.c - see pb.h. The length of a nested message comes before it, so the message is written to a buffer of its own
+ * first. */
 #include "cli/pb.h"
 
 #include <stdlib.h>

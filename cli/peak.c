@@ -1,4 +1,4 @@
-/* peak.c - loops that only multiply and add in registers, or only read memory. */
+/* peak.c - the peak-FMA loop (multiply-adds in registers only), and a loop that only reads memory. */
 #include "cli/peak.h"
 
 #include <pthread.h>

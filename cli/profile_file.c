@@ -1,4 +1,4 @@
-/* profile_file.c - --profile FILE. */
+/* profile_file.c - the option --profile FILE. */
 #include "cli/profile_file.h"
 
 #include "cli/output.h"

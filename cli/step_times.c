@@ -1,4 +1,4 @@
-/* step_times.c - profiles read back. */
+/* step_times.c - reads a profile back as times of steps. */
 #include "cli/step_times.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* synthetic.c - made-up English for measuring. */
+/* synthetic.c - made-up English texts for measuring. */
 #include "cli/synthetic.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* temporary.c - see temporary.h. Names are kept in fixed places, so that a signal handler can read them at any time. */
+/* temporary.c - see temporary.h. Names are kept in static storage, so that a signal handler can read them at any time.
+ */
 #include "cli/temporary.h"
 
 #include <limits.h>

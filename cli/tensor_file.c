@@ -1,4 +1,4 @@
-/* tensor_file.c - tensors and files. */
+/* tensor_file.c - tensors from and to files. */
 #include "cli/tensor_file.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* text_input.c - lines of any length from files and pipes.
  *
- * One buffer is filled by read(2); a line is copied out of it piece by piece, so that memory is bounded by the limit
- * whatever the line's length. Only what is kept is checked to be UTF-8. */
+ * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is bounded by the limit,
+ * whatever the length of the line. Only the part that is kept is checked to be UTF-8. */
 #include "cli/text_input.h"
 
 #include <errno.h>

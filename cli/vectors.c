@@ -1,9 +1,9 @@
 /* vectors.c - writing vectors.
  *
- * A .npy header holds the number of rows, which is known at the end: it is written last into a gap left for it where
- * the output can be positioned, and otherwise the rows are spooled to a temporary file. That a vector does not depend
- * on anything but its text and the model makes going on safe: the last row that is there is made once more and
- * compared. */
+ * The header of a .npy file holds the number of rows, which is known only at the end. If the output can seek, the
+ * header is written last into a gap left for it; otherwise the rows are spooled to a temporary file. Resuming is safe
+ * because a vector depends only on its text and the model: the last row that is there is computed again and compared.
+ */
 #include "cli/vectors.h"
 
 #include <errno.h>

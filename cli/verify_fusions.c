@@ -1,4 +1,4 @@
-/* verify_fusions.c - the optimised forms of models against the models as written, on made-up inputs. */
+/* verify_fusions.c - compares the optimised forms of models with the models as written, on made-up inputs. */
 #include "cli/verify_fusions.h"
 
 #include <math.h>
