@@ -1,4 +1,4 @@
-/* backend_cpu.c - the CPU as a backend: memory is host memory, a step is the operator's own run. */
+/* backend_cpu.c - the CPU as a backend: its memory is host memory, and a step runs the operator's own function. */
 #include "backend/backend.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* account.c - see account.h. Each block begins with its size, since an allocator's free is not told. */
+/* account.c - see account.h. Each block begins with its size, because free is not given one. */
 #include "base/account.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* cpu.c - instruction sets, caches and usable processors, found out once.
+/* cpu.c - instruction sets, caches and usable CPUs, detected once.
  *
  * An instruction set counts only if the operating system saves its registers as well. Sources: Intel SDM volume 2
- * (CPUID, XGETBV), Linux Documentation/arch/x86/xstate (asking for the tiles), arch/arm64/elf_hwcaps and
- * admin-guide/cgroup-v2, cgroup-v1/cpu. */
+ * (CPUID, XGETBV), Linux Documentation/arch/x86/xstate (permission for AMX tiles), arch/arm64/elf_hwcaps,
+ * admin-guide/cgroup-v2 and cgroup-v1/cpu. */
 #include "base/cpu.h"
 
 #include <fcntl.h>

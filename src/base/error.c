@@ -1,7 +1,7 @@
-/* error.c - writing messages that are safe to show.
+/* error.c - writes messages that are safe to show.
  *
- * A message is formatted into a buffer of its own first, so that arguments may point into the error being rewritten,
- * and then copied through a filter: control characters and bytes that are not UTF-8 appear as \xNN. */
+ * A message is first formatted into a buffer of its own, because the arguments may point into the error that is being
+ * rewritten. It is then copied through a filter: control characters and bytes that are not UTF-8 appear as \xNN. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* file.c - whole files: mapped where they are regular files, read where the caller wants a copy. */
+/* file.c - whole files as memory: mapped if they are regular files, read if the caller wants a copy. */
 #include "base/file.h"
 
 #include <errno.h>

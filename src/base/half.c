@@ -1,7 +1,7 @@
-/* half.c - small floating point formats, described by a row of a table each.
+/* half.c - small floating point formats, each described by one row of a table.
  *
- * Encoding goes through double, into which every source widens exactly, and rounds once: to nearest, ties to even.
- * f16 from and to f32, which handle whole tensors, have their own short ways. */
+ * Encoding goes through double, which holds every source exactly, and rounds once: to nearest, ties to even. f16 from
+ * and to f32 has functions of its own, because they convert whole tensors. */
 #include "base/half.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* hash.c - see hash.h. Four lanes of 64 bits take 32 bytes a round; a tail goes in by 8, 4 and 1 bytes at the end. */
+/* hash.c - see hash.h. Four lanes of 64 bits take 32 bytes per round. The tail is added in steps of 8, 4 and 1 bytes.
+ */
 #include "base/hash.h"
 
 #include <string.h>

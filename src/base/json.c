@@ -1,7 +1,7 @@
-/* json.c - the pull scanner: one cursor, a stack of open containers, nothing else.
+/* json.c - the pull scanner: a cursor and a stack of open containers.
  *
- * Invariant: between calls the cursor stands before the white space that precedes the next token, and after a failure
- * it stands where the fault is and never moves again. Skipped values are checked as strictly as those that are read. */
+ * Invariant: between calls, the cursor is before the white space that precedes the next token. After a failure it
+ * stays at the fault and never moves again. Skipped values are checked as strictly as those that are read. */
 #include "base/json.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* json_write.c - JSON text, piece by piece into a sink. */
+/* json_write.c - writes JSON text piece by piece to a sink. */
 #include "base/json_write.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* log.c - one line to the host's log callback. */
+/* log.c - writes one line to the host's log callback. */
 #include "base/log.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* map.c - open addressing with linear probing, at most three quarters full, power-of-two sizes.
  *
- * The hash is SipHash-1-3 (Aumasson and Bernstein) keyed with random bytes per map, so that a vocabulary cannot be
- * written to collide. A slot keeps 32 bits of the hash: most misses end without touching the key. */
+ * The hash is SipHash-1-3 (Aumasson and Bernstein) with random key bytes per map, so that nobody can write a
+ * vocabulary that collides. A slot keeps 32 bits of the hash: most misses end without touching the key. */
 #include "base/map.h"
 
 #include <string.h>

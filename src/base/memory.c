@@ -1,9 +1,9 @@
 /* memory.c - aligned memory from the host's allocator, and arenas.
  *
- * An arena's chunks form a list, newest first; small requests are cut from the head. A request too large for the rest
- * of the head gets a chunk of its own *behind* the head, so that the head's free space stays in use. Such a chunk
- * notes where the head stood (`at`), after the head was moved on by 16 bytes: a mark taken before it is below `at`,
- * one taken after it is not, and rewinding knows which of them to free. */
+ * The chunks of an arena form a list, newest first. Small requests are cut from the head. A request that is too large
+ * for the rest of the head gets a chunk of its own *behind* the head, so that the free space of the head stays in use.
+ * Such a chunk records where the head stood (`at`), after the head was moved on by 16 bytes. A mark taken before it is
+ * below `at`, and one taken after it is not; so a rewind knows which of these chunks to free. */
 #include "base/memory.h"
 
 #include <assert.h>

@@ -1,13 +1,17 @@
-/* pool.c - the process's thread pool.
+/* threads.c - the threads of the process.
  *
- * A run is a `job` on its caller's stack, linked into the list of open jobs. Idle threads take a place in the first job
- * that wants more of them and then draw parts, as the caller does: each from a range of its own, the same from run to
- * run where the parts are as many, so that it finds in its cache what it wrote; then from the ends of the others', so
- * that nobody waits for a thread that is slow or never came. The caller closes the job when all parts are drawn (nobody
- * can join any more) and waits until those who joined have left: only then may the job go. A part may have a run of its
- * own: who has nothing left to draw, waiting callers of the runs above included, takes part in it.
+ * A run is a `job` on the stack of its caller, linked into the list of open jobs. An idle thread joins the first job
+ * that needs more threads and then draws parts of it, as the caller does. Each thread has a range of parts, the same
+ * in every run with as many parts, so that it finds in its cache what it wrote before. When its range is empty it
+ * draws from the ends of the other ranges, so that no thread waits for one that is slow or never came. The caller
+ * closes the job when all parts are drawn: no thread can join any more. It then waits until the threads that joined
+ * have left.
+ *
+ * A task may start a parallel run of its own. Idle threads, and callers that are waiting for an outer run, then help
+ * with the inner one.
+ *
  * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
- * under one lock only; what spinners look at is atomic. After fork a child has no threads, so it starts over. */
+ * under one lock only; what spinning threads read is atomic. After fork a child has no threads, so it starts over. */
 #include "base/threads.h"
 
 #include <pthread.h>

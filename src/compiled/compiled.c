@@ -1,4 +1,4 @@
-/* compiled.c - header and table of a compiled file: writing, checking, verifying. See compiled.h. */
+/* compiled.c - header and section table of a compiled file: writing, checking, verifying. See compiled.h. */
 #include "compiled/compiled.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* graph_read.c - bytes to a graph, the mirror of graph_write.c.
  *
- * Numbers of values are checked as they come, what they mean together by pith_graph_check at the end: order, producers,
- * captures. Strings and tensors stay spans of the file. */
+ * Numbers are checked one by one as they are read. pith_graph_check then checks what they mean together: order,
+ * producers, captures. Strings and tensors stay spans of the file. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "compiled/graph_bytes.h"

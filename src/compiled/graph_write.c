@@ -1,5 +1,5 @@
-/* graph_write.c - a planned graph to bytes. graph_bytes.h says what is left out; the layout is that of the functions
- * here, which graph_read.c mirrors one by one. */
+/* graph_write.c - a planned graph to bytes. graph_bytes.h says what is left out. The functions here define the layout,
+ * and graph_read.c mirrors them one by one. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "compiled/graph_bytes.h"

@@ -1,11 +1,13 @@
-/* encode_call.c - one call of an encoder: texts become tokens, tokens become chunks, chunks run, heads get the rows.
+/* encode_call.c - one call of an encoder: texts become tokens, tokens become chunks, chunks run, and heads get the
+ * rows.
  *
- * A call goes through its texts in windows. All texts of a window are tokenised in parallel; the rows of tokens are cut
- * into chunks of the token budget in the order they came; and the chunks are run. They run at the same time, each with
- * an executor and a thread of its own, if there are enough of them; otherwise one after the other, each on all threads.
- * Nothing that is chosen here (windows, chunks, threads) can change a bit of a result, so a window that meets the
- * memory limit is run again in smaller pieces. A worker keeps the failure with the lowest index of a text that it met;
- * the lowest of all is reported. */
+ * A call goes through its texts in windows. All texts of a window are tokenized in parallel. Their tokens are cut into
+ * chunks of the token budget, in the order they came. With enough chunks, they run at the same time, each with an
+ * executor and a thread of its own; otherwise they run one after another, each on all threads.
+ *
+ * No choice made here (windows, chunks, threads) can change a bit of a result. So a window that meets the memory limit
+ * is run again in smaller pieces. Each worker keeps the failure with the lowest text index it met, and the lowest of
+ * all is reported. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* encoder.c - making an encoder: which output it reads, how its inputs are fed, how long a chunk is by default. */
+/* encoder.c - makes an encoder: which output it reads, how its inputs are fed, and the default length of a chunk. */
 #include "encode/encoder.h"
 
 #include "base/dtype.h"

@@ -1,9 +1,9 @@
-/* bind.c - sizes of the inputs → symbols → shape of every value → a place for every value.
+/* bind.c - sizes of the inputs → symbols → shape of every value → a place in the buffer for every value.
  *
- * A step whose inputs are all known, or that reads only their shapes, is run here and its small result kept with the
- * binding. A step one of whose shapes is not known yet is late: it is inferred and gets memory when it runs, so that
- * no operator ever runs on shapes its infer has not seen. Views share the memory of what they show, and keep it alive;
- * an operator that may work in place takes over the memory of an input that dies with it. */
+ * A step whose inputs are all known, or that reads only their shapes, runs here, and its small result is kept with the
+ * binding. A step with a dynamic shape is late: it is inferred and gets memory when it runs, so that no operator ever
+ * runs on shapes that its infer has not seen. A view shares the memory of its input and keeps it alive. An operator
+ * that may work in place takes over the memory of an input that no later step needs. */
 #include "exec/bind.h"
 
 #include <inttypes.h>

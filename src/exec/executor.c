@@ -1,10 +1,10 @@
-/* session.c - runs of a plan: find or make the binding for these sizes, set addresses, go through the steps.
+/* executor.c - runs a plan: finds or makes the binding for these sizes, sets addresses, and goes through the steps.
  *
- * All bindings of an executor share one buffer, as large as the largest needed so far (a tight executor: as large as
- * needed now). What is only known while running lies in the late arena; after a run that needed several chunks it is
- * made one chunk, so that a steady state asks the allocator for nothing. A subgraph runs in an executor of its own,
- * kept by the binding of the step that owns it, with the outer values it uses as further inputs; all executors of one
- * tree share one count of the bytes held for activations and one listener to their steps. */
+ * All bindings of an executor share one buffer, as large as the largest needed so far (for a tight executor: as large
+ * as needed now). Values of dynamic shape lie in the late arena. After a run that needed several chunks of it, the
+ * arena is made one chunk, so that in a steady state nothing is allocated. A subgraph runs in an executor of its own,
+ * which is kept by the binding of the step that owns it and gets the captures as further inputs. All executors of one
+ * tree share one count of activation bytes and one listener to their steps. */
 #include "exec/executor.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* place.c - a walk through the steps that gives and takes memory as an allocator would: the smallest free region that
- * fits (of equal ones the lowest), else the end of the buffer.
+/* place.c - places values in the buffer: walks through the steps and takes and frees memory as an allocator would.
  *
- * Regions, free or taken, are a list in the order of their offsets, so that a freed one finds its neighbours; free ones
- * never touch each other. The free ones are also a treap by size: a binary search tree, and by priority a heap. */
+ * It takes the smallest free region that fits (of equal ones the lowest), else the end of the buffer. Regions, free or
+ * taken, form a list in the order of their offsets, so that a freed region finds its neighbours; free regions never
+ * touch each other. The free ones also form a treap by size: a binary search tree by key, and a heap by priority. */
 #include "exec/place.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* profile.c - recording steps and phases, and writing them in the Chrome trace format.
+/* profile.c - records steps and phases, and writes them in the Chrome trace format.
  *
- * The format is that of "Trace Event Format" (catapult project): complete events (ph X) with times in microseconds,
- * one tid per lane; Perfetto and chrome://tracing read it. */
+ * The format is that of "Trace Event Format" (catapult project): complete events (ph X) with times in microseconds and
+ * one tid per lane. Perfetto and chrome://tracing read it. */
 #include "exec/profile.h"
 
 #include <inttypes.h>

@@ -1,10 +1,11 @@
 /* dim.c - interned size expressions in one normal form.
  *
- * An expression is a polynomial with integer coefficients over atoms: symbols, and those quotients, minima and maxima
- * that did not simplify. Terms are sorted and the factors of a term are sorted, so equal polynomials are equal bytes
- * and get one handle. Symbols are sizes: never negative, and never zero where one is divided by. Degree, terms and
- * total size of an expression are bounded (a hostile file makes "unknown", not work); evaluation is then bounded too.
- * The table is written at load by one thread and only read afterwards. */
+ * An expression is a polynomial with integer coefficients over atoms: symbols, and quotients, minima and maxima that
+ * did not simplify. Terms are sorted, and so are the factors of a term. So equal polynomials are equal bytes and get
+ * one handle. Symbols are sizes: never negative, and never zero where one is divided by.
+ *
+ * Degree, number of terms and total size of an expression are bounded, so that a hostile file makes "unknown" instead
+ * of work; evaluation is then bounded too. The table is written at load by one thread and only read afterwards. */
 #include "graph/dim.h"
 
 #include <inttypes.h>

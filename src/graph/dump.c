@@ -1,5 +1,5 @@
-/* dump.c - graphs as text, a line a node, and as Graphviz DOT. Names come from files: what could break a line or a
- * quoted string is written as \xNN. */
+/* dump.c - graphs as text, one line per node, and as Graphviz DOT. Names come from files: any byte that could break a
+ * line or a quoted string is written as \xNN. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* graph.c - making and editing graphs.
  *
- * Every change goes through these functions, which keep the user lists and output counts of values right. A user list
- * is unordered: an entry is removed by putting the last one in its place. Each node knows where its entries stand, and
- * each value which outputs name it, so that an edit costs no more where a value has many users. */
+ * Every change goes through these functions, which keep user lists and output counts of values right. A user list has
+ * no order: an entry is removed by putting the last one in its place. Each node knows the positions of its entries,
+ * and each value knows which outputs name it. So an edit costs no more if a value has many users. */
 #include "graph/graph.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* graph_check.c - the invariants of graph.h, verified. One walk over nodes and one over values, subgraphs included. */
+/* graph_check.c - checks the invariants of graph.h, with one walk over nodes and one over values, subgraphs included.
+ */
 #include "base/error.h"
 #include "graph/graph.h"
 

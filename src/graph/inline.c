@@ -1,7 +1,7 @@
-/* inline.c - a body of nodes put in the place of a node: model-local functions, branches known beforehand.
+/* inline.c - replaces a node by a body of nodes: model-local functions, and branches whose condition is known.
  *
- * Values are mapped by their id in the body. An output of the node is given to the copied node that makes it; only an
- * output that is an input, a constant or a second name of the body's value has its users moved instead. */
+ * Values are mapped by their id in the body. An output of the node is given to the copied node that makes it. If an
+ * output is an input, a constant or a second name of a value, its users are moved instead. */
 #include "base/error.h"
 #include "graph/graph.h"
 

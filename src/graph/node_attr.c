@@ -1,4 +1,4 @@
-/* node_attr.c - reading and setting attributes of nodes. Attributes are few: they are searched in a line. */
+/* node_attr.c - reading and setting attributes of nodes. A node has few of them, so the search is linear. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

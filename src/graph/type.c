@@ -1,4 +1,4 @@
-/* type.c - what is known of a value before it is computed. */
+/* type.c - what is known about a value before it is computed. */
 #include "base/dtype.h"
 #include "graph/graph.h"
 

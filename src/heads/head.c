@@ -1,4 +1,4 @@
-/* head.c - heads by name. */
+/* head.c - finds heads by name. */
 #include "heads/head.h"
 
 #include <string.h>

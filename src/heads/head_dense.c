@@ -1,4 +1,4 @@
-/* head_dense.c - one vector per text: rows are pooled, cut to the dimension asked for, and normalised.
+/* head_dense.c - one vector per text: rows are pooled, cut to the requested dimension, and normalised.
  *
  * A text without tokens gives a vector of zeros. */
 #include <string.h>

@@ -1,7 +1,7 @@
-/* pooling.c - cls, max, mean, mean over square root of length, position-weighted mean, last.
+/* pooling.c - cls, max, mean, mean over the square root of the length, position-weighted mean, last.
  *
- * Plain loops with one accumulator a component and rows in ascending order: the compiler may do several components at
- * once, which changes no bit. Source of the modes: Sentence Transformers, models/Pooling. */
+ * Plain loops with one accumulator per component and rows in ascending order. The compiler may compute several
+ * components at once, which changes no bit. Source of the modes: Sentence Transformers, models/Pooling. */
 #include "heads/pooling.h"
 
 #include <math.h>

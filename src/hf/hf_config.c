@@ -1,4 +1,4 @@
-/* hf_config.c - one pass over config.json by a table of keys; what is not in it is passed over. */
+/* hf_config.c - reads config.json in one pass with a table of keys. Other keys are skipped. */
 #include "hf/hf_config.h"
 
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* hf_encoder.c - BERT, RoBERTa, DistilBERT and MPNet as a graph of ordinary operators.
  *
  * The graph is spelled as exporters spell it (eager attention, opset 20), so the passes that fuse exported models fuse
- * this one as well. Weights stay as they are stored: a matrix is read through Transpose and, if it is half precision,
- * Cast, which the fused steps look through; table rows are widened after the look-up.
- * Sources: modeling_bert, modeling_roberta, modeling_distilbert, modeling_mpnet of transformers. */
+ * this one as well. Weights stay as they are stored. A matrix is read through a Transpose and, in half precision, a
+ * Cast, which the fused steps look through. Table rows are widened after the look-up. Sources: modeling_bert,
+ * modeling_roberta, modeling_distilbert, modeling_mpnet of transformers. */
 #include "hf/hf_encoder.h"
 
 #include <float.h>

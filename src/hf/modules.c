@@ -1,11 +1,11 @@
 /* modules.c - modules.json, 1_Pooling/config.json, sentence_bert_config.json, config.json and
  * config_sentence_transformers.json to one struct.
  *
- * Each file has a reader that fills its fields; a table says which file goes with which reader. The layout is that of
- * Sentence Transformers: modules.json lists Transformer, Pooling, Normalize in the order they are applied, each with
- * the folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. The other
- * files may be missing as well, but for the config of the Pooling module, which modules.json names. Where a key comes
- * twice the last one counts, as in Python. */
+ * Each file has a reader that fills its fields, and a table pairs files with readers. The layout is that of Sentence
+ * Transformers: modules.json lists Transformer, Pooling and Normalize in the order they are applied, each with the
+ * folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. The other files
+ * may be missing as well, except the config of a Pooling module that modules.json names. If a key is there twice, the
+ * last one counts, as in Python. */
 #include "hf/modules.h"
 
 #include "base/error.h"

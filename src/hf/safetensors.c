@@ -1,4 +1,4 @@
-/* safetensors.c - the header is read once; every offset is compared with the file and with the shape. */
+/* safetensors.c - reads the header once and checks every offset against the file and the shape. */
 #include "hf/safetensors.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* hub.c - names of models to directories of the local cache.
  *
- * A cached model is the directory <cache>/models/<name> in Hugging Face layout; a name may hold one slash
- * ("organisation/model"). Looking up is all that happens here: nothing is fetched, so a name that is in the cache works
- * without a network. What exists on disk under the given name wins over the cache. */
+ * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain one slash
+ * ("organisation/model"). Nothing is downloaded, so a name that is in the cache works without a network. A file or
+ * directory of the given name wins over the cache. */
 #include "hub/hub.h"
 
 #include <stdlib.h>

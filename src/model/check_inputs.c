@@ -1,8 +1,8 @@
 /* check_inputs.c - see check_inputs.h.
  *
- * Sizes: the first axis of an input is its batch, every other symbol a length; both walk through small tables, so that
- * 1, 2, odd and larger sizes meet. Numbers the file declares are kept. Integers stay below the rows of the table they
- * index. An input whose name contains "mask" gets the patterns of MASKS in turn. */
+ * Sizes: the first axis of an input is its batch, and every other symbol is a length. Both walk through small tables,
+ * so that 1, 2, odd and larger sizes meet. Numbers that the file declares are kept. Integers stay below the number of
+ * rows of the table they index. An input whose name contains "mask" gets the patterns of mask_kind in turn. */
 #include "model/check_inputs.h"
 
 #include <stdio.h>

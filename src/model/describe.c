@@ -1,7 +1,7 @@
 /* describe.c - what an open model is: as JSON, as a list of nodes, as DOT.
  *
- * The JSON is written straight to the caller's sink; its keys are a contract (docs/cli.md). "steps" are those of the
- * plan that does the model's main job: the ragged one of a text encoder, else the graph's own. */
+ * The JSON is written straight to the caller's sink, and its keys are a contract (docs/cli.md). "steps" are those of
+ * the plan that does the model's main job: the ragged plan of a text encoder, else the graph's own. */
 #include "model/describe.h"
 
 #include <inttypes.h>

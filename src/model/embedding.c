@@ -1,4 +1,4 @@
-/* embedding.c - embedding with an open model: the caller's options become a job of the encoder and the wish of a
+/* embedding.c - embedding with an open model: the caller's options become a job of the encoder and a request to a
  * head. */
 #include "model/embedding.h"
 

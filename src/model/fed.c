@@ -1,11 +1,11 @@
-/* fed.c - sessions that need the graph planned again: inputs with a default (initializers that the file lists as
- * inputs too) that are fed other values, and axes that share a symbol by accident and are given different sizes.
+/* fed.c - sessions that need the graph planned again. There are two cases: an input with a default (an initializer
+ * that the file also lists as an input) is fed another value, or axes that share a symbol get different sizes.
  *
- * The model's plan is made with the defaults as constants: folded, fused and packed at no cost for those who never feed
- * them. A session that feeds another value reads the graph from the file's bytes again, in which the inputs it feeds
- * are ordinary ones, and keeps that plan beside the model's: the model stays immutable, sessions share nothing. A
- * further input that it feeds later opens that one as well, so there are at most as many plans made as such inputs.
- * A symbol in a file is a hint: with `apart` every axis of every input has one of its own. */
+ * The model's plan is made with the defaults as constants: folded, fused and packed, at no cost for callers that never
+ * feed them. A session that feeds another value reads the graph again from the bytes of the file. There, the inputs it
+ * feeds are ordinary ones. It keeps that plan next to the model's: the model stays immutable, and sessions share
+ * nothing. When it later feeds a further input, it opens that one as well, so it makes at most one plan per such
+ * input. A symbol in a file is a hint: with `apart`, every axis of every input has a symbol of its own. */
 #include "model/fed.h"
 
 #include <stdio.h>

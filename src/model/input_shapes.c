@@ -1,7 +1,7 @@
-/* input_shapes.c - declared shapes against those the caller gives: fixed ones at open, actual ones in a run.
+/* input_shapes.c - declared shapes against those the caller gives: fixed at open, or actual ones in a run.
  *
- * A shape fixed at open takes the place of the declared one, and inference works with its numbers. What the file
- * declares of other values was made for its own input shapes, so it is dropped then. */
+ * A shape fixed at open replaces the declared one, and inference works with its numbers. What the file declares about
+ * other values was made for its own input shapes, so it is dropped then. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* lone_tokenizer.c - tokenizers that are opened without their model.
  *
- * Such a tokenizer is owned by the struct its arena is the first member of. */
+ * Such a tokenizer is owned by a struct whose first member is its arena. */
 #include "model/lone_tokenizer.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* op_counts.c - how often each operator stands in a file. */
+/* op_counts.c - how often each operator occurs in a file. */
 #include <stdlib.h>
 #include <string.h>
 

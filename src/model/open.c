@@ -1,9 +1,11 @@
-/* open.c - opening a model: each stage is one line.
+/* open.c - opens a model; each stage is one line.
  *
- * A model keeps two plans at most. A text encoder runs on the ragged one, made at open; sessions run on the plan of the
- * graph as it stands, made at open where there is no ragged one, otherwise when the first session asks for it.
- * What makes a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without making the
- * graph useless: the reason is kept and given by pith_embed. Only want of memory fails the opening there. */
+ * A model keeps at most two plans. A text encoder runs on the ragged plan, made at open. Sessions run on the plan of
+ * the graph itself. It is made at open if there is no ragged plan, otherwise when the first session asks for it.
+ *
+ * The parts that make a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without
+ * making the graph useless. The reason is kept and given by pith_embed. Only a lack of memory there fails the opening.
+ */
 #include "model/open.h"
 #include "ragged/ragged.h"
 

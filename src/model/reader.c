@@ -1,4 +1,4 @@
-/* reader.c - which reader opens a file or a directory. */
+/* reader.c - chooses the reader that opens a file or a directory. */
 #include "model/reader.h"
 
 #include <limits.h>

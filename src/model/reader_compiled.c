@@ -1,4 +1,4 @@
-/* reader_compiled.c - compiled .pith files, known by their first bytes. */
+/* reader_compiled.c - compiled .pith files, recognised by their first bytes. */
 #include "model/reader.h"
 #include "model/saved.h"
 

@@ -1,8 +1,9 @@
-/* saved.c - an open model as one file, and back: the sections of compiled/compiled.h put together and taken apart.
+/* saved.c - an open model to one file and back: puts the sections of compiled/compiled.h together and takes them
+ * apart.
  *
- * The section "model" holds what is neither graph nor tokenizer: how the model was made, its ports, what is known about
- * embedding, and what pith_model_describe tells of passes that a compiled file does not run again. write_* and read_*
- * mirror each other. */
+ * The section "model" holds what is neither graph nor tokenizer: how the model was made, its ports, what is known
+ * about embedding, and what pith_model_describe says about passes, which a compiled file does not run again. write_*
+ * and read_* mirror each other. */
 #include <limits.h>
 
 #include "base/error.h"

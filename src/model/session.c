@@ -1,7 +1,7 @@
-/* session.c - running a model: inputs by name are checked and put in the graph's order, and the executor runs.
+/* session.c - runs a model: inputs by name are checked and put in the graph's order, and the executor runs.
  *
- * A session runs on the model's plan. Where the inputs contradict what that plan takes for granted (fed.h), the session
- * makes a plan of its own and keeps it. */
+ * A session runs on the model's plan. If the inputs contradict what that plan assumes (fed.h), the session makes a
+ * plan of its own and keeps it. */
 #include "model/session.h"
 
 #include <stdio.h>

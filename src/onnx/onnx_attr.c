@@ -1,4 +1,4 @@
-/* onnx_attr.c - AttributeProto to pith_attr, and the subgraphs among them. */
+/* onnx_attr.c - AttributeProto to pith_attr, and the subgraphs in attributes. */
 #include <string.h>
 
 #include "base/error.h"

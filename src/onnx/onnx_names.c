@@ -1,7 +1,7 @@
 /* onnx_names.c - what a name means in a graph.
  *
- * Names are resolved once and for all while a graph is read. A name of the outer graph becomes a capture: a trailing
- * input of the node that owns the subgraph, and a value in each of its subgraphs. */
+ * Names are resolved once, while a graph is read. A name of the outer graph becomes a capture: a trailing input of the
+ * node that owns the subgraph, and a value in each of its subgraphs. */
 #include "base/error.h"
 #include "onnx/onnx_reader.h"
 

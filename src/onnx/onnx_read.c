@@ -1,9 +1,9 @@
 /* onnx_read.c - ModelProto to graph.
  *
- * A graph's message is walked several times, each time for one kind of field (initializers, inputs, names of node
- * outputs, nodes, outputs, declared types), because protobuf promises no order and names may be used before they are
- * made. Walking is cheap: it touches only the fields' lengths. Limits: depth of subgraphs and types, number of nodes;
- * all else is bounded by the size of the file. Source of the field numbers: onnx.proto. */
+ * The message of a graph is walked several times, each time for one kind of field (initializers, inputs, names of node
+ * outputs, nodes, outputs, declared types), because protobuf promises no order and a name may be used before the node
+ * that makes it. A walk is cheap: it touches only the lengths of the fields. Depth of subgraphs and types and number
+ * of nodes have limits; everything else is bounded by the size of the file. Source of the field numbers: onnx.proto. */
 #include <stdio.h>
 #include <string.h>
 

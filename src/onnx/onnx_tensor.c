@@ -1,8 +1,8 @@
-/* onnx_tensor.c - every form a TensorProto can take.
+/* onnx_tensor.c - every form of a TensorProto.
  *
- * The data of a tensor is in raw_data, in a file beside the model, or in the repeated field that belongs to its dtype,
- * packed or one number a field. The number of stored elements is always compared with the dims before anything is
- * allocated, so memory is bounded by the size of the file. Source of field numbers and encodings: onnx.proto. */
+ * The data of a tensor is in raw_data, in a file next to the model, or in the repeated field of its dtype, packed or
+ * one number per field. The number of stored elements is always compared with the dims before anything is allocated,
+ * so memory is bounded by the size of the file. Source of field numbers and encodings: onnx.proto. */
 #include "onnx/onnx_tensor.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* onnx_value.c - TensorProto, SequenceProto and OptionalProto that stand alone, as in the ONNX test folders. */
+/* onnx_value.c - TensorProto, SequenceProto and OptionalProto in files of their own, as in ONNX test folders. */
 #include "base/error.h"
 #include "onnx/onnx.h"
 #include "onnx/onnx_reader.h"

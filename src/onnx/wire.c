@@ -1,4 +1,4 @@
-/* wire.c - reading protobuf fields. Every length is compared with what is left of the span, nothing is trusted. */
+/* wire.c - reads protobuf fields. Every length is compared with what is left of the span; nothing is trusted. */
 #include "onnx/wire.h"
 
 #include <stddef.h>

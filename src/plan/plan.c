@@ -1,9 +1,9 @@
-/* plan.c - from a graph to steps.
+/* plan.c - a graph to steps.
  *
- * Going backward from the outputs, a node becomes a step if somebody needs an output of it that is not known anyway.
- * Known are constants, and integer tensors whose elements are expressions over the inputs' sizes: whole subgraphs of
- * shape arithmetic vanish that way. Then every step is prepared on its backend, in order, and what they asked for is
- * packed. */
+ * Going backward from the outputs, a node becomes a step if one of its outputs is needed and is not known anyway.
+ * Known are constants, and integer tensors whose elements are expressions over the sizes of the inputs: whole
+ * subgraphs of shape arithmetic disappear that way. Then every step is prepared on its backend, in order, and the
+ * weights they asked for are packed. */
 #include "plan/plan.h"
 
 #include "base/dtype.h"

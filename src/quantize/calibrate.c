@@ -1,11 +1,13 @@
-/* calibrate.c - re-quantising int8 weights for the inputs they will see.
+/* calibrate.c - re-quantises int8 weights for the inputs they will see (GPTQ).
  *
- * Texts are run and the rows x that come to each product are summed as x^T x, its gram matrix. Its factor says which
- * changes of weights cost most and how one makes good another (kernels/quantize.h); the weights are read again from
- * their source and packed with it. Grams of many products would take much memory: as many as fit are made at a time,
- * and texts are run again for the next ones, through what has been rounded by then. A few texts at a time run on one
- * thread, in the same chunks everywhere, and their rows are kept; then all threads share the sums, which keep the order
- * of the rows. So the result depends on the texts alone. */
+ * Texts are run, and the input rows x of each matmul are summed as x^T x, its gram matrix. The factor of the matrix
+ * says which rounding errors cost most and how one weight compensates for another (kernels/quantize.h). The weights
+ * are read again from their source and packed with it.
+ *
+ * The grams of many matmuls would take much memory. So as many as fit are made at a time, and the texts run again for
+ * the next ones, through the weights rounded so far. A few texts at a time run on one thread, in the same chunks
+ * everywhere, and their rows are kept. Then all threads share the sums, which keep the order of the rows. So the
+ * result depends on the texts alone. */
 #include "quantize/calibrate.h"
 
 #include <float.h>

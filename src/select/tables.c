@@ -1,7 +1,7 @@
-/* tables.c - what this build contains, made from the lists beside it.
+/* tables.c - what this build contains, made from the lists next to it.
  *
- * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it before
- * the library; what no list names is then never pulled from the archive or drops out at link time. */
+ * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it
+ * before the library. Whatever no list names is then never pulled from the archive, or drops out at link time. */
 #include "heads/head.h"
 #include "hf/family.h"
 #include "kernels/kernel.h"
