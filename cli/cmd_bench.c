@@ -16,6 +16,8 @@
 #include "cli/step_times.h"
 #include "cli/synthetic.h"
 
+/* How long the peak-FMA loop runs before each workload. Longer steadies the peak; shorter leaves less time for the
+ * clock to change between the loop and the workload. */
 #define PEAK_SECONDS 0.01
 
 enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };

@@ -12,7 +12,8 @@
 
 /* ---- calibration ---- */
 
-/* A line of the calibration file is cut at so many bytes. */
+/* DRAWN_MAX lines of the caller's file are used for calibration. More take longer and improve little; fewer make the
+ * result depend on which lines were drawn. Lines are cut at LINE_MAX_BYTES, which is more text than models see. */
 enum { DRAWN_MAX = 1024, LINE_MAX_BYTES = 1 << 14 };
 
 /* Texts drawn evenly from a file of any length. */

@@ -21,15 +21,18 @@
 #include "cli/profile_file.h"
 #include "cli/vectors.h"
 
-/* A window's bounds. More texts fill more threads; memory is three times this and the vectors. */
+/* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
+ * and their vectors, and the first result comes later. */
 #define WINDOW_TEXTS ((size_t)1024)
 #define WINDOW_BYTES ((size_t)4 << 20)
-/* Kept of a line: no model sees more of a text than this. */
+/* Bytes of a line that are kept. Models see less of a text than this; memory for one line stays bounded. */
 #define LINE_BYTES ((size_t)1 << 20)
 #define WINDOWS 3
-/* What a slice should take. More costs work when the process is killed; less makes threads wait for each other. */
+/* How long a slice should take. A killed process loses the work of one slice, so longer slices lose more. Shorter ones
+ * make threads wait for each other at their ends. docs/cli.md promises results about every second. */
 #define SLICE_SECONDS 0.8
-/* A text costs as much as its bytes, and so many more for what is done once for each. */
+/* The work of a text is estimated as its bytes plus this many, for what is done once per text. It only decides where
+ * slices are cut. */
 #define TEXT_COST 16
 
 typedef struct window {

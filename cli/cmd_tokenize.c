@@ -9,11 +9,12 @@
 #include "cli/output.h"
 #include "cli/text_input.h"
 
-/* A line that is not to be truncated is held whole. */
+/* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut off. */
 #define WHOLE_BYTES ((size_t)64 << 20)
-/* Kept of a line that is truncated to a number of tokens anyway. */
+/* Bytes of a line that are kept if only its first tokens are needed. */
 #define LINE_BYTES ((size_t)1 << 20)
-/* What is gathered at most, unless a line is longer. */
+/* A batch ends after this many texts or bytes. Larger batches keep threads busy; smaller ones need less memory. A
+ * longer line is a batch of its own. */
 enum { BATCH_TEXTS = 4096, BATCH_BYTES = 1 << 20 };
 
 /* ---- results ---- */

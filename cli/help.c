@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Lines end here. Options whose spelling is wider than the left column have their text on the next line. */
+/* Columns: the width of a line, and the widest left column of options and of examples. If the left side is wider, its
+ * text begins on the next line. */
 enum { HELP_WIDTH = 100, HELP_LEFT_MAX = 26, HELP_EXAMPLE_MAX = 60 };
 
 /* Prints words from a column on; lines after the first are indented. A newline begins another paragraph. */

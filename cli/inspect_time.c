@@ -14,7 +14,9 @@
 #include "cli/step_times.h"
 #include "cli/synthetic.h"
 
+/* Words of the made-up text if --text is not given: a long paragraph, as in docs/performance.md. */
 enum { DEFAULT_WORDS = 110 };
+/* How long the peak-FMA loop runs before each run. Short, so that the run right after it sees the same clock. */
 #define PEAK_SECONDS 0.002
 
 /* One thing to run: a text, or a session with its inputs. */

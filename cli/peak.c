@@ -15,7 +15,8 @@
 
 enum { THREADS_MAX = 64 };
 
-/* Twelve sums hide the latency of four cycles at two operations a cycle. */
+/* SUMS independent sums hide the latency of a multiply-add: at least 4 cycles × 2 per cycle, and few enough that all
+ * fit in the 16 registers of AVX2. STEPS multiply-adds per sum make one burst, between two looks at the clock. */
 #define STEPS 20000
 #define SUMS 12
 #define BURST(V, set1, fma, first, width)                                                                              \

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-/* Keeps the host's alignment. */
+/* Bytes before each block that hold its size. 16 keeps the alignment of malloc. */
 #define HEAD ((size_t)16)
 
 static void *refuse(pith_account *a, size_t bytes, bool limited) {

@@ -22,7 +22,9 @@
 #include <sys/auxv.h>
 #endif
 
-/* When neither the C library nor sysfs tells. Too small costs some speed, too large costs more. */
+/* Cache sizes if neither the C library nor sysfs tells them. They decide how long chunks and blocks are. Too small
+ * costs some speed; too large costs more, since data then falls out of the cache. So these are sizes of small current
+ * CPUs. */
 #define L1D_FALLBACK ((size_t)32 << 10)
 #define L2_FALLBACK ((size_t)512 << 10)
 #define L3_FALLBACK ((size_t)4 << 20)

@@ -57,7 +57,8 @@ bool pith_dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == F
 
 bool pith_dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
 
-/* Strides in bytes of a tensor without elements must fit, too: bytes of the widest element, rounded up. */
+/* Bytes of the widest element, rounded up generously. A tensor's strides in bytes must fit int64, even if it has no
+ * elements, so counts are limited with this size. */
 enum { WIDEST = 64 };
 
 int64_t pith_dims_count(const int64_t *dims, int rank) {

@@ -11,7 +11,8 @@
 
 #include "base/utf8.h"
 
-/* Of a message that is too long: how much of its end stays, and what stands for the rest. */
+/* If a message is too long, its last CAUSE_SIZE bytes are kept, because the cause stands at the end, and CUT replaces
+ * the middle. Larger keeps more of the cause and less of the place. */
 #define CAUSE_SIZE 384
 #define CUT " … "
 

@@ -13,7 +13,7 @@
 
 static const uint8_t nothing[1] = { 0 };
 
-/* First buffer for a pipe, whose size is not known. */
+/* First buffer for a pipe, whose size is not known: what a pipe of Linux holds. It doubles from there. */
 #define PIPE_BUFFER ((size_t)64 << 10)
 
 static pith_status read_all(pith_file *file, int fd, size_t expected, bool regular, const char *path, pith_error *err) {

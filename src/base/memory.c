@@ -15,11 +15,15 @@
 
 #include "base/checked.h"
 
-/* First and largest size of a shared chunk: smaller wastes calls, larger wastes memory in small models. */
+/* An arena's chunks grow from CHUNK_MIN to CHUNK_MAX. Smaller chunks mean more calls of the allocator; larger ones
+ * waste memory in small models, whose last chunk stays half empty. STEP is the least alignment, and how far the head
+ * moves past a large chunk (see above). */
 #define CHUNK_MIN ((size_t)4 << 10)
 #define CHUNK_MAX ((size_t)1 << 20)
 #define STEP 16
-/* Blocks from here on are mapped: a page is a small part of them. Sanitizers see only the ends of malloc's blocks. */
+/* Blocks of at least this size are mapped one by one and go back to the system when they are freed. Smaller ones would
+ * waste parts of pages and pay for system calls. Under sanitizers nothing is mapped, since they watch the ends of
+ * malloc's blocks only. */
 #ifdef PITH_SANITIZED
 #define MAPPED_MIN SIZE_MAX
 #else

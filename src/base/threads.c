@@ -24,12 +24,16 @@
 
 #include "base/cpu.h"
 
-/* Longer than a part of a step and the pause between two steps of a small model, shorter than anybody's idle time. */
+/* How long an idle thread spins before it sleeps. It must be longer than one part, and than the pause between two steps
+ * of a small model; otherwise threads sleep within a run, and waking them takes tens of microseconds. Longer wastes CPU
+ * time after the end of a run. */
 #define SPIN_NS 200000
-/* Threads whatever is asked for; and their stacks: tasks keep large things in scratch. */
+/* The most threads the library starts, whatever is asked for, and the stack of each. Tasks keep large data in scratch
+ * memory, so a stack can be small. */
 #define THREADS_MAX 512
 #define STACK_BYTES ((size_t)1 << 20)
-/* Beyond as many threads, several share a range. */
+/* The most ranges of a job; with more threads, several share a range. More ranges make a job larger and the search for
+ * leftover parts longer. */
 #define RANGES_MAX 16
 
 typedef struct job {

@@ -8,6 +8,8 @@
 #include "base/hash.h"
 #include "base/str.h"
 
+/* The layout of compiled.h: bytes of the header and of a table entry, where the hash begins, where the writer's name is
+ * and how long. SECTIONS_MAX bounds the table of a hostile file and leaves room for new kinds. */
 enum { HEADER = 48, ENTRY = 32, HASHED_FROM = 32, WRITER_AT = 32, WRITER_SIZE = 16, SECTIONS_MAX = 64 };
 
 static const char magic[] = "\x89PITH\r\n\x1a";

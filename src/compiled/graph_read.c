@@ -8,7 +8,7 @@
 
 #define NONE UINT32_MAX
 
-/* Subgraphs in subgraphs; tensors in sequences. */
+/* How deep subgraphs may be nested, and sequences in sequences. It bounds recursion, far above what models have. */
 enum { DEPTH_MAX = 32 };
 
 typedef struct reader {

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "compiled/wire_bytes.h"
 
-/* Below this a span is small. */
+/* Spans below this size, a page, come first in the section, so that opening touches few pages. */
 #define SMALL_BYTES ((size_t)4096)
 #define ROW 16
 

@@ -33,7 +33,7 @@
 /* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the pieces would be too
  * small if the helpers never arrive. */
 #define LAST_CHUNK_THREADS 2
-/* More than the library ever starts. */
+/* The most threads of a call: as many as base/threads.c starts. It bounds the array of workers. */
 #define THREADS_MAX 512
 /* Memory that is given back must be mapped and cleared by the system when it is needed again, at about 4 GB/s. A call
  * keeps its buffers for the next one if that price exceeds PRICE_SHARE of the time it took. */
@@ -332,8 +332,9 @@ static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     }
 }
 
-/* Cuts the window so that each thread gets as many chunks as the others, where that leaves no chunk too small: one
- * chunk left over would run alone. */
+/* Cuts the window so that each thread gets the same number of chunks: a chunk left over would run alone. Texts
+ * are not cut, so the number of chunks may come out higher than wanted; then it tries again with one more per thread.
+ */
 static void encode_cut(encode_call *c) {
     enum { TRIES = 4 };
     int64_t total = 0, threads = c->threads;

@@ -11,7 +11,8 @@
 #include "base/dtype.h"
 #include "exec/place.h"
 
-/* Results up to this many bytes are computed at bind if they can be. */
+/* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
+ * runs but keeps more memory with each binding; shape arithmetic needs only a few bytes. */
 #define KNOWN_MAX ((size_t)64 << 10)
 #define NO_SLOT UINT32_MAX
 

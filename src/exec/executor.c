@@ -15,7 +15,10 @@
 #include "exec/bind.h"
 #include "exec/kept.h"
 
+/* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each one keeps memory for
+ * every step. */
 enum { MAX_BINDINGS = 8 };
+/* Iterations of a Loop if the options set no limit. */
 #define LOOP_LIMIT ((int64_t)1 << 31)
 
 typedef struct tree {

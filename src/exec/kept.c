@@ -1,7 +1,8 @@
 /* kept.c - see kept.h. */
 #include "exec/kept.h"
 
-/* Items that nobody has are dropped when they take thrice what the others do, and this. */
+/* Items that no sequence holds are dropped when they take three times as much as the others, plus SLACK. Dropping later
+ * holds more memory; dropping earlier searches more often. */
 #define SLACK ((size_t)1 << 20)
 
 static void *kept_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }

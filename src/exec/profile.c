@@ -14,7 +14,8 @@
 #include "base/dtype.h"
 #include "base/json_write.h"
 
-/* About 250 bytes each: a recording that is forgotten stays below a few hundred MB. */
+/* Events that a profile keeps; later ones are only counted. An event takes about 250 bytes, so a profile that is left
+ * on stays below a few hundred MB. */
 #define EVENTS_MAX 1000000
 
 typedef struct event {

@@ -18,6 +18,9 @@
 #include "base/map.h"
 #include "base/str.h"
 
+/* Bounds of one expression (degree, terms, total size with the atoms in it) and of the table. What exceeds them becomes
+ * "unknown". Larger bounds keep more shapes symbolic; smaller ones bound the work of a hostile file better. These
+ * are generous for the shape arithmetic of exporters. MAX_DEGREE also fills a term without padding. */
 enum { MAX_DEGREE = 7, MAX_TERMS = 16, MAX_SIZE = 256, MAX_EXPRS = 1 << 22 };
 
 /* No padding: arrays of terms are keys of the table. Unused factors are zero. */

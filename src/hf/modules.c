@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* Lengths above this are as good as none. */
+/* A maximum length above this counts as none: transformers writes 1e30 for "no limit". */
 #define LENGTH_MAX (1 << 30)
 
 typedef struct reader {

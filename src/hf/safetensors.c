@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "graph/graph.h"
 
-/* As the reference implementation. */
+/* The largest header, in bytes: the limit of the reference implementation. */
 #define HEADER_MAX ((uint64_t)100 << 20)
 
 static const struct {

@@ -15,19 +15,22 @@
 #include "model/check_inputs.h"
 #include "model/open.h"
 
-/* Difference allowed, as a share of the largest number of an output. Sums in another order differ by about 1e-6 of it;
- * a wrong fusion by more than 1e-2 as a rule. In half precision and after quantisation one step of rounding may be
- * taken the other way. */
+/* The difference that is allowed, as a share of the largest number of an output. Sums in another order differ by about
+ * 1e-6 of it, a wrong fusion usually by more than 1e-2; ALLOWED_F32 lies between. In half precision and after
+ * quantisation, one rounding may go the other way, so ALLOWED_COARSE is larger. */
 #define ALLOWED_F32 1e-3
 #define ALLOWED_COARSE 5e-2
-/* Smaller outputs count as if they were this large: what should cancel to 0 leaves rounding errors of its terms. */
+/* Outputs whose largest number is below this count as if it were this: terms that should cancel to 0 leave rounding
+ * errors. */
 #define SCALE_LEAST 1e-2
-/* A difference above what is allowed is still rounding if noise of about one rounding in every value of the reference
- * moves the output by this share of it: some models divide by what nearly cancels. */
+/* Some models divide by a number that nearly cancels. So a larger difference still counts as rounding if noise of one
+ * rounding (NOISE_F32) in every value of the reference moves the output by NOISE_SHARE of that difference, in one of
+ * NOISE_RUNS runs. */
 #define NOISE_SHARE 0.125
 #define NOISE_F32 0x1p-22
 enum { NOISE_RUNS = 4 };
-/* Passes that one opening leaves out at most. */
+/* The most passes that one opening leaves out; inputs per level for `pith verify --fusions`, and for a check at open,
+ * which should not take long. */
 enum { WITHOUT_MAX = 8, RUNS = 12, RUNS_AT_OPEN = 6 };
 
 typedef struct check {

@@ -12,8 +12,10 @@
 #include "onnx/onnx.h"
 #include "onnx/onnx_reader.h"
 
+/* The most nodes of a graph, far above any real model. The most opsets of a file: each node looks its domain up in
+ * the list, so a hostile list would cost time. */
 #define NODES_MAX ((size_t)1 << 22)
-#define OPSETS_MAX 256 /* each node looks its domain up in the list */
+#define OPSETS_MAX 256
 
 pith_status pith_onnx_no_memory(pith_onnx_reader *r) { return pith_fail_memory(r->source.err, 0); }
 

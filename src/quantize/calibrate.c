@@ -21,13 +21,18 @@
 #include "ops/linear.h"
 #include "quantize/made_texts.h"
 
-/* Bytes of grams at a time: of a group. */
+/* Bytes of gram matrices that are held at a time. More need fewer rounds over the texts; less needs less memory. All
+ * matmuls of a small model fit. */
 #define GRAM_BYTES ((size_t)512 << 20)
-/* Columns of a gram that a part sums. */
+/* Columns of a gram that one part of a parallel run sums. Fewer make more parts for threads, but each reads all rows.
+ */
 enum { COLUMNS = 64 };
-/* Texts of a caller's that are run; texts whose rows are kept at a time; tokens of a chunk. */
+/* TEXTS_MAX: texts of the caller that are run; more take longer and improve little. TEXTS_AT_ONCE: texts whose rows are
+ * kept between the run and the sums; more keep threads busier and need more memory. CHUNK_TOKENS: tokens of a chunk,
+ * fixed here because a different cut would change the order of the sums and so the weights. */
 enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
-/* What is added to the diagonal of a gram, of its mean: directions that texts did not show are not free. */
+/* This share of the mean of a gram's diagonal is added to the diagonal. Without it, directions that the texts never
+ * used would count as free. Results hardly change between a tenth of it and four times as much. */
 #define DAMPING 0.01f
 
 /* Rows that came to a product in one run. */

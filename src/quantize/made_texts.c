@@ -9,11 +9,12 @@
 #include "text/bytes.h"
 #include "text/unicode.h"
 
-/* Fewer pieces that begin a word make no script. */
+/* A script gets texts only if the vocabulary has at least this many pieces of it that begin a word. With fewer, the
+ * texts would repeat the same words. */
 enum { STARTS_MIN = 8 };
-/* Texts of each length for a script, and for the largest. */
+/* Texts of each length for a script, and for the largest one, which real texts use most. More texts take longer. */
 enum { TEXTS = 6, TEXTS_LARGEST = 24 };
-/* Letters of a word's pieces on average from which on they are syllables and words. */
+/* If the pieces of a script have at least this many letters on average, they are syllables and words, not letters. */
 enum { LONG_PIECES = 2 };
 static const int lengths[] = { 8, 14, 24, 40, 96 };
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
