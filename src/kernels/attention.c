@@ -1,4 +1,4 @@
-/* attention.c - what all levels of the attention kernels share, and which of them a processor runs. */
+/* attention.c - the parts of the attention kernels that all levels share, and which kernel a CPU runs. */
 #include "kernels/attention.h"
 
 #include <string.h>

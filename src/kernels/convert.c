@@ -1,7 +1,7 @@
 /* convert.c - see convert.h.
  *
  * A type is a row of four functions: elements to double or to int64, and back. A pair of types goes through double if
- * one side is a float, else through int64, in blocks; the pairs that models use a lot have a direct loop. */
+ * one side is a float, else through int64, in blocks. The pairs that models use a lot have a direct loop. */
 #include "kernels/convert.h"
 
 #include <math.h>

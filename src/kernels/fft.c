@@ -1,10 +1,10 @@
 /* fft.c - the Fourier transform as Stockham's self-sorting steps, one per factor of n: 4, 2 and odd primes.
  *
- * A step of radix p takes n / p transforms of length p, turns their results by powers of the root and writes them in
- * the order the next step reads. Odd radices pair x[j] with x[p - j], which halves the products. Everything is computed
- * in the type of the data, as the reference implementation of ONNX does, so that its rounding is met too. Sources: G.
- * H. Golub, C. F. Van Loan, Matrix Computations, on Stockham's form; C. Temperton, self-sorting mixed-radix transforms.
- */
+ * A step of radix p takes n / p transforms of length p, multiplies their results by powers of the root and writes them
+ * in the order in which the next step reads. Odd radices pair x[j] with x[p - j], which halves the multiplications.
+ * Everything is computed in the type of the data, as in the reference implementation of ONNX, so that rounding agrees.
+ * Sources: G. H. Golub, C. F. Van Loan, Matrix Computations, on Stockham's form; C. Temperton, self-sorting
+ * mixed-radix transforms. */
 #include "kernels/fft.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* fold.c - see fold.h. One line per function and type makes the row loop and the column loop; `count` is the number of
- * elements that go into one result. */
+ * elements that become one result. */
 #include "kernels/fold.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* gemm.c - sizes of packed matrices, and which 8-bit or bf16 product a processor runs. */
+/* gemm.c - sizes of packed matrices, and which 8-bit or bf16 matmul a CPU runs. */
 #include <string.h>
 
 #include "kernels/gemm_half.h"

@@ -1,11 +1,12 @@
-/* k_attention.c - softmax(scale q k^T + bias) v by the register tile of the matrix product.
+/* k_attention.c - softmax(scale q k^T + bias) v with the register tile of the matmul.
  *
- * Keys and values are packed once into panels of 16 columns: keys transposed. A tile of queries gets its strip of
- * scores against all keys, each row of the strip is made into unnormalised probabilities, and the strip times v is
- * multiplied by the reciprocals of the row sums.
- * Positions count from the first key kept by the mask, so padding on either side changes nothing; masked keys in
- * between take part in no sum. Where the rows of a tile see different ranges (causal, window), the common part
- * runs as a tile, the rest row by row in ascending order. */
+ * Keys and values are packed once into panels of 16 columns, keys transposed. For a tile of queries, the strip of
+ * scores against all keys is computed, each row of the strip becomes unnormalised probabilities, and the strip times v
+ * is multiplied by the reciprocals of the row sums.
+ *
+ * Positions count from the first key that the mask keeps, so padding on either side changes nothing. Masked keys in
+ * between take part in no sum. If the rows of a tile see different ranges of keys (causal, window), the common range
+ * runs as a tile and the rest row by row, in ascending order. */
 #include "kernels/attention.h"
 
 #include <stdbool.h>

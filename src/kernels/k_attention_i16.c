@@ -1,8 +1,8 @@
-/* k_attention_i16.c - attention of open calls in fixed point; attention.h has the definition.
+/* k_attention_i16.c - attention in fixed point, for calls without causal mask, window or bias; attention.h defines it.
  *
- * Numbers of 16 bits lie in pairs where floats would: two of d in queries and keys, two keys in probabilities and
- * values. A pair times a pair is one step, exact in 32 bits: with VNNI twice the work of a multiply-add of floats in
- * its time, and as much work without. Otherwise the steps are those of k_attention.c. */
+ * Two numbers of 16 bits lie where one float would: two elements of d in queries and keys, two keys in probabilities
+ * and values. One instruction multiplies pairs by pairs and adds, exact in 32 bits. With VNNI that is twice the work
+ * of a float multiply-add in the same time; without VNNI it is as much work. The steps are those of k_attention.c. */
 #include <stdbool.h>
 
 #include "kernels/attention.h"

@@ -1,10 +1,10 @@
 /* k_gemm.c - c = epilogue(a b) by register tiles, and the packing of b.
  *
- * A strip of b, as wide as the register tile, is met by all rows of a block of a, which stays in the second level
- * cache; meanwhile the next strip is fetched into it, a share by each tile, so that b streams by at the speed of memory
- * whatever the number of rows. Where even few rows of a do not fit, k is cut too, and sums of unfinished k wait in c.
- * The epilogue works on the finished tile while it is in the first level cache; GELU of large tiles is taken amid the
- * steps of the next one. */
+ * A strip of b is as wide as the register tile. All rows of a block of a, which stays in L2, are multiplied by the
+ * strip. Meanwhile each tile prefetches a share of the next strip into L2, so that b is read at the speed of memory,
+ * whatever the number of rows. If even a few rows of a do not fit, k is cut too, and unfinished sums wait in c. The
+ * epilogue works on the finished tile while it is in the L1 cache. GELU of large tiles is computed during the steps of
+ * the next tile. */
 #include "kernels/gemm.h"
 
 #include <stdbool.h>

@@ -1,11 +1,13 @@
-/* k_gemm_amx.c - 8-bit and bf16 products by the matrix tiles of AMX: 32 rows by 32 columns of sums in four tiles.
+/* k_gemm_amx.c - 8-bit and bf16 matmuls with the matrix tiles of AMX: 32 rows by 32 columns of sums in four tiles.
  *
- * A tile is 16 rows of 64 bytes. The packed forms of b (16 columns of 4 bytes of k) are tiles as they lie, and so are
- * 16 rows of a; what is left of k goes through copies filled up with zeros. Fewer rows are a matter of the
- * configuration: the instructions then take fewer steps. A step of 64 bytes of k loads four tiles for four products,
- * which is what the loads can keep up with. The unit works beside the vector units: while it multiplies, sums of the
- * tile before become results, some rows in each step, and what is read next is fetched. The tiles are given back at the
- * end of a call. Source: Intel SDM volume 1, chapter 18. */
+ * A tile is 16 rows of 64 bytes. The packed forms of b (16 columns of 4 bytes of k) are tiles as they lie in memory,
+ * and so are 16 rows of a. The tail of k goes through copies padded with zeros. For fewer rows the tiles are
+ * configured smaller, and the instructions take fewer steps.
+ *
+ * A step of 64 bytes of k loads four tiles for four matrix multiplications, which is as much as the loads can keep up
+ * with. The matrix unit works in parallel with the vector units: during each step, some rows of the previous tile go
+ * through the epilogue, and the next data is prefetched. The tiles are released at the end of a call. Source: Intel
+ * SDM volume 1, chapter 18. */
 #include "kernels/gemm_tile.h"
 
 #if defined(PITH_LEVEL_avx512)

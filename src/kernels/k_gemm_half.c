@@ -1,8 +1,8 @@
-/* k_gemm_half.c - products with weights of 16 bits: widened and multiplied in f32, or by the processor's own pairwise
- * bf16 products (AVX512_BF16).
+/* k_gemm_half.c - matmuls with weights of 16 bits: widened and multiplied in f32, or by the CPU's own pairwise bf16
+ * instructions (AVX512_BF16).
  *
- * Few rows of a wait for b, so their tiles widen it on its way from memory. Many rows meet a strip that was widened
- * once: the work of the f32 product and little more. */
+ * With few rows of a, reading b takes longest, so their tiles widen b on its way from memory. With many rows, a strip
+ * is widened once and used by all of them, which costs little more than the f32 matmul. */
 #include "kernels/gemm_half.h"
 
 #include <stdbool.h>

@@ -1,11 +1,14 @@
-/* k_gemm_int8.c - exact 8-bit products. A tile keeps its sums in registers over all of k; each step takes 4 k: 64
- * bytes of a panel of b against 4 bytes of each row of a, repeated over the register.
+/* k_gemm_int8.c - exact 8-bit matmuls. A tile keeps its sums in registers over all of k. Each step takes 4 k: 64 bytes
+ * of a panel of b against 4 bytes of each row of a, which are repeated over the register.
  *
- * Three ways beside the tiles of k_gemm_amx.c, chosen by what the processor and the weights allow: VNNI multiplies u8
- * by i8 and adds four products in one instruction. Without it, weights of which certain four stay within
- * PITH_NARROW_FOUR go through vpmaddubsw against a within PITH_NARROW_A: two of its 16-bit pair sums are added and
- * cannot overflow (150 * 218 < 2^15); others are widened to 16 bits first. Signed a is a + 128 unsigned, made good by
- * the column sums. */
+ * Besides the tiles of k_gemm_amx.c there are three ways, chosen by CPU and weights:
+ *
+ *   VNNI    multiplies u8 by i8 and adds four results in one instruction.
+ *   narrow  without VNNI, for weights of which certain four stay within PITH_NARROW_FOUR: vpmaddubsw against a within
+ *           PITH_NARROW_A. Two of its 16-bit pair sums are added and cannot overflow (150 * 218 < 2^15).
+ *   wide    all other weights are widened to 16 bits first.
+ *
+ * Signed a is stored as a + 128 unsigned, which the column sums correct. */
 #include "kernels/gemm_int8.h"
 
 #include <stdbool.h>

@@ -1,13 +1,14 @@
 /* k_gemm_tile.c - the register tile: every accumulator stays in a register over the whole of k.
  *
- * Each step loads one row of b (16 * panels floats) and multiplies it by one element of each row of a. One function per
- * tile size, made by inlining `tile` with constant bounds. Where another thread shares the core, what counts is how
- * much there is to issue beside the multiply-adds. So rows of a are addressed from a pointer for every third row, which
- * fits the addressing modes (base, base + stride, base + 2 * stride), and the pointers move once in STEPS steps. And
- * elements of two rows, whose address is no more than a pointer, are taken from memory by the multiply-adds themselves;
- * with an address of two registers that would be two operations again. Such an element is loaded for each panel, and
- * rows a multiple of 64 bytes apart lie in one bank of the first level cache: three rows and more in this way hold each
- * other up where nothing else does (Redwood Cove: 93 instead of 98 % of the peak). */
+ * Each step loads one row of b (16 * panels floats) and multiplies it by one element of each row of a. There is one
+ * function per tile size, made by inlining `tile` with constant bounds.
+ *
+ * If another thread shares the core, the number of instructions besides the multiply-adds decides the speed. So rows
+ * of a are addressed from a pointer for every third row, which fits the addressing modes (base, base + stride, base +
+ * 2 * stride), and the pointers move once in STEPS steps. And for two rows whose address is a plain pointer, the
+ * multiply-add takes the element from memory itself; an address of two registers would make it two instructions again.
+ * Only two rows do this: such an element is loaded once per panel, and rows a multiple of 64 bytes apart lie in one
+ * bank of the L1 cache, so three or more of them would delay each other even on a core of their own. */
 #include "kernels/gemm_tile.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* k_norm.c - normalisations and softmax of rows. A row is passed over two or three times while it is in the first level
- * cache: statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised
- * at a time: their chains overlap. */
+/* k_norm.c - normalisations and softmax of rows. A row is read two or three times while it is in the L1 cache:
+ * statistics by the 16-lane rule, then the result. Sums are chains of additions, so several rows are normalised at a
+ * time and their chains overlap. */
 #include "kernels/norm.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* k_quantize.c - f32 to integers by row or column. x / scale is x times one reciprocal; adding 1.5 * 2^23 in the same
+/* k_quantize.c - f32 to integers by row or column. x / scale is x times one reciprocal. Adding 1.5 * 2^23 in the same
  * fused step rounds it and leaves the integer in the low bits. */
 #include "kernels/quantize.h"
 

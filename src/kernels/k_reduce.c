@@ -1,4 +1,4 @@
-/* k_reduce.c - the reductions of reduce.h. A reduction is its start, its step, its tree and its end. */
+/* k_reduce.c - the reductions of reduce.h. A reduction is a start, a step, a tree over lanes and an end. */
 #include "kernels/reduce.h"
 
 #include <math.h>

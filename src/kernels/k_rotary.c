@@ -1,5 +1,5 @@
-/* k_rotary.c - see rotary.h. Halves are contiguous and go 16 at a time; interleaved pairs are few instructions each and
- * stay with single floats, which the compiler turns into the same roundings. */
+/* k_rotary.c - see rotary.h. Halves are contiguous and go 16 at a time. Interleaved pairs need few instructions each
+ * and stay with single floats, which the compiler vectorises with the same rounding. */
 #include "kernels/rotary.h"
 
 #include "kernels/vec.h"

@@ -1,4 +1,4 @@
-/* k_small.c - see small.h: loops of sixteen lanes; a tail goes through arrays of sixteen. */
+/* k_small.c - see small.h: loops of sixteen lanes. A tail goes through arrays of sixteen. */
 #include "kernels/small.h"
 
 #include "base/half.h"

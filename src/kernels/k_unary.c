@@ -1,4 +1,4 @@
-/* k_unary.c - elementwise functions of one f32 array: each a loop of sixteen lanes and a partial tail. */
+/* k_unary.c - elementwise functions of one f32 array: each one is a loop of sixteen lanes and a partial tail. */
 #include "kernels/unary.h"
 
 #include "kernels/vmath.h"

@@ -1,6 +1,6 @@
-/* map1.c - unary elementwise loops of all types, see maps.h. p[0], p[1] are the operator's parameters in the order its
- * row in op_unary.c names them. What unary.h has in f32 is not repeated here. Source of the formulas: the ONNX operator
- * pages. */
+/* map1.c - unary elementwise loops of all types, see maps.h. p[0] and p[1] are the operator's parameters, in the order
+ * of its row in op_unary.c. Functions that unary.h has in f32 are not repeated here. Source of the formulas: the ONNX
+ * operator pages. */
 #include <math.h>
 
 #include "kernels/maps.h"

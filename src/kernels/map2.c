@@ -1,5 +1,5 @@
-/* map2.c - binary elementwise loops of all types, see maps.h. A line per family and type; the lines of kernels.def name
- * the same. What binary.h has in f32 is not repeated here. */
+/* map2.c - binary elementwise loops of all types, see maps.h. There is a line per family and type, as in kernels.def.
+ * Functions that binary.h has in f32 are not repeated here. */
 #include <math.h>
 
 #include "base/str.h"

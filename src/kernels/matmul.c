@@ -1,4 +1,5 @@
-/* matmul.c - see matmul.h. Rows of b are added in turn, so that memory is read in order when b_column is 1. */
+/* matmul.c - see matmul.h. Rows of b are added one after another, so that memory is read in order when b_column is 1.
+ */
 #include "kernels/matmul.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* move.c - see move.h. Adjacent dimensions that lie alike on both sides are merged first, then the two innermost loops
- * run without index arithmetic; a contiguous inner loop is a memcpy. */
+/* move.c - see move.h. Adjacent dimensions with the same layout on both sides are merged first. Then the two innermost
+ * loops run without index arithmetic, and a contiguous inner loop is a memcpy. */
 #include "kernels/move.h"
 
 #include <string.h>
