@@ -1,4 +1,4 @@
-/* attrs.c - reading the attribute lists of descriptors, and checking nodes by them. */
+/* attrs.c - reads the attribute lists of descriptors, and checks nodes against them. */
 #include "ops/attrs.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* distinct_rows.c - see distinct_rows.h. Rows are found by a hash of where they begin, in a table of open addressing.
- */
+/* distinct_rows.c - see distinct_rows.h. Rows are found by a hash of their first bytes, in a table with open
+ * addressing. */
 #include "ops/distinct_rows.h"
 
 #include <stdbool.h>

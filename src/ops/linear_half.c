@@ -1,6 +1,8 @@
-/* linear_half.c - pith.Linear with weights of 16 bits: f16 or bf16 as they are stored, multiplied in f32 (the bits of
- * the widened weights, half the bytes to read); or, at precision bf16, rounded to bf16 like the rows of x, with the
- * products of the processor where it has any. */
+/* linear_half.c - pith.Linear with weights of 16 bits.
+ *
+ * f16 or bf16 weights as they are stored are multiplied in f32: the bits are those of widened weights, with half the
+ * bytes to read. At precision bf16, weights and rows of x are rounded to bf16 and multiplied by the CPU's own
+ * instructions, where it has any. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -1,8 +1,8 @@
-/* linear_int8.c - pith.Linear with weights of 8 bits: a scale per column, rows of x to u8 with a scale and a zero point
- * each and some elements beyond 8 bits, exact sums.
+/* linear_int8.c - pith.Linear with 8-bit weights: one scale per column. Rows of x become u8 with a scale and a zero
+ * point each, and some outliers. Sums are exact.
  *
- * The packed form is that of kernels/gemm_int8.h, behind it the scales of the columns. A converted row is its bytes, as
- * many as k filled up to 64, and behind all rows of the run their scales, zero points and what is beyond 8 bits. */
+ * The packed form is that of kernels/gemm_int8.h, followed by the scales of the columns. A quantised row is its bytes,
+ * padded to a multiple of 64. After all rows of the run come their scales, zero points and outliers. */
 #include "base/checked.h"
 #include "kernels/gemm_int8.h"
 #include "ops/linear.h"

@@ -1,4 +1,4 @@
-/* op.c - looking up operators, and what operator files share. */
+/* op.c - finds operators, and what operator files share. */
 #include "ops/op.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* op_attention.c - Attention of ai.onnx, to the letter: softmax(scale * q k^T (softcap) + mask) v per batch and head.
  *
- * This is the form that gives everything the standard names: masks of any broadcast shape, caches of keys and values,
- * scores as an output. What encoders use of it becomes pith.Attention, which needs no matrix of scores. Inputs are
- * [batch, heads, sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. With a
- * float64 among query and value all is computed in it. */
+ * This form does everything the standard names: masks of any broadcast shape, caches of keys and values, scores as an
+ * output. The part that encoders use becomes pith.Attention, which needs no matrix of scores. Inputs are [batch,
+ * heads, sequence, size] or [batch, sequence, heads * size]; several query heads may share a key head. If query or
+ * value is float64, everything is computed in float64. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MeanVarianceNormalization and
- * LpNormalization: all scale values by statistics over some axes; in double. Source: ONNX operators of these names. */
+ * LpNormalization. All of them scale values by statistics over some axes, in double. Source: ONNX operators of these
+ * names. */
 #include <math.h>
 
 #include "ops/compose.h"

@@ -1,7 +1,7 @@
-/* op_binary.c - operators of two broadcast inputs that are one loop: y = f(a, b); and their sums over many inputs.
+/* op_binary.c - operators with two broadcast inputs that are one loop, y = f(a, b), and their sums over many inputs.
  *
  * A row per operator names its family in kernels/map2.c. Before opset 7 broadcasting went in one direction and could
- * begin at an axis (PRelu: at the channel): the attribute `axis` is honoured by padding b's shape with ones. */
+ * begin at an axis (PRelu: at the channel). The attribute `axis` is handled by padding b's shape with ones. */
 #include <string.h>
 
 #include "kernels/convert.h"

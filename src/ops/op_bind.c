@@ -1,8 +1,8 @@
-/* op_bind.c - giving every node its operator: model-local functions are put in place, older opsets are brought up to
- * the newest form, and what this build does not have is listed, all of it in one message.
+/* op_bind.c - gives every node its operator. Model-local functions are inlined, older opsets are upgraded to the
+ * newest form, and operators that this build does not have are listed, all in one message.
  *
- * A walk is in node order; a node that was replaced is followed by what replaced it. Functions may call each other but
- * not themselves, and their expansion is bounded, since a few lines of them can stand for billions of nodes. */
+ * A walk is in node order; a node that was replaced is followed by its replacement. Functions may call each other but
+ * not themselves. Their expansion is bounded, since a few lines of functions can stand for billions of nodes. */
 #include <inttypes.h>
 #include <stdio.h>
 

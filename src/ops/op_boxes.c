@@ -1,4 +1,4 @@
-/* op_boxes.c - NonMaxSuppression and RoiAlign: what detectors do with boxes. Source: ONNX operators of these names. */
+/* op_boxes.c - NonMaxSuppression and RoiAlign, which detectors use. Source: ONNX operators of these names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* op_cast.c - Cast, CastLike and BitCast: one element type into another.
  *
- * Numbers go through kernels/convert.h. Texts of numbers are read by strtod and written with the fewest digits that
- * read back as the same value; their bytes belong to the run. */
+ * Numbers go through kernels/convert.h. Strings are read by strtod, and numbers are written with the fewest digits
+ * that read back as the same value; the bytes belong to the run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

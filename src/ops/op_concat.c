@@ -1,4 +1,4 @@
-/* op_concat.c - Concat and Split: tensors end to end along an axis, and apart again. */
+/* op_concat.c - Concat and Split: joins tensors along an axis, and takes them apart. */
 #include <string.h>
 
 #include "ops/infer.h"

@@ -1,4 +1,4 @@
-/* op_constant.c - tensors out of attributes and shapes: Constant, ConstantOfShape, EyeLike, Range. */
+/* op_constant.c - tensors from attributes and shapes: Constant, ConstantOfShape, EyeLike, Range. */
 #include <math.h>
 #include <string.h>
 

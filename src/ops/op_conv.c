@@ -1,10 +1,10 @@
 /* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv: weights times windows.
  *
- * The windows of a tile of outputs are laid out as columns [channels * kernel, tile], so that a convolution is a
- * product with the weights [maps, channels * kernel]: sums go in the order channel, kernel row, column. Tiles are
- * shared among threads. Windows over one channel each (depthwise) are walked tap by tap in the same order. A transposed
- * convolution is the product with the transposed weights, whose columns are added back in place. f32 goes through the
- * GEMM; 8-bit integers are exact in f64, as is f64 itself. */
+ * The windows of a tile of outputs are written as columns [channels * kernel, tile]. A convolution is then a matmul
+ * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
+ * among threads. Windows over one channel each (depthwise) are walked tap by tap in the same order. A transposed
+ * convolution is the matmul with the transposed weights, whose columns are added back into place. f32 goes through the
+ * GEMM. 8-bit integers are exact in f64, and f64 is computed in f64. */
 #include <math.h>
 #include <string.h>
 

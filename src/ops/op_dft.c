@@ -1,7 +1,8 @@
-/* op_dft.c - DFT and STFT, one transform of kernels/fft.h after the other.
+/* op_dft.c - DFT and STFT, one transform of kernels/fft.h after another.
  *
- * Forward ones are computed in double, inverse ones in the type of the tensor (at least f32): what NumPy does, in which
- * the standard's reference is written and whose rounding its results hold. Source: ONNX operators of these names. */
+ * Forward transforms are computed in double, inverse ones in the type of the tensor (at least f32). NumPy does so, in
+ * which the standard's reference is written, and its results contain that rounding. Source: ONNX operators of these
+ * names. */
 #include "base/checked.h"
 #include "kernels/fft.h"
 #include "ops/wide.h"

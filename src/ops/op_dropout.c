@@ -1,5 +1,5 @@
-/* op_dropout.c - Dropout: the input as it is, unless training_mode is set; then elements are dropped by a generator
- * that begins with the seed, so that a run is repeatable. */
+/* op_dropout.c - Dropout: the input as it is, unless training_mode is set. Then a generator that starts from the seed
+ * drops elements, so a run can be repeated. */
 #include <string.h>
 
 #include "kernels/convert.h"

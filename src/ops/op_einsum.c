@@ -1,8 +1,8 @@
-/* op_einsum.c - Einsum: sum over every label that the result does not name, of the product of the operands.
+/* op_einsum.c - Einsum: the product of the operands, summed over every label that the result does not name.
  *
- * Labels are letters; "..." stands for further dimensions, which broadcast. The loop runs over all labels at once,
- * result labels outermost, each operand with a stride per label (several if a label repeats: a diagonal). Source: ONNX
- * Einsum. */
+ * Labels are letters; "..." stands for further dimensions, which broadcast. One loop runs over all labels, result
+ * labels outermost. Each operand has a stride per label, the sum of several if a label repeats (a diagonal). Source:
+ * ONNX Einsum. */
 #include <string.h>
 
 #include "ops/infer.h"

@@ -1,4 +1,4 @@
-/* op_expand.c - Expand and Tile: the same elements several times. */
+/* op_expand.c - Expand and Tile: repeat the elements of a tensor. */
 #include "kernels/move.h"
 #include "ops/compose.h"
 #include "ops/infer.h"

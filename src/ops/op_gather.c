@@ -1,6 +1,6 @@
 /* op_gather.c - Gather, GatherElements, GatherND: elements picked by indices.
  *
- * Indices are checked before anything is copied, so that the copy itself cannot fail and may run in parallel. */
+ * Indices are checked before anything is copied, so the copy itself cannot fail and may run in parallel. */
 #include <string.h>
 
 #include "kernels/move.h"

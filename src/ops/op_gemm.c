@@ -1,5 +1,5 @@
-/* op_gemm.c - Gemm: y = alpha * a' * b' + beta * c. With alpha and beta 1 and c a row, c is the product's bias; else c
- * is added by a loop of its own after the product. */
+/* op_gemm.c - Gemm: y = alpha * a' * b' + beta * c. If alpha and beta are 1 and c is a row, c is the bias of the
+ * matmul; else c is added by a loop of its own afterwards. */
 #include "base/checked.h"
 #include "ops/elementwise.h"
 #include "ops/product.h"

@@ -1,6 +1,6 @@
 /* op_image_decoder.c - ImageDecoder for the formats that need no codec: BMP (24 and 32 bits, uncompressed) and binary
- * PNM (P5, P6, 8 bits). JPEG, PNG and the like are an error that says so. Sources: ONNX ImageDecoder; Microsoft's
- * bitmap structures; netpbm's ppm(5). */
+ * PNM (P5, P6, 8 bits). JPEG, PNG and others are an error that says so. Sources: ONNX ImageDecoder; Microsoft's bitmap
+ * structures; netpbm's ppm(5). */
 #include <string.h>
 
 #include "ops/op.h"

@@ -1,9 +1,10 @@
 /* op_infer.c - types through a whole graph, by each operator's own infer.
  *
- * Inputs decide over declared shapes: every size of a graph input becomes a symbol, unless the caller fixed it.
- * dim_param gives its name; a declared number becomes the symbol "number@axis", shared by all inputs that have the same
- * number at the same axis (ids and mask of a static export), but not among vectors, where equal lengths mean little;
- * anything else is "input[axis]", and so is every axis of a graph planned for sizes that do not agree (fed.c). */
+ * Inputs count more than declared shapes: every size of a graph input becomes a symbol, unless the caller fixed it.
+ * dim_param gives its name. A declared number becomes the symbol "number@axis", shared by all inputs that have the
+ * same number at the same axis (ids and mask of a static export), but not among vectors, where equal lengths mean
+ * little. Any other size is "input[axis]", and so is every axis of a graph that is planned for sizes that do not agree
+ * (fed.c). */
 #include <inttypes.h>
 #include <stdio.h>
 

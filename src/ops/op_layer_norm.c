@@ -1,6 +1,6 @@
-/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to mean 0 (or not) and
- * variance 1. com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. Their result has the
- * dtype of the scale, which may be another than x's; what meets a float64 is computed in float64. */
+/* op_layer_norm.c - LayerNormalization and RMSNormalization: rows from an axis on, scaled to variance 1, and to mean 0
+ * in the first case. com.microsoft's SimplifiedLayerNormalization is RMSNormalization by another name. The result has
+ * the dtype of the scale, which may differ from that of x. If either is float64, it is computed in float64. */
 #include "kernels/norm.h"
 #include "kernels/rows.h"
 #include "ops/elementwise.h"

@@ -1,6 +1,7 @@
-/* op_loop.c - Loop: a subgraph again and again, values handed from one iteration to the next, others stacked.
+/* op_loop.c - Loop: runs a subgraph repeatedly. Some values are handed from one iteration to the next, others are
+ * stacked.
  *
- * Shapes may change from iteration to iteration, so nothing but types is inferred of what is handed on. */
+ * Shapes may change from iteration to iteration, so only dtypes are inferred for values that are handed on. */
 #include <inttypes.h>
 
 #include "base/dtype.h"

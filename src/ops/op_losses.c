@@ -1,7 +1,7 @@
 /* op_losses.c - NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
  *
- * Both pick, for every place (n, d…), the entry of one class along axis 1 of [N, C, d…] and weight it; they differ in
- * whether log-probabilities are given or made. Source: ONNX operators of these names. */
+ * For every place (n, d…), both pick the entry of one class along axis 1 of [N, C, d…] and weight it. They differ in
+ * whether log-probabilities are given or computed. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "ops/wide.h"

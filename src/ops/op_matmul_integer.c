@@ -1,7 +1,8 @@
-/* op_matmul_integer.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
- * DynamicQuantizeMatMul and MatMulIntegerToFloat. The sums are exact (see int_product.h); what differs is what the
- * inputs are called and what is done with the sums. QLinearMatMul with 8-bit floats in it is the product of the
- * dequantised matrices, in double. */
+/* op_matmul_integer.c - matmuls of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
+ * DynamicQuantizeMatMul and MatMulIntegerToFloat.
+ *
+ * The sums are exact (see int_product.h). The operators differ in the names of their inputs and in what is done with
+ * the sums. QLinearMatMul with 8-bit floats is the matmul of the dequantised matrices, in double. */
 #include <math.h>
 #include <string.h>
 

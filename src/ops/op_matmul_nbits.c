@@ -1,10 +1,10 @@
-/* op_matmul_nbits.c - com.microsoft's products with weights in blocks: MatMulNBits (2, 4 or 8 bits along k) and
+/* op_matmul_nbits.c - com.microsoft's matmuls with weights in blocks: MatMulNBits (2, 4 or 8 bits along k) and
  * MatMulBnb4 (4 bits that stand for 16 floats).
  *
- * MatMulNBits: b is [n, blocks, bytes of a block], low bits first; scales [n * blocks]; zero points packed like b, or
- * of the scales' type, or absent (the middle of the range); groups [k] names the block of a column otherwise.
- * MatMulBnb4: b is [n * k / 2] bytes, high bits first, a factor for every `block_size` of all elements. Constant
- * weights become packed f32 once, others in each run; the products are those of MatMul. Sources: ONNX Runtime's
+ * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero points are packed like
+ * b, or have the type of the scales, or are absent (the middle of the range). groups [k] names the block of a column.
+ * MatMulBnb4: b is [n * k / 2] bytes, high bits first, with a factor for every `block_size` of all elements. Constant
+ * weights become packed f32 once, others in each run; the matmuls are those of MatMul. Sources: ONNX Runtime's
  * ContribOperators.md; T. Dettmers and others, QLoRA, for the tables. */
 #include "base/checked.h"
 #include "kernels/convert.h"

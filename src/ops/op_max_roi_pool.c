@@ -1,7 +1,7 @@
-/* op_max_roi_pool.c - MaxRoiPool: the largest number of each of pooled_shape parts of each region.
+/* op_max_roi_pool.c - MaxRoiPool: the largest number in each of pooled_shape parts of each region.
  *
- * A region is [image, x0, y0, x1, y1] in input pixels times spatial_scale, rounded, both ends inside; parts overlap
- * where they do not divide it, and an empty one is 0. Sources: ONNX MaxRoiPool; R. Girshick, Fast R-CNN. */
+ * A region is [image, x0, y0, x1, y1] in input pixels times spatial_scale, rounded, both ends included. Parts overlap
+ * if they do not divide it evenly, and an empty part gives 0. Sources: ONNX MaxRoiPool; R. Girshick, Fast R-CNN. */
 #include <math.h>
 
 #include "ops/wide.h"

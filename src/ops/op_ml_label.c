@@ -1,7 +1,7 @@
 /* op_ml_label.c - LabelEncoder and CategoryMapper of ai.onnx.ml: a table from keys to values.
  *
- * Keys and values are brought to two plain lists once; a look-up compares them in order, the first match wins. NaN is
- * equal to NaN. Source: ONNX operators of these names. */
+ * Keys and values become two plain lists once. A look-up compares the keys in order, and the first match wins. NaN
+ * equals NaN. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "base/dtype.h"

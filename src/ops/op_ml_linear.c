@@ -1,10 +1,11 @@
 /* op_ml_linear.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor of ai.onnx.ml, in double.
  *
- * A linear model is a product of the row with one vector a class; a support vector machine replaces the product by a
+ * A linear model is the scalar product of the row with one vector per class. A support vector machine replaces it by a
  * kernel (linear, polynomial, radial, sigmoid) with its support vectors. SVMClassifier lets each pair of classes vote;
- * with prob_a and prob_b its scores are the probabilities that agree best with the pairs' (the method of libsvm). Where
- * the standard leaves labels and scores of two classes open, ONNX Runtime is followed. Sources: ONNX operators of these
- * names; T.-F. Wu, C.-J. Lin, R. Weng, Probability estimates for multi-class classification by pairwise coupling. */
+ * with prob_a and prob_b its scores are the probabilities that agree best with those of the pairs (the method of
+ * libsvm). Where the standard leaves labels and scores of two classes open, ONNX Runtime is followed. Sources: ONNX
+ * operators of these names; T.-F. Wu, C.-J. Lin, R. Weng, Probability estimates for multi-class classification by
+ * pairwise coupling. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* op_ml_map.c - ZipMap, CastMap and DictVectorizer of ai.onnx.ml: rows to maps and maps to rows.
  *
- * A map is a sequence of two tensors [n], its keys and its values; so a sequence of maps is a sequence of sequences.
+ * A map is a sequence of two tensors [n], its keys and its values. So a sequence of maps is a sequence of sequences.
  * Source: ONNX operators of these names. */
 #include <stdio.h>
 #include <stdlib.h>

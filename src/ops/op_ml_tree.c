@@ -1,8 +1,8 @@
 /* op_ml_tree.c - TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml.
  *
- * The older two spellings name nodes by (tree, node) and say BRANCH_* or LEAF per node; prepare brings all three to one
- * list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a hostile
- * file is an error, not a hang. Source: ONNX operators of these names. */
+ * The two older forms name nodes by (tree, node) and say BRANCH_* or LEAF per node. prepare brings all three forms to
+ * one list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a
+ * hostile file is an error, not a hang. Source: ONNX operators of these names. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* op_ms_attention.c - com.microsoft's Attention, MultiHeadAttention, PackedAttention, PackedMultiHeadAttention and
  * RotaryEmbedding, written out at load.
  *
- * What encoders use becomes pith.Attention; whatever has past or present keys, or scores as an output, ai.onnx's
- * Attention. Masks of keys by length, by start and end, by position or by pair of positions all come down to numbers
- * that are added to scores (pith.ScoreMask) where pith.Attention does not know them itself. Source: ONNX Runtime's
+ * The forms that encoders use become pith.Attention. Past or present keys, or scores as an output, need Attention of
+ * ai.onnx. Masks of keys by length, by start and end, by position or by pair of positions become numbers that are
+ * added to scores (pith.ScoreMask), where pith.Attention does not take them itself. Source: ONNX Runtime's
  * ContribOperators.md. */
 #include <float.h>
 #include <math.h>

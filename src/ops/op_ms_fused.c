@@ -1,11 +1,11 @@
-/* op_ms_fused.c - com.microsoft's convolution and product with an activation behind, and the operators of
+/* op_ms_fused.c - com.microsoft's convolution and matmul followed by an activation, and the operators of
  * com.microsoft.nchwc, written out at load as plain ones.
  *
  * The domain nchwc is what ONNX Runtime's layout optimiser saves: tensors of [batch, channels, height, width] whose
- * channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Inside Pith they lie as ever; only
- * constant weights have to be put back, for which the size of the blocks must be known. The file does not say it: it is
- * what some filter shows (block_shown), else the one that ONNX Runtime uses on this machine, for which it made the file
- * (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
+ * channels lie in blocks inside each pixel, between ReorderInput and ReorderOutput. Pith keeps the plain layout. Only
+ * constant weights have to be reordered, for which the block size must be known. The file does not say it. If some
+ * filter shows it (block_shown), it is that; else the one that ONNX Runtime uses on this machine, for which it made
+ * the file (16 with AVX-512 or NEON, else 8). Source: ONNX Runtime, MLAS filter layouts OIHWBiBo and OIHWBo. */
 #include <string.h>
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
-/* op_ms_gates.c - com.microsoft's gates, norms and mixtures of streams of newer decoders, written out at load as plain
- * operators in float32 between casts. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_gates.c - com.microsoft's gates, norms and mixtures of streams, which newer decoders use, written out at load
+ * as plain operators in float32 between casts. Source: ONNX Runtime's ContribOperators.md. */
 #include "ops/compose.h"
 
 static pith_value *gates_f32(pith_node *at, pith_value *x) { return pith_compose_cast(at, x, PITH_F32); }

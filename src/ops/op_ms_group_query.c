@@ -1,11 +1,11 @@
 /* op_ms_group_query.c - com.microsoft's GroupQueryAttention: attention whose query heads share key heads, with a cache
- * of keys and values that is as long in each sequence as seqlens_k says.
+ * of keys and values whose length in each sequence is given by seqlens_k.
  *
- * seqlens_k is the last position of each sequence, its new rows included; a first prompt (as many new rows as
- * total_sequence_length) begins at position 0, any other call behind the rows in the cache. Query and key rows are
- * first normalised by heads (if weights are given), then turned by the angles of their positions. present has room for
- * the longer of cache and total_sequence_length; what is not filled is zero. With sliding_window_cache it keeps its
- * length and holds the last positions only: see resident. A quantised cache is kv_cache.h's; attention takes the
+ * seqlens_k is the last position of each sequence, its new rows included. A first prompt (as many new rows as
+ * total_sequence_length) begins at position 0, any other call after the rows in the cache. Query and key rows are
+ * first normalised per head (if weights are given), then rotated by the angles of their positions. present has room
+ * for the longer of cache and total_sequence_length, and unused rows are zero. With sliding_window_cache it keeps its
+ * length and holds only the last positions: see resident. A quantised cache is that of kv_cache.h; attention uses the
  * numbers that are stored, new ones included. Source: ONNX Runtime's ContribOperators.md. */
 #include <float.h>
 #include <math.h>

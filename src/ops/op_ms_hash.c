@@ -1,8 +1,9 @@
 /* op_ms_hash.c - com.microsoft's NGramHashMapping and VarlenNGramHashMapping: ids of n-grams of tokens.
  *
- * For n from 2 on, the n tokens that end at a position, each times its multiplier, are combined by exclusive or; each
- * head then takes the remainder by its vocabulary's size. What lies before a sequence comes from past_ids, else it is
- * eos_token_id or pad_id. Arithmetic wraps in the dtype of the ids. Source: ONNX Runtime's schemas of these names. */
+ * For n from 2 on, the n tokens that end at a position are multiplied by one number each and combined by exclusive or.
+ * Each head then takes the remainder by the size of its vocabulary. Tokens before a sequence come from past_ids, else
+ * they are eos_token_id or pad_id. Arithmetic wraps in the dtype of the ids. Source: ONNX Runtime's schemas of these
+ * names. */
 #include <string.h>
 
 #include "ops/infer.h"

@@ -1,9 +1,9 @@
-/* op_ms_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM whose weights are 8-bit integers and whose inputs and
- * hidden states are rounded to 8 bits on the way, as DynamicQuantizeLinear does it.
+/* op_ms_lstm.c - com.microsoft's DynamicQuantizeLSTM: an LSTM with 8-bit integer weights, whose inputs and hidden
+ * states are quantised on the way, as by DynamicQuantizeLinear.
  *
- * A scale is one of all rows that are multiplied together: the whole input, and at each step the hidden states of all
- * rows of the batch, which are what the step before wrote, so zeros for a row that ended before that. At load the node
- * becomes one pith.QuantizedLSTM for each direction, whose constant weights then are matrices that can be packed.
+ * A scale is that of all rows which are multiplied together: the whole input, and at each step the hidden states of
+ * all rows of the batch. Those are what the previous step wrote, so zeros for a row that ended before. At load the
+ * node becomes one pith.QuantizedLSTM per direction, whose constant weights are then matrices that can be packed.
  * Source: ONNX Runtime's ContribOperators.md and the ONNX operator LSTM. */
 #include <math.h>
 #include <string.h>

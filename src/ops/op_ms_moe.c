@@ -1,10 +1,10 @@
-/* op_ms_moe.c - com.microsoft's mixtures of experts, MoE and QMoE: each token goes through the k experts whose router
- * scores are the highest, and the results are added with the softmax of the scores as weights.
+/* op_ms_moe.c - com.microsoft's mixtures of experts, MoE and QMoE: each token goes through the k experts with the
+ * highest router scores, and the results are added with the softmax of the scores as weights.
  *
- * An expert is FC2(activation(FC1(x))); SwiGLU has gate and value in FC1, as neighbours (swiglu_fusion 1) or halves
- * (2), or its value in FC3 (0). Experts run one after the other over the tokens they get, so that sums are in order.
- * QMoE's weights are integers of 2, 3, 4 or 8 bits, low bits first, with scales of whole rows or of blocks in them; an
- * expert's are widened when it runs. Source: ONNX Runtime's schemas of these names. */
+ * An expert is FC2(activation(FC1(x))). SwiGLU has gate and value in FC1, interleaved (swiglu_fusion 1) or as halves
+ * (2), or its value in FC3 (0). Experts run one after another over the tokens they get, so that sums are in order.
+ * QMoE's weights are integers of 2, 3, 4 or 8 bits, low bits first, with scales of whole rows or of blocks in them;
+ * the weights of an expert are widened when it runs. Source: ONNX Runtime's schemas of these names. */
 #include <math.h>
 #include <string.h>
 

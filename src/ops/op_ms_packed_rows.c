@@ -1,7 +1,9 @@
-/* op_ms_packed_rows.c - com.microsoft's GatherPacked: rows picked out of a table whose rows are blocks in a format of
- * ggml, as numbers. An index outside of the table picks row 0. Source: ONNX Runtime's schema of this name and the block
- * layouts of ggml (MIT): numbers are d * q, with d in f16 and q of some bits less a bias, and K formats have scales of
- * 16 or 32 numbers besides. */
+/* op_ms_packed_rows.c - com.microsoft's GatherPacked: rows picked from a table whose rows are blocks in a format of
+ * ggml, as numbers.
+ *
+ * An index outside of the table picks row 0. Source: ONNX Runtime's schema of this name and the block layouts of ggml
+ * (MIT): numbers are d * q, where d is f16 and q has a few bits minus a bias. K formats also have scales for 16 or 32
+ * numbers. */
 #include <string.h>
 
 #include "base/dtype.h"

@@ -1,8 +1,8 @@
-/* op_ms_padding.c - com.microsoft's RemovePadding and RestorePadding: rows of a batch laid end to end without those
- * that pad, and back.
+/* op_ms_padding.c - com.microsoft's RemovePadding and RestorePadding: the rows of a batch packed without padding, and
+ * back.
  *
- * token_offset lists the places of all real tokens, then of all padding, by rows. Padding is on the right. Source: ONNX
- * Runtime's ContribOperators.md; ONNX Runtime itself has no kernel for CPUs. */
+ * token_offset lists the places of all real tokens, then of all padding, by rows. Padding is on the right. Source:
+ * ONNX Runtime's ContribOperators.md; ONNX Runtime itself has no kernel for CPUs. */
 #include <string.h>
 
 #include "ops/infer.h"

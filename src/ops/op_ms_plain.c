@@ -1,4 +1,4 @@
-/* op_ms_plain.c - com.microsoft's operators that plain ones mean the same as, under another name or with inputs in
+/* op_ms_plain.c - com.microsoft's operators that mean the same as plain ones, under another name or with inputs in
  * another form, written out at load. Source: ONNX Runtime's ContribOperators.md. */
 #include "ops/compose.h"
 

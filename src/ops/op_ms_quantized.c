@@ -1,5 +1,5 @@
-/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, each written out at load as what it means:
- * DequantizeLinear, the plain operator, QuantizeLinear. Source: ONNX Runtime's ContribOperators.md. */
+/* op_ms_quantized.c - com.microsoft's operators on quantised tensors, each written out at load as DequantizeLinear,
+ * the plain operator, QuantizeLinear. Source: ONNX Runtime's ContribOperators.md. */
 #include <string.h>
 
 #include "kernels/convert.h"

@@ -1,7 +1,8 @@
-/* op_ms_router.c - com.microsoft's MoEGroupRouter: scores of experts that only the best of the best groups keep.
+/* op_ms_router.c - com.microsoft's MoEGroupRouter: scores of experts, kept only for the best experts of the best
+ * groups.
  *
- * s = sigmoid(logits). Groups are ranked by the sum of their best s + bias, experts of the chosen groups by s + bias;
- * the chosen experts get log(s), all others the sentinel. Or the full arrays s + bias and s are the outputs. Source:
+ * s = sigmoid(logits). Groups are ranked by the sum of their best s + bias, experts of the chosen groups by s + bias.
+ * The chosen experts get log(s), all others the sentinel. Or the full arrays s + bias and s are the outputs. Source:
  * ONNX Runtime's schema of this name. */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* op_ms_states.c - com.microsoft's operators with a state from call to call: CausalConvWithState,
- * VarlenCausalConvWithState and GatedDeltaNet. (LinearAttention stands with the standard's.) Source: ONNX Runtime's
+ * VarlenCausalConvWithState and GatedDeltaNet. (LinearAttention is in op_linear_attention.c.) Source: ONNX Runtime's
  * schemas of these names. */
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* op_ms_tokenizer.c - com.microsoft's Tokenizer: strings into tokens, by regular expressions of separators or of
+/* op_ms_tokenizer.c - com.microsoft's Tokenizer: strings into tokens, by regular expressions for separators or for
  * tokens.
  *
- * Separators are applied one after the other: each cuts all pieces that are left. The longest match counts, as in RE2
- * with that option, which PCRE2's DFA matching gives. A token counts if it has at least mincharnum characters; the last
- * axis of the result is as long as the most tokens of a string. If no string has any, it is empty, marks or not.
- * Source: ONNX Runtime's ContribOperators.md. */
+ * Separators are applied one after another; each one cuts all pieces that are left. The longest match counts, as in
+ * RE2 with that option; PCRE2's DFA matching gives it. A token counts if it has at least mincharnum characters. The
+ * last axis of the result is as long as the most tokens of a string. If no string has a token, it is empty, with or
+ * without marks. Source: ONNX Runtime's ContribOperators.md. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>

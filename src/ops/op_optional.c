@@ -1,4 +1,4 @@
-/* op_optional.c - optionals: a value that may be there. What is there is the tensor or sequence itself. */
+/* op_optional.c - optionals: a value that may be absent. A present one is the tensor or sequence itself. */
 #include "base/dtype.h"
 #include "ops/op.h"
 

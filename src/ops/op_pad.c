@@ -1,7 +1,7 @@
-/* op_pad.c - Pad and CenterCropPad: a border around a tensor, or a piece out of its middle.
+/* op_pad.c - Pad and CenterCropPad: a border around a tensor, or a part from its middle.
  *
- * Negative pads crop. Each output index along an axis maps to an input index or to none (constant), by one table per
- * axis, so that the modes differ in the table only. */
+ * Negative pads crop. Each output index along an axis maps to an input index or to none (constant), through one table
+ * per axis, so the modes differ only in the table. */
 #include <string.h>
 
 #include "base/checked.h"

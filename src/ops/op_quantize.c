@@ -1,8 +1,8 @@
-/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and its form by text.
+/* op_quantize.c - QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and its form per text.
  *
  * y = saturate(round(x / scale) + zero_point) and back, with one scale for all, one per index of an axis, or one per
- * block along an axis. A tensor is walked in segments inside which the scale's index either stays or goes along with
- * the element's; segments are computed in f32 in blocks, whatever the types. */
+ * block along an axis. A tensor is walked in segments in which the index of the scale either stays or moves with the
+ * element. Segments are computed in f32 in blocks, whatever the types. */
 #include <math.h>
 
 #include "kernels/convert.h"

@@ -1,7 +1,7 @@
 /* op_random.c - Bernoulli, Multinomial, RandomNormal(Like) and RandomUniform(Like).
  *
- * Seeded, numbers are those of random.h; without a seed every run draws anew from the clock. The standard does not say
- * which generator, so other engines agree in distribution only. */
+ * With a seed, numbers come from random.h; without one, every run starts from the clock. The standard does not name a
+ * generator, so other engines agree in distribution only. */
 #include <math.h>
 #include <time.h>
 

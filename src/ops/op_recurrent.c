@@ -1,8 +1,8 @@
 /* op_recurrent.c - RNN, GRU and LSTM, in double, one direction and one batch row at a time.
  *
- * Layout 0 is time-major [seq, batch, …]; layout 1 is [batch, seq, …]: only the strides differ. Gates lie in W, R and B
- * in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps beyond a row's sequence length give zeros;
- * the reverse direction starts at the row's own last step. Source: ONNX operators of these names. */
+ * Layout 0 is time-major [seq, batch, …] and layout 1 is [batch, seq, …]; only the strides differ. Gates lie in W, R
+ * and B in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps after the end of a row give zeros.
+ * The reverse direction starts at the row's own last step. Source: ONNX operators of these names. */
 #include <math.h>
 #include <string.h>
 

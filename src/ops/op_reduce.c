@@ -1,9 +1,9 @@
-/* op_reduce.c - ReduceSum and its kin: a function of all elements along some axes.
+/* op_reduce.c - ReduceSum and its family: a function of all elements along some axes.
  *
- * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or columns. Where reduced
- * axes are not neighbours, the tensor is first moved so that they come last. A row per operator says which family of
- * reduce.h and fold.h it is, and what is done with the result. Types without a loop of their own are computed in f32
- * (f16, bf16) or f64, converted as a whole. */
+ * Axes are brought into the form [outer, reduced, inner]: one loop over rows (inner is 1) or columns. If the reduced
+ * axes are not adjacent, the tensor is first moved so that they come last. A row per operator names its family in
+ * reduce.h and fold.h, and what is done with the result. Types without a loop of their own are converted as a whole
+ * and computed in f32 (f16, bf16) or f64. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
-/* op_reshape.c - the same elements under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity.
- * All are views; nothing is ever copied. */
+/* op_reshape.c - the same elements in another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity. All are views;
+ * nothing is copied. */
 #include "ops/infer.h"
 
 static pith_status upgrade_reshape(pith_node *node, pith_error *err) {

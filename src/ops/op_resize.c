@@ -1,9 +1,9 @@
-/* op_resize.c - Resize, and Upsample as its older spelling.
+/* op_resize.c - Resize, and Upsample, its older form.
  *
- * Interpolation is separable: each axis has, for every output index, a list of taps (input index, weight), and axes are
- * applied one after the other, in double; the parts of complex numbers lie on an axis more. Nearest needs one tap per
- * axis and copies elements whatever they are; strings know nothing else.
- * Source: ONNX operator Resize and its reference implementation; cubic: Keys 1981. */
+ * Interpolation is separable: for every output index, each axis has a list of taps (input index, weight). Axes are
+ * applied one after another, in double. The parts of complex numbers are one more axis. Nearest needs one tap per axis
+ * and copies elements of any type; strings have only this mode. Source: ONNX operator Resize and its reference
+ * implementation; cubic: Keys 1981. */
 #include <math.h>
 #include <string.h>
 

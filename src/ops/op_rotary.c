@@ -1,8 +1,8 @@
-/* op_rotary.c - RotaryEmbedding: pairs of a head's elements turned by the angles of their position.
+/* op_rotary.c - RotaryEmbedding: pairs of a head's elements rotated by the angles of their position.
  *
- * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]; a pair is (i, i + half) or,
- * interleaved, (2i, 2i + 1). Elements behind rotary_embedding_dim pass through. Without num_heads a head is as long as
- * the caches say, which com.microsoft allows. Source: ONNX RotaryEmbedding (opset 23). */
+ * The input is [batch, heads, sequence, head] or [batch, sequence, heads * head]. A pair is (i, i + half) or,
+ * interleaved, (2i, 2i + 1). Elements after rotary_embedding_dim pass through. Without num_heads, the size of a head
+ * follows from the caches, which com.microsoft allows. Source: ONNX RotaryEmbedding (opset 23). */
 #include "ops/wide.h"
 
 static pith_status op_rotary_infer(pith_infer *c) {

@@ -1,8 +1,8 @@
-/* op_scan.c - Scan: a subgraph over the slices of its inputs, with state from one to the next.
+/* op_scan.c - Scan: a subgraph over the slices of its inputs, with state from one slice to the next.
  *
- * Opset 8 had a batch axis before everything and sequence lengths; it becomes the newest form with the attribute
- * `batched`, which only this file knows: the whole is then done once per batch element. Lengths are then the last of
- * the inputs (`lengths`); what is behind a sequence's end is 0 in the results. */
+ * Opset 8 had a batch axis in front and sequence lengths. It becomes the newest form with the attribute `batched`,
+ * which only this file knows: everything is then done once per batch element. Lengths are then the last input
+ * (`lengths`), and results after the end of a sequence are 0. */
 #include "base/dtype.h"
 #include "ops/stack.h"
 

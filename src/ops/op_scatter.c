@@ -1,6 +1,6 @@
-/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor with some elements
- * replaced, or added to, multiplied with, or bounded by others. Updates go in ascending order, so the last one of
- * equals wins. */
+/* op_scatter.c - ScatterElements (and Scatter), ScatterND, TensorScatter: a copy of a tensor in which some elements
+ * are replaced by others, or added to, multiplied with, or bounded by them. Updates go in ascending order, so the last
+ * of equal indices wins. */
 #include <string.h>
 
 #include "kernels/maps.h"

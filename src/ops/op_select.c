@@ -1,4 +1,4 @@
-/* op_select.c - NonZero and Compress: what a condition picks; the sizes are known only then. OneHot and
+/* op_select.c - NonZero and Compress, whose conditions pick elements, so that their sizes are dynamic. OneHot and
  * ReverseSequence. */
 #include <string.h>
 

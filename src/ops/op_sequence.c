@@ -1,7 +1,7 @@
 /* op_sequence.c - sequences of tensors: made, taken apart, joined.
  *
- * A sequence is an array of tensors whose contents are never changed once made; so a new sequence may share the items
- * of an old one. Items made from tensors are copies, since a tensor's memory may be given to others. */
+ * A sequence is an array of tensors whose contents never change, so a new sequence may share the items of an old one.
+ * Items made from tensors are copies, since the memory of a tensor may be reused. */
 #include <inttypes.h>
 
 #include "base/dtype.h"

@@ -1,5 +1,5 @@
-/* op_sequence_map.c - SequenceMap: a subgraph applied to each item of a sequence; further inputs that are sequences go
- * along item by item, tensors as they are. */
+/* op_sequence_map.c - SequenceMap: a subgraph applied to each item of a sequence. Further inputs that are sequences
+ * give one item each; tensors are passed as they are. */
 #include <inttypes.h>
 
 #include "base/dtype.h"

@@ -1,4 +1,4 @@
-/* op_shape.c - Shape and Size: what a tensor measures, as numbers of the graph. */
+/* op_shape.c - Shape and Size: the sizes of a tensor as numbers of the graph. */
 #include "ops/infer.h"
 
 static void shape_range(const pith_node *node, int rank, int *begin, int *end) {

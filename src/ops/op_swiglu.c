@@ -1,5 +1,5 @@
-/* op_swiglu.c - SwiGLU: y = Swish(a) * b, place by place, Swish(a) = a / (1 + exp(-alpha a)) rounded to the type before
- * the product. The operands have one shape; nothing is broadcast. Source: ONNX SwiGLU (opset 28). */
+/* op_swiglu.c - SwiGLU: y = Swish(a) * b, element by element. Swish(a) = a / (1 + exp(-alpha a)) is rounded to the
+ * type before the multiplication. The operands have one shape; nothing is broadcast. Source: ONNX SwiGLU (opset 28). */
 #include "ops/elementwise.h"
 
 typedef struct state {

@@ -1,7 +1,7 @@
-/* op_tfidf.c - TfIdfVectorizer: counts of known n-grams per row, weighted.
+/* op_tfidf.c - TfIdfVectorizer: weighted counts of known n-grams per row.
  *
- * The pool lists the grams of each size one after another; a skip-gram of size n at distance s takes elements s apart.
- * Every gram is compared as it stands: pools are small. Source: ONNX operator TfIdfVectorizer. */
+ * The pool lists the grams of each size one after another. A skip-gram of size n at distance s takes elements s apart.
+ * Every gram is compared as it is, because pools are small. Source: ONNX operator TfIdfVectorizer. */
 #include <string.h>
 
 #include "ops/op.h"

@@ -1,4 +1,4 @@
-/* op_topk.c - TopK along an axis, and Unique: both come from one sort of indices. */
+/* op_topk.c - TopK along an axis, and Unique: both from one sort of indices. */
 #include <string.h>
 
 #include "kernels/convert.h"

@@ -1,6 +1,6 @@
-/* op_transpose.c - Transpose: the same elements, axes in another order; and pith.MoveAxis, which moves axis `from` to
- * place `to` and needs no rank to be written down: operators that are written out before ranks are known use it, and a
- * pass makes a Transpose of it (pass_clean.c). */
+/* op_transpose.c - Transpose: the same elements with axes in another order. And pith.MoveAxis, which moves axis `from`
+ * to place `to` without a rank: operators that are written out before ranks are known use it, and pass_clean.c makes a
+ * Transpose of it. */
 #include "kernels/move.h"
 #include "ops/widen.h"
 

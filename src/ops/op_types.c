@@ -1,4 +1,4 @@
-/* op_types.c - the dtypes that operators take, a letter for each set of them (pith_op.types). */
+/* op_types.c - the dtypes that operators take, one letter per set of dtypes (pith_op.types). */
 #include <string.h>
 
 #include "base/dtype.h"

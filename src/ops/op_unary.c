@@ -1,7 +1,7 @@
 /* op_unary.c - operators of one input that are one loop: y[i] = f(x[i]).
  *
- * What an operator computes is a family of kernels/unary.h or map1.c; what this file adds is a row per operator: the
- * family, and the attributes that are the family's parameters. */
+ * The function is a family of kernels/unary.h or map1.c. This file adds a row per operator: the family, and the
+ * attributes that are its parameters. */
 #include "kernels/unary.h"
 #include "ops/elementwise.h"
 

@@ -1,4 +1,4 @@
-/* op_where.c - Where and Clip: choices between operands, for every type whose elements are not packed. */
+/* op_where.c - Where and Clip: a choice between operands, for every type whose elements are not packed. */
 #include <string.h>
 
 #include "ops/elementwise.h"

@@ -1,4 +1,4 @@
-/* stack.c - see stack.h. Items are collected end to end and moved to their axis once, at the end. */
+/* stack.c - see stack.h. Items are collected one after another and moved to their axis once, at the end. */
 #include "ops/stack.h"
 
 #include "base/checked.h"
