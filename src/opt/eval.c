@@ -1,4 +1,4 @@
-/* eval.c - see eval.h. The steps of a node's life in a row: infer, prepare, scratch, run. */
+/* eval.c - see eval.h. A node's whole life in a row: infer, prepare, scratch, run. */
 #include "opt/eval.h"
 
 #include "base/dtype.h"

@@ -1,7 +1,8 @@
 /* opt.c - the driver of the passes, and the report they write. See pass.h.
  *
- * A round runs every pass of the level once in the order of select/passes.def; rounds go on until one changes nothing.
- * After a pass that changed something dead nodes are swept, types are inferred anew and the graph's invariants hold. */
+ * A round runs every pass of the level once, in the order of select/passes.def. Rounds go on until one changes
+ * nothing. After a pass that changed something, unused nodes are removed, types are inferred again, and the graph's
+ * invariants are checked. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* pass_attention.c - every spelling of scaled dot-product attention becomes pith.Attention.
  *
  *   softmax(q k^T * scale + terms) v
- * The match begins at a Softmax (or at the Attention operator of opset 23) and follows meaning: factors may be on the
- * scores or on q and k, terms may be added or chosen by Where in any order, heads may be split and joined by any chain
- * of Reshape, Transpose and the like (view.h), keys and values may be repeated over groups of heads. What the terms
- * mean mask.h finds out: a key mask and a window are attributes of the step, the rest stays an added bias.
- * The output takes the place of the value with heads joined, or is brought back to the layout that is read. */
+ *
+ * The match begins at a Softmax (or at the Attention operator of opset 23) and follows meaning. Factors may be on the
+ * scores or on q and k. Terms may be added or chosen by Where, in any order. Heads may be split and joined by any
+ * chain of Reshape, Transpose and the like (view.h). Keys and values may be repeated over groups of heads. mask.h
+ * finds out what the terms mean: a key mask and a window become attributes of the step, the rest stays an added bias.
+ * The output replaces the value with heads joined, or is brought back to the layout that is read. */
 #include <math.h>
 
 #include "kernels/attention.h"

@@ -1,6 +1,6 @@
-/* pass_branch.c - an If whose condition is known gives way to its branch. Exporters write such nodes where a shape
- * decides (squeeze this axis if its size is 1), and shapes are often known here even if they were not to the exporter.
- */
+/* pass_branch.c - replaces an If whose condition is known by its branch. Exporters write such nodes where a shape
+ * decides (squeeze this axis if its size is 1), and shapes are often known here even if the exporter did not know
+ * them. */
 #include "opt/pass.h"
 
 static pith_status branch_run(pith_opt *o, size_t *changes) {

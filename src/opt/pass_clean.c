@@ -1,6 +1,6 @@
-/* pass_clean.c - nodes that do nothing go away: Identity, Cast to the same dtype, Dropout in inference, Reshape,
- * Expand, Transpose or Slice whose output is its input, Concat of one. Shapes are compared symbolically, so that a
- * shape computed at run time counts as the same if it must be. A pith.MoveAxis becomes a Transpose. */
+/* pass_clean.c - removes nodes that do nothing: Identity, Cast to the same dtype, Dropout in inference, Concat of one,
+ * and Reshape, Expand, Transpose or Slice whose output is its input. Shapes are compared symbolically, so a shape
+ * computed at run time counts as the same if it must be. A pith.MoveAxis becomes a Transpose. */
 #include "kernels/move.h"
 #include "opt/match.h"
 #include "opt/pass.h"

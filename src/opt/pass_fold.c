@@ -1,10 +1,11 @@
-/* pass_fold.c - what is known before the run becomes a constant.
+/* pass_fold.c - computes at load what does not depend on the run.
  *
- * Two kinds of knowledge: nodes all of whose inputs are constants, which are run here, once, by their own operator; and
- * integers that shape inference already followed to plain numbers (the 16 in Shape → Slice → Cast → Sqrt).
- * A large result trades mapped, shared weights for private memory, so it must not be much larger than what it is made
- * of, and a Cast or Transpose of a weight is left alone where a product reads it: pith.Linear looks through those. A
- * node that fails here is left for the run to report. */
+ * There are two kinds. Nodes whose inputs are all constants are run here, once, by their own operator. Integers that
+ * shape inference already followed to plain numbers (the 16 in Shape → Slice → Cast → Sqrt) become constants.
+ *
+ * A large result replaces mapped, shared weights by private memory, so it must not be much larger than its inputs. A
+ * Cast or Transpose of a weight is left alone if a matmul reads it, since pith.Linear looks through those. A node that
+ * fails here is left for the run to report. */
 #include "base/dtype.h"
 #include "opt/eval.h"
 #include "opt/match.h"

@@ -1,5 +1,5 @@
-/* pass_gated.c - gated feed-forward rows become pith.Gated: activation(a) * b for the halves a and b of a row, as
- * GEGLU, SwiGLU and the like are written where one linear makes both. Halves may come by Slice or Split, in either
+/* pass_gated.c - gated feed-forward rows become pith.Gated: activation(a) * b for the halves a and b of a row. GEGLU,
+ * SwiGLU and the like are written so when one linear makes both halves. Halves may come from Slice or Split, in either
  * order. */
 #include "opt/match.h"
 #include "opt/pass.h"

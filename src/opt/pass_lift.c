@@ -1,5 +1,5 @@
-/* pass_lift.c - a normalisation of the last axis after a Transpose that keeps it moves before the Transpose: heads that
- * are normalised after they were split are then cut from normalised rows, and the Transpose meets what follows. */
+/* pass_lift.c - moves a normalisation of the last axis before a Transpose that keeps this axis. Heads that are
+ * normalised after they were split are then cut from normalised rows, and the Transpose meets the nodes that follow. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

@@ -1,8 +1,8 @@
 /* pass_linear.c - dense layers become pith.Linear.
  *
- * A MatMul or plain Gemm by a constant matrix, with the constant bias added in either operand order and an activation
- * after it. The matrix may come through Transpose or a widening Cast: the Linear reads the weight itself, transposed or
- * in f16 or bf16, so nothing is copied but into the packed form. What the parts compute is kept, also in its order. */
+ * A MatMul or plain Gemm by a constant matrix, with the constant bias added in either operand order, and an activation
+ * after it. The matrix may come through Transpose or a widening Cast: the Linear reads the weight itself, transposed
+ * or in f16 or bf16, so it is copied only into the packed form. The arithmetic of the parts is kept, with its order. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

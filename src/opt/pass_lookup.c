@@ -1,5 +1,5 @@
-/* pass_lookup.c - GatherElements from one row, or from rows that are one row repeated, is a Gather from that row: token
- * types by position, as transformers writes them for models that have one type. */
+/* pass_lookup.c - GatherElements from one row, or from rows that repeat one row, becomes a Gather from that row.
+ * transformers writes token types by position that way, for models that have one type. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

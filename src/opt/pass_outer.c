@@ -1,5 +1,5 @@
-/* pass_outer.c - a matrix product over a single element is a broadcast multiplication: frequencies by positions, as
- * exporters write rotary embeddings. */
+/* pass_outer.c - a matmul over a single element (k = 1) becomes a broadcast multiplication. Exporters write rotary
+ * embeddings that way: frequencies by positions. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

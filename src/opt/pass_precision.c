@@ -1,5 +1,5 @@
-/* pass_precision.c - the precision the model was opened with becomes an attribute of the nodes that know it:
- * pith.Linear, pith.Attention, with int8 pith.EmbedNorm. Their operators do the rest. */
+/* pass_precision.c - the precision that the model was opened with becomes an attribute of the nodes that know it:
+ * pith.Linear, pith.Attention, and with int8 pith.EmbedNorm. Their operators do the rest. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

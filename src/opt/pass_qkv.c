@@ -1,5 +1,5 @@
-/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights side by side: its
- * input is read once, and query, key and value rows lie in one row. Query and key may be turned by pith.Rotary on their
+/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights next to each other.
+ * Its input is read once, and query, key and value rows lie in one row. Query and key may pass a pith.Rotary on their
  * way. Columns must begin at a GEMM panel. */
 #include "kernels/gemm.h"
 #include "opt/match.h"

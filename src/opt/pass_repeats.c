@@ -1,5 +1,5 @@
-/* pass_repeats.c - a linear whose rows are looked up is told that they may come again: a token at the same place in two
- * texts of a batch, or at any place where positions come in later. */
+/* pass_repeats.c - marks a linear whose rows are looked up, because duplicate rows are likely: a token at the same
+ * place in two texts of a batch, or at any place if positions are added later. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

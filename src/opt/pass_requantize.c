@@ -1,8 +1,8 @@
-/* pass_requantize.c - values that are quantised and dequantised already are not so again.
+/* pass_requantize.c - removes a second quantisation of values that are already quantised and dequantised.
  *
- * Tools that quantise put QuantizeLinear and DequantizeLinear around every operator, those that only move elements
- * included. Of (q - zero) * scale, moved or not, a second pair with the same scale and zero point gives the same bits:
- * division by the scale is off by less than 2^-22 of at most 2^16, so that rounding finds q again. */
+ * Tools that quantise put QuantizeLinear and DequantizeLinear around every operator, also around those that only move
+ * elements. For (q - zero) * scale, moved or not, a second pair with the same scale and zero point gives the same
+ * bits: the division by the scale is off by less than 2^-22 of at most 2^16, so rounding finds q again. */
 #include <math.h>
 
 #include "base/dtype.h"

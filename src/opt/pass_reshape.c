@@ -1,6 +1,6 @@
-/* pass_reshape.c - the target of a Reshape becomes a constant where the result's shape is known symbolically: a size
- * that stays in its place is 0, one other size may be -1. The arithmetic that computed the target, and the Shape nodes
- * that made it read activations, are dead then. */
+/* pass_reshape.c - makes the target of a Reshape constant if the shape of the result is known symbolically: a size
+ * that stays in its place is 0, and one other size may be -1. The arithmetic that computed the target, and the Shape
+ * nodes that made it read activations, are then unused. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

@@ -1,8 +1,10 @@
 /* pass_rotary.c - rotary positions become pith.Rotary, in both layouts.
  *
  *   x * cos + turned * sin,  turned = [-b, a] for the halves x = [a, b], or the pairs (-x[2i + 1], x[2i])
- * How a file cuts x, negates and joins it again is read as a view of x (view.h), so every spelling is one. The rows the
- * heads of x are cut from (heads.h) are read where they lie. The operator RotaryEmbedding becomes the same step. */
+ *
+ * The way a file cuts x, negates it and joins it again is read as a view of x (view.h), so every spelling is one. The
+ * rows that the heads of x are cut from (heads.h) are read where they lie. The operator RotaryEmbedding becomes the
+ * same step. */
 #include "opt/heads.h"
 #include "opt/match.h"
 #include "opt/view.h"

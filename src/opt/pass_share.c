@@ -1,9 +1,9 @@
-/* pass_share.c - nodes that compute the same from the same become one: exporters ask for the same Shape, cast the same
- * mask and take the same square root in every layer.
+/* pass_share.c - nodes that compute the same from the same inputs become one. Exporters ask for the same Shape, cast
+ * the same mask and take the same square root in every layer.
  *
- * Nodes are met in order, each written out as bytes that are equal for equal nodes and looked up among those before it.
- * An input is written as its id, a small constant by its contents. Since inputs are replaced at once, equal chains
- * become one in a single walk. */
+ * Nodes are visited in order. Each one is written as bytes that are equal for equal nodes, and looked up among those
+ * before it. An input is written as its id, a small constant as its contents. Inputs are replaced at once, so equal
+ * chains become one in a single walk. */
 #include <stdlib.h>
 
 #include "base/map.h"

@@ -1,9 +1,9 @@
-/* pass_widen.c - what is stored in f16 or bf16 is computed in f32.
+/* pass_widen.c - values stored in f16 or bf16 are computed in f32.
  *
- * Each float operator on narrow values gets its operands cast to f32 and its result cast back; then casts to a narrow
- * type and back again cancel, so that a network of such operators keeps f32 from one narrow input to the next narrow
+ * Each float operator on narrow values gets its operands cast to f32 and its result cast back. Casts to a narrow type
+ * and back again then cancel, so a network of such operators keeps f32 from one narrow input to the next narrow
  * output. Weights and tables stay as they are stored: pith.Linear and pith.EmbedNorm read them through the cast.
- * Results are nearer to the exact ones than the file's own arithmetic; levels below 3 keep that. */
+ * Results are nearer to the exact ones than the file's own arithmetic. Levels below 3 keep that arithmetic. */
 #include "opt/match.h"
 #include "opt/pass.h"
 

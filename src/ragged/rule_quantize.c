@@ -1,9 +1,10 @@
 /* rule_quantize.c - quantised operators on packed tokens.
  *
- * A scale that DynamicQuantizeLinear takes from its whole input is, for a text alone, one of that text: what has
- * neither batch nor sequence in the padded graph becomes a row a token, all rows of a text alike (kind SHARED). Its
- * products with weights' scales stay so; meeting tokens it broadcasts over their other axes; and an integer product
- * takes a zero point a row. Sums, roundings and scales are those of the text alone, so are the bits. */
+ * A scale that DynamicQuantizeLinear takes from its whole input is, for a text alone, a scale of that text. So a value
+ * that has neither batch nor sequence in the padded graph becomes a row per token, and all rows of a text are equal
+ * (kind SHARED). Its products with the weights' scales stay so. Together with tokens it broadcasts over their other
+ * axes, and an integer matmul takes one zero point per row. Sums, rounding and scales are those of the text alone, and
+ * so are the bits. */
 #include "opt/match.h"
 #include "ragged/rule.h"
 
