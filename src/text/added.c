@@ -1,5 +1,6 @@
-/* added.c - added tokens: ids, order, search. Semantics of single_word, lstrip and rstrip are those of Hugging Face
- * tokenizers 0.23 (added_vocabulary.rs): ids the model knows win over the file's, white space is what \s matches. */
+/* added.c - added tokens: ids, order, search. single_word, lstrip and rstrip mean what they mean in Hugging Face
+ * tokenizers 0.23 (added_vocabulary.rs): ids that the model knows win over those of the file, and white space is what
+ * \s matches. */
 #include "text/added.h"
 
 #include <stdlib.h>

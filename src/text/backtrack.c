@@ -1,4 +1,4 @@
-/* backtrack.c - longest matches, checked at each place between two of them. */
+/* backtrack.c - finds tokens as longest matches, and checks each pair of neighbours. */
 #include "text/backtrack.h"
 
 #include "text/frozen.h"

@@ -1,9 +1,10 @@
-/* bert_fused.c - BertNormalizer, BertPreTokenizer and WordPiece in one pass over the raw text, without offsets tables.
+/* bert_fused.c - BertNormalizer, BertPreTokenizer and WordPiece in one pass over the raw text, without tables of
+ * offsets.
  *
  * What normalising and splitting do to a character depends on that character alone: it is dropped, ends a word, is a
- * word of its own (its id is known beforehand), or adds a few bytes to the word at hand. ASCII has tables; other
- * characters have pages of 256 entries, made when first met and shared by all threads. The exception are marks that
- * survive and would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
+ * word of its own (with a known id), or adds a few bytes to the current word. ASCII has tables. Other characters have
+ * pages of 256 entries, made when first needed and shared by all threads. The exception are marks that survive and
+ * would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
 #include <stdatomic.h>
 
 #include "text/bert.h"

@@ -1,10 +1,10 @@
-/* bpe.c - merging the symbols of a word in the order of rank, then position.
+/* bpe.c - merges the symbols of a word in the order of rank, then position.
  *
- * Symbols stay where they are; those merged into their left neighbour are skipped by links. Which pair is next: in
- * short words all are looked at; in longer ones a tree over the places holds the least rank at its root, from where the
- * way down to the leftmost place of that rank is found, or onward from the last one. A merge changes three places;
- * where their neighbours have the same rank, as in a text of one repeated letter, nothing above them changes. There are
- * no stale candidates. */
+ * Symbols stay where they are. Links skip those that were merged into their left neighbour. To find the next pair, a
+ * short word looks at all pairs. A longer word keeps a tree over the places, with the lowest rank at its root: from
+ * there a walk down finds the leftmost place of that rank, or a walk onward from the last one. A merge changes three
+ * places. If their neighbours have the same rank, as in a text of one repeated letter, nothing above them changes. So
+ * there are no stale candidates. */
 #include "text/bpe.h"
 
 #include "text/frozen.h"

@@ -1,4 +1,4 @@
-/* dec_bpe.c - the suffix that ends a word becomes a space, except at the end of the text. */
+/* dec_bpe.c - the decoder BPEDecoder: the suffix that ends a word becomes a space, except at the end of the text. */
 #include "text/decode.h"
 
 static pith_status dec_bpe_run(const void *self, pith_decoding *d) {

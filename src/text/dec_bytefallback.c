@@ -1,4 +1,5 @@
-/* dec_bytefallback.c - runs of "<0xE4>" tokens to the text of their bytes, or U+FFFD for each if they are no UTF-8. */
+/* dec_bytefallback.c - the decoder ByteFallback: runs of tokens like "<0xE4>" become the text of their bytes, or
+ * U+FFFD for each byte if they are not UTF-8. */
 #include "text/decode.h"
 
 static int hex_digit(char c) {

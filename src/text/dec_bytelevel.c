@@ -1,4 +1,5 @@
-/* dec_bytelevel.c - characters back to the bytes they spell, and those to text; what is not UTF-8 becomes U+FFFD. */
+/* dec_bytelevel.c - the decoder ByteLevel: characters become the bytes they spell, and those become text. Bytes that
+ * are not UTF-8 become U+FFFD. */
 #include "text/bytes.h"
 #include "text/decode.h"
 

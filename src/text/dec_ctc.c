@@ -1,4 +1,4 @@
-/* dec_ctc.c - repeated tokens count once, the pad token stands for nothing, the delimiter for a space. */
+/* dec_ctc.c - the decoder CTC: repeated tokens count once, the pad token is dropped, the delimiter becomes a space. */
 #include "text/decode.h"
 
 typedef struct ctc {

@@ -1,4 +1,4 @@
-/* dec_fuse.c - all tokens become one. */
+/* dec_fuse.c - the decoder Fuse: all tokens become one. */
 #include "text/decode.h"
 
 static pith_status dec_fuse_run(const void *self, pith_decoding *d) {

@@ -1,4 +1,5 @@
-/* dec_metaspace.c - the visible character back to a space; the first token loses its own, unless none was put there. */
+/* dec_metaspace.c - the decoder Metaspace: the visible character becomes a space again. The first token loses its own,
+ * unless none was put there. */
 #include "text/decode.h"
 
 typedef struct metaspace {

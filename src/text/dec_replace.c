@@ -1,4 +1,4 @@
-/* dec_replace.c - what a pattern matches in a token becomes other text. */
+/* dec_replace.c - the decoder Replace: matches of a pattern in a token become other text. */
 #include "text/decode.h"
 #include "text/pattern.h"
 

@@ -1,4 +1,5 @@
-/* dec_strip.c - up to `start` and `stop` copies of a character go from the ends of each token. */
+/* dec_strip.c - the decoder Strip: removes up to `start` and `stop` copies of a character from the ends of each token.
+ */
 #include "text/decode.h"
 
 typedef struct strip {

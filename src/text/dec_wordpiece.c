@@ -1,4 +1,5 @@
-/* dec_wordpiece.c - tokens are joined by spaces, but those that continue a word lose their prefix. */
+/* dec_wordpiece.c - the decoder WordPiece: joins tokens by spaces. Tokens that continue a word lose their prefix
+ * instead. */
 #include "text/decode.h"
 
 typedef struct wordpiece {

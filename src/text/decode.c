@@ -1,8 +1,9 @@
-/* decode.c - ids to text: tokens' strings, then the tokenizer's decoders one after the other, then joined.
+/* decode.c - ids to text: the strings of the tokens, the tokenizer's decoders one after another, and the result
+ * joined.
  *
- * A tokenizer without decoder puts spaces between tokens, as Hugging Face does. Nothing here is fast; detokenising is
- * not on the way to a vector. A stream decodes the ids since the last point where text was complete and gives what is
- * new; it waits while the text ends in the middle of a character. */
+ * A tokenizer without a decoder puts spaces between tokens, as Hugging Face does. Nothing here is tuned for speed,
+ * because detokenizing is not needed for a vector. A stream decodes the ids since the last point where the text was
+ * complete, and returns the new part. It waits while the text ends in the middle of a character. */
 #include "text/decode.h"
 
 #include "base/cpu.h"

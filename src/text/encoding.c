@@ -1,8 +1,8 @@
-/* call.c - buffers that grow and are kept, origins, the splitter and the pool of calls.
+/* encoding.c - buffers that grow and are kept, origins of bytes, the splitter, and the pool of encodings.
  *
- * An encoding owns two text buffers; `text` is one of them or the caller's source, `out` and `spare` are the rest.
- * Growing doubles, so the cost per byte is constant. The pool is a few atomic places: taking and giving back never
- * waits. */
+ * An encoding owns two text buffers. `text` is one of them or the caller's source; `out` and `spare` are the rest.
+ * Growing doubles a buffer, so the cost per byte is constant. The pool is a few atomic slots: taking and giving back
+ * never waits. */
 #include "text/encoding.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* framing.c - truncation windows, templates, padding. The arithmetic of truncation is that of Hugging Face tokenizers
- * 0.23 (truncation.rs, encoding.rs); a maximum below the number of special tokens keeps the specials alone. */
+ * 0.23 (truncation.rs, encoding.rs). A maximum below the number of special tokens keeps the special tokens alone. */
 #include "text/framing.h"
 
 #include "base/account.h"

@@ -1,4 +1,4 @@
-/* framing_read.c - reading post-processors, truncation and padding: what they say in tokenizer.json, as templates. */
+/* framing_read.c - reads post-processors, truncation and padding of tokenizer.json as templates. */
 #include "text/framing.h"
 
 pith_status pith_framing_create(pith_loader *loader) {

@@ -1,4 +1,4 @@
-/* frozen.c - writing and reading frozen tokenizers: sections, and the settings as JSON. */
+/* frozen.c - writes and reads frozen tokenizers: sections, and the settings as JSON. */
 #include "text/frozen.h"
 
 #include <inttypes.h>

@@ -2,9 +2,8 @@
  *
  * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
  * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a
- * backtracking engine, but every form is written so that it looks at each character a bounded number of times.
- * Character classes are those of Oniguruma 6.9.10 (Unicode 16): utf8proc's, and the characters that Unicode 16 brought.
- */
+ * backtracking engine, but every form looks at each character a bounded number of times. Character classes are those
+ * of Oniguruma 6.9.10 (Unicode 16): utf8proc's, and the characters that are new in Unicode 16. */
 #include "text/known_regex.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* listed_tokens.c - added tokens that stand beside a vocabulary: added_tokens_decoder of tokenizer_config.json
- * ({"id": {"content": …, "lstrip": …}}) or, where that is missing, added_tokens.json ({"token": id}), and
- * additional_special_tokens. Only for tokenizers without tokenizer.json, which has them all. */
+/* listed_tokens.c - added tokens that are listed next to a vocabulary: added_tokens_decoder of tokenizer_config.json
+ * ({"id": {"content": …, "lstrip": …}}) or, if that is missing, added_tokens.json ({"token": id}); and
+ * additional_special_tokens. Only for tokenizers without tokenizer.json, which has all of them. */
 #include "text/added.h"
 #include "text/framing.h"
 #include "text/sources.h"

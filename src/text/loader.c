@@ -1,7 +1,7 @@
-/* loader.c - opening a tokenizer: which files there are, tokenizer_config.json, and putting parsed steps together.
+/* loader.c - opens a tokenizer: which files are there, tokenizer_config.json, and the parsed steps put together.
  *
- * tokenizer.json is one source among others (sources are listed in select/tokenizers.def); every source ends in the
- * same list of steps. The file is gone when loading is done: tables are copies in the tokenizer's arena. */
+ * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends in the same list of
+ * steps. The file is not needed after loading: tables are copies in the tokenizer's arena. */
 #include "text/added.h"
 #include "text/encoding.h"
 #include "text/framing.h"

@@ -1,10 +1,10 @@
-/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges; where much
- * text is to be encoded, the same tokens are found by longest matches (backtrack.c).
+/* model_bpe.c - byte-pair encoding: a piece becomes symbols, one per character or byte, which bpe.c merges. When there
+ * is much text to encode, the same tokens are found as longest matches (backtrack.c).
  *
- * Symbols are looked up with the prefix of inner and the suffix of last ones. What the vocabulary does not have falls
- * back to byte tokens, to the unknown token, or vanishes, exactly as in Hugging Face tokenizers, whose token lengths
- * add up from the start of the piece. Where ByteLevel is the last pre-tokenizer, text is not spelled in its 256
- * characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
+ * Symbols are looked up with the prefix of inner ones and the suffix of last ones. A symbol that is not in the
+ * vocabulary falls back to byte tokens or to the unknown token, or vanishes, exactly as in Hugging Face tokenizers,
+ * where token lengths add up from the start of the piece. If ByteLevel is the last pre-tokenizer, text is not spelled
+ * in its 256 characters at all: adopt() drops that step, and symbols are looked up by byte. Dropout counts as off. */
 #include <pthread.h>
 #include <stdatomic.h>
 

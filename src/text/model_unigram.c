@@ -1,14 +1,14 @@
-/* model_unigram.c - the cut of a piece into vocabulary pieces whose scores sum highest (Kudo 2018).
+/* model_unigram.c - cuts a piece into the vocabulary pieces with the highest sum of scores (Kudo 2018).
  *
- * Viterbi over the bytes of the piece: from every character a walk down the trie gives the pieces that begin there, and
- * each of them may be the best way to reach its end. A character that is no piece of its own costs the lowest score
- * minus 10. Sums are made in f64 in the order of the text and only a higher one replaces, as in Hugging Face
- * tokenizers, so ties fall the same way; scores are read as its JSON reader reads them. Runs of unknown characters
- * become one token, or their bytes' tokens. Sampling is left out.
+ * Viterbi over the bytes of the piece: from every character a walk down the trie gives the vocabulary pieces that
+ * begin there, and each of them may be the best way to reach its end. A character that is not in the vocabulary costs
+ * the lowest score minus 10. Sums are made in f64 in the order of the text, and only a higher sum replaces one, as in
+ * Hugging Face tokenizers, so ties fall the same way. Scores are read as its JSON reader reads them. Runs of unknown
+ * characters become one token, or the tokens of their bytes. Sampling is left out.
  *
- * A long piece goes through in windows. Where no vocabulary piece lies across a place, every path leads through it, and
- * what comes before is settled: its tokens are emitted and the next window begins there, with the sum so far. So memory
- * does not grow with the piece, unless it has no such place. */
+ * A long piece goes through in windows. If no vocabulary piece lies across a place, every path leads through it, and
+ * everything before it is settled: its tokens are emitted, and the next window begins there with the sum so far. So
+ * memory does not grow with the piece, unless it has no such place. */
 #include "text/unigram.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* model_wordlevel.c - WordLevel: a piece is a token or it is unknown. */
+/* model_wordlevel.c - WordLevel: a piece is a token, or it is unknown. */
 #include "text/frozen.h"
 #include "text/vocab.h"
 

@@ -1,7 +1,7 @@
-/* model_wordpiece.c - WordPiece: the longest known piece from the left, again and again; a word with an unknown rest is
- * unknown as a whole.
+/* model_wordpiece.c - WordPiece: takes the longest known piece from the left, repeatedly. If a rest is unknown, the
+ * whole word is unknown.
  *
- * Prefix hashes make every candidate a constant-time probe, and a table of the lengths that tokens with the same first
+ * Prefix hashes make every candidate a constant-time probe. A table of the lengths that tokens with the same first
  * three bytes have leaves few candidates. A word costs at most (its bytes) times (the longest token): linear in the
  * text. */
 #include "text/wordpiece.h"

@@ -1,4 +1,4 @@
-/* norm_bert.c - BertNormalizer, taken apart into its steps when it is read: cleaning, NFD, marks, lower case. */
+/* norm_bert.c - BertNormalizer, split into its steps when it is read: cleaning, NFD, marks, lower case. */
 #include "text/bert.h"
 
 #include "text/unicode.h"

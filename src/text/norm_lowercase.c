@@ -1,4 +1,4 @@
-/* norm_lowercase.c - each character's lower case by itself (no final sigma), as Rust's char::to_lowercase has it. */
+/* norm_lowercase.c - the lower case of each character on its own (no final sigma), as in Rust's char::to_lowercase. */
 #include "text/unicode.h"
 
 #include "text/pipeline.h"

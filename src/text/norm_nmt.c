@@ -1,4 +1,4 @@
-/* norm_nmt.c - Nmt: SentencePiece's nmt rules, controls dropped and odd spaces made plain ones. */
+/* norm_nmt.c - Nmt: SentencePiece's nmt rules. Control characters are dropped, and unusual spaces become plain ones. */
 #include "text/pipeline.h"
 
 static bool dropped(uint32_t c) {

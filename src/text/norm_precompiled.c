@@ -1,10 +1,11 @@
 /* norm_precompiled.c - SentencePiece's character map, applied as Hugging Face's spm_precompiled applies it.
  *
  * The map is a Darts double array whose keys are character sequences, and a text of zero-terminated replacements. A
- * grapheme cluster below six bytes is looked up first, and its shortest prefix in the map replaces all of it; otherwise
- * each character is looked up alone. Offsets follow Hugging Face's list of changes: a replacement consumes as many
- * characters as it has itself, further ones share the offsets of the character before, and what is removed counts to
- * the last character written; removed at the very start it counts to nothing, and what follows is shifted. */
+ * grapheme cluster below six bytes is looked up first, and its shortest prefix in the map replaces all of it.
+ * Otherwise each character is looked up alone. Offsets follow Hugging Face's list of changes: a replacement consumes
+ * as many characters as it has itself. Further characters share the offsets of the one before. Removed characters
+ * count to the last character written; if they are at the very start they count to nothing, and the offsets of what
+ * follows are shifted. */
 #include <utf8proc.h>
 
 #include "text/pipeline.h"

@@ -1,4 +1,4 @@
-/* norm_prepend.c - Prepend: a fixed text in front of every piece that is not empty. */
+/* norm_prepend.c - Prepend: a fixed text before every piece that is not empty. */
 #include "text/pipeline.h"
 
 static void norm_prepend_parse(const void **self, pith_json *j, pith_loader *loader) {

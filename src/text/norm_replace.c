@@ -1,4 +1,4 @@
-/* norm_replace.c - Replace: every match of a pattern gives way to a fixed text. */
+/* norm_replace.c - Replace: a fixed text replaces every match of a pattern. */
 #include "text/pattern.h"
 #include "text/pipeline.h"
 

@@ -1,4 +1,4 @@
-/* norm_strip.c - Strip: white space at the ends; StripAccents: every mark, wherever it stands. */
+/* norm_strip.c - Strip removes white space at the ends; StripAccents removes every mark. */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 

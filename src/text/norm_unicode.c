@@ -1,10 +1,10 @@
 /* norm_unicode.c - NFC, NFD, NFKC, NFKD with origins.
  *
- * Text is copied up to a character that may change; from the starter before it to the next stable character a segment
- * is decomposed, ordered and, for the composed forms, composed (UAX #15). Origins follow the rule of the peer: every
- * resulting character carries a "change", 1 for one that was inserted, 0 for one that replaces the next original one,
- * -n for one that also swallows the n following; composition adds changes. So order among marks, not identity, decides
- * which original mark an output mark is said to come from. */
+ * Text is copied up to a character that may change. The segment from the starter before it to the next stable
+ * character is decomposed, ordered and, for the composed forms, composed (UAX #15). Origins follow the rule of Hugging
+ * Face tokenizers: every resulting character has a "change": 1 if it was inserted, 0 if it replaces the next original
+ * character, -n if it also swallows the n characters after that. Composition adds changes. So order among marks, not
+ * identity, decides from which original mark an output mark is said to come. */
 #include "text/unicode.h"
 
 #include "text/pipeline.h"

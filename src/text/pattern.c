@@ -1,4 +1,4 @@
-/* pattern.c - a string, a known expression or any expression. */
+/* pattern.c - patterns: a string, a known expression or any other expression. */
 #include "text/pattern.h"
 
 #include "text/regex.h"

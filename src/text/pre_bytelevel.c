@@ -1,7 +1,8 @@
-/* pre_bytelevel.c - GPT-2's cuts, and every byte spelled as one character.
+/* pre_bytelevel.c - the pre-tokenizer ByteLevel: GPT-2's cuts, and every byte spelled as one character.
  *
  * Up to three steps: a space before each piece that does not begin with one (it belongs to the character it precedes),
- * the cuts, the spelling. A model that reads bytes drops the last one, and most texts are then not rewritten at all. */
+ * the cuts, the spelling. A model that reads bytes drops the last step, and most texts are then not rewritten at all.
+ */
 #include "text/bytelevel.h"
 #include "text/bytes.h"
 #include "text/known_regex.h"

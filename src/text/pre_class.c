@@ -1,4 +1,4 @@
-/* pre_class.c - Punctuation, Digits, CharDelimiterSplit: cutting at characters of one class. */
+/* pre_class.c - Punctuation, Digits, CharDelimiterSplit: cuts at characters of one class. */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 

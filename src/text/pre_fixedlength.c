@@ -1,4 +1,4 @@
-/* pre_fixedlength.c - FixedLength: pieces of so many characters, the last may be shorter. */
+/* pre_fixedlength.c - FixedLength: pieces of a fixed number of characters; the last one may be shorter. */
 #include "text/pipeline.h"
 
 static void pre_fixedlength_parse(const void **self, pith_json *j, pith_loader *loader) {

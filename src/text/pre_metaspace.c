@@ -1,7 +1,8 @@
-/* pre_metaspace.c - SentencePiece's spaces: written as a visible character, put before the text, pieces begin there.
+/* pre_metaspace.c - SentencePiece's spaces: written as a visible character and put before the text. Pieces begin at
+ * them.
  *
- * The first space that is put before a text belongs to the character it precedes. "first" means a piece that begins
- * where the source begins: not one whose first characters a normalizer has removed. */
+ * The space that is put before a text belongs to the character it precedes. "first" means a piece that begins where
+ * the source begins: not one whose first characters a normalizer has removed. */
 #include "text/pipeline.h"
 
 typedef enum scheme { ALWAYS, FIRST, NEVER } scheme;

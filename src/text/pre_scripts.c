@@ -1,5 +1,5 @@
-/* pre_scripts.c - UnicodeScripts: a cut where the script changes. Characters of no script (0) belong to what stands
- * before them; before the first script there is nothing, and the peer drops them, so we do. */
+/* pre_scripts.c - UnicodeScripts: cuts where the script changes. Characters without a script (0) belong to the piece
+ * before them. At the start of a text Hugging Face tokenizers drops them, and so do we. */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 

@@ -1,4 +1,4 @@
-/* pre_split.c - cuts where a string or an expression matches. */
+/* pre_split.c - Split: cuts where a string or an expression matches. */
 #include "text/pattern.h"
 
 typedef struct split {

@@ -1,4 +1,4 @@
-/* pre_whitespace.c - WhitespaceSplit: what lies between white space; Whitespace: the matches of \w+|[^\w\s]+. */
+/* pre_whitespace.c - WhitespaceSplit cuts at white space; Whitespace gives the matches of \w+|[^\w\s]+. */
 #include "text/pipeline.h"
 #include "text/unicode.h"
 

@@ -1,4 +1,4 @@
-/* prefix.c - which tokenizers may be given the beginning of a text, and where a text may be cut. */
+/* prefix.c - which tokenizers may be given only the beginning of a text, and where a text may be cut. */
 #include "text/prefix.h"
 
 #include "text/added.h"

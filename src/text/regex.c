@@ -1,4 +1,4 @@
-/* regex.c - Ruby's syntax into Perl's, and PCRE2 on the project's memory. */
+/* regex.c - rewrites Ruby's syntax as Perl's, and runs PCRE2 on the project's memory. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/regex.h"
 

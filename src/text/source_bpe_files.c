@@ -1,6 +1,5 @@
-/* source_bpe_files.c - vocab.json and merges.txt, as GPT-2, RoBERTa, CLIP, DeBERTa, HerBERT and Qwen2 have them. The
- * rest of the tokenizer follows from its class, or where no file names one from the special tokens of the vocabulary.
- */
+/* source_bpe_files.c - vocab.json and merges.txt of GPT-2, RoBERTa, CLIP, DeBERTa, HerBERT, Qwen2. The rest of the
+ * tokenizer follows from its class or, if no file names one, from the special tokens of the vocabulary. */
 #include "base/file.h"
 #include "text/bpe.h"
 #include "text/sources.h"

@@ -1,9 +1,9 @@
-/* source_sentencepiece.c - SentencePiece's model files (protobuf): unigram and BPE pieces and the character map. What
- * the file does not say (frames, white space, moved ids) follows from the tokenizer's class (spm_family.h), or where no
- * file names one from the name of the file and the special pieces.
+/* source_sentencepiece.c - SentencePiece's model files (protobuf): unigram and BPE pieces and the character map.
  *
- * Field numbers are those of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a
- * piece arises from every two pieces it can be cut into, the best score first. */
+ * The file does not say everything (frames, white space, moved ids). The rest follows from the tokenizer's class
+ * (spm_family.h) or, if no file names one, from the name of the file and the special pieces. Field numbers are those
+ * of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a piece can be made from
+ * every two pieces it can be cut into, the best score first. */
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>

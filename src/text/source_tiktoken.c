@@ -1,9 +1,9 @@
-/* source_tiktoken.c - ranks of tiktoken: a line has a token's bytes in base64 and its rank, which is also its id.
+/* source_tiktoken.c - ranks of tiktoken: each line has a token's bytes in base64 and its rank, which is also its id.
  *
- * There are no merges in such a file: a token arises from any two others it can be cut into, tokens in the order of
- * their ranks, cuts in the order of the parts' ranks, as Hugging Face's converter has it. Nor is there the cutting
- * expression: GPT-2's for vocabularies of its size (gpt2, r50k, p50k, Whisper), o200k's for those of its size (and
- * Llama 4's), cl100k's (and Llama 3's) for all others. */
+ * Such a file has no merges: a token can be made from any two others it can be cut into. Tokens come in the order of
+ * their ranks, and cuts in the order of the ranks of their parts, as in Hugging Face's converter. The cutting
+ * expression is not in the file either: it is GPT-2's for vocabularies of its size (gpt2, r50k, p50k, Whisper),
+ * o200k's for those of its size (and Llama 4's), and cl100k's (and Llama 3's) for all others. */
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"

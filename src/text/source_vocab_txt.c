@@ -1,5 +1,5 @@
-/* source_vocab_txt.c - vocab.txt, a token a line, as BERT, DistilBERT and MPNet have it; the rest of the tokenizer
- * follows from tokenizer_config.json as Hugging Face's converters have it. */
+/* source_vocab_txt.c - vocab.txt of BERT, DistilBERT and MPNet, one token per line. The rest of the tokenizer follows
+ * from tokenizer_config.json, as in Hugging Face's converters. */
 #include "text/sources.h"
 #include "text/wordpiece.h"
 

@@ -1,4 +1,4 @@
-/* sources.c - opening the files of tokenizers; special tokens and frames of those that have no tokenizer.json. */
+/* sources.c - opens the files of tokenizers; special tokens and frames of those that have no tokenizer.json. */
 #include "text/sources.h"
 
 pith_status pith_source_check_size(const pith_loader *loader, const char *name, uint64_t size) {

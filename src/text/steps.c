@@ -1,5 +1,5 @@
 /* steps.c - one text through all stages: added tokens, normalizers, added tokens in normalised text, pre-tokenizers,
- * model. Each stage maps the list of pieces to the next one; a fused model takes the place of all but the first. */
+ * model. Each stage maps the list of pieces to the next one. A fused model replaces all stages but the first. */
 #include "text/steps.h"
 
 #include "text/added.h"

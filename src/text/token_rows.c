@@ -1,5 +1,5 @@
-/* token_rows.c - the columns of pith_tokens lie one behind the other in one block, which begins with a copy of the
- * allocator that made it: a host frees the tokens without knowing the tokenizer. */
+/* token_rows.c - the columns of pith_tokens follow one another in one block. The block begins with a copy of the
+ * allocator that made it, so a host can free the tokens without the tokenizer. */
 #include "text/token_rows.h"
 
 #include <string.h>

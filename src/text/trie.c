@@ -1,10 +1,10 @@
-/* trie.c - building the double array.
+/* trie.c - builds the double array.
  *
- * Keys are sorted, so a node is a range of keys that share their first bytes; a range of one key is a tail. Nodes are
- * placed depth first: a range's
- * distinct next bytes need a base for which all slots base ^ byte are free. Within a block of 256 slots all 256 bases
- * are tried at once: the free bits, permuted by xor with each byte, are and-ed. Only the last few blocks with room are
- * looked at, which bounds the work per node; the many nodes with one child fill the holes. */
+ * Keys are sorted, so a node is a range of keys that share their first bytes, and a range of one key is a tail. Nodes
+ * are placed depth first: the distinct next bytes of a range need a base for which all slots base ^ byte are free.
+ * Within a block of 256 slots all 256 bases are tried at once: the free bits, permuted by xor with each byte, are
+ * combined by and. Only the last few blocks with room are searched, which bounds the work per node. The many nodes
+ * with one child fill the holes. */
 #include "text/trie.h"
 
 #include "text/frozen.h"

@@ -1,6 +1,7 @@
 /* unicode.c - utf8proc's tables, corrected where Hugging Face's are older or newer (see unicode.h).
  *
- * The ranges below were found by asking both for every code point; they change only when the peer does. */
+ * The ranges below were found by asking both for every code point. They change only when Hugging Face tokenizers does.
+ */
 #include "text/unicode.h"
 
 #include <utf8proc.h>

@@ -1,6 +1,6 @@
 /* unicode_scripts.c - the script of every character, as SentencePiece groups them for its pre-tokenizer.
  *
- * Facts of Unicode's Scripts.txt in the version Hugging Face tokenizers 0.23 carries: unassigned characters and the
+ * The data is Unicode's Scripts.txt in the version of Hugging Face tokenizers 0.23: unassigned characters and the
  * space are Any (0), kana and U+30FC are Han. Scripts are numbered in alphabetical order; only equality matters. */
 #include "text/unicode.h"
 

@@ -1,5 +1,5 @@
-/* vocab.c - building and asking a vocabulary. Open addressing with linear probing, at most half full; a vocabulary
- * whose strings pile up in one place (only a hostile one does) is refused rather than searched slowly. */
+/* vocab.c - builds and searches a vocabulary. Open addressing with linear probing, at most half full. A vocabulary
+ * whose strings pile up in one place is refused instead of being searched slowly; only a hostile one does. */
 #include "text/vocab.h"
 
 #include "text/frozen.h"
