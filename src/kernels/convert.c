@@ -10,6 +10,8 @@
 #include "base/half.h"
 #include "kernels/small.h"
 
+/* Elements that go through double or int64 at a time. The block stays in the L1 cache and is long enough that calling
+ * two functions per block costs little. */
 enum { BLOCK = 256 };
 
 static int32_t to_i32(double x) { return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN; }
@@ -230,7 +232,8 @@ static const row rows[PITH_DTYPE_COUNT] = {
 DIRECT(f16_f32_plain, uint16_t, float, pith_f32_of_f16)
 DIRECT(f32_f16_plain, float, uint16_t, pith_f16_of_f32)
 
-/* Tuned loops, for what is long enough to look them up. */
+/* From this many elements on, the tuned loop is looked up in the kernel table. Shorter ones are done before the look-up
+ * would be. */
 enum { LOOK_UP = 64 };
 static void f16_f32(void *y, const void *x, int64_t n) {
     pith_widen_f16_fn *fn =

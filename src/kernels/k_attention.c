@@ -188,7 +188,8 @@ static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t colum
     }
 }
 
-/* Rows whose largest scores are looked for side by side: one row's are a chain of operations. */
+/* Rows whose maxima are computed side by side. The maximum of one row is a chain of dependent operations; four chains
+ * fill the gaps, and more gain nothing. */
 enum { CHAINS = 4 };
 
 /* The largest raw scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */

@@ -16,7 +16,8 @@
 enum { ROWS = PITH_TILE_ROWS / 2 * 2, PANELS = PITH_TILE_PANELS };
 _Static_assert((int)ROWS <= (int)PITH_ATTENTION_ROWS, "the scratch holds a strip for each row of a tile");
 
-/* Keys whose products with values are added in integers: 256 * 32763 * 255 < 2^31. */
+/* Keys whose probabilities times values are added in 32-bit integers before the sum moves to f32. More could overflow:
+ * 256 * 32763 * 255 < 2^31. */
 enum { BLOCK = 256, VALUE_MOST = 255 };
 
 typedef enum way { PLAIN, VNNI } way;
@@ -214,7 +215,7 @@ static void attention_i16_scores(const call *c, int64_t i, int rows, int tile_ro
     }
 }
 
-/* Rows whose largest scores are looked for side by side: one row's are a chain of operations. */
+/* Rows whose maxima are computed side by side: the maximum of one row is a chain of dependent operations. */
 enum { CHAINS = 4 };
 
 /* The largest scores by lane of the strip's rows from `row` on: the first CHAINS, or as many as are left. */
@@ -255,8 +256,9 @@ static exponent exponent_of(int32_t top, float unit) {
     return (exponent){ top, shift < 31 ? shift : 31, (int32_t)(0x8000 | (bits >> 8 & 0x7FFF)) };
 }
 
-/* Probabilities of GROUP keys: 2^15 * 2^-f >> n, where n is the whole part of u and f, in 2^-16, the rest. By C0 -
- * f (C1 - f (C2 - f C3)), each product rounded down, with an error of 1.3e-4. */
+/* Probabilities of GROUP keys, one register of 16-bit numbers: 2^15 * 2^-f >> n, where n is the integer part of u and f
+ * the fraction, in 2^-16. 2^15 * 2^-f is C0 - f (C1 - f (C2 - f C3)), each multiplication rounded down, with an error
+ * of 1.3e-4. */
 enum { C0 = 32763, C1 = 22624, C2 = 7494, C3 = 1251 };
 #if defined(PITH_LEVEL_avx512)
 enum { GROUP = 32 };

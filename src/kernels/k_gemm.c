@@ -14,14 +14,17 @@
 #include "kernels/unary.h"
 #include "kernels/vec.h"
 
-/* Rows that should meet a strip of b before it is read again: fewer wait for b, more want a deeper cache. */
+/* The fewest rows of a block of a, if there are that many. With fewer, the tiles wait for b; with more, the block needs
+ * more of the L2 cache, and k would have to be cut for longer rows. */
 enum { ROWS_MIN = 64 };
-/* Strips of b that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
+/* If a strip of b is too large for the L1 cache, the rows of a tile go through GROUP strips while they stay there. A
+ * larger group reads a less often and needs more of L2 for b; groups of 1 to 6 differ little. */
 enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
-/* Tiles, one below the other, of one call: what surrounds a small one is worth sharing; of large ones the results that
- * wait for an activation would fill the first level cache. */
+/* Tiles, one below the other, in one call. The code around a small tile takes a noticeable share of its time, so four
+ * of them share it. With large tiles, the results that wait for an activation would fill the L1 cache. */
 enum { TILES_AT_ONCE = PITH_TILE_SMALL ? 4 : 1 };
-/* So many small tiles of a strip fetch the next one steadily; fewer have more than a line to fetch at a time. */
+/* With at least this many small tiles per strip, each prefetches the next strip one line at a time. Fewer tiles must
+ * prefetch several lines at a time. */
 enum { STEADY_SHARES = 12 };
 
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {

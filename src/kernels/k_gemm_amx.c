@@ -18,7 +18,9 @@
 
 #define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 
-/* DEPTH: bytes of a row of a tile; ROW: of a row of sums; GROUP_BYTES: of b that all rows meet before the next. */
+/* ROWS, COLUMNS: sums of one step, as many as four tiles hold. DEPTH: bytes of a row of a tile. ROW: bytes of a row of
+ * sums. GROUP_BYTES: bytes of b that all rows are multiplied by before the next group. Larger groups read a less often
+ * but must share L2 with a and the result. */
 enum { ROWS = 32, COLUMNS = 32, DEPTH = 64, TILE = 16 * DEPTH, ROW = 4 * COLUMNS, GROUP_BYTES = 96 << 10 };
 
 /* Compilers do not know which memory the tile instructions read. */
@@ -69,8 +71,9 @@ typedef struct sums {
     int64_t i, rows, j, width;
 } sums;
 
-/* What is done in each step of a tile: `rows` of the sums before are finished, and `lines` in each of STREAMS streams,
- * `stream` bytes apart, fetched into the second level cache: streams in pages of their own come faster than one. */
+/* What each step of a tile does besides multiplying: `rows` rows of the previous sums go through the epilogue, and
+ * `lines` cache lines of each of STREAMS streams, `stream` bytes apart, are prefetched into L2. Several streams, in
+ * pages of their own, arrive faster than one. */
 enum { STREAMS = 4 };
 typedef struct beside {
     const product *p;

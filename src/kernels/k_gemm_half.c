@@ -11,6 +11,7 @@
 #include "kernels/gemm_tile.h"
 #include "kernels/vec.h"
 
+/* The largest tile: its sums, a row of widened weights and a broadcast fill the registers. One more row would spill. */
 #if defined(PITH_LEVEL_avx512)
 enum { ROWS = 12, PANELS = 2 };
 #elif defined(PITH_LEVEL_avx2)
@@ -125,7 +126,8 @@ static void gemm_half_run(const pith_gemm_half *g, tile_fn *const *tiles, int64_
 
 /* ---- wide ---- */
 
-/* DEPTH: rows of b that are widened at a time at most; even. */
+/* DEPTH: rows of b that are widened at a time; even. The widened strip must stay in the L1 cache; a shorter one loads
+ * and stores the sums more often. */
 enum { DEPTH = 192, COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
 
 PITH_INLINE void gemm_half_widen(const bool f16, float *to, const char *b, int64_t b_panel, int64_t panels,

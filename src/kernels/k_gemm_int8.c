@@ -106,7 +106,8 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
 PITH_INLINE vi load_any(const int8_t *p) {
     return (vi){ _mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1) };
 }
-/* Narrow: the sums of more rows would not stay in registers beside what a step holds. */
+/* NARROW_ROWS is less than ROWS because the sums of more rows, and the values that a narrow step holds, would not fit
+ * the registers. */
 enum { ROWS = 6, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 3 };
 
 #else
@@ -133,7 +134,7 @@ PITH_INLINE vi load_any(const int8_t *p) {
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
 
-/* Strips that a tile's rows meet while they stay in the first level cache, where a strip is too large for it. */
+/* If a strip of b is too large for the L1 cache, the rows of a tile go through GROUP strips while they stay there. */
 enum { GROUP = 3 };
 
 /* What a tile fetches meanwhile; nothing need be there. Rows of b, which will be read next, from `ahead` on, which
@@ -271,7 +272,7 @@ EACH_VNNI(VNNI)
 static tile_fn *const narrow_tiles[NARROW_ROWS] = { EACH_NARROW(ENTRY_NARROW) };
 static tile_fn *const vnni_tiles[ROWS] = { EACH_VNNI(ENTRY_VNNI) };
 #if defined(EACH_VNNI_4)
-/* Four panels want fewer broadcasts for as many sums, and read four streams of b. */
+/* A tile of four panels needs fewer broadcasts for as many sums, and reads four streams of b. */
 enum { ROWS_4 = 6, PANELS_4 = 4 };
 TILE(vnni4, VNNI_TARGET, acc, acc_zero, step_vnni, TWO_STEPS, acc_sums, PANELS_4)
 EACH_VNNI_4(VNNI_4)
@@ -352,8 +353,8 @@ PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const 
     }
 }
 
-/* Panels that share what belongs to a row: of a strip of four, of a strip as all ways have them; 0: there is one way
- * for all. */
+/* Panels that share the numbers of a row in the epilogue: in a strip of four panels, and in any other strip. 0: there
+ * is only one form of the epilogue. */
 #if defined(PITH_LEVEL_avx512)
 enum { FOUR = 4, TOGETHER = 2 };
 #elif defined(PITH_LEVEL_avx2)

@@ -15,8 +15,10 @@
 
 #include "kernels/vmath.h"
 
-enum { STEPS = 4 }; /* of k in one turn of the loop that fetches now and then */
-/* Small tiles have few lines to write, and stores of these hold nothing up. */
+/* Steps of k per iteration of the loop that also prefetches. More make fewer branches and more code; eight gain
+ * nothing. */
+enum { STEPS = 4 };
+/* Whether rows of the result are prefetched. Small tiles write few lines, and those stores delay nothing. */
 enum { FETCH_TARGET = !PITH_TILE_SMALL };
 
 /* Where a tile is in k. */

@@ -22,8 +22,8 @@ PITH_INLINE int32_t first_lane(vi v) {
     return lanes[0];
 }
 
-/* Rows whose ranges are made side by side: a row's own are chains of operations that wait for each other. And of which
- * the extremes are, as registers allow. */
+/* ROWS: rows whose ranges are computed side by side, since those of one row are chains of dependent operations.
+ * SEARCHED: rows whose extremes are searched at a time, as many as the registers allow. */
 #if defined(PITH_LEVEL_avx512)
 enum { ROWS = 4, SEARCHED = 4 };
 #elif defined(PITH_LEVEL_avx2)
@@ -106,7 +106,7 @@ PITH_INLINE void leave_out(steps_of *steps, extremes *e, const int rows) {
     for (int r = 0; r < rows; r++) steps[r] = find_steps(-vf_hmax(depth[r]), vf_hmax(e[r].high), farthest[r]);
 }
 
-/* Elements looked at together. */
+/* Elements that are searched together for outliers: one bit each of a 64-bit mask. */
 enum { BLOCK = 64 };
 
 /* Steps of n elements of a row, at most BLOCK; bit i: 8 bits do not hold element i. */
@@ -255,7 +255,7 @@ PITH_INLINE void quantize_reduce(float *a, int64_t stride, int64_t i, int64_t j,
 }
 
 bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
-    enum { TOO_LITTLE = 1 << 22 }; /* where what is left of a diagonal element is no more than its rounding */
+    enum { TOO_LITTLE = 1 << 22 }; /* below 1 / TOO_LITTLE of itself, a diagonal element is only rounding errors */
     const int64_t stride = pith_factor_stride(n);
     for (int64_t i = 0; i < n; i++) {
         float *row = a + i * stride;

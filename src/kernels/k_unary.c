@@ -9,8 +9,8 @@
 #define UNARY(name, f)                                                                                                 \
     void PITH_K(name##_f32)(const float *x, float *y, size_t n) { EACH_16(f) }
 
-/* GELU is a chain of 19 dependent operations, and a processor has about a hundred waiting at a time: as many vectors
- * side by side as the registers hold. */
+/* Vectors of GELU computed side by side. GELU is a chain of 19 dependent operations, and one chain leaves the execution
+ * ports idle. More chains fill them, up to the number that fits the registers. */
 #if defined(PITH_LEVEL_avx512)
 enum { CHAINS = 7 };
 #elif defined(PITH_LEVEL_avx2)

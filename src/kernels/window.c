@@ -218,7 +218,8 @@ POOL_ROWS(mean, f64, double, 0, a + v, DIVIDE(double))
 POOL(lp, f32, float, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
 POOL(lp, f64, double, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1.0 / (double)p))
 
-/* Taps are walked one by one there, so huge windows, which are mostly padding, go the other way. */
+/* The form by rows walks the taps one by one. Windows of more than MOST_TAPS are mostly padding, which the other form
+ * skips. */
 static bool takes_rows(const int64_t *indices, const pith_window *w) {
     enum { MOST_TAPS = 4096 };
     double taps = 1;

@@ -8,11 +8,13 @@
 #include "base/checked.h"
 #include "base/hash.h"
 
-/* A text or two repeat little; many tokens are one long text, whose positions make every row another. */
+/* Numbers of rows for which duplicates are searched. Fewer are a text or two and repeat little. More are mostly one
+ * long text, in which the positions make all rows different. */
 enum { ROWS_MIN = 16, ROWS_MAX = 4096 };
-/* Bytes of a row that are hashed, and rows it is compared with at most. */
+/* HASHED: bytes of a row that are hashed; the rest is compared. PROBES: slots a row looks at before it counts as new.
+ * Larger numbers find more duplicates and cost more for rows that have none. */
 enum { HASHED = 64, PROBES = 4 };
-/* One row of so many at least must come again: else moving the rows costs more than it saves. */
+/* At least one row in WORTH must be a duplicate; otherwise moving the rows costs more than it saves. */
 enum { WORTH = 16 };
 
 /* Where everything lies behind the result: bytes from the beginning of memory. */

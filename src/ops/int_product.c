@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "ops/pack.h"
 
+/* Rows of a part. Fewer make more parts for threads, and each part reads all of b. */
 enum { ROWS = 64 };
 
 /* b as i8 in to: u8 less 128. */

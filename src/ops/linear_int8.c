@@ -7,7 +7,7 @@
 #include "kernels/gemm_int8.h"
 #include "ops/linear.h"
 
-/* Sums of more could leave 32 bits. */
+/* The largest k: sums of more 8-bit products could overflow 32 bits. */
 enum { K_MAX = 65000 };
 
 typedef struct form {

@@ -134,7 +134,9 @@ void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts
 }
 
 int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
-    /* More parts than threads even out long steps; in short ones a thread had better find its rows in its cache. */
+    /* Long steps get several parts per thread, so that a delayed thread can leave parts to others. In short steps one
+     * part per thread is better: a thread then finds its rows in its cache. A step is long if a thread has LONG grains.
+     */
     enum { PARTS_PER_THREAD = 4, LONG = 16 };
     if (r->exec->threads <= 1 || rows <= 1) return rows > 0 ? rows : 1;
     int64_t least = work_per_row <= 0 ? rows : work_per_row >= grain ? 1 : (grain + work_per_row - 1) / work_per_row;

@@ -9,6 +9,8 @@
 #include "base/map.h"
 #include "ops/attrs.h"
 
+/* Bounds for hostile files, far above what models have: how deep functions call each other, how many nodes they expand
+ * to, how often one node may be upgraded. MAX_LISTED: missing operators that the error names. */
 enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 19, MAX_UPGRADES = 16, MAX_LISTED = 32, END = UINT32_MAX };
 
 /* Things by name, and by domain among those of one name. */

@@ -11,6 +11,7 @@
 #include "kernels/convert.h"
 #include "ops/infer.h"
 
+/* GRAIN: elements that are worth a thread. TEXT_MAX: bytes of the longest number as text, with room to spare. */
 enum { GRAIN = 16384, TEXT_MAX = 64 };
 
 typedef struct job {

@@ -17,6 +17,9 @@
 #include "ops/widen.h"
 #include "ops/windows.h"
 
+/* TILE: outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel floats) leave L2.
+ * MOST_TAPS: the largest depthwise window that is walked tap by tap from a padded copy; the table of taps is on top of
+ * it. */
 enum { TILE = 256, MOST_TAPS = 1024 };
 
 /* Numbers of the inputs; -1: there is none. */

@@ -12,6 +12,9 @@
 #include "base/utf8.h"
 #include "ops/infer.h"
 
+/* TOKENIZER_STEPS: steps of one match before it is an error, so that an expression cannot run without end.
+ * TOKENIZER_WORKSPACE: integers for PCRE2's DFA matcher, the size its manual uses. TOKENIZER_SEPARATORS: how many
+ * separators a node may have. */
 enum { TOKENIZER_STEPS = 1000000, TOKENIZER_WORKSPACE = 1000, TOKENIZER_SEPARATORS = 64 };
 
 static pith_status tokenizer_infer(pith_infer *c) {

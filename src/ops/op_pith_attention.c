@@ -26,8 +26,8 @@
 
 enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 
-/* Each part packs its keys and values anew, which costs as much as about five of its queries: a part has all queries
- * of its text and head, unless that would leave threads idle; then at least so many. */
+/* The fewest queries of a part, if the queries of a text and head are split at all. Each part packs the keys and values
+ * again, which costs as much as about five queries. Fewer queries waste more of that; more leave threads idle. */
 #define ATTENTION_QUERIES 64
 
 typedef struct attention {
@@ -44,7 +44,7 @@ typedef struct attention {
 
 static const pith_type *attention_input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
 
-/* Heads and sizes stay below this, so that products of them fit. */
+/* Heads and sizes stay below this, so that their products fit 64 bits. */
 #define LIMIT ((int64_t)1 << 24)
 
 static pith_status attention_check_extras(const pith_infer *c) {
@@ -362,7 +362,8 @@ static pith_status attention_check_offsets(const pith_run *r, const int64_t *off
     return PITH_OK;
 }
 
-/* Parts enough for all threads to end at about the same time. */
+/* Cuts the queries so that there are PARTS_PER_THREAD parts per thread: enough for all threads to end at about the same
+ * time. */
 static void split_queries(work *w, int threads) {
     enum { PARTS_PER_THREAD = 6 };
     int64_t pairs = w->batch * w->s->heads, wanted = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;

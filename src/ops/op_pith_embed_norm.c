@@ -13,9 +13,12 @@
 #include "kernels/quantize.h"
 #include "ops/pack.h"
 
+/* Tables that are added: words, positions, types. */
 #define TABLES_MAX 3
+/* Elements that are worth a thread, a few microseconds. */
 #define EMBED_GRAIN 20000
-/* Tables of fewer rows (positions, types) are not worth their loss. */
+/* Tables of fewer rows (positions, types) stay f32 with int8: they save little memory, and rounding them costs quality.
+ */
 #define QUANTIZED_ROWS 1024
 /* Rows that are quantised as one part. */
 #define PACK_ROWS 256

@@ -11,12 +11,15 @@
 #include "ops/distinct_rows.h"
 #include "ops/linear.h"
 
+/* Weights that may be merged into one linear; query, key and value are three. */
 #define WEIGHTS_MAX 8
-/* From this many rows on, weights come in as fast as they are used. */
+/* The fewest rows of a part. With fewer, a part waits for its weights to be read; with this many they arrive as fast as
+ * they are used. More leave threads idle. */
 #define ROWS_PER_PART 48
-/* Into which a thread's part is cut where it has enough rows. */
+/* Pieces into which the part of a thread is cut if it has enough rows, so that a delayed thread can leave some to
+ * others. */
 #define SHARES 4
-/* Columns of a part are a multiple of this, so that full tiles are the rule. */
+/* Columns of a part are a multiple of this, so that most tiles are full. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
 static bool linear_is_transposed(const pith_node *node, int pair) {

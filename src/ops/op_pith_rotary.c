@@ -11,8 +11,9 @@
 #include "kernels/rotary.h"
 #include "ops/op.h"
 
+/* Elements that are worth a thread, a few microseconds. */
 #define ROTARY_GRAIN 10000
-/* Heads, sizes and columns stay below this, so that products of them fit. */
+/* Heads, sizes and columns stay below this, so that their products fit 64 bits. */
 #define LIMIT ((int64_t)1 << 24)
 
 typedef struct rotary {

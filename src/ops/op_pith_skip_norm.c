@@ -6,6 +6,7 @@
 #include "kernels/norm.h"
 #include "ops/op.h"
 
+/* Elements that are worth a thread, a few microseconds. */
 #define SKIP_NORM_GRAIN 20000
 
 typedef struct skip_norm {

@@ -7,6 +7,7 @@
 #include "ops/widen.h"
 #include "ops/windows.h"
 
+/* The largest window that is walked tap by tap from a padded copy. Larger ones are mostly padding. */
 enum { MOST_TAPS = 1024 };
 
 typedef struct state {

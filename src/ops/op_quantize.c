@@ -9,6 +9,7 @@
 #include "kernels/small.h"
 #include "ops/infer.h"
 
+/* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a thread. */
 enum { BLOCK = 256, GRAIN = 4096 };
 
 typedef struct form {

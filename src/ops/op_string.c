@@ -232,6 +232,7 @@ const pith_op pith_op_StringNormalizer = {
 
 /* ---- RegexFullMatch ---- */
 
+/* Steps of one match before it is an error, so that an expression cannot run without end. */
 enum { STEP_LIMIT = 1000000 };
 
 static pith_status infer_regex(pith_infer *c) {

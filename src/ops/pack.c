@@ -8,7 +8,8 @@
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 
-/* Columns of a part: what one thread fills at a time. */
+/* COLUMNS: columns that one thread packs at a time, a few panels. CONVERT_BLOCK: elements converted at a time, which
+ * stay in the L1 cache. */
 enum { COLUMNS = 64, CONVERT_BLOCK = 256 };
 
 /* ---- asking ---- */

@@ -6,6 +6,8 @@
 #include "ops/elementwise.h"
 #include "ops/pack.h"
 
+/* ROWS, COLUMNS: sizes of a part of a split matmul. Smaller parts spread better over threads and read more per
+ * multiply-add. GRAIN: multiply-adds that are worth a thread; a matmul with fewer is not split. */
 enum { ROWS = 48, COLUMNS = 256, GRAIN = 1 << 18 };
 
 pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed) {

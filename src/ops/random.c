@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* The sizes of MT19937. */
 enum { N = 624, M = 397 };
 
 void pith_random_seed(pith_random *g, uint32_t seed) {

@@ -5,6 +5,8 @@
 #include "base/dtype.h"
 #include "kernels/convert.h"
 
+/* The most inputs and outputs of an operator that is computed in a wider type; GRAIN: elements that are worth a thread.
+ */
 enum { MAX_IN = 16, MAX_OUT = 8, GRAIN = 16384 };
 
 /* What a dtype is converted to; 0: it stays. */
