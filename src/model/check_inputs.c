@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "ops/op.h"
 
+/* How many nodes are followed from an input to the table that it indexes. */
 enum { DEPTH = 12 };
 
 typedef enum mask_kind { MASK_ONES, MASK_RIGHT, MASK_LEFT, MASK_HOLES, MASK_EMPTY_ROW, MASKS } mask_kind;

@@ -4,6 +4,7 @@
 #include "opt/match.h"
 #include "opt/view.h"
 
+/* The longest chain of views that is followed. Exporters write up to about five; the bound only limits the work. */
 #define CHAIN_MAX 16
 
 /* [batch, sequence, heads…, size] in the order of FIRST: the sequence's atom goes behind those of the heads. */

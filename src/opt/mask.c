@@ -8,15 +8,20 @@
 #include "opt/match.h"
 #include "opt/view.h"
 
+/* Nodes of a mask's subgraph, and bytes of a value in a probe: bounds for hostile files, far above what exporters
+ * write. */
 #define CONE_NODES_MAX 256
 #define PROBE_BYTES_MAX ((size_t)64 << 20)
-/* A probe must be longer than twice the largest integer of the subgraph, or a window would go unnoticed. Beyond this
- * size the integers nearest to the largest are taken down together, in a few probes by different amounts: a window's
- * side moves by as much, or stays. */
+/* A probe must be longer than twice the largest integer of the subgraph, or it would miss a window. If that integer is
+ * above DIRECT_MAX, such probes would be slow. Then it and the integers within CLUSTER of it are made smaller together,
+ * by a different amount in each of SMALL_WINDOWS probes: the side of a window moves by as much, or stays. Tables of
+ * more than TABLE_MAX rows are not probed that way. */
 #define DIRECT_MAX 256
 #define CLUSTER 4
 #define TABLE_MAX 2048
 enum { SMALL_WINDOWS = 3 };
+/* A number that is added to a score skips the key if it is at most this: 2^x is then 0 for every score that models
+ * have. Exporters write -1e4 for f16 and the lowest number for f32. */
 #define SKIPPED (-1e4f)
 
 /* The nodes between the value and what it is made of. */

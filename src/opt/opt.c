@@ -10,7 +10,8 @@
 
 #include "opt/pass.h"
 
-/* Every pass lets the graph shrink or moves it towards one form, so few rounds do; this bounds a fault. */
+/* The most rounds. Every pass makes the graph smaller or moves it towards one form, so a few rounds suffice. The bound
+ * stops two passes that undo each other. */
 #define ROUNDS_MAX 16
 
 static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes) {

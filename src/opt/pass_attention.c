@@ -16,6 +16,8 @@
 #include "opt/skips.h"
 #include "opt/view.h"
 
+/* The most terms and factors between the scores and the softmax, and the longest chain of views. Exporters write up to
+ * about five; the bound only limits the work. */
 #define CHAIN_MAX 16
 
 enum { Q, K, V };

@@ -6,6 +6,7 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
+/* Tables that are added: words, positions, types. op_pith_embed_norm.c takes no more. */
 #define TABLES_MAX 3
 
 typedef struct leaves {

@@ -11,6 +11,9 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
+/* The largest result that is folded: GROWTH_MAX times its inputs, but at least SMALL_BYTES and at most LARGE_BYTES.
+ * More folding saves work in each run and costs private memory. A result below SMALL_BYTES is always worth it; a
+ * hostile file must not make a large one from a few bytes. */
 #define SMALL_BYTES ((size_t)64 << 10)
 #define LARGE_BYTES ((size_t)256 << 20)
 #define GROWTH_MAX 8

@@ -10,6 +10,7 @@
 #include "opt/match.h"
 #include "opt/pass.h"
 
+/* The degree of the polynomial in tanh's argument, and how deep its nodes may be nested. */
 #define DEGREE 3
 #define DEPTH_MAX 12
 

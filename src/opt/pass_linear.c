@@ -13,7 +13,8 @@ typedef struct dense {
     pith_activation activation;
 } dense;
 
-/* Exporters write a Transpose and a Cast or two. */
+/* The longest chain of Transpose and Cast before a weight. Exporters write up to three; the bound only limits the work.
+ */
 #define CHAIN_MAX 16
 
 /* The matrix behind Transpose and Cast, if it is a constant of a float dtype. */

@@ -10,6 +10,7 @@
 #include "opt/pass.h"
 #include "opt/view.h"
 
+/* The longest chain of moves between two quantisations that is followed; the bound only limits the work. */
 #define CHAIN_MAX 16
 
 /* v's producer if it is this operator with one scale for all. */

@@ -9,6 +9,7 @@
 #include "opt/match.h"
 #include "opt/view.h"
 
+/* The longest chain of cuts, negations and joins that is followed; the bound only limits the work. */
 #define CHAIN_MAX 8
 
 typedef struct rotary {

@@ -10,6 +10,7 @@
 #include "opt/match.h"
 #include "ragged/rule.h"
 
+/* How deep the nodes of a value that depends on pairs of positions only may be nested: bounds recursion. */
 #define PAIR_DEPTH_MAX 256
 
 static bool ragged_out_of_memory(pith_ragged *r) {

@@ -3,8 +3,9 @@
 
 #include "text/frozen.h"
 
-/* Steps allowed, down the trie and through merges: about twice what ordinary text takes. Runs of one character, of
- * which the vocabulary has many lengths, may take more. */
+/* Steps that a word may take, down the trie and through merges, before it is merged instead: about twice what ordinary
+ * text takes. Runs of one character, of which the vocabulary has many lengths, may need more. A higher limit makes the
+ * worst text slower; a lower one merges words that would have been done soon. */
 enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back

@@ -13,11 +13,11 @@
 
 enum { WORD, DROP, SPACE, ALONE, REORDERED };
 
-/* Characters below this have pages; what lies above is rare and worked out each time. */
+/* Characters below this have pages. Those above are rare and are computed each time. */
 #define PAGED 0x20000u
-/* Longest word in characters the fused form is made for. */
+/* The longest max_input_chars_per_word for which the fused form is used; it bounds the buffers below. BERT has 100. */
 #define CHARS_MAX 512
-/* Bytes of a word: characters, 4 bytes each, one over the maximum, and the expansion of the last. */
+/* Bytes of a word: 4 per character, one character over the maximum, and the expansion of the last one. */
 #define WORD_BYTES (4 * (CHARS_MAX + 1) + 16)
 
 typedef struct entry {

@@ -9,11 +9,13 @@
 
 #include "text/frozen.h"
 
-enum { SHORT_WORD = 20 }; /* from some 20 symbols on the tree is faster */
+/* Words of fewer symbols look at all pairs; from about 20 on the tree is faster. */
+enum { SHORT_WORD = 20 };
 
 static const uint32_t none = UINT32_MAX;
 
-/* Most buckets from a pair's own to that of its slot; honest merges stay below 10. */
+/* PROBE_LIMIT: how many buckets a pair may lie from its own. Real merges stay below 10, so a table that exceeds it is
+ * hostile and refused. MERGES_MAX: more cannot be numbered. */
 enum { PROBE_LIMIT = 128, MERGES_MAX = 1 << 28 };
 
 static uint32_t buckets_for(size_t count) {

@@ -152,7 +152,8 @@ void pith_tokenizer_free_text(const pith_tokenizer *tokenizer, char *text) {
 
 /* ---- streams ---- */
 
-/* A text that still ends inside a character after this many ids will not become whole: nothing waits longer. */
+/* A stream waits for the rest of a character for at most this many ids. A character has four bytes, so a text that is
+ * still incomplete will stay so. */
 enum { PENDING_MAX = 256 };
 
 struct pith_text_stream {

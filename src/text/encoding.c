@@ -7,9 +7,11 @@
 
 #include <stdatomic.h>
 
-/* Calls a tokenizer keeps: more threads than this make and free their own. */
+/* Encodings that a tokenizer keeps for the next call. If more threads use it at once, the others make and free their
+ * own. */
 #define POOL_SIZE 16
-/* An encoding that has grown beyond this many bytes is freed rather than kept. */
+/* An encoding that has grown beyond this many bytes is freed instead of kept, so that one huge text does not hold
+ * memory. */
 #define KEEP_BYTES ((size_t)8 << 20)
 
 struct pith_encoding_pool {

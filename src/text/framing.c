@@ -152,7 +152,8 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
 
 /* ---- offsets in characters ---- */
 
-/* Characters are counted at every byte of this distance. */
+/* The count of characters is stored for every MILESTONE-th byte. Fewer bytes make look-ups shorter and the table
+ * larger. */
 enum { MILESTONE = 64 };
 
 static uint32_t framing_count_characters(const char *p, size_t size) {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "text/added.h"
 
+/* Sections begin at multiples of a cache line. The other two bound the section table and the names in it. */
 enum { ALIGNMENT = 64, SECTIONS_MAX = 16, NAME_SIZE = 16 };
 
 static const char magic[8] = "PithTok";

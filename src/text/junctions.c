@@ -4,7 +4,8 @@
 #include "text/bytes.h"
 #include "text/frozen.h"
 
-/* A bit table that is larger leaves the cache and has few false pairs less. */
+/* Bits of the table: BITS_PER_MERGE for each merge, within powers of two from 2^LOG2_LEAST to 2^LOG2_MOST. More bits
+ * mean fewer pairs that look joined and are not, but the table leaves the cache. */
 enum { BITS_PER_MERGE = 8, LOG2_LEAST = 9, LOG2_MOST = 21 };
 
 static const char *character_before(const char *begin, const char *p) {

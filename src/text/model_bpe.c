@@ -16,14 +16,17 @@
 #include "text/junctions.h"
 #include "text/word_cache.h"
 
-/* Where nothing joins, words are cut at spaces, or into parts of at least so many bytes. */
+/* A text without pre-tokenizer is cut at spaces where no merge joins the characters, else into parts of at least this
+ * many bytes. Shorter parts repeat more often and are found in the cache; too short ones cost more than they save. */
 enum { PART_MIN = 24 };
-/* Bytes from which on a piece that is read by byte is cut where nothing joins. */
+/* A piece of more bytes that is read by byte is cut where no merge joins. It bounds memory, not speed. */
 enum { RAW_PART = 1 << 16 };
 
 /* SentencePiece's space, U+2581. */
 static const char space_mark[] = "\xE2\x96\x81";
 
+/* DIRECT: characters below this have their ids in an array: Latin. AFFIX_MAX: the longest prefix or suffix;
+ * SPELLED_MAX: bytes of a character with both. */
 enum { DIRECT = 0x180, AFFIX_MAX = 64, SPELLED_MAX = 2 * AFFIX_MAX + 8 };
 
 /* The suffix of last symbols, for backtrack.h: a byte that no text has. */
@@ -32,8 +35,9 @@ enum { END_MARK = 0xFF };
 /* Where a symbol stands in its piece: inner ones carry the prefix, last ones the suffix. */
 enum { INNER = 1, LAST = 2, PLACES = 4 };
 
-/* Making the tables of longest matches takes as long as merging so many bytes of words not seen before, for each merge
- * of the vocabulary: from then on they pay. A text or a query opens the tokenizer without them. */
+/* The tables of longest matches are made when this many bytes of new words were merged for each merge of the
+ * vocabulary. Making them takes about as long as that merging did, so they pay from then on. Earlier would slow down a
+ * process that tokenizes a few texts. */
 enum { BYTES_PER_MERGE = 8 };
 
 /* They are read from a frozen tokenizer, or made by the thread that merges the last of these bytes; others go on

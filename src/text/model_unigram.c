@@ -18,9 +18,11 @@
 #include "text/trie.h"
 #include "text/word_cache.h"
 
+/* What a character outside of the vocabulary costs below the lowest score; SentencePiece's kUnkPenalty. */
 static const double unknown_penalty = 10.0;
 enum { UNREACHED = -1 };
-/* Bytes of a window; it doubles as long as nothing in it is settled. Smaller ones read more bytes twice. */
+/* Bytes of a window. It doubles as long as nothing in it is settled. Smaller windows read more bytes twice; larger ones
+ * need more memory. */
 enum { WINDOW = 1 << 16 };
 
 struct pith_unigram {

@@ -11,6 +11,7 @@
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
+/* Bytes of the longest grapheme cluster that is looked up as a whole, as in spm_precompiled. */
 enum { CLUSTER_MAX = 5 };
 
 typedef struct charsmap {

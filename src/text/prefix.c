@@ -5,8 +5,9 @@
 #include "text/encoding.h"
 #include "text/steps.h"
 
-/* Bytes of the text for each token wanted: most have fewer, so that one attempt is mostly enough. An attempt that gives
- * too few tokens is repeated with twice as much. */
+/* How much of a text is tokenized first: BYTES_PER_TOKEN for each token that is wanted, and at least BYTES_LEAST. Most
+ * tokens have fewer bytes, so one attempt is usually enough; an attempt that gives too few tokens is repeated with
+ * twice as much. More bytes mean fewer repetitions and more work that is thrown away. */
 enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

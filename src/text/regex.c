@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Steps of one match attempt; PCRE2 makes some 30 million a second. */
+/* Limits of one match: steps, of which PCRE2 makes about 30 million per second, and memory. Beyond them the match is an
+ * error, so that an expression cannot hang or take all memory. */
 enum { STEP_LIMIT = 5000000, MEMORY_LIMIT_KIB = 64 * 1024 };
 
 struct pith_regex {

@@ -9,6 +9,8 @@
 #include "text/bytes.h"
 #include "text/sources.h"
 
+/* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of vocabularies, by which
+ * the cutting expression is chosen (see above). */
 enum { TOKEN_MAX = 1024, GPT2_LEAST = 50000, GPT2_MOST = 51000, O200K_SIZE = 150000 };
 
 typedef struct cut {

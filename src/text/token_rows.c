@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-/* Bytes before the first column: keeps its alignment. */
+/* Bytes before the first column; a multiple of the alignment of the block. */
 #define BLOCK_HEAD 64
 
 typedef struct column {

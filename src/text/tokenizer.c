@@ -102,10 +102,11 @@ pith_status pith_tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *t
 
 /* ---- batches ---- */
 
-/* Threads draw parts, each a piece of work of about a hundred microseconds, and tokenise them into buffers of their
- * own, which the first level cache nearly holds. A part's place in the result is known when all before it are done:
- * whoever finds that out for some parts copies them and gives their buffers back. Nobody waits for anybody, except to
- * make the result larger. */
+/* Threads draw parts and tokenize them into buffers of their own. A part ends after PART_BYTES or PART_TEXTS, about a
+ * hundred microseconds of work, so that its buffer nearly fits the L1 cache. Smaller parts cost more to hand out;
+ * larger ones leave threads idle at the end. The place of a part in the result is known when all parts before it are
+ * done: the thread that finds this out for some parts copies them and gives their buffers back. No thread waits for
+ * another, except to make the result larger. */
 enum { PART_BYTES = 4096, PART_TEXTS = 128 };
 
 typedef struct batch_part {

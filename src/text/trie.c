@@ -9,6 +9,8 @@
 
 #include "text/frozen.h"
 
+/* MAX_SLOTS: slots that a base can address. BLOCK: slots whose bases are tried at once, one per byte value.
+ * OPEN_BLOCKS: blocks with room that are searched; more make the table a little denser and building slower. */
 enum { MAX_SLOTS = 1 << 24, BLOCK = 256, OPEN_BLOCKS = 3 };
 
 typedef struct entry {

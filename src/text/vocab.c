@@ -4,10 +4,11 @@
 
 #include "text/frozen.h"
 
-/* Longest run of occupied slots a string may lie from its place. Random strings stay below 40 at a million entries. */
+/* How many slots a string may lie from its place. Random strings stay below 40 at a million entries, so a vocabulary
+ * that exceeds the limit is hostile and refused. */
 #define PROBE_LIMIT 512
 
-/* Slots that are fetched while the strings of earlier ones are put down. */
+/* Slots that are prefetched while earlier strings are inserted: enough to hide the latency of memory. */
 enum { AHEAD = 16 };
 
 bool pith_vocab_add(pith_vocab_builder *b, pith_str text, int32_t id) {
