@@ -1,5 +1,5 @@
-/* hf_build.c - a model directory without ONNX file: config.json names the architecture, safetensors hold the weights.
- */
+/* hf_build.c - a model directory without an ONNX file: config.json names the architecture, safetensors hold the
+ * weights. */
 #include "base/error.h"
 #include "base/json.h"
 #include "hf/hf.h"

@@ -1,10 +1,11 @@
-/* each_text.c - what does not work row by row, done text by text among steps that do.
+/* each_text.c - the parts of a graph that do not work row by row run text by text, among steps that do.
  *
- * Attention that was not fused, or any other mixing of tokens, ends in values by token again. All that lies between
- * translated values and such a one becomes the body of a pith.EachText. The body sees one text alone and unpadded, by
- * which its result is defined, so it may hold any operator; the dense layers around it still take all texts together.
- * A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes that the nodes know. What
- * depends on nothing but pairs of positions is computed once, for the longest text, and cut for each. */
+ * Attention that was not fused, or any other mixing of tokens, ends in values per token again. Everything between
+ * translated values and such a value becomes the body of a pith.EachText. The body sees one text alone and unpadded,
+ * which is how the result is defined, so it may hold any operator. The dense layers around it still take all texts
+ * together. A body keeps the nodes as they are: its inputs are brought from packed rows to the shapes that the nodes
+ * expect. Values that depend only on pairs of positions are computed once, for the longest text, and cut for each
+ * text. */
 #include "base/dtype.h"
 #include "ragged/rule.h"
 

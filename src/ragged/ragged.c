@@ -1,7 +1,8 @@
-/* ragged.c - the ragged form of a text encoder: see pass.h for what comes out and ragged.h for how values are seen.
+/* ragged.c - the ragged form of a text encoder: ragged.h says what the result is, and rule.h how values are
+ * classified.
  *
- * The nodes are taken in order; each is translated by the rule of its operator (ragged_rules.c). What comes out is
- * cleaned by the level 1 passes. */
+ * The nodes are taken in order, and each is translated by the rule of its operator. The level 1 passes then clean up
+ * the result. */
 #include "ragged/ragged.h"
 
 #include <stdio.h>

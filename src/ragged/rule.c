@@ -1,4 +1,4 @@
-/* rule.c - the rules by operator, and what they share. */
+/* rule.c - finds the rule of an operator, and what rules share. */
 #include "ragged/rule.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* rule_positions.c - slices and ranges along the sequence are taken by position. */
+/* rule_positions.c - slices and ranges along the sequence, taken by position. */
 #include "opt/match.h"
 #include "opt/view.h"
 #include "ragged/rule.h"

@@ -1,4 +1,4 @@
-/* rule_reshape.c - operators that move elements: axes are counted anew. */
+/* rule_reshape.c - operators that move elements: their axes are renumbered. */
 #include "opt/match.h"
 #include "opt/view.h"
 #include "ragged/rule.h"

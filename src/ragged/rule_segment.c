@@ -1,4 +1,4 @@
-/* rule_segment.c - what works along the sequence becomes a step over the texts' segments. */
+/* rule_segment.c - operators along the sequence become steps over the segments of the texts. */
 #include "opt/match.h"
 #include "opt/view.h"
 #include "ragged/rule.h"
