@@ -62,7 +62,7 @@ typedef struct job {
     uint64_t done; /* texts whose vectors an earlier call has written */
     window windows[WINDOWS];
     bool reads, writes; /* there is a thread for it */
-    bool sliced;        /* somebody sees what is done so far */
+    bool sliced;        /* the output can be read before it is complete */
     double budget;      /* what a slice may cost; 0: no slice has been measured */
     size_t length_max;  /* bytes of a text that count; 0: all */
     uint64_t rows;      /* the writer's count, and when it was shown */

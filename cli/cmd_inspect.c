@@ -96,7 +96,7 @@ static void print_steps(const json_t *d) {
     putchar('\n');
 }
 
-/* What one thread needs beside the weights, planned without a run. */
+/* What one thread needs in addition to the weights, planned without a run. */
 static void print_activations(const json_t *activations) {
     size_t i;
     json_t *plan;

@@ -64,7 +64,7 @@ static char *beside(const char *target, const char *suffix, bool may_shorten) {
     return name;
 }
 
-/* A new file beside the target, with the permissions that a file made or overwritten by the shell would have. */
+/* A new file next to the target, with the permissions that a file made or overwritten by the shell would have. */
 static FILE *open_beside(output *out, const struct stat *old) {
     if (old && access(out->target, W_OK)) return NULL;
     out->temporary = beside(out->target, ".XXXXXX", true);

@@ -102,7 +102,7 @@ static int resume(vector_writer *w, const command *c) {
     return good ? EXIT_DONE : fail(c, "%s: %s", w->out->temporary, strerror(errno ? errno : EIO));
 }
 
-/* From the last row found on the file is written anew, if this is that row. */
+/* If this is the last row that was found, the file is written again from there. */
 static bool go_on(vector_writer *w, const float *row, pith_str prefix) {
     FILE *f = w->out->file;
     print_row(w, row, prefix);

@@ -69,7 +69,7 @@ static pith_status open_fd(pith_file *file, int fd, const char *path, bool copy,
 
 pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator,
                            pith_error *err) {
-    /* O_NONBLOCK: a pipe nobody writes to must not hold us up before it is refused. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block before the pipe is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
     if (fd < 0) {
         bool missing = errno == ENOENT || errno == ENOTDIR;

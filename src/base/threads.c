@@ -225,7 +225,7 @@ static unsigned rouse(int wanted) {
     return epoch;
 }
 
-/* Returns when no helper is inside the job, which nobody can join any more; helps with runs of its parts meanwhile.
+/* Returns when no helper is inside the job, which no thread can join any more; helps with runs of its parts meanwhile.
  * seen: the epoch it began in. */
 static void wait_for_helpers(job *j, unsigned seen) {
     if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;

@@ -16,7 +16,7 @@ typedef struct writer {
 typedef struct scope {
     const pith_graph *graph;
     const pith_plan *plan;
-    uint32_t *number;      /* by value id: in the file; NONE: nobody uses it */
+    uint32_t *number;      /* by value id: in the file; NONE: it is not used */
     uint32_t *packed_uses; /* by value id: how many readers have it packed */
     const pith_value **values;
     uint32_t count;

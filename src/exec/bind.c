@@ -22,7 +22,7 @@ typedef struct binder {
     const pith_plan *plan;
     pith_type *types;            /* by value id */
     uint32_t *slot_of;           /* by value id */
-    uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: nobody */
+    uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
     pith_slot *slots;
     size_t slot_count, slot_capacity, alias_capacity;

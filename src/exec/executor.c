@@ -23,7 +23,7 @@ enum { MAX_BINDINGS = 8 };
 
 typedef struct tree {
     size_t held, peak;
-    pith_trace_fn *trace; /* NULL: nobody wants to hear of steps */
+    pith_trace_fn *trace; /* NULL: no listener */
     void *trace_context;
 } tree;
 
@@ -66,7 +66,7 @@ typedef struct running {
 
 /* ---- memory ---- */
 
-/* `more` bytes are held now, beside `fewer` that were and are no longer. */
+/* `more` bytes are held now, and `fewer` are no longer. */
 static void executor_count(tree *t, size_t more, size_t fewer) {
     t->held = t->held - fewer + more;
     if (t->held > t->peak) t->peak = t->held;

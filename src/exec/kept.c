@@ -26,8 +26,8 @@ size_t pith_kept_bytes(const pith_kept *k) {
     return k->turns[0].total + k->turns[1].total + k->items.total + k->dropped.total;
 }
 
-/* Items are told apart by where their contents lie; empty ones are in no map, nobody reads them. at must stay as long
- * as the map. */
+/* Items are told apart by where their contents lie; empty ones are in no map, since they are never read. at must stay
+ * as long as the map. */
 static pith_str address_key(void *const *at) { return (pith_str){ (const char *)at, sizeof *at }; }
 
 static bool is_in(const pith_map *map, const pith_tensor *item) {

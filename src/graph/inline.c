@@ -75,7 +75,7 @@ static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, cons
     return PITH_OK;
 }
 
-/* Constants and values nobody makes; those in the map already stay. */
+/* Constants and values without a producer; those in the map already stay. */
 static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *from, pith_value **map) {
     for (size_t i = 0; i < from->value_count; i++) {
         const pith_value *value = from->values[i];

@@ -112,7 +112,7 @@ static void check_forget_padding(const check *c, pith_tensor *t, const pith_tens
 
 /* ---- runs ---- */
 
-/* The outputs belong to *executor, which is made here. trace is told of each step; NULL: nobody is. */
+/* The outputs belong to *executor, which is made here. trace is told of each step, if it is not NULL. */
 static pith_status check_run(pith_executor **executor, pith_tensor *outputs, const pith_model *m,
                              const pith_tensor *inputs, pith_trace_fn *trace, void *context, pith_error *err) {
     const pith_plan *plan;

@@ -39,7 +39,7 @@ static bool reader_has_tokenizer(pith_model *m, pith_str dir) {
     return dir.data && (pith_file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
 }
 
-/* A file that lies beside a tokenizer, or in onnx/ below one, has that directory. */
+/* A file next to a tokenizer, or in onnx/ below one, has that directory. */
 static void reader_find_directory(pith_model *m, pith_str folder) {
     pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
     if (reader_has_tokenizer(m, folder))

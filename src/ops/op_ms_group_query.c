@@ -189,7 +189,7 @@ typedef struct job {
     float epsilon;                     /* of the norm of each head's row */
 } job;
 
-/* The epsilon of the queries' or the keys' norm, which have attributes of their own beside the common one. */
+/* The epsilon of the queries' or the keys' norm, which have attributes of their own in addition to the common one. */
 static float norm_epsilon(const pith_node *node, const char *own) {
     return pith_node_float(node, own, pith_node_float(node, "qk_norm_epsilon", 1e-6f));
 }

@@ -1,8 +1,8 @@
-/* op_pith_attention.c - pith.Attention: softmax(scale q k^T + bias) v per sequence and head, over projected rows.
+/* op_pith_attention.c - pith.Attention: softmax(scale q k^T + bias) v per text and head, over projected rows.
  *
- *   inputs      q, k, v   [batch, sequence, columns] rows with the heads side by side; the same value may serve for all
- *                         three. Head h begins at column columns[i] + h * size. Or, where the bit i of head_major is
- *                         set, [batch, heads, sequence, size]. With offsets: [tokens, …], the batch laid end to end
+ *   inputs      q, k, v   [batch, sequence, columns]: the heads lie next to each other in a row, and head h begins at
+ *                         column columns[i] + h * size. One value may serve for all three. If bit i of head_major is
+ *                         set: [batch, heads, sequence, size]. With offsets: [tokens, …], the texts packed
  *               bias      f32, broadcasts to [batch, heads, queries, keys] (may be absent)
  *               key_mask  [batch, keys], zero for keys to skip; or [batch], the number of keys to keep; or [2 batch],
  *                         their ends and then their starts; or [3 batch + 2], which begins with their numbers (may be
@@ -12,12 +12,13 @@
  *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if absent), head_major;
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
- *               none_left: what a query that has no key left gives, a pith_none_left
- *               skipped [3]: where that is the softmax of the scores, what is added to the score of a key that the
- *               mask skips, that is outside of the window, and both
- *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith_mask_numbers
+ *               none_left: what a query gives that has no key left, a pith_none_left;
+ *               skipped [3]: if that is the softmax of the scores, the numbers to add to the score of a key that the
+ *               mask skips, that is outside of the window, and both;
+ *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith_mask_numbers;
  *               precision: a pith_precision; int8 and bf16 are fixed point of 16 bits
- * The numeric definition is that of kernels/attention.h, so a text's rows are the same bits in both forms. */
+ *
+ * The numeric definition is that of kernels/attention.h, so the rows of a text are the same bits in both forms. */
 #include <math.h>
 
 #include "base/checked.h"

@@ -1,11 +1,12 @@
-/* op_pith_each_text.c - pith.EachText: a subgraph run on each text of several laid end to end. It does what cannot be
- * done row by row, among steps that can.
+/* op_pith_each_text.c - pith.EachText: runs a subgraph on each of several packed texts. It does what cannot be done
+ * row by row, among steps that can.
  *
  *   inputs      offsets i64 [texts + 1]; then the body's, [tokens, …] or [texts, …]; captures
  *   output      [tokens, rest] or [texts, rest]
  *   attributes  body: from [text, …] (the rows of one text) or [1, …] to [text, rest] or [1, rest];
- *               by_text: for each of the body's inputs, then for the output, 1 where rows are texts, 0 where tokens;
+ *               by_text: for each of the body's inputs, then for the output, 1 if rows are texts, 0 if tokens;
  *               rest
+ *
  * The body never sees more than one text. A text without tokens gives zeros. */
 #include "base/checked.h"
 #include "base/dtype.h"

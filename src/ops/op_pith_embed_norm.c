@@ -4,9 +4,10 @@
  *               ids_i
  *   output      [ids…, n]; the shapes of the ids broadcast
  *   attributes  epsilon; rms: 1 for the root mean square form; precision: PITH_PRECISION_INT8 keeps large tables in 8
- *               bits, a scale for each group of a row's elements
- * Rows of 16 bits are widened as they are looked up. The first table may lie at any address. Rows are added in the
- * order of the pairs. A negative id counts from the table's end, as in Gather. */
+ *               bits, with a scale for each group of a row's elements
+ *
+ * Rows of 16 bits are widened as they are looked up. The first table may have any alignment. Rows are added in the
+ * order of the pairs. A negative id counts from the end of the table, as in Gather. */
 #include "base/checked.h"
 #include "kernels/convert.h"
 #include "kernels/norm.h"

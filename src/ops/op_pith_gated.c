@@ -1,4 +1,4 @@
-/* op_pith_gated.c - pith.Gated: the halves of a row, one activated, multiplied.
+/* op_pith_gated.c - pith.Gated: one half of a row, activated, times the other half.
  *
  *   input       x [..., 2n]
  *   output      [..., n]: activation(a) * b, where a is the first half, or with `second` the second

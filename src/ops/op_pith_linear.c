@@ -1,11 +1,12 @@
-/* op_pith_linear.c - pith.Linear: y = activation(x W + b), the form every dense layer is brought to.
+/* op_pith_linear.c - pith.Linear: y = activation(x W + b), the form of every dense layer.
  *
  *   inputs      x [..., k]; then pairs of weight [k, n_i] (or [n_i, k]) and bias [n_i] (may be absent), all constants
- *   output      [..., n_0 + n_1 + …]: several weights stand side by side, as query, key and value do
+ *   output      [..., n_0 + n_1 + …]: the columns of several weights one after another, such as query, key and value
  *   attributes  activation (pith_activation); transposed: bit i says that weight i is [n_i, k]; precision
- *               (pith_precision) of the products, f32 if it is not there; repeats: 1 if rows of x may well be equal,
- *               which are multiplied once then
- * Weights are f32, f16 or bf16, packed once by prepare; all but the last have a multiple of PITH_GEMM_PANEL columns. */
+ *               (pith_precision) of the matmul, f32 if it is absent; repeats: 1 if duplicate rows of x are likely,
+ *               which are then multiplied once
+ *
+ * Weights are f32, f16 or bf16, packed once by prepare. All but the last have a multiple of PITH_GEMM_PANEL columns. */
 #include "base/checked.h"
 #include "base/half.h"
 #include "ops/distinct_rows.h"

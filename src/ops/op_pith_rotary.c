@@ -1,12 +1,13 @@
-/* op_pith_rotary.c - pith.Rotary: the heads in a row turned by the angles of the row's position.
+/* op_pith_rotary.c - pith.Rotary: the heads in a row rotated by the angles of the row's position.
  *
- *   inputs      x [batch, sequence, columns] or [batch, sequence, heads, size], or ragged [tokens, …]: head h begins at
- *               column + h * pitch of a row
- *               cosine, sine: rows of `turned` (one an element) or turned / 2 (one a pair) along the last axis; their
- *               other axes multiply to sequence, or to batch * sequence
+ *   inputs      x [batch, sequence, columns] or [batch, sequence, heads, size], or ragged [tokens, …]: head h begins
+ *               at column + h * pitch of a row
+ *               cosine, sine: rows of `turned` (one per element) or turned / 2 (one per pair) along the last axis;
+ *               their other axes multiply to sequence, or to batch * sequence
  *   output      [batch, sequence, heads * size], or [tokens, heads * size]
- *   attributes  heads, size, column, pitch (size if absent); turned: the elements of a head that are turned, the others
- *               behind them stay (all if absent); interleaved (the pairs are neighbours, not halves), ragged
+ *   attributes  heads, size, column, pitch (size if absent); turned: how many elements of a head are rotated (all if
+ *               absent); the elements after them stay; interleaved (the pairs are neighbours, not halves), ragged
+ *
  * The numeric definition is that of kernels/rotary.h. */
 #include "kernels/rotary.h"
 #include "ops/op.h"

@@ -1,10 +1,11 @@
 /* op_pith_score_mask.c - pith.ScoreMask: a mask of keys, in any form that com.microsoft's attention knows, as numbers
- * to be added to scores.
+ * to add to scores.
  *
  * Inputs: the mask (int32), query and key [batch, rows, …] or [batch, heads, rows, size], past keys [batch, heads,
- * rows, size] or absent. The mask is [batch] lengths; [2 batch] ends, then starts; [3 batch + 2] lengths, then two
- * running sums; [batch, keys]; [batch, queries, keys]; or [batch, 1, longest, longest], of which the rows behind the
- * past keys are taken. The output is [batch, 1, 1 or queries, keys]: 0 keeps, the attribute `filter` skips. */
+ * rows, size] or absent. The mask is one of: [batch] lengths; [2 batch] ends, then starts; [3 batch + 2] lengths, then
+ * two running sums; [batch, keys]; [batch, queries, keys]; or [batch, 1, longest, longest], of which the rows after
+ * the past keys are taken. The output is [batch, 1, 1 or queries, keys]: 0 keeps a key, the attribute `filter` skips
+ * it. */
 #include "ops/infer.h"
 
 enum { MASK, QUERY, KEY, PAST };

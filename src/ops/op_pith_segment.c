@@ -1,12 +1,14 @@
-/* op_pith_segment.c - what a padded graph does along its sequence axis, over texts laid end to end.
+/* op_pith_segment.c - operators along the sequence axis of a padded graph, over packed texts.
  *
  * offsets is i64 [texts + 1]: text t owns rows offsets[t] to offsets[t + 1] of x [tokens, …].
- *   pith.Segment      one row a text: the sum, mean, max, min, l1 or sumsq of its rows, or its first or last row (how).
- *                     Sums are sequential in ascending order, as a padded reduction along a strided axis is. f32; first
- *                     and last any type; sum also integers
+ *
+ *   pith.Segment      one row per text: the sum, mean, max, min, l1 or sumsq of its rows, or its first or last row
+ *                     (`how`). Sums are sequential in ascending order, like a padded reduction along a strided axis.
+ *                     f32; first and last any type; sum also integers
  *   pith.SegmentScan  running sums within each text; exclusive and reverse as in CumSum. Integers
- *   pith.SegmentTop   where in its text the largest element of x [tokens] lies, the first of equal ones; integers to
- * i64 pith.Longest      the rows of the longest text, i64 [1] */
+ *   pith.SegmentTop   the place in its text of the largest element of x [tokens], the first of equal ones; integers
+ *                     to i64
+ *   pith.Longest      the number of rows of the longest text, i64 [1] */
 #include <stdio.h>
 
 #include "base/dtype.h"

@@ -1,8 +1,8 @@
 /* op_pith_skip_norm.c - pith.SkipNorm: the normalisation of x + residual, over the last axis.
  *
  *   inputs      x, residual [..., n]; gamma [n]; beta [n] (may be absent)
- *   outputs     the normalised sum; the sum itself, if somebody reads it
- *   attributes  epsilon; rms: 1 for the root mean square form, which subtracts no mean and knows no beta */
+ *   outputs     the normalised sum; the sum itself, if a later step reads it
+ *   attributes  epsilon; rms: 1 for the root mean square form, which subtracts no mean and has no beta */
 #include "kernels/norm.h"
 #include "ops/op.h"
 

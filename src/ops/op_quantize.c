@@ -340,7 +340,7 @@ typedef struct segments {
     const float *x;
     const int64_t *offsets; /* NULL: a row each */
     int64_t width;
-    uint8_t *y, *zeros; /* these three: NULL if nobody wants it */
+    uint8_t *y, *zeros; /* these three: NULL if the output is absent */
     float *scales;
 } segments;
 

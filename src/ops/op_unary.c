@@ -146,7 +146,7 @@ static pith_status infer_not(pith_infer *c) {
     return pith_infer_elems(c, elem_not);
 }
 
-/* Opsets that spelled an operator with attributes nobody needs ("consumed_inputs") differ in nothing else. */
+/* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
 #define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_, prepare_)                    \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \

@@ -16,7 +16,7 @@ void pith_view_init(pith_view *view, const pith_type *root) {
     }
 }
 
-/* Deals the atoms out anew over the axes of a shape: whole ones, several to one axis, or a part of one. */
+/* Distributes the atoms over the axes of another shape: whole ones, several to one axis, or a part of one. */
 static bool regroup(pith_view *v, const pith_type *shape, pith_dims *dims) {
     pith_view r = *v;
     r.rank = shape->rank;

@@ -378,7 +378,7 @@ static bool ragged_make_outputs(pith_ragged *r, int only) {
     return true;
 }
 
-/* A node without a translation is remembered: it matters if somebody needs it. */
+/* A node without a translation is remembered: it matters only if its output is needed. */
 static bool ragged_build(pith_ragged *r, int output) {
     if (!make_inputs(r)) return false;
     for (const pith_node *node = r->from->first; node; node = node->next) {

@@ -33,7 +33,7 @@ static bool rule_attention(pith_ragged *r, const pith_node *node) {
            pith_ragged_set(r, node->outputs[0], clone->outputs[0]);
 }
 
-/* The tables have a row a token, or a row a position, looked up by token. */
+/* The tables have one row per token, or one row per position, which is looked up per token. */
 static bool rule_attention_rotary(pith_ragged *r, const pith_node *node) {
     pith_value *inputs[3];
     for (int i = 0; i < 3; i++) {

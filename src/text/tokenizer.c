@@ -48,7 +48,7 @@ static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pit
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
     pith_truncation t = pith_truncation_choose(enc->tokenizer->framing, o, pair);
     size_t split = 0;
-    /* Only the beginning of a text is needed where the rest is cut off and nobody asks for it. */
+    /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
     bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
     pith_status status = PITH_OK;
     enc->count = 0;
@@ -127,7 +127,7 @@ typedef struct batch {
     pith_tokens *result;
     pith_encoding **calls;    /* by worker, NULL before its first part: caches of words stay with a processor */
     pthread_mutex_t lock;     /* of all that follows, and of the result's size */
-    pthread_cond_t copied;    /* nobody is copying */
+    pthread_cond_t copied;    /* no thread is copying */
     size_t taken;             /* texts that have been given to parts */
     size_t numbered, placed;  /* parts: those given out, those that have their place */
     size_t total;             /* tokens of the latter */

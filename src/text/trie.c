@@ -278,7 +278,7 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     b.blocks[0].base_free[0] = 2;
     b.open[0] = b.open[1];
     b.open_count = 1;
-    /* The root has a slot, and label 0, though it is nobody's child: no node may have the base that leads there. */
+    /* The root has a slot, and label 0, though it is no node's child: no node may have the base that leads there. */
     b.blocks[1].free[0] &= ~1ull;
     b.blocks[1].base_free[0] &= ~1ull;
     b.blocks[1].free_count--;
