@@ -226,7 +226,7 @@ int take_options(const command *c, void *settings, int argc, char **argv, string
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i], *value;
         if (only_rest || argument[0] != '-' || !argument[1]) {
-            rest->items[rest->count++] = argument; /* behind what is still to be read */
+            rest->items[rest->count++] = argument; /* after what is still to be read */
             continue;
         }
         if (!strcmp(argument, "--")) {

@@ -76,7 +76,7 @@ static bool open_file(text_input *in) {
     return in->fd >= 0;
 }
 
-/* Reads more behind what the buffer holds: 1 there is some, 0 the file ends, -1 message. */
+/* Reads more after what the buffer holds: 1 there is some, 0 the file ends, -1 message. */
 static int fill(text_input *in) {
     if (in->begin == in->end) in->begin = in->end = 0;
     if (!open_file(in)) return -1;

@@ -1,7 +1,7 @@
 /* memory.c - aligned memory from the host's allocator, and arenas.
  *
  * The chunks of an arena form a list, newest first. Small requests are cut from the head. A request that is too large
- * for the rest of the head gets a chunk of its own *behind* the head, so that the free space of the head stays in use.
+ * for the rest of the head gets a chunk of its own *after* the head, so that the free space of the head stays in use.
  * Such a chunk records where the head stood (`at`), after the head was moved on by 16 bytes. A mark taken before it is
  * below `at`, and one taken after it is not; so a rewind knows which of these chunks to free. */
 #include "base/memory.h"
@@ -38,7 +38,7 @@ struct pith_arena_chunk {
 };
 
 /* The host's malloc for small blocks. A large one is a mapping of its own, in large pages if the system has some:
- * freed, it is back with the system at once, whatever lies behind it in the heap. A block begins with the length of its
+ * freed, it is back with the system at once, whatever lies after it in the heap. A block begins with the length of its
  * mapping, 0 for malloc's. */
 static void *default_alloc(void *user, size_t bytes) {
     (void)user;

@@ -82,7 +82,7 @@ static size_t best_fit(const space *s, size_t bytes) {
 
 /* ---- the list ---- */
 
-/* A new region behind `before`. */
+/* A new region after `before`. */
 static size_t add_region(space *s, size_t before, size_t offset, size_t bytes) {
     size_t number = s->unused ? s->unused : ++s->count, after = before ? s->regions[before].after : 0;
     if (s->unused) s->unused = s->regions[number].after;
@@ -96,7 +96,7 @@ static size_t add_region(space *s, size_t before, size_t offset, size_t bytes) {
     return number;
 }
 
-/* The region behind `number` becomes part of it. */
+/* The region after `number` becomes part of it. */
 static void join_next(space *s, size_t number) {
     region *r = &s->regions[number];
     size_t gone = r->after, after = s->regions[gone].after;

@@ -45,7 +45,7 @@ static void safetensors_read_shape(pith_json *j, pith_tensor *tensor) {
     }
 }
 
-/* Where a tensor's data lies behind the header. */
+/* Where a tensor's data lies after the header. */
 typedef struct span {
     uint64_t begin, end;
     pith_str name;

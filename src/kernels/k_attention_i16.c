@@ -240,7 +240,7 @@ static void attention_i16_largest(const call *c, vi *lanes, int row, int left) {
     }
 }
 
-/* How a row's scores become the exponents of 2 of its probabilities, negated and 11 bits behind the point:
+/* How a row's scores become the exponents of 2 of its probabilities, negated and 11 bits after the point:
  * u = (min((top - score) >> shift, 65535) * factor) >> 16. */
 typedef struct exponent {
     int32_t top, shift, factor;

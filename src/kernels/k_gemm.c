@@ -76,7 +76,7 @@ PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t
         }
     }
 }
-/* What tiles fetch: the next strips of b, by address since they may lie behind the last; each tile of a strip takes one
+/* What tiles fetch: the next strips of b, by address since they may lie after the last; each tile of a strip takes one
  * share of `shares`. */
 typedef struct strip {
     uintptr_t address;

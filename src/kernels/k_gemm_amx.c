@@ -57,7 +57,7 @@ AMX static void configure(int64_t rows) {
         if (columns > 16) multiply(3, 5, 7);                                                                           \
     }
 
-/* A product in bytes, and what becomes of rows of its sums. */
+/* A matmul in bytes, and what becomes of rows of its sums. */
 typedef struct product {
     void (*finish)(const void *g, const char *t, int64_t i, int64_t rows, int64_t j, int64_t width);
     const void *g;

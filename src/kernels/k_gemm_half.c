@@ -203,7 +203,7 @@ void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t 
 }
 
 #if defined(PITH_LEVEL_avx512)
-/* Pairs of bf16 lie where floats would: the product of floats with another multiply-add. */
+/* Pairs of bf16 lie where floats would: the float matmul with another multiply-add. */
 void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const pith_gemm pairs = { .a = g->a,
                               .b = g->b,

@@ -209,7 +209,7 @@ typedef void tile_fn(const pith_gemm_tile *tile);
 #define TILES(X) TILES_5(X, 1)
 #define TILES_GELU(X)
 #endif
-/* By panels and rows; those that take GELU lie behind the others. */
+/* By panels and rows; those that take GELU lie after the others. */
 typedef tile_fn *const tile_table[PITH_TILE_PANELS + 1][PITH_TILE_ROWS];
 #define ENTRY(rows, panels) [panels - 1][rows - 1] = tile_##rows##x##panels,
 #define ENTRY_PAIRS(rows, panels) [panels - 1][rows - 1] = pairs_##rows##x##panels,

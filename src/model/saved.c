@@ -70,7 +70,7 @@ static void write_model(pith_bytes_out *out, const pith_model *m) {
     write_report(out, m);
 }
 
-/* A string with a NUL behind it. */
+/* A string with a NUL after it. */
 static pith_str save_read_text(pith_bytes_in *in, pith_arena *arena) {
     pith_str text = pith_arena_str(arena, pith_get_str(in));
     if (!text.data && !in->status) in->status = pith_fail_memory(in->err, text.size);

@@ -26,7 +26,7 @@ static const struct {
     { "strings", PITH_ATTR_STRINGS, 0, 0 },
 };
 
-/* The characters up to the first of `stops` or the end; moves *p behind them and the blanks that follow. */
+/* The characters up to the first of `stops` or the end; moves *p after them and the blanks that follow. */
 static pith_str rule_word(const char **p, const char *stops) {
     pith_str word = { *p, strcspn(*p, stops) };
     *p += word.size;

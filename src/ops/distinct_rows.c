@@ -17,7 +17,7 @@ enum { HASHED = 64, PROBES = 4 };
 /* At least one row in WORTH must be a duplicate; otherwise moving the rows costs more than it saves. */
 enum { WORTH = 16 };
 
-/* Where everything lies behind the result: bytes from the beginning of memory. */
+/* Where everything lies after the result: bytes from the beginning of memory. */
 typedef struct layout {
     size_t place, first, slots, rows, end;
     uint32_t slot_count; /* a power of two */
@@ -66,7 +66,7 @@ const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, 
 }
 
 void pith_distinct_rows_spread(const pith_distinct_rows *d, float *y, int64_t m, int64_t n) {
-    /* From the last on: none takes the place of one that is still read, for places are not behind their rows. */
+    /* From the last on: none takes the place of one that is still read, for places are not after their rows. */
     for (int64_t i = m - 1; d->place && d->place[i] < i; i--)
         memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);
 }

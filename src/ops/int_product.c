@@ -71,7 +71,7 @@ typedef struct job {
     bool needs_rows;
 } job;
 
-/* The packed form holds the sums of its 16 columns behind each panel. */
+/* The packed form holds the sums of its 16 columns after each panel. */
 static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
     int64_t panel = pith_gemm_int8_panel_bytes(k);
     for (int64_t j = 0; j < n; j += 16) {

@@ -106,7 +106,7 @@ static void linear_half_convert(const pith_linear *s, const pith_linear_rows *r,
     for (int64_t i = m0; i < m1; i++) {
         char *row = (char *)r->converted + (size_t)i * linear_half_row_bytes(s);
         ((pith_round_bf16_fn *)s->convert)(r->x + i * s->k, row, s->k);
-        if (s->k % 2) memset(row + (size_t)s->k * s->element, 0, s->element); /* products take pairs of k */
+        if (s->k % 2) memset(row + (size_t)s->k * s->element, 0, s->element); /* matmuls take pairs of k */
     }
 }
 

@@ -54,7 +54,7 @@ static int64_t linear_int8_stride_of(const pith_linear *s) { return (s->k + 63) 
 
 static size_t linear_int8_row_bytes(const pith_linear *s) { return (size_t)linear_int8_stride_of(s) + 64; }
 
-/* What stands behind the rows, of each: numbers of 4 bytes, and room for 16. */
+/* What stands after the rows, of each: numbers of 4 bytes, and room for 16. */
 enum { SCALE, ZERO, EXTRA };
 _Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith_i8_extra) <= 64, "room behind the rows");
 static void *row_numbers(const pith_linear *s, const pith_linear_rows *r, int which) {

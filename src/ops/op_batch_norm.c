@@ -235,7 +235,7 @@ static pith_status reduced_axes(const pith_run *r, const int64_t *axes, size_t c
     return PITH_OK;
 }
 
-/* Three sums per line behind the wide copies; there are at most as many lines as elements. */
+/* Three sums per line after the wide copies; there are at most as many lines as elements. */
 static pith_status scratch_lines(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
     size_t n = (size_t)pith_type_count(c->in[0]);

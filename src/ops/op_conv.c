@@ -188,14 +188,14 @@ static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_
     return z;
 }
 
-/* Floats of a worker for windows that pith_taps walks, those over one channel each; 0: they go through products. */
+/* Floats of a worker for windows that pith_taps walks, those over one channel each; 0: they go through matmuls. */
 static int64_t conv_taps_floats(const state *s, const sizes *z, const pith_window *w) {
     if (!s->taps || z->channels != 1 || z->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
     return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
 }
 
-/* Elements of the columns of one part, their packed form (f32) and the product; false on overflow. */
+/* Elements of the columns of one part, their packed form (f32) and the result; false on overflow. */
 static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows, int64_t places[3]) {
     int64_t tile = windows < TILE ? windows : TILE, rows;
     if (s->transposed) { /* the whole input plane, transposed weights, columns */

@@ -194,7 +194,7 @@ const pith_op pith_op_MatMul = { .domain = "",
                                  .run = matmul_run,
                                  .cost = matmul_cost };
 
-/* transBatchA and transBatchB: the first axis of a side stands behind its batches; put there by a node of its own. The
+/* transBatchA and transBatchB: the first axis of a side stands after its batches; put there by a node of its own. The
  * older name is TransposeMatMul. */
 static pith_status upgrade_fused(pith_node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };

@@ -39,7 +39,7 @@ static const float nf4_values[16] = { -1.0f,
 typedef struct form {
     int64_t n, k, block, bits, blocks;
     const float *values; /* of MatMulBnb4; else NULL */
-    bool transposed;     /* the product is with weights^T: k is summed over */
+    bool transposed;     /* the matmul is with weights^T: k is summed over */
 } form;
 
 static pith_status matmul_nbits_form_of(form *f, const pith_node *node, pith_error *err) {
@@ -101,7 +101,7 @@ typedef struct weights {
 typedef struct state {
     pith_product product; /* packed, if the weights are constants */
     weights w;
-    int64_t k, n, panels; /* of the product */
+    int64_t k, n, panels; /* of the matmul */
 } state;
 
 static float matmul_nbits_number_of(const pith_tensor *t, int64_t i) {
@@ -142,7 +142,7 @@ static void matmul_nbits_unpack(float *to, const weights *w, int64_t j, int64_t 
     }
 }
 
-/* A panel of the product's columns; scratch: k rows of a panel. */
+/* A panel of the matmul's columns; scratch: k rows of a panel. */
 static void matmul_nbits_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     const form *f = &w->f;

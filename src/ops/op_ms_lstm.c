@@ -150,7 +150,7 @@ static pith_status lstm_scratch(const pith_infer *c, const void *state, int thre
     return PITH_OK;
 }
 
-/* A matrix of the product: what it was quantised with, what its sums are worth. */
+/* A matrix of the matmul: what it was quantised with, what its sums are worth. */
 typedef struct lstm_side {
     pith_tensor bytes;
     uint8_t zero;

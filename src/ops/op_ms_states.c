@@ -119,7 +119,7 @@ static pith_status causal_run(pith_run *r) {
     return PITH_OK;
 }
 
-/* ---- sequences behind each other ---- */
+/* ---- sequences one after another ---- */
 
 /* ends[batch + 1] begins with 0, rises and ends with `total`. */
 static pith_status state_check_ends(const pith_run *r, const double *ends, int64_t batch, int64_t total) {

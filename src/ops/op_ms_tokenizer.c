@@ -83,7 +83,7 @@ static pith_status tokenizer_open(tokenizer *t, pith_run *r) {
     return t->cuts ? PITH_OK : tokenizer_compile(t, expression);
 }
 
-/* The first and longest match at or behind *begin; *found false if there is none. Empty ones are passed over. */
+/* The first and longest match at or after *begin; *found false if there is none. Empty ones are passed over. */
 static pith_status tokenizer_match(tokenizer *t, size_t code, pith_str text, size_t *begin, size_t *end, bool *found) {
     int work[TOKENIZER_WORKSPACE];
     int got = pcre2_dfa_match(t->codes[code], (PCRE2_SPTR)(text.data ? text.data : ""), text.size, *begin,

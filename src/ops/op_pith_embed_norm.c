@@ -27,7 +27,7 @@
 /* A table in 8 bits: its rows, then (64-byte aligned) their scales. */
 typedef struct small_table {
     const void *rows; /* NULL: the table is read as it is */
-    size_t scales_at; /* bytes behind rows */
+    size_t scales_at; /* bytes after rows */
 } small_table;
 
 typedef struct embed_norm {

@@ -168,7 +168,7 @@ static int64_t begin_of(int64_t i, int64_t parts, int64_t size, int64_t unit) {
 }
 
 /* What the thread that takes part `index`, whose columns end at n1, probably reads next: the columns that follow, or
- * of the next product those it begins with, which are the first if it goes by rows. */
+ * of the next matmul those it begins with, which are the first if it goes by rows. */
 static const void *next_of(const work *w, int64_t index, int64_t n1) {
     if ((index + 1) % w->streak && n1 < w->s->n) return NULL;
     int64_t first = w->row_parts > 1 ? 0 : index / w->streak * w->streak;

@@ -71,7 +71,7 @@ typedef struct work {
     pith_rotary_f32_fn *fn;
     pith_rotary first;        /* of row 0 */
     int64_t rows, row, chunk; /* row: floats from row to row of x */
-    int64_t rest;             /* floats behind those that are turned */
+    int64_t rest;             /* floats after those that are turned */
     int64_t positions, width; /* rows of the tables and floats in one */
 } work;
 

@@ -82,7 +82,7 @@ static void block_part(void *context, size_t part, int worker) {
     w->j->p->gemm(&g, m0, m1, n0, n1);
 }
 
-/* One product of m rows, its right side packed. */
+/* One matmul of m rows, its right side packed. */
 static void run_blocks(pith_run *r, job *w, const void *a, const float *packed, void *c, int64_t m) {
     const pith_product_job *j = w->j;
     bool small = (double)m * (double)j->n * (double)j->k < GRAIN || r->exec->threads < 2;

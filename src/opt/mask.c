@@ -34,7 +34,7 @@ typedef struct cone {
     bool fixed;        /* a large limit is no integer: no probe can be long enough */
     int64_t largest;   /* integer constant, without sign */
     int64_t second;    /* the largest that is not within CLUSTER of it */
-    int64_t table;     /* the longest axis of a constant that is no list of numbers: positions behind it have none */
+    int64_t table;     /* the longest axis of a constant that is no list of numbers: positions after it have none */
     int nodes;
     const char *why;
 } cone;
@@ -357,7 +357,7 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
     if (table > TABLE_MAX) return false;
     p->keys = table + 1;
     if (table && !computes(p, form, symbols)) {
-        p->keys = table; /* as far as it goes, or what is behind the first positions goes unseen */
+        p->keys = table; /* as far as it goes, or what is after the first positions goes unseen */
         return test_window(p, form, m, symbols);
     }
     if (largest <= DIRECT_MAX) {

@@ -199,7 +199,7 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
     return PITH_OK;
 }
 
-/* From the softmax's output to the product with v: nothing, or NaN made zero. */
+/* From the softmax's output to the matmul with v: nothing, or NaN made zero. */
 static pith_node *attention_match_product(attention *m, pith_node *softmax) {
     pith_value *p = softmax->outputs[0];
     if (p->output_uses) return NULL;

@@ -40,7 +40,7 @@ static bool moves_weight(const pith_node *node) {
     return pith_match_is(node, "Cast") || pith_match_is(node, "Transpose");
 }
 
-/* A product reads it as its weight, perhaps through further casts, which are marked already. */
+/* A matmul reads it as its weight, perhaps through further casts, which are marked already. */
 static bool feeds_product(const pith_value *v) {
     for (size_t i = 0; i < v->user_count; i++) {
         const pith_node *user = v->users[i].node;

@@ -16,7 +16,7 @@ typedef struct rotary {
     pith_value *x, *cosine, *sine;
     pith_heads from;
     pith_heads_layout layout;
-    int64_t heads, turned; /* elements of a head; the others behind them stay */
+    int64_t heads, turned; /* elements of a head; the others after them stay */
     bool interleaved;
     pith_node *last; /* whose output is the heads turned */
 } rotary;
@@ -150,7 +150,7 @@ static bool rotary_match_operator(rotary *m, const pith_node *node) {
     return true;
 }
 
-/* Where the elements behind the turned ones are joined to them again, the step makes the whole heads. */
+/* Where the elements after the turned ones are joined to them again, the step makes the whole heads. */
 static void take_rest(rotary *m) {
     pith_node *concat = pith_match_user(m->last->outputs[0]);
     pith_heads rest;

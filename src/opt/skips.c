@@ -48,7 +48,7 @@ bool pith_skips_show(const pith_skips *skips, int step) {
     return false;
 }
 
-/* The masks one after the other, the one next to the product first; *replaced: the score itself is gone. */
+/* The masks one after the other, the one next to the matmul first; *replaced: the score itself is gone. */
 static float skips_number_of(const pith_skips *s, int skip, bool *replaced) {
     float number = 0.0f;
     *replaced = false;

@@ -35,7 +35,7 @@ enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
  * used would count as free. Results hardly change between a tenth of it and four times as much. */
 #define DAMPING 0.01f
 
-/* Rows that came to a product in one run. */
+/* Rows that a matmul got in one run. */
 typedef struct block {
     struct block *next;
     float *x; /* [m, k] */
@@ -44,7 +44,7 @@ typedef struct block {
 
 /* Weights that are multiplied somewhere, and what comes to them. */
 typedef struct product {
-    const void *source; /* the contents of the first weight: equal ones are the same product */
+    const void *source; /* the contents of the first weight: equal ones are the same matmul */
     const pith_linear *linear;
     float *gram;          /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
     block *first, **last; /* not in the gram yet */
@@ -59,7 +59,7 @@ typedef struct calibration {
     pith_unit_factor_fn *factor;
     pith_binary_fn *add;
     const pith_calibrate_options *options;
-    pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one product */
+    pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one matmul */
     size_t done, total;                /* texts */
     pith_error *err;
     pith_status status; /* of what is met while texts run */
@@ -69,7 +69,7 @@ static pith_status calibrate_out_of_memory(const calibration *c, size_t bytes) {
     return pith_fail_memory(c->err, bytes);
 }
 
-/* The state of a step if it is a product whose weights can be fitted. */
+/* The state of a step if it is a matmul whose weights can be fitted. */
 static const pith_linear *calibrate_linear_of(const pith_step *step) {
     const pith_linear *linear = pith_linear_state(step->node, step->state);
     return linear && linear->way->fit ? linear : NULL;
@@ -159,7 +159,7 @@ static pith_status calibrate_add_blocks(calibration *c) {
     return PITH_OK;
 }
 
-/* Keeps the rows that came to a product of the group. */
+/* Keeps the rows that a matmul of the group got. */
 static void calibrate_listen(void *context, const pith_trace_event *event) {
     calibration *c = context;
     product *p = event->step ? calibrate_find(c, event->step) : NULL;
@@ -226,7 +226,7 @@ static int calibrate_by_value(const void *x, const void *y) {
 }
 
 /* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
- * and all others make that good. u NULL: no row came to the product. */
+ * and all others make that good. u NULL: the matmul got no row. */
 static pith_status calibrate_make_factor(pith_factor *factor, calibration *c, const product *p) {
     const int64_t k = p->linear->k, stride = pith_factor_stride(k);
     const size_t floats = (size_t)(k * stride);
@@ -268,7 +268,7 @@ static pith_status calibrate_pack_again(calibration *c, pith_packed_step step, c
     return status;
 }
 
-/* Packs a product's weights wherever they are, in both plans. */
+/* Packs the weights of a matmul wherever they are, in both plans. */
 static pith_status calibrate_round_weights(calibration *c, const product *p) {
     pith_factor factor;
     pith_arena_reset(&c->scratch);
@@ -291,7 +291,7 @@ static size_t calibrate_gram_bytes(const product *p) {
     return (size_t)(p->linear->k * pith_factor_stride(p->linear->k)) * sizeof(float);
 }
 
-/* Where the group ends that begins with product `first`: behind as many as fit, one at least. */
+/* The end of the group that begins with matmul `first`: as many as fit, at least one. */
 static size_t calibrate_end_of_group(const calibration *c, size_t first) {
     size_t end = first, bytes = 0;
     do {

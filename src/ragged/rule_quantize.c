@@ -43,7 +43,7 @@ static pith_value *rule_quantize_widen(pith_ragged *r, const pith_value *v, int 
 }
 
 pith_value *pith_ragged_shared_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
-    /* Its axes stand behind the sequence (or the batch) in the result. */
+    /* Its axes stand after the sequence (or the batch) in the result. */
     int lead = form->kind == PITH_RAGGED_TOKEN ? form->sequence + 1 : 1;
     if (r->forms[v->id].of != form->kind || v->type.rank > rank - lead) {
         r->why = "a scale per text is applied to values that are not tokens";

@@ -20,7 +20,7 @@ static bool rule_rows_map(pith_ragged *r, const pith_node *node) {
     return clone && pith_ragged_set(r, out, clone->outputs[0]);
 }
 
-/* Input 0 has rows along its last axis, the others are constants: products with weights, norms, softmax. */
+/* Input 0 has rows along its last axis, the others are constants: matmuls by weights, norms, softmax. */
 static bool rule_rows(pith_ragged *r, const pith_node *node) {
     const pith_value *x = node->inputs[0];
     pith_ragged_form form = r->forms[x->id];

@@ -259,7 +259,7 @@ bool pith_added_split(pith_encoding *enc, const pith_added *added, const pith_ad
             if (token->flags & PITH_ADDED_RSTRIP) {
                 for (const char *next = to; next < end && pith_char_is_space(pith_utf8_next(&next));) to = next;
             }
-            /* White space taken by rstrip may hold the next token. One that takes white space on its left begins behind
+            /* White space taken by rstrip may hold the next token. One that takes white space on its left begins after
              * what was taken and may have nothing left; another one overlaps, as it does in the peer. */
             if (from >= to) {
                 if (done < to) done = to;

@@ -49,7 +49,7 @@ static inline int32_t backtrack_longest(const pith_trie *trie, const char *text,
     return id;
 }
 
-/* Whether the token may come next: the text behind it is not known to lead nowhere, and the one before stays apart. */
+/* Whether the token may come next: the text after it is not known to lead nowhere, and the one before stays apart. */
 static inline bool fits(const pith_backtrack *b, const pith_merges *merges, const pith_symbol *before, int32_t id,
                         const uint64_t *dead, uint32_t end, int64_t *steps) {
     --*steps;

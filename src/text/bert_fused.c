@@ -25,7 +25,7 @@ typedef struct entry {
     uint8_t size;  /* WORD: bytes it adds */
     uint8_t chars; /* WORD: characters it adds */
     union {
-        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more must fit behind 8 */
+        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more must fit after 8 */
         int32_t id;     /* ALONE */
     };
 } entry;

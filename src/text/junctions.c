@@ -18,7 +18,7 @@ static uint64_t bit_of_pair(const pith_junctions *j, uint32_t left, uint32_t rig
     return ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u >> j->shift;
 }
 
-/* The bit of the characters at left and right. Strings of a vocabulary have some bytes behind them, so that even a
+/* The bit of the characters at left and right. Strings of a vocabulary have some bytes after them, so that even a
  * damaged character can be read. */
 static uint64_t bit_of(const pith_junctions *j, const char *left, const char *right) {
     uint32_t l = pith_utf8_next(&left);

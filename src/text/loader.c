@@ -200,7 +200,7 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     pith_json_init(j, bytes, slash ? slash + 1 : path, loader->scratch, loader->err);
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "added_tokens")) { /* ids come from the model, which may stand behind them */
+        if (pith_str_is(key, "added_tokens")) { /* ids come from the model, which may stand after them */
             *added = *j;
             has_added = true;
             pith_json_skip(j);

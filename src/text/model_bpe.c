@@ -157,7 +157,7 @@ static size_t split_characters(const bpe *model, pith_symbol *list, const char *
     return s.count;
 }
 
-/* Symbols of bytes, with the mark behind those that carry the suffix; list has room for 512, texts for 1,024. */
+/* Symbols of bytes, with the mark after those that carry the suffix; list has room for 512, texts for 1,024. */
 static size_t list_bytes(const bpe *model, pith_bpe_letter *list, char *texts) {
     size_t count = 0;
     for (unsigned b = 0; b < END_MARK; b++) {

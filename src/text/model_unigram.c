@@ -147,7 +147,7 @@ static uint32_t find_best_path(const pith_unigram *model, node *best, const char
             has_char |= end == char_end;
             if (end > reach) reach = end;
         }
-        if (!whole && (i == size || short_of)) return settled; /* a piece may go on behind the window */
+        if (!whole && (i == size || short_of)) return settled; /* a piece may go on after the window */
         if (!has_char) {
             node *reached = &best[char_end];
             double score = model->unk_score + score_here;

@@ -42,7 +42,7 @@ size_t pith_wordpiece_split(const pith_wordpiece *w, const char *word, uint32_t 
     return count;
 }
 
-/* Which lengths occur behind each start. */
+/* Which lengths occur after each start. */
 static pith_status note_lengths(pith_wordpiece *w, const pith_vocab_builder *vocab, pith_loader *loader) {
     uint32_t(*lengths)[PITH_WORDPIECE_STARTS] = pith_arena_array(loader->arena, 2, sizeof *lengths);
     if (!lengths) return pith_fail_memory(loader->err, 2 * sizeof *lengths);

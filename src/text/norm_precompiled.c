@@ -17,7 +17,7 @@ enum { CLUSTER_MAX = 5 };
 typedef struct charsmap {
     const uint32_t *units;
     uint32_t unit_count, size;
-    const char *replacements; /* [size], the byte behind is 0 */
+    const char *replacements; /* [size], the byte after is 0 */
     uint8_t plain[128];       /* ASCII characters the map does not have */
     /* Bit s: a key begins with byte 0xC0 + i and a byte whose low six bits are s. */
     uint64_t begins[64];

@@ -37,7 +37,7 @@ static void order(mark *run, size_t n, mark *spare) {
 
 static size_t compose(mark *m, size_t n) {
     size_t out = 0, starter = SIZE_MAX;
-    int last = -1; /* class of the last mark behind the starter that did not compose */
+    int last = -1; /* class of the last mark after the starter that did not compose */
     for (size_t i = 0; i < n; i++) {
         mark x = m[i];
         if (starter != SIZE_MAX && last < x.ccc) {

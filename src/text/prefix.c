@@ -48,7 +48,7 @@ static pith_status normalizers_allow(bool *allow, pith_loader *loader) {
     return status;
 }
 
-/* The step that cuts must come before any that is not local; what comes behind it sees pieces that are whole. */
+/* The step that cuts must come before any that is not local; what comes after it sees pieces that are whole. */
 static bool pretokenizers_allow(const pith_step_list *list) {
     bool cut = false;
     for (size_t i = 0; i < list->count; i++) {

@@ -137,7 +137,7 @@ typedef struct batch {
     pith_error err;
 } batch;
 
-/* Texts of a range behind tokens, which are counted from there. */
+/* Texts of a range after tokens, which are counted from there. */
 static pith_status encode_texts(pith_tokens *tokens, pith_encoding *enc, const pith_allocator *allocator,
                                 const batch *b, size_t begin, size_t end, pith_error *err) {
     pith_status status = PITH_OK;

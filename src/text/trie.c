@@ -237,7 +237,7 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
     return PITH_OK;
 }
 
-/* Copies the keys, so that they lie one behind the other. */
+/* Copies the keys, so that they lie one after the other. */
 static pith_status copy_keys(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_error *err) {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += keys[i].size;
