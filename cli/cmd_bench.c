@@ -20,6 +20,7 @@
  * clock to change between the loop and the workload. */
 #define PEAK_SECONDS 0.01
 
+/* The most numbers of threads and workloads that can be asked for; how often the model is opened to time opening. */
 enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };
 
 typedef struct workload {

@@ -27,6 +27,7 @@
 #define WINDOW_BYTES ((size_t)4 << 20)
 /* Bytes of a line that are kept. Models see less of a text than this; memory for one line stays bounded. */
 #define LINE_BYTES ((size_t)1 << 20)
+/* One window is read, one embedded and one written. */
 #define WINDOWS 3
 /* How long a slice should take. A killed process loses the work of one slice, so longer slices lose more. Shorter ones
  * make threads wait for each other at their ends. docs/cli.md promises results about every second. */

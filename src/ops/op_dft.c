@@ -17,6 +17,7 @@ typedef struct transform {
     bool single;
 } transform;
 
+/* x, y, rest and roots of a transform. */
 enum { ARRAYS = 4 };
 
 /* memory: ARRAYS * n pairs of doubles. */

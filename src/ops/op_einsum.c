@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/wide.h"
 
+/* Labels that an equation may use: 52 letters, and the 12 dimensions that "..." may stand for. */
 enum { MAX_LABELS = 64, ELLIPSIS = 52, MAX_OPERANDS = PITH_WIDE_MAX };
 
 /* Labels 0 to 51 are letters, from ELLIPSIS on the dimensions of "...", the last dimension first. */

@@ -84,6 +84,7 @@ const pith_op pith_op_ml_ZipMap = {
 
 /* ---- CastMap ---- */
 
+/* Bytes for a number as text, more than "%g" writes. */
 enum { ROOM_OF_NUMBER = 32 };
 
 static int cast_dtype(const pith_node *node) {

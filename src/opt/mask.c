@@ -329,7 +329,7 @@ static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *sym
 
 /* A probe that is long enough to show the window; then the same one with some keys padded, inside and outside of it. */
 static bool test_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
-    enum { MIXED = 4 };
+    enum { MIXED = 4 }; /* the first pattern that skips keys here and there */
     if (!test_once(p, form, m, symbols, true)) return false;
     if (!p->c->input) return true;
     p->pattern = MIXED;
@@ -402,7 +402,7 @@ static int find_numbers(probe *p, pith_mask_form form, const pith_mask *m, pith_
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
 static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena,
                                 pith_error *err) {
-    enum { PATTERNS = 8, KEYS = 5, BATCH = 3 };
+    enum { PATTERNS = 8, KEYS = 5, BATCH = 3 }; /* masks to try; sizes that differ, to tell axes apart */
     pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
     if (!symbols) return pith_fail_memory(err, 0);
     probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };

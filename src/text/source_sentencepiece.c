@@ -15,6 +15,8 @@
 #include "text/spm_family.h"
 #include "text/unigram.h"
 
+/* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of the longest piece;
+ * SentencePiece itself makes pieces of up to 16 characters by default. */
 enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNIGRAM = PITH_SPM_UNIGRAM, PAIRS = PITH_SPM_BPE, PIECE_MAX = 1024 };
 
 typedef struct spm {
