@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind neon mutate fuzz bench size install clean
+.PHONY: dev all help setup model run test test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind neon mutate fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)

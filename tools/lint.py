@@ -32,10 +32,10 @@ def layers():
                 fault(ROOT / "src/LAYERS", number, f"'{folder}' uses '{used}', which is not above it")
         allowed[folder] = {folder, *uses.split()}
     used_by = {folder: set() for folder in allowed}
-    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "examples/*.c", "bench/*.c", "tests/*.c",
+    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h", "examples/*.c", "bench/*.c", "tests/*.c",
                         "tests/*.h"):
         parts = path.relative_to(ROOT).parts
-        folder = parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+        folder = parts[1] if parts[0] == "src" and len(parts) > 2 else "codecs" if parts[0] == "image" else parts[0]
         if folder not in allowed:
             fault(path, 1, f"folder '{folder}' is not in src/LAYERS")
             continue
@@ -81,7 +81,7 @@ def verbs():
 
 def names():
     seen = {}
-    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h"):
+    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h"):
         if path.name in seen:
             fault(path, 1, f"the name is taken by {seen[path.name].relative_to(ROOT)}")
         seen[path.name] = path
@@ -89,6 +89,7 @@ def names():
 
 # Public functions that keep the host's floating-point mode: they hand out what is there, allocate or free.
 KEEP_MODE = set("""
+pith_image_free pith_image_processor_close
 pith_embed_dim pith_embed_max_length pith_model_bytes pith_model_close pith_model_input pith_model_input_count
 pith_model_output pith_model_output_count pith_model_tokenizer pith_model_trim pith_pin_threads pith_profile_create
 pith_profile_destroy pith_profile_now pith_profile_phase pith_session_destroy pith_text_free pith_text_stream_create

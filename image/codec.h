@@ -1,0 +1,26 @@
+/* codec.h - the decoders of the module, and what they share. */
+#ifndef PITH_IMAGE_CODEC_H
+#define PITH_IMAGE_CODEC_H
+
+#include "pith/image_module.h"
+
+pith_image_outcome pith_jpeg_decode(pith_image_call *call);
+pith_image_outcome pith_png_decode(pith_image_call *call);
+pith_image_outcome pith_webp_decode(pith_image_call *call);
+pith_image_outcome pith_tiff_decode(pith_image_call *call);
+pith_image_outcome pith_jpeg2000_decode(pith_image_call *call);
+
+/* Sets the message, without control characters, and returns the outcome. */
+pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The orientation of an EXIF block (a TIFF header and what follows), 1 to 8; 0 if it has none. */
+uint32_t pith_exif_orientation(const uint8_t *exif, size_t size);
+
+/* a * b / 255 for bytes, rounded to nearest. */
+static inline uint32_t pith_mul255(uint32_t a, uint32_t b) {
+    uint32_t t = a * b + 128;
+    return (t + (t >> 8)) >> 8;
+}
+
+#endif

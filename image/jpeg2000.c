@@ -1,0 +1,175 @@
+/* jpeg2000.c - JPEG 2000 by OpenJPEG: JP2 files and bare codestreams; grey, RGB and sYCC, with or without alpha, up to
+ * 16 bits, components of half width or height.
+ *
+ * OpenJPEG takes memory by the counts of components and tiles that the codestream declares, before anything is decoded.
+ * So its SIZ marker is read here first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <openjpeg.h>
+
+#include "codec.h"
+
+/* A tile costs OpenJPEG about 10 KB. Real tiles have 64 x 64 pixels and more. */
+enum { PIXELS_PER_TILE = 1024, FREE_TILES = 64, MAX_COMPONENTS = 4 };
+
+typedef struct jpeg2000_state {
+    pith_image_call *call;
+    size_t at;
+} jpeg2000_state;
+
+static OPJ_SIZE_T jpeg2000_read(void *to, OPJ_SIZE_T count, void *user) {
+    jpeg2000_state *s = user;
+    if (s->at >= s->call->size) return (OPJ_SIZE_T)-1;
+    if (count > s->call->size - s->at) count = s->call->size - s->at;
+    memcpy(to, s->call->data + s->at, count);
+    s->at += count;
+    return count;
+}
+
+static OPJ_OFF_T jpeg2000_skip(OPJ_OFF_T count, void *user) {
+    jpeg2000_state *s = user;
+    if (count < 0 || (uint64_t)count > s->call->size - s->at) return -1;
+    s->at += (size_t)count;
+    return count;
+}
+
+static OPJ_BOOL jpeg2000_seek(OPJ_OFF_T at, void *user) {
+    jpeg2000_state *s = user;
+    if (at < 0 || (uint64_t)at > s->call->size) return OPJ_FALSE;
+    s->at = (size_t)at;
+    return OPJ_TRUE;
+}
+
+/* The first error is the cause. */
+static void jpeg2000_on_error(const char *text, void *user) {
+    pith_image_call *call = user;
+    if (!call->message[0]) pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
+}
+
+static void jpeg2000_on_message(const char *text, void *user) { (void)text, (void)user; }
+
+static uint32_t jpeg2000_u32(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Where the codestream begins: a file without boxes is one; else the box jp2c holds it. A box is its length and its
+ * type; length 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. */
+static const uint8_t *jpeg2000_codestream(const pith_image_call *call) {
+    const uint8_t *p = call->data, *end = p + call->size;
+    if (p[0] == 0xFF) return p;
+    while (end - p >= 16) {
+        uint64_t length = jpeg2000_u32(p), header = length == 1 ? 16 : 8;
+        if (!memcmp(p + 4, "jp2c", 4)) return p + header;
+        if (length == 1) length = (uint64_t)jpeg2000_u32(p + 8) << 32 | jpeg2000_u32(p + 12);
+        if (length < header || length > (uint64_t)(end - p)) break;
+        p += length;
+    }
+    return NULL;
+}
+
+/* ISO/IEC 15444-1, A.5.1: the marker SIZ comes first; after its length and capabilities there are eight numbers and the
+ * count of components. */
+static pith_image_outcome jpeg2000_check(pith_image_call *call) {
+    const uint8_t *siz = jpeg2000_codestream(call);
+    if (!siz || call->size - (size_t)(siz - call->data) < 42 || memcmp(siz, "\xFF\x4F\xFF\x51", 4))
+        return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "it has no codestream");
+    uint32_t n[8];
+    for (int i = 0; i < 8; i++) n[i] = jpeg2000_u32(siz + 8 + 4 * i);
+    uint32_t width = n[0] - n[2], height = n[1] - n[3], components = (uint32_t)siz[40] << 8 | siz[41];
+    if (n[0] <= n[2] || n[1] <= n[3] || !n[4] || !n[5] || n[6] > n[2] || n[7] > n[3])
+        return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its sizes are impossible");
+    uint64_t tiles = (((uint64_t)n[0] - n[6] - 1) / n[4] + 1) * (((uint64_t)n[1] - n[7] - 1) / n[5] + 1);
+    if (components < 1 || components > MAX_COMPONENTS)
+        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has %u components; 1 to %d are supported", components,
+                               MAX_COMPONENTS);
+    if (tiles > FREE_TILES + (uint64_t)width * height / PIXELS_PER_TILE)
+        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles are smaller than %d pixels", PIXELS_PER_TILE);
+    return PITH_IMAGE_DECODED;
+}
+
+/* Sample of a component at a pixel of the picture as a byte. */
+static int jpeg2000_sample(const opj_image_t *image, int component, uint32_t x, uint32_t y) {
+    const opj_image_comp_t *c = &image->comps[component];
+    uint32_t cx = x / c->dx < c->w ? x / c->dx : c->w - 1, cy = y / c->dy < c->h ? y / c->dy : c->h - 1;
+    int64_t value = c->data[(size_t)cy * c->w + cx];
+    int bits = (int)c->prec;
+    if (c->sgnd) value += (int64_t)1 << (bits - 1);
+    if (bits > 8)
+        value = (value + ((int64_t)1 << (bits - 9))) >> (bits - 8);
+    else if (bits < 8)
+        value = value * 255 / ((1 << bits) - 1);
+    return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+static uint8_t jpeg2000_clip(double v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v + 0.5); }
+
+/* Full-range YCbCr of ITU-R BT.601, as in JFIF. */
+static void jpeg2000_from_ycc(uint8_t rgb[3]) {
+    double y = rgb[0], cb = rgb[1] - 128.0, cr = rgb[2] - 128.0;
+    rgb[0] = jpeg2000_clip(y + 1.402 * cr);
+    rgb[1] = jpeg2000_clip(y - 0.344136 * cb - 0.714136 * cr);
+    rgb[2] = jpeg2000_clip(y + 1.772 * cb);
+}
+
+static void jpeg2000_copy(uint8_t *to, const opj_image_t *image, uint32_t width, uint32_t height, int channels) {
+    int grey = image->numcomps < 3;
+    int ycc = !grey && (image->color_space == OPJ_CLRSPC_SYCC || image->comps[1].dx > 1 || image->comps[1].dy > 1);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++, to += channels) {
+            for (int c = 0; c < channels && c < 3; c++) to[c] = (uint8_t)jpeg2000_sample(image, grey ? 0 : c, x, y);
+            if (channels == 4) to[3] = (uint8_t)jpeg2000_sample(image, grey ? 1 : 3, x, y);
+            if (ycc) jpeg2000_from_ycc(to);
+        }
+}
+
+static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec, opj_stream_t *stream,
+                                       opj_image_t **image) {
+    opj_dparameters_t parameters;
+    opj_set_default_decoder_parameters(&parameters);
+    if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image)) return PITH_IMAGE_DAMAGED;
+    const opj_image_t *read = *image;
+    uint32_t count = read->numcomps, channels = count == 1 ? 1 : count == 3 ? 3 : 4;
+    pith_image_header header = { read->x1 - read->x0, read->y1 - read->y0, channels, channels, 0 };
+    uint8_t *to = call->begin(call, &header);
+    if (!to) return PITH_IMAGE_REFUSED;
+    if (!opj_decode(codec, stream, *image)) return PITH_IMAGE_DAMAGED;
+    read = *image;
+    /* A palette, which OpenJPEG has applied, makes three components of one. */
+    if (read->numcomps != count) return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a palette; save it as RGB");
+    if (read->color_space == OPJ_CLRSPC_CMYK)
+        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its colours are CMYK; save it as RGB");
+    for (uint32_t i = 0; i < read->numcomps; i++) {
+        const opj_image_comp_t *c = &read->comps[i];
+        if (!c->data || !c->w || !c->h || !c->dx || !c->dy || c->prec < 1 || c->prec > 31)
+            return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "component %u has no samples", i);
+    }
+    jpeg2000_copy(to, read, header.width, header.height, (int)channels);
+    return PITH_IMAGE_DECODED;
+}
+
+pith_image_outcome pith_jpeg2000_decode(pith_image_call *call) {
+    jpeg2000_state state = { call, 0 };
+    opj_image_t *image = NULL;
+    pith_image_outcome outcome = jpeg2000_check(call);
+    if (outcome) return outcome;
+    opj_codec_t *codec = opj_create_decompress(call->data[0] == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
+    opj_stream_t *stream = opj_stream_default_create(OPJ_TRUE);
+    outcome = PITH_IMAGE_NO_MEMORY;
+    if (codec && stream) {
+        opj_set_error_handler(codec, jpeg2000_on_error, call);
+        opj_set_warning_handler(codec, jpeg2000_on_message, NULL);
+        opj_set_info_handler(codec, jpeg2000_on_message, NULL);
+        opj_stream_set_read_function(stream, jpeg2000_read);
+        opj_stream_set_skip_function(stream, jpeg2000_skip);
+        opj_stream_set_seek_function(stream, jpeg2000_seek);
+        opj_stream_set_user_data(stream, &state, NULL);
+        opj_stream_set_user_data_length(stream, call->size);
+        outcome = jpeg2000_run(call, codec, stream, &image);
+    }
+    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0]) pith_codec_fail(call, outcome, "its codestream is broken");
+    opj_image_destroy(image);
+    if (stream) opj_stream_destroy(stream);
+    if (codec) opj_destroy_codec(codec);
+    return outcome;
+}

@@ -1,0 +1,89 @@
+/* png.c - PNG by libpng: all depths and colour types, palettes with transparency, interlaced pictures; of an animated
+ * one the default picture.
+ *
+ * libpng reports errors by longjmp; all that is live across it is in `png_state`. */
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "codec.h"
+
+typedef struct png_state {
+    png_structp png;
+    png_infop info;
+    pith_image_call *call;
+    pith_image_outcome outcome;
+    size_t at; /* bytes of call->data that were read */
+    jmp_buf leave;
+} png_state;
+
+static void png_on_error(png_structp png, png_const_charp text) {
+    png_state *s = png_get_error_ptr(png);
+    if (!s->outcome) s->outcome = pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text);
+    longjmp(s->leave, 1);
+}
+
+static void png_on_warning(png_structp png, png_const_charp text) { (void)png, (void)text; }
+
+static void png_on_read(png_structp png, png_bytep to, size_t count) {
+    png_state *s = png_get_io_ptr(png);
+    if (count > s->call->size - s->at) png_error(png, "it is cut off");
+    memcpy(to, s->call->data + s->at, count);
+    s->at += count;
+}
+
+static uint32_t png_orientation(png_state *s) {
+    png_bytep exif;
+    png_uint_32 size;
+    return png_get_eXIf_1(s->png, s->info, &size, &exif) ? pith_exif_orientation(exif, size) : 0;
+}
+
+/* To 8 bits grey, RGB or RGBA; returns the channels. */
+static uint32_t png_transform(png_state *s) {
+    int type = png_get_color_type(s->png, s->info);
+    int transparent = png_get_valid(s->png, s->info, PNG_INFO_tRNS) != 0 || (type & PNG_COLOR_MASK_ALPHA);
+    png_set_strip_16(s->png);
+    png_set_expand(s->png);
+    if (transparent && !(type & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(s->png);
+    return transparent ? 4 : type & PNG_COLOR_MASK_COLOR ? 3 : 1;
+}
+
+static void png_run(png_state *s) {
+    png_set_read_fn(s->png, s, png_on_read);
+    png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_read_info(s->png, s->info);
+    uint32_t channels = png_transform(s);
+    pith_image_header header = { png_get_image_width(s->png, s->info), png_get_image_height(s->png, s->info), channels,
+                                 channels, png_orientation(s) };
+    uint8_t *to = s->call->begin(s->call, &header);
+    if (!to) {
+        s->outcome = PITH_IMAGE_REFUSED;
+        return;
+    }
+    int passes = png_set_interlace_handling(s->png);
+    png_read_update_info(s->png, s->info);
+    size_t row = (size_t)header.width * channels;
+    if (png_get_rowbytes(s->png, s->info) != row) png_error(s->png, "rows have another length than expected");
+    for (int pass = 0; pass < passes; pass++)
+        for (uint32_t y = 0; y < header.height; y++) png_read_row(s->png, to + y * row, NULL);
+}
+
+pith_image_outcome pith_png_decode(pith_image_call *call) {
+    png_state *s = calloc(1, sizeof *s);
+    if (!s) return PITH_IMAGE_NO_MEMORY;
+    s->call = call;
+    if (!setjmp(s->leave)) {
+        s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, png_on_error, png_on_warning);
+        s->info = s->png ? png_create_info_struct(s->png) : NULL;
+        if (s->info)
+            png_run(s);
+        else
+            s->outcome = PITH_IMAGE_NO_MEMORY;
+    }
+    png_destroy_read_struct(&s->png, &s->info, NULL);
+    pith_image_outcome outcome = s->outcome;
+    free(s);
+    return outcome;
+}

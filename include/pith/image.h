@@ -1,0 +1,139 @@
+/* pith/image.h - pictures: decode them, resize them with Pillow's numbers, and make the input of an image model.
+ *
+ *     pith_image picture;
+ *     pith_image_processor *processor;
+ *     if (pith_image_read(&picture, "cat.jpg", NULL, &err)) puts(err.message);
+ *     if (pith_image_processor_open(&processor, "clip-vit-base-patch32", NULL, &err)) puts(err.message);
+ *     pith_image_process(pixel_values, processor, &picture, &err);
+ *
+ * The rules of pith.h hold here too. All functions may be called by several threads at once.
+ * JPEG, PNG, WebP, TIFF and JPEG 2000 are decoded by a module, libpith_image.so, that is loaded when the first such
+ * picture is decoded. BMP and PNM need no module. */
+#ifndef PITH_IMAGE_H
+#define PITH_IMAGE_H
+
+#include <pith/pith.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- pictures ---- */
+
+/* 8 bits per channel. The caller may also fill it himself; the functions that take a picture only read it. */
+typedef struct pith_image {
+    uint8_t *pixels;                 /* [height, width, channels] without gaps, the top row first */
+    int32_t width, height;           /* in pixels, at least 1 */
+    int32_t channels;                /* 1: grey, 3: RGB, 4: RGB and alpha, not premultiplied */
+    const pith_allocator *allocator; /* of pixels; NULL: the library's own, as far as pith_image_free is concerned */
+} pith_image;
+
+/* Frees the pixels of a picture that the library filled and sets it to zeros. NULL and zeros are allowed. */
+PITH_API void pith_image_free(pith_image *image);
+
+#define PITH_IMAGE_MAX_PIXELS 100000000
+
+typedef struct pith_image_options {
+    size_t size;
+    int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has transparency, else 3 */
+    int32_t keep_orientation; /* 0: the picture is turned upright by its EXIF or TIFF tag; 1: it is left as it is */
+    uint64_t max_pixels;      /* width * height may not be larger; 0: PITH_IMAGE_MAX_PIXELS */
+    const char *module_path;  /* libpith_image.so, or the folder it is in. NULL: it is searched in the folder of the
+                                 library (or of the program that contains it), in ../lib from there, and in the folder
+                                 that libraries were installed to */
+    const pith_allocator *allocator; /* of pixels, must outlive the pictures; NULL: the library's own */
+} pith_image_options;
+
+#define PITH_IMAGE_OPTIONS_INIT                                                                                        \
+    { sizeof(pith_image_options), 0, 0, 0, NULL, NULL }
+
+/* Decodes a picture. The format is told by the contents: JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM.
+ *   - 16 bits per channel become the upper 8. (Pillow cuts 16-bit grey off at 255 instead.) Palettes are looked up.
+ *     CMYK becomes RGB without a colour profile; profiles are ignored.
+ *   - Converted to RGB, a picture loses its alpha. Grey is ITU-R 601-2 luma. Both are as in Pillow.
+ *   - Of a picture with several frames or pages the first is decoded.
+ *   - The size is checked before memory for pixels is taken. While they work, decoders take up to 8 bytes per pixel of
+ *     their own, that of JPEG 2000 up to 32.
+ * PITH_ERR_ARGUMENT: more pixels than max_pixels. PITH_ERR_FORMAT: damaged or cut off. PITH_ERR_UNSUPPORTED: another
+ * format, or a kind of it that the decoder does not know, or a module that cannot be used. PITH_ERR_NOT_FOUND: there is
+ * no module; the message says where it was searched. */
+PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size_t size,
+                                       const pith_image_options *options, pith_error *err);
+/* The same from a file. */
+PITH_API pith_status pith_image_read(pith_image *image, const char *path, const pith_image_options *options,
+                                     pith_error *err);
+
+/* ---- resizing ---- */
+
+/* The numbers are those of Pillow and of "resample" in preprocessor_config.json. */
+typedef enum pith_image_filter {
+    PITH_IMAGE_NEAREST = 0,
+    PITH_IMAGE_LANCZOS = 1,
+    PITH_IMAGE_BILINEAR = 2,
+    PITH_IMAGE_BICUBIC = 3,
+    PITH_IMAGE_BOX = 4,
+    PITH_IMAGE_HAMMING = 5
+} pith_image_filter;
+
+/* The size of the result is given in one of three ways: width and height; shortest_edge, with longest_edge as a limit
+ * of the other edge if it is not 0; longest_edge alone. Edges keep the picture's proportions: the other edge is rounded
+ * down, as in transformers. */
+typedef struct pith_image_resize_options {
+    size_t size;
+    int32_t width, height;
+    int32_t shortest_edge, longest_edge;
+    int32_t filter;                  /* pith_image_filter */
+    uint64_t max_pixels;             /* of the result; 0: PITH_IMAGE_MAX_PIXELS */
+    const pith_allocator *allocator; /* of pixels, must outlive the result; NULL: the library's own */
+} pith_image_resize_options;
+
+#define PITH_IMAGE_RESIZE_OPTIONS_INIT                                                                                 \
+    { sizeof(pith_image_resize_options), 0, 0, 0, 0, PITH_IMAGE_BICUBIC, 0, NULL }
+
+/* Resizes image to a new picture of as many channels. The bytes are those of Image.resize of Pillow 13: when a picture
+ * becomes smaller, the filter becomes wider, so that nothing is skipped (but for NEAREST). Earlier versions of Pillow
+ * differ by rounding where the height loses more than twice as many pixels as the width. */
+PITH_API pith_status pith_image_resize(pith_image *resized, const pith_image *image,
+                                       const pith_image_resize_options *options, pith_error *err);
+
+/* The middle width by height pixels of image as a new picture. Where image is smaller, zeros surround it. If the
+ * difference of sizes is odd, the cut or the padding is that of transformers. allocator: as in the options. */
+PITH_API pith_status pith_image_center_crop(pith_image *cropped, const pith_image *image, int32_t width, int32_t height,
+                                            const pith_allocator *allocator, pith_error *err);
+
+/* ---- the input of a model ---- */
+
+/* What a preprocessor_config.json says: how pictures are resized, cropped, rescaled and normalised. Immutable. */
+typedef struct pith_image_processor pith_image_processor;
+
+/* path: a folder with preprocessor_config.json, or the file itself. The steps are those of the class that the file
+ * names in image_processor_type, in its form that uses Pillow. Where no class is named, config.json of the same folder
+ * tells the model and so the class. A class that is not known, and a key that none of the known classes has, are errors
+ * that name it. allocator: NULL is the library's own; must outlive the processor. */
+PITH_API pith_status pith_image_processor_open(pith_image_processor **processor, const char *path,
+                                               const pith_allocator *allocator, pith_error *err);
+PITH_API void pith_image_processor_close(pith_image_processor *processor); /* NULL is allowed */
+
+/* dims: channels, height, width of what pith_image_process makes of a picture of this size. Most processors make the
+ * same of any size. */
+PITH_API pith_status pith_image_processor_shape(int64_t dims[3], const pith_image_processor *processor, int32_t width,
+                                                int32_t height, pith_error *err);
+
+/* One picture as a model wants it: pixel_values has room for the floats of pith_image_processor_shape, [3, height,
+ * width]. image may have 1, 3 or 4 channels. */
+PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
+                                        const pith_image *image, pith_error *err);
+
+/* ---- modules ---- */
+
+/* Uses this module (pith/image_module.h) for pictures decoded from now on, instead of searching one; NULL: searches
+ * again. For programs that link libpith.a and libpith_image.a: pith_image_register(&pith_image_codecs, &err). Wrong
+ * interface: PITH_ERR_UNSUPPORTED. */
+struct pith_image_module;
+PITH_API pith_status pith_image_register(const struct pith_image_module *module, pith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

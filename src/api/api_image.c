@@ -1,0 +1,48 @@
+/* api_image.c - the public functions of pith/image.h. */
+#include "api/entry.h"
+#include "image/module.h"
+#include "image/picture.h"
+#include "image/pictures.h"
+#include "image/processor.h"
+
+void pith_image_free(pith_image *image) { pith_picture_free(image); }
+
+pith_status pith_image_decode(pith_image *image, const void *data, size_t size, const pith_image_options *options,
+                              pith_error *err) {
+    PITH_ENTRY(pith_pictures_decode(image, data, size, options, err));
+}
+
+pith_status pith_image_read(pith_image *image, const char *path, const pith_image_options *options, pith_error *err) {
+    PITH_ENTRY(pith_pictures_read(image, path, options, err));
+}
+
+pith_status pith_image_resize(pith_image *resized, const pith_image *image, const pith_image_resize_options *options,
+                              pith_error *err) {
+    PITH_ENTRY(pith_pictures_resize(resized, image, options, err));
+}
+
+pith_status pith_image_center_crop(pith_image *cropped, const pith_image *image, int32_t width, int32_t height,
+                                   const pith_allocator *allocator, pith_error *err) {
+    PITH_ENTRY(pith_pictures_center_crop(cropped, image, width, height, allocator, err));
+}
+
+pith_status pith_image_processor_open(pith_image_processor **processor, const char *path,
+                                      const pith_allocator *allocator, pith_error *err) {
+    PITH_ENTRY(pith_processor_open(processor, path, allocator, err));
+}
+
+void pith_image_processor_close(pith_image_processor *processor) { pith_processor_close(processor); }
+
+pith_status pith_image_processor_shape(int64_t dims[3], const pith_image_processor *processor, int32_t width,
+                                       int32_t height, pith_error *err) {
+    PITH_ENTRY(pith_processor_shape(dims, processor, width, height, err));
+}
+
+pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor, const pith_image *image,
+                               pith_error *err) {
+    PITH_ENTRY(pith_processor_run(pixel_values, processor, image, err));
+}
+
+pith_status pith_image_register(const struct pith_image_module *module, pith_error *err) {
+    PITH_ENTRY(pith_picture_module_set(module, err));
+}

@@ -1,0 +1,134 @@
+/* module.c - libpith_image.so is loaded when the first picture needs it, and stays.
+ *
+ * Without a path it is searched in the folder of the file that contains this code (libpith.so or a program), in that
+ * folder's neighbour lib, as the two are installed, and in the folder libraries were installed to. The first file that
+ * exists is taken; if it cannot be used, that is the error: a broken module is not passed over. */
+#include "image/module.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#define MODULE_FILE "libpith_image.so"
+#define MODULE_SYMBOL "pith_image_codecs"
+enum { PLACES = 3 };
+
+static const pith_image_module *_Atomic module_known;
+
+static pith_status module_check(const pith_image_module *module, const char *path, pith_error *err) {
+    if (module->abi != PITH_IMAGE_MODULE_ABI)
+        return pith_fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: the module has interface %u, this library needs %d; install the module of libpith %d.%d.%d", path,
+            module->abi, PITH_IMAGE_MODULE_ABI, PITH_VERSION_MAJOR, PITH_VERSION_MINOR, PITH_VERSION_PATCH);
+    return PITH_OK;
+}
+
+/* The handle is never closed: decoders may be running. */
+static pith_status module_load(const pith_image_module **module, const char *path, pith_error *err) {
+    int saved = errno;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = handle ? NULL : dlerror();
+    const pith_image_module *found = handle ? dlsym(handle, MODULE_SYMBOL) : NULL;
+    errno = saved;
+    if (why)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; build or install " MODULE_FILE " again (%s)",
+                         path, why);
+    if (!found)
+        return pith_fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of " MODULE_FILE, path);
+    PITH_TRY(module_check(found, path, err));
+    *module = found;
+    return PITH_OK;
+}
+
+static pith_status module_load_given(const pith_image_module **module, const char *path, pith_error *err) {
+    char file[4096];
+    int length = snprintf(file, sizeof file, "%s%s", path, pith_dir_exists(path) ? "/" MODULE_FILE : "");
+    if (length < 0 || (size_t)length >= sizeof file)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "module_path is longer than %zu bytes", sizeof file - 1);
+    /* Without a slash dlopen would search the system's folders. */
+    if (!pith_file_exists(file))
+        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no module; give the path of " MODULE_FILE, file);
+    char here[sizeof file + 2];
+    snprintf(here, sizeof here, "%s%s", strchr(file, '/') ? "" : "./", file);
+    return module_load(module, here, err);
+}
+
+/* The folder of the file that contains this code, without a slash at its end; false if it is not known. */
+static bool module_own_folder(char *folder, size_t size) {
+    Dl_info self;
+    struct link_map *map = NULL;
+    if (!dladdr1((const void *)&module_known, &self, (void **)&map, RTLD_DL_LINKMAP)) return false;
+    if (map && map->l_name && map->l_name[0]) {
+        int length = snprintf(folder, size, "%s", map->l_name);
+        if (length < 0 || (size_t)length >= size) return false;
+    } else { /* the program itself, whose name here is what its caller called it */
+        ssize_t length = readlink("/proc/self/exe", folder, size);
+        if (length < 0 || (size_t)length >= size) return false;
+        folder[length] = 0;
+    }
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    return slash != NULL;
+}
+
+/* The i-th place to look in; false if there is none. */
+static bool module_place(char *file, size_t size, int i) {
+    static const char *const beside[] = { "", PITH_LIBDIR_BESIDE "/" };
+    char folder[4096];
+    int length;
+    if (i == PLACES - 1)
+        length = snprintf(file, size, "%s", PITH_LIBDIR "/" MODULE_FILE);
+    else if (module_own_folder(folder, sizeof folder))
+        length = snprintf(file, size, "%s/%s" MODULE_FILE, folder, beside[i]);
+    else
+        return false;
+    return length > 0 && (size_t)length < size;
+}
+
+static pith_status module_search(const pith_image_module **module, const char *format, pith_error *err) {
+    char file[4096], all[PITH_ERROR_MESSAGE_SIZE] = "";
+    for (int i = 0; i < PLACES; i++) {
+        if (!module_place(file, sizeof file, i)) continue;
+        if (pith_file_exists(file)) return module_load(module, file, err);
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%.250s", used ? ", " : "", file);
+    }
+    return pith_fail(err, PITH_ERR_NOT_FOUND,
+                     "%s pictures need the module " MODULE_FILE
+                     ", which is not there: %s; build it with make, or set module_path",
+                     format, all);
+}
+
+pith_status pith_picture_codec(const pith_image_codec **codec, const char *format, const char *path, pith_error *err) {
+    const pith_image_module *module = NULL;
+    if (path) {
+        PITH_TRY(module_load_given(&module, path, err));
+    } else if (!(module = atomic_load(&module_known))) {
+        PITH_TRY(module_search(&module, format, err));
+        atomic_store(&module_known, module);
+    }
+    for (size_t i = 0; i < module->codec_count; i++) {
+        if (strcmp(module->codecs[i].format, format)) continue;
+        *codec = &module->codecs[i];
+        return PITH_OK;
+    }
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "the module of decoders was built without %s", format);
+}
+
+pith_status pith_picture_module_set(const pith_image_module *module, pith_error *err) {
+    if (module) PITH_TRY(module_check(module, "pith_image_register", err));
+    atomic_store(&module_known, module);
+    return PITH_OK;
+}
