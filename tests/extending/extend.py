@@ -57,7 +57,7 @@ def main():
     tree, build = args.work / "tree", args.work / "build"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
-    for name in ("CMakeLists.txt", "include", "src", "cli", "cmake"):
+    for name in ("CMakeLists.txt", "include", "src", "cli", "image", "cmake"):
         source = args.source / name
         if source.is_dir():
             shutil.copytree(source, tree / name)

@@ -27,7 +27,7 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
 
 # ---- the header ----
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-aliasing -Wundef -Werror"
-echo '#include <pith/pith.h>' >"$work/header.c"
+printf '#include <pith/%s>\n' image_module.h image.h pith.h >"$work/header.c"
 cp "$work/header.c" "$work/header.cc"
 for cc in gcc clang; do
     command -v $cc >/dev/null && $cc -std=c11 -Wmissing-prototypes -Wstrict-prototypes -Wc++-compat $strict -fsyntax-only $(pkg-config --cflags pith) "$work/header.c"
@@ -35,6 +35,22 @@ done
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null && $cxx -std=c++17 -Wold-style-cast -Wzero-as-null-pointer-constant $strict -fsyntax-only $(pkg-config --cflags pith) "$work/header.cc"
 done
+
+# ---- the module: a program anywhere finds it beside libpith.so, the command in ../lib ----
+cat >"$work/picture.c" <<'EOF'
+#include <pith/image.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_image image;
+    if (argc < 2 || pith_image_read(&image, argv[1], NULL, &err)) return puts(err.message), 1;
+    return image.width != 24;
+}
+EOF
+gcc -std=c11 -Wall -Werror "$work/picture.c" -o "$work/picture" $(pkg-config --cflags --libs pith)
+"$work/picture" "$source/tests/data/images/rgb.jpg" || fail "the library does not find the module"
+node=$("$source/tests/conformance/node_tests.sh" "$build")
+"$prefix/bin/pith" verify "$node/test_image_decoder_decode_png_rgb" >/dev/null || fail "the command does not find the module"
 
 # ---- pkg-config ----
 for file in "$source"/examples/*.c; do

@@ -1,0 +1,198 @@
+"""Makes tests/data/images: small pictures in every format and kind, broken ones, and what Pillow and the image processors
+of transformers make of them.
+
+    make_images.py tests/data/images
+
+Needs tests/images.txt. cases.txt has a line per case, expected.bin the bytes of all of them in that order:
+
+    decode FILE TOLERANCE CHANNELS HEIGHT WIDTH       bytes; as Pillow has them, turned upright
+    resize FILE CHANNELS FILTER HEIGHT WIDTH          bytes, of FILE decoded to CHANNELS and resized
+    process FILE HEIGHT WIDTH JSON                    floats, of FILE decoded to RGB; JSON is a preprocessor_config.json
+"""
+
+import io
+import json
+import pathlib
+import struct
+import sys
+import zlib
+
+import numpy as np
+import transformers
+from PIL import Image, ImageOps
+
+
+def scene(width, height, channels, seed=0):
+    """Smooth waves with a hard-edged box: filters overshoot at its edges."""
+    y, x = np.mgrid[0:height, 0:width]
+    a = np.stack([127 + 120 * np.sin(x / (7 + 3 * k) + y / (11 - 2 * k) + k) for k in range(channels)], -1)
+    a[height // 3 : height // 2 + 1, width // 4 : width // 2 + 1] = np.random.default_rng(seed).integers(0, 256, channels)
+    return a.clip(0, 255).astype(np.uint8)
+
+
+def exif(orientation):
+    e = Image.Exif()
+    e[0x112] = orientation
+    return e
+
+
+def interlaced_png(image):
+    """Adam7, which Pillow reads but does not write."""
+    a = np.array(image)
+    raw = b""
+    for x0, y0, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)):
+        part = a[y0::dy, x0::dx]
+        if part.size:
+            raw += b"".join(b"\0" + row.tobytes() for row in part)
+    return png(image.width, image.height, zlib.compress(raw, 9), interlace=1)
+
+
+def png(width, height, data, bits=8, colour=2, interlace=0):
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    head = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, interlace)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def save(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def pictures():
+    """name → (bytes, tolerance): other releases of the same libraries may round lossy formats otherwise."""
+    rgb, rgba = Image.fromarray(scene(24, 17, 3)), Image.fromarray(scene(24, 17, 4))
+    grey, cmyk = rgb.convert("L"), rgb.convert("CMYK")
+    yield "rgb.jpg", save(rgb, "JPEG", quality=90), 2
+    yield "progressive.jpg", save(rgb, "JPEG", quality=80, progressive=True), 2
+    yield "grey.jpg", save(grey, "JPEG", quality=90), 2
+    yield "cmyk.jpg", save(cmyk, "JPEG", quality=90), 2
+    for o in range(2, 9):
+        yield f"turned{o}.jpg", save(rgb, "JPEG", quality=90, exif=exif(o)), 2
+    yield "rgb.png", save(rgb, "PNG"), 0
+    yield "interlaced.png", interlaced_png(rgb), 0
+    yield "rgba.png", save(rgba, "PNG"), 0
+    yield "grey_alpha.png", save(rgba.convert("LA"), "PNG"), 0
+    yield "bits.png", save(grey.convert("1"), "PNG"), 0
+    yield "palette.png", save(rgb.quantize(20), "PNG"), 0
+    yield "palette_transparent.png", save(rgb.quantize(20), "PNG", transparency=3), 0
+    yield "animated.png", save(rgb, "PNG", save_all=True, append_images=[rgb.rotate(180)]), 0
+    yield "turned6.png", save(rgb, "PNG", exif=exif(6)), 0
+    yield "pixel.png", save(rgb.crop((0, 0, 1, 1)), "PNG"), 0
+    yield "lossy.webp", save(rgb, "WEBP", quality=80), 2
+    yield "alpha.webp", save(rgba, "WEBP", lossless=True, exact=True), 0
+    yield "animated.webp", save(rgb, "WEBP", save_all=True, append_images=[rgb.rotate(180)], lossless=True), 0
+    yield "turned8.webp", save(rgb, "WEBP", lossless=True, exif=exif(8)), 0
+    yield "rgb.tif", save(rgb, "TIFF", compression="tiff_lzw"), 0
+    yield "rgba.tif", save(rgba, "TIFF", compression="tiff_adobe_deflate"), 0
+    yield "fax.tif", save(grey.convert("1"), "TIFF", compression="group4"), 0
+    yield "cmyk.tif", save(cmyk, "TIFF"), 0
+    yield "palette.tif", save(rgb.quantize(20), "TIFF"), 0
+    yield "turned5.tif", save(rgb, "TIFF", exif=exif(5)), 0
+    yield "pages.tif", save(rgb, "TIFF", save_all=True, append_images=[rgb.rotate(180)]), 0
+    yield "rgb.jp2", save(rgb, "JPEG2000"), 0
+    yield "grey_alpha.jp2", save(rgba.convert("LA"), "JPEG2000"), 0
+    yield "lossy.j2k", save(rgba, "JPEG2000", no_jp2=True, irreversible=True, quality_mode="rates", quality_layers=[3]), 2
+    yield "tiles.jp2", save(rgb, "JPEG2000", tile_size=(8, 8)), 0
+    yield "rgb.bmp", save(rgb, "BMP"), 0
+    yield "grey.pgm", save(grey, "PPM"), 0
+    yield "rgb.ppm", save(rgb, "PPM"), 0
+
+
+def large():
+    """Files that say they have 40000 x 25000 pixels or as many as the format allows."""
+    rgb = Image.fromarray(scene(24, 17, 3))
+    yield "large.png", png(40000, 25000, zlib.compress(bytes(1000)))
+    jpeg = bytearray(save(rgb, "JPEG"))
+    at = jpeg.index(b"\xff\xc0")
+    jpeg[at + 5 : at + 9] = struct.pack(">HH", 25000, 40000)
+    yield "large.jpg", bytes(jpeg)
+    webp = bytearray(save(rgb, "WEBP", lossless=True))
+    webp[21:25] = struct.pack("<I", 16383 | 16383 << 14)
+    yield "large.webp", bytes(webp)
+    tags = [(256, 4, 40000), (257, 4, 25000), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 4, 25000),
+            (279, 4, 1000)]
+    tiff = b"II*\0" + struct.pack("<IH", 8, len(tags))
+    tiff += b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags) + struct.pack("<I", 0)
+    yield "large.tif", tiff + bytes(100)
+    jp2 = bytearray(save(rgb, "JPEG2000", no_jp2=True))
+    jp2[8:16] = jp2[24:32] = struct.pack(">II", 40000, 25000)
+    yield "large.j2k", bytes(jp2)
+    jp2[24:32] = struct.pack(">II", 2, 2)
+    jp2[8:16] = struct.pack(">II", 400, 250)
+    yield "tiny_tiles.j2k", bytes(jp2)
+    jp2 = bytearray(save(rgb, "JPEG2000", no_jp2=True))
+    jp2[40:42] = struct.pack(">H", 16384)
+    yield "components.j2k", bytes(jp2)
+    yield "large.bmp", b"BM" + struct.pack("<IIIIiiHHIIIIII", 100, 0, 54, 40, 40000, 25000, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(50)
+    yield "large.ppm", b"P6 40000 25000 255\n" + bytes(50)
+
+
+def upright(data, channels):
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    return np.array(image.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels])).reshape(image.height, image.width, channels)
+
+
+CLASSES = "Beit Bit Blip CLIP ConvNext DeiT EfficientNet Levit MobileNetV1 MobileNetV2 MobileViT Pvt Siglip ViT".split()
+
+
+def settings():
+    small = {"height": 12, "width": 9}
+    for name in CLASSES:
+        both = name in ("Beit", "Blip", "DeiT", "EfficientNet", "Pvt", "Siglip", "ViT")
+        base = {"image_processor_type": name + "ImageProcessor", "size": small if both else {"shortest_edge": 11}}
+        yield base | {"crop_size": {"height": 13, "width": 10}}
+        yield base | {"resample": 1, "do_center_crop": False, "image_mean": [0.1, 0.2, 0.3], "image_std": 0.25}
+    yield {"image_processor_type": "CLIPImageProcessorFast", "size": {"height": 7, "width": 8}, "crop_size": 9, "do_pad": None}
+    yield {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 384}, "do_normalize": False,
+           "do_resize": False}
+    yield {"image_processor_type": "ConvNextImageProcessor", "size": 10, "crop_pct": 0.95}
+    yield {"feature_extractor_type": "ViTFeatureExtractor", "size": 6, "resample": 2}
+    yield {"image_processor_type": "EfficientNetImageProcessor", "size": [5, 6], "rescale_offset": True,
+           "rescale_factor": 1 / 127.5, "include_top": False}
+    yield {"image_processor_type": "ViTImageProcessor", "size": {"height": 3, "width": 4}, "do_rescale": False}
+
+
+def process(config, image):
+    name = config.get("image_processor_type") or config["feature_extractor_type"]
+    name = name.replace("FeatureExtractor", "ImageProcessor").removesuffix("Fast")
+    processor = getattr(transformers, name).from_dict(dict(config))
+    return np.asarray(processor(image, return_tensors="np")["pixel_values"][0], np.float32)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    lines, expected, files = [], b"", {}
+
+    def case(line, values):
+        nonlocal expected
+        lines.append(line)
+        expected += values.tobytes()
+
+    for name, data, tolerance in pictures():
+        files[name] = data
+        for channels in (1, 3, 4):
+            a = upright(data, channels)
+            case(f"decode {name} {tolerance} {channels} {a.shape[0]} {a.shape[1]}", a)
+    for channels, name in ((1, "grey.pgm"), (3, "rgb.ppm"), (4, "rgba.png")):
+        image = Image.open(io.BytesIO(files[name]))
+        for filter in range(6):
+            for width, height in ((7, 5), (31, 22), (24, 9), (5, 17), (23, 3), (1, 1), (40, 2)):
+                a = np.array(image.resize((width, height), filter))
+                case(f"resize {name} {channels} {filter} {height} {width}", a)
+    for config in settings():
+        a = process(config, Image.open(io.BytesIO(files["rgb.ppm"])))
+        case(f"process rgb.ppm {a.shape[1]} {a.shape[2]} {json.dumps(config)}", a)
+    files |= dict(large())
+    files["gif.jpg"] = save(Image.fromarray(scene(24, 17, 1)[:, :, 0]), "GIF")
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "cases.txt").write_text("\n".join(lines) + "\n")
+    (folder / "expected.bin").write_bytes(expected)
+
+
+if __name__ == "__main__":
+    main()
