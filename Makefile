@@ -97,7 +97,7 @@ docs: build-test/build.ninja    ## make docs/operators.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc
 	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc
 
-lint: setup-test                ## layers, lists, names, formatting
+lint: setup-test                ## layers, lists, names, lengths, formatting
 	@"$$(tools/test_python.sh tools/requirements.txt)" tools/lint.py
 
 fmt: setup-test                 ## format the C sources and headers

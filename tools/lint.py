@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the compiler does not check: layers, sorted lists, unique names, banned words, formatting."""
+"""What the compiler does not check: layers, sorted lists, unique names, lengths, banned words, formatting."""
 import re
 import shutil
 import subprocess
@@ -136,6 +136,20 @@ def ends():
                 fault(path, number, "a node's inputs and outputs are reached through pith_node_input and pith_node_output")
 
 
+def lengths():
+    """Functions of at most 60 lines, files of at most 800."""
+    for path in tracked("src/*.c", "src/*.h"):
+        lines = path.read_text().splitlines()
+        if len(lines) > 800:
+            fault(path, 800, f"{len(lines)} lines; 800 are allowed: split it by meaning")
+        start = 1
+        for number, line in enumerate(lines, 1):
+            if re.match(r"[A-Za-z_](?!\w*:$)", line):
+                start = number
+            elif line == "}" and number - start >= 60:
+                fault(path, start, f"a function of {number - start + 1} lines; 60 are allowed")
+
+
 def words():
     for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.txt", "*.cmake"):
         if "tests/data" in str(path) or path == Path(__file__).resolve():
@@ -224,7 +238,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, api, words, exports, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, api, lengths, words, exports, readme, formatting, includes, workflows,
                   places):
         check()
     for line in faults:

@@ -115,6 +115,31 @@ PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
     w->left--;
 }
 
+/* The lines that gemm_tile.h says are fetched in one turn. */
+PITH_INLINE void fetch_panels(const int panels, const pith_gemm_tile *g, uintptr_t at) {
+    PITH_UNROLL
+    for (int line = 0; line < 4 * panels; line++) {
+        uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
+        __builtin_prefetch((const void *)(at + skip), 0, 2);
+    }
+}
+
+/* Both ends of a row that will be written. */
+PITH_INLINE void fetch_target(const pith_gemm_tile *g, uintptr_t row) {
+    __builtin_prefetch((const void *)row, 1);
+    __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
+}
+
+/* Where a tile begins in its rows of a and panels of b. Returns what is behind those panels. */
+PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const float *a, int64_t a_row,
+                                         const float *b, int64_t b_panel, place *at) {
+    PITH_UNROLL
+    for (int i = 0; i < rows; i += 3) at->a[i / 3] = a + i * a_row;
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++, b += b_panel) at->b[p] = b;
+    return b;
+}
+
 PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
                                 const pith_gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
@@ -138,10 +163,7 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
             fetched = ahead + (uintptr_t)(group * g->ahead_panel * panels);
             waited = wait;
             begin(rows, panels, to, g->t_row, !gelu && g->accumulate, sum);
-            PITH_UNROLL
-            for (int i = 0; i < rows; i += 3) at.a[i / 3] = a + i * a_row;
-            PITH_UNROLL
-            for (int p = 0; p < panels; p++, b += g->b_panel) at.b[p] = b;
+            b = gemm_tile_place(rows, panels, a, a_row, b, g->b_panel, &at);
             uint64_t left = k;
             for (; PITH_TILE_SMALL && !g->ahead_every && left >= PITH_TILE_STEADY; left -= PITH_TILE_STEADY) {
                 __builtin_prefetch((const void *)fetched, 0, 2);
@@ -150,18 +172,13 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
             }
             for (; left >= STEPS; left -= STEPS) {
                 if (--waited == 0) {
-                    PITH_UNROLL
-                    for (int line = 0; line < 4 * panels; line++) {
-                        uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
-                        __builtin_prefetch((const void *)(fetched + skip), 0, 2);
-                    }
+                    fetch_panels(panels, g, fetched);
                     fetched += 64;
                     waited = g->ahead_every;
                 }
                 if (gelu && w.left > 0) take_gelu(&w, g->target_row);
                 if (FETCH_TARGET && !gelu && --targets >= 0) {
-                    __builtin_prefetch((const void *)row, 1);
-                    __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
+                    fetch_target(g, row);
                     row += (uintptr_t)g->target_row * sizeof(float);
                 }
                 gemm_tile_advance(of, rows, panels, STEPS, a_row, &at, sum);

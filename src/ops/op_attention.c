@@ -48,8 +48,55 @@ static pith_status check_precision(pith_infer *c) {
     return pith_op_fail(c, "softmax_precision is %lld, not 1, 10, 11 or 16", (long long)precision);
 }
 
+/* The past is like the keys and values that it is joined with; *rows: how many it has. */
+static pith_status attention_check_past(pith_infer *c, const shape *q, const shape *k, const shape *v, pith_dim *rows) {
+    *rows = 0;
+    for (int i = PAST_K; i <= PAST_V && i < c->in_count; i++) {
+        const pith_type *t = c->in[i];
+        if (!t) continue;
+        if (t->rank >= 0 && t->rank != 4) return pith_op_fail(c, "input %d has rank %d, expected 4", i, t->rank);
+        if (!pith_has_input(c, PAST_K) || !pith_has_input(c, PAST_V))
+            return pith_op_fail(c, "one of past_key and past_value is missing");
+        if (t->rank < 0)
+            *rows = PITH_DIM_UNKNOWN;
+        else if (attention_differ(t->dims[0], q->batch) || attention_differ(t->dims[1], k->heads) ||
+                 attention_differ(t->dims[3], i == PAST_K ? k->size : v->size) ||
+                 (i == PAST_V && attention_differ(t->dims[2], *rows)))
+            return pith_op_fail(c, "input %d does not fit", i);
+        else
+            *rows = t->dims[2];
+    }
+    return PITH_OK;
+}
+
+static pith_status attention_check_mask(pith_infer *c, const shape *q, pith_dim total) {
+    if (!pith_has_input(c, MASK) || c->in[MASK]->rank < 0) return PITH_OK;
+    const pith_type *m = c->in[MASK];
+    pith_dim want[4] = { q->batch, q->heads, q->rows, total };
+    bool half = m->dtype == PITH_F16 || m->dtype == PITH_BF16;
+    if (m->dtype && m->dtype != PITH_BOOL && !half && !pith_convert_known(m->dtype, PITH_F64))
+        return pith_fail_dtype(c->err, m->dtype);
+    if (m->rank > 4 || m->rank < 1) return pith_op_fail(c, "mask has rank %d", m->rank);
+    for (int i = 0; i < m->rank; i++) {
+        pith_dim d = m->dims[i], w = want[4 - m->rank + i];
+        bool last = i == m->rank - 1;
+        if (last ? pith_dim_known(d) && pith_dim_known(w) && d > w : d != 1 && attention_differ(d, w))
+            return pith_op_fail(c, "mask has size %lld at axis %d, scores %lld", (long long)d, i, (long long)w);
+    }
+    return PITH_OK;
+}
+
+static pith_status attention_check_lengths(pith_infer *c, const shape *q) {
+    const pith_type *t = pith_has_input(c, LENGTHS) ? c->in[LENGTHS] : NULL;
+    if (!t || ((!t->dtype || t->dtype == PITH_I64) &&
+               (t->rank < 0 || (t->rank == 1 && !attention_differ(t->dims[0], q->batch)))))
+        return PITH_OK;
+    return pith_op_fail(c, "nonpad_kv_seqlen is not int64 [batch]");
+}
+
 static pith_status attention_infer(pith_infer *c) {
     shape q, k, v;
+    pith_dim past;
     PITH_TRY(check_precision(c));
     PITH_TRY(pith_infer_equal_dtypes(c, Q, K));
     for (int i = PAST_K; i <= PAST_V; i++) { /* like the keys and values that they are joined with */
@@ -64,45 +111,10 @@ static pith_status attention_infer(pith_infer *c) {
         (pith_dim_known(q.heads) && pith_dim_known(k.heads) && (k.heads < 1 || q.heads % k.heads))) {
         return pith_op_fail(c, "the shapes of query, key and value do not fit each other");
     }
-    pith_dim past = 0;
-    for (int i = PAST_K; i <= PAST_V && i < c->in_count; i++) {
-        const pith_type *t = c->in[i];
-        if (!t) continue;
-        if (t->rank >= 0 && t->rank != 4) return pith_op_fail(c, "input %d has rank %d, expected 4", i, t->rank);
-        if (!pith_has_input(c, PAST_K) || !pith_has_input(c, PAST_V))
-            return pith_op_fail(c, "one of past_key and past_value is missing");
-        if (t->rank < 0)
-            past = PITH_DIM_UNKNOWN;
-        else if (attention_differ(t->dims[0], q.batch) || attention_differ(t->dims[1], k.heads) ||
-                 attention_differ(t->dims[3], i == PAST_K ? k.size : v.size) ||
-                 (i == PAST_V && attention_differ(t->dims[2], past)))
-            return pith_op_fail(c, "the shape of input %d does not fit the query, key and value", i);
-        else
-            past = t->dims[2];
-    }
+    PITH_TRY(attention_check_past(c, &q, &k, &v, &past));
     pith_dim total = pith_dim_apply(c->dims, PITH_DIM_ADD, past, k.rows);
-    if (pith_has_input(c, MASK) && c->in[MASK]->rank >= 0) {
-        const pith_type *m = c->in[MASK];
-        pith_dim want[4] = { q.batch, q.heads, q.rows, total };
-        bool half = m->dtype == PITH_F16 || m->dtype == PITH_BF16;
-        if (m->dtype && m->dtype != PITH_BOOL && !half && !pith_convert_known(m->dtype, PITH_F64))
-            return pith_fail_dtype(c->err, m->dtype);
-        if (m->rank > 4 || m->rank < 1) return pith_op_fail(c, "mask has rank %d", m->rank);
-        for (int i = 0; i < m->rank; i++) {
-            pith_dim d = m->dims[i], w = want[4 - m->rank + i];
-            bool last = i == m->rank - 1;
-            if (last ? pith_dim_known(d) && pith_dim_known(w) && d > w : d != 1 && attention_differ(d, w)) {
-                return pith_op_fail(c, "mask has size %lld at axis %d, scores %lld", (long long)d, i, (long long)w);
-            }
-        }
-    }
-    if (pith_has_input(c, LENGTHS)) {
-        const pith_type *t = c->in[LENGTHS];
-        if ((t->dtype && t->dtype != PITH_I64) ||
-            (t->rank >= 0 && (t->rank != 1 || attention_differ(t->dims[0], q.batch)))) {
-            return pith_op_fail(c, "nonpad_kv_seqlen is not int64 [batch]");
-        }
-    }
+    PITH_TRY(attention_check_mask(c, &q, total));
+    PITH_TRY(attention_check_lengths(c, &q));
     int dtype = c->in[Q]->dtype, rank = c->in[Q]->rank;
     if (rank == 3)
         pith_infer_set(c, 0, dtype, 3,

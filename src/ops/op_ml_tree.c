@@ -4,7 +4,6 @@
  * one list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a
  * hostile file is an error, not a hang. Source: ONNX operators of these names. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -69,66 +68,81 @@ static pith_status allocate(pith_prepare *c, ensemble *e, size_t nodes, size_t l
     return PITH_OK;
 }
 
-/* TreeEnsemble, opset 5. */
+/* The lists of TreeEnsemble, opset 5. */
+typedef struct tree_lists {
+    size_t nodes, leaves, roots;
+    const int64_t *features, *on_true, *on_false, *true_leafs, *false_leafs, *missing, *targets, *root;
+    const pith_tensor *modes, *splits, *weights, *members;
+} tree_lists;
+
+static pith_status tree_read_lists(pith_prepare *c, tree_lists *l) {
+    l->features = pith_node_ints(c->node, "nodes_featureids", &l->nodes);
+    l->targets = pith_node_ints(c->node, "leaf_targetids", &l->leaves);
+    l->root = pith_node_ints(c->node, "tree_roots", &l->roots);
+    l->modes = pith_node_tensor(c->node, "nodes_modes");
+    l->splits = pith_node_tensor(c->node, "nodes_splits");
+    l->weights = pith_node_tensor(c->node, "leaf_weights");
+    l->members = pith_node_tensor(c->node, "membership_values");
+    PITH_TRY(ints(c, "nodes_truenodeids", l->nodes, &l->on_true));
+    PITH_TRY(ints(c, "nodes_falsenodeids", l->nodes, &l->on_false));
+    PITH_TRY(ints(c, "nodes_trueleafs", l->nodes, &l->true_leafs));
+    PITH_TRY(ints(c, "nodes_falseleafs", l->nodes, &l->false_leafs));
+    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
+    bool whole = l->features && l->on_true && l->on_false && l->true_leafs && l->false_leafs && l->targets && l->root &&
+                 l->modes && l->splits && l->weights;
+    if (!whole || l->modes->dtype != PITH_U8 || pith_tensor_count(l->modes) != (int64_t)l->nodes ||
+        pith_tensor_count(l->splits) != (int64_t)l->nodes || pith_tensor_count(l->weights) != (int64_t)l->leaves)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    return PITH_OK;
+}
+
+/* members: how many; those of a node end at a NaN. */
+static pith_status tree_read_nodes(pith_prepare *c, ensemble *e, const tree_lists *l, int64_t members) {
+    int64_t n = (int64_t)l->nodes, leaves = (int64_t)l->leaves, at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        node *v = &e->nodes[i];
+        int64_t on_true = l->on_true[i], on_false = l->on_false[i];
+        if (on_true < 0 || on_true >= (l->true_leafs[i] ? leaves : n)) return bad(c, "nodes_truenodeids", i);
+        if (on_false < 0 || on_false >= (l->false_leafs[i] ? leaves : n)) return bad(c, "nodes_falsenodeids", i);
+        int m = ((const uint8_t *)l->modes->data)[i];
+        if (m > MEMBER) return bad(c, "nodes_modes", i);
+        *v = (node){ .mode = (mode)m,
+                     .feature = l->features[i],
+                     .split = pith_wide_get(l->splits, i),
+                     .missing_is_true = l->missing && l->missing[i],
+                     .members = at,
+                     .next = { l->false_leafs[i] ? ~on_false : on_false, l->true_leafs[i] ? ~on_true : on_true } };
+        if (m != MEMBER) continue;
+        while (at < members && !isnan(e->members[at])) at++;
+        v->member_end = at;
+        at++;
+    }
+    return PITH_OK;
+}
+
 static pith_status prepare_trees(pith_prepare *c) {
+    tree_lists l;
     ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
     if (!e) return pith_fail_memory(c->err, sizeof *e);
     c->state = e;
-    size_t n, leaves, roots;
-    const int64_t *features = pith_node_ints(c->node, "nodes_featureids", &n), *on_true, *on_false, *true_leafs,
-                  *false_leafs, *missing;
-    const int64_t *targets = pith_node_ints(c->node, "leaf_targetids", &leaves),
-                  *root = pith_node_ints(c->node, "tree_roots", &roots);
-    const pith_tensor *modes = pith_node_tensor(c->node, "nodes_modes"),
-                      *splits = pith_node_tensor(c->node, "nodes_splits");
-    const pith_tensor *weights = pith_node_tensor(c->node, "leaf_weights"),
-                      *members = pith_node_tensor(c->node, "membership_values");
-    PITH_TRY(ints(c, "nodes_truenodeids", n, &on_true));
-    PITH_TRY(ints(c, "nodes_falsenodeids", n, &on_false));
-    PITH_TRY(ints(c, "nodes_trueleafs", n, &true_leafs));
-    PITH_TRY(ints(c, "nodes_falseleafs", n, &false_leafs));
-    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", n, &missing));
-    bool whole =
-        features && on_true && on_false && true_leafs && false_leafs && targets && root && modes && splits && weights;
-    if (!whole || modes->dtype != PITH_U8 || pith_tensor_count(modes) != (int64_t)n ||
-        pith_tensor_count(splits) != (int64_t)n || pith_tensor_count(weights) != (int64_t)leaves)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
-    PITH_TRY(allocate(c, e, n, leaves, roots, members ? (size_t)pith_tensor_count(members) : 0));
+    PITH_TRY(tree_read_lists(c, &l));
+    int64_t members = l.members ? pith_tensor_count(l.members) : 0;
+    PITH_TRY(allocate(c, e, l.nodes, l.leaves, l.roots, (size_t)members));
     e->targets = pith_node_int(c->node, "n_targets", 1);
     e->aggregate = (aggregate)pith_node_int(c->node, "aggregate_function", SUM);
     e->post = (pith_post)pith_node_int(c->node, "post_transform", PITH_POST_NONE);
     if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX ||
         (unsigned)e->post > PITH_POST_PROBIT)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
-    int64_t at = 0, member_count = members ? pith_tensor_count(members) : 0;
-    for (int64_t i = 0; i < member_count; i++) e->members[i] = pith_wide_get(members, i);
-    for (size_t i = 0; i < n; i++) {
-        node *v = &e->nodes[i];
-        int64_t limit_true = true_leafs[i] ? (int64_t)leaves : (int64_t)n,
-                limit_false = false_leafs[i] ? (int64_t)leaves : (int64_t)n;
-        if (on_true[i] < 0 || on_true[i] >= limit_true) return bad(c, "nodes_truenodeids", (int64_t)i);
-        if (on_false[i] < 0 || on_false[i] >= limit_false) return bad(c, "nodes_falsenodeids", (int64_t)i);
-        int m = ((const uint8_t *)modes->data)[i];
-        if (m > MEMBER) return bad(c, "nodes_modes", (int64_t)i);
-        *v =
-            (node){ .mode = (mode)m,
-                    .feature = features[i],
-                    .split = pith_wide_get(splits, (int64_t)i),
-                    .missing_is_true = missing && missing[i],
-                    .members = at,
-                    .next = { false_leafs[i] ? ~on_false[i] : on_false[i], true_leafs[i] ? ~on_true[i] : on_true[i] } };
-        if (m != MEMBER) continue;
-        while (at < member_count && !isnan(e->members[at])) at++;
-        v->member_end = at;
-        at++;
+    for (int64_t i = 0; i < members; i++) e->members[i] = pith_wide_get(l.members, i);
+    PITH_TRY(tree_read_nodes(c, e, &l, members));
+    for (size_t i = 0; i < l.leaves; i++) {
+        if (l.targets[i] < 0 || l.targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
+        e->leaves[i] = (leaf){ l.targets[i], -1, pith_wide_get(l.weights, (int64_t)i) };
     }
-    for (size_t i = 0; i < leaves; i++) {
-        if (targets[i] < 0 || targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
-        e->leaves[i] = (leaf){ targets[i], -1, pith_wide_get(weights, (int64_t)i) };
-    }
-    for (size_t i = 0; i < roots; i++) {
-        if (root[i] < 0 || root[i] >= (int64_t)n) return bad(c, "tree_roots", (int64_t)i);
-        e->roots[i] = root[i];
+    for (size_t i = 0; i < l.roots; i++) {
+        if (l.root[i] < 0 || l.root[i] >= (int64_t)l.nodes) return bad(c, "tree_roots", (int64_t)i);
+        e->roots[i] = l.root[i];
     }
     return PITH_OK;
 }
@@ -163,34 +177,36 @@ static pith_status values(pith_prepare *c, const char *name, const char *tensor_
     return PITH_OK;
 }
 
-static pith_status prepare_old(pith_prepare *c, bool classifier) {
-    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
-    if (!e) return pith_fail_memory(c->err, sizeof *e);
-    c->state = e;
-    size_t n, leaves, strings;
-    const int64_t *trees = pith_node_ints(c->node, "nodes_treeids", &n), *ids, *features, *on_true, *on_false, *missing;
-    const pith_str *modes = pith_node_strs(c->node, "nodes_modes", &strings);
-    PITH_TRY(ints(c, "nodes_nodeids", n, &ids));
-    PITH_TRY(ints(c, "nodes_featureids", n, &features));
-    PITH_TRY(ints(c, "nodes_truenodeids", n, &on_true));
-    PITH_TRY(ints(c, "nodes_falsenodeids", n, &on_false));
-    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", n, &missing));
-    const char *kind = classifier ? "class" : "target";
-    char name[32];
-    snprintf(name, sizeof name, "%s_treeids", kind);
-    const int64_t *leaf_trees = pith_node_ints(c->node, name, &leaves), *leaf_nodes, *leaf_targets;
-    snprintf(name, sizeof name, "%s_nodeids", kind);
-    PITH_TRY(ints(c, name, leaves, &leaf_nodes));
-    snprintf(name, sizeof name, "%s_ids", kind);
-    PITH_TRY(ints(c, name, leaves, &leaf_targets));
-    if (!trees || !ids || !features || !on_true || !on_false || !modes || strings != n || !leaf_trees || !leaf_nodes ||
-        !leaf_targets)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+/* The lists of the older spellings; those of leaves begin with "class" or "target". */
+typedef struct old_lists {
+    size_t nodes, leaves;
+    const int64_t *trees, *ids, *features, *on_true, *on_false, *missing, *leaf_trees, *leaf_nodes, *leaf_targets;
+    const pith_str *modes;
     double *splits, *weights;
-    PITH_TRY(values(c, "nodes_values", "nodes_values_as_tensor", n, &splits));
-    PITH_TRY(values(c, classifier ? "class_weights" : "target_weights",
-                    classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", leaves, &weights));
-    PITH_TRY(allocate(c, e, n, leaves, n, 0));
+} old_lists;
+
+static pith_status old_read_lists(pith_prepare *c, old_lists *l, bool classifier) {
+    size_t strings;
+    l->trees = pith_node_ints(c->node, "nodes_treeids", &l->nodes);
+    l->modes = pith_node_strs(c->node, "nodes_modes", &strings);
+    PITH_TRY(ints(c, "nodes_nodeids", l->nodes, &l->ids));
+    PITH_TRY(ints(c, "nodes_featureids", l->nodes, &l->features));
+    PITH_TRY(ints(c, "nodes_truenodeids", l->nodes, &l->on_true));
+    PITH_TRY(ints(c, "nodes_falsenodeids", l->nodes, &l->on_false));
+    PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
+    l->leaf_trees = pith_node_ints(c->node, classifier ? "class_treeids" : "target_treeids", &l->leaves);
+    PITH_TRY(ints(c, classifier ? "class_nodeids" : "target_nodeids", l->leaves, &l->leaf_nodes));
+    PITH_TRY(ints(c, classifier ? "class_ids" : "target_ids", l->leaves, &l->leaf_targets));
+    if (!l->trees || !l->ids || !l->features || !l->on_true || !l->on_false || !l->modes || strings != l->nodes ||
+        !l->leaf_trees || !l->leaf_nodes || !l->leaf_targets)
+        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    PITH_TRY(values(c, "nodes_values", "nodes_values_as_tensor", l->nodes, &l->splits));
+    return values(c, classifier ? "class_weights" : "target_weights",
+                  classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves, &l->weights);
+}
+
+/* How scores come from leaves, and how many there are. */
+static pith_status old_read_scores(pith_prepare *c, ensemble *e, bool classifier) {
     PITH_TRY(pith_post_read(&e->post, c->node, c->err));
     e->aggregate = SUM;
     pith_str function = pith_node_str(c->node, "aggregate_function", "SUM");
@@ -206,36 +222,61 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
     if (e->targets < 1 || e->targets > INT32_MAX)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
     e->base = pith_node_floats(c->node, "base_values", &e->base_count);
+    return PITH_OK;
+}
+
+/* leaf_at, by node: its first leaf + 1. */
+static pith_status old_read_leaves(pith_prepare *c, ensemble *e, const old_lists *l, bool classifier,
+                                   int64_t *leaf_at) {
     bool one_target = true;
-    for (size_t i = 0; i < leaves; i++) {
-        if (leaf_targets[i] < 0 || leaf_targets[i] >= e->targets) return bad(c, name, (int64_t)i);
-        one_target &= leaf_targets[i] == leaf_targets[0];
-        e->leaves[i] = (leaf){ leaf_targets[i], -1, weights[i] };
+    for (size_t i = 0; i < l->leaves; i++) {
+        int64_t target = l->leaf_targets[i];
+        if (target < 0 || target >= e->targets) return bad(c, classifier ? "class_ids" : "target_ids", (int64_t)i);
+        one_target &= target == l->leaf_targets[0];
+        e->leaves[i] = (leaf){ target, -1, l->weights[i] };
     }
     e->binary = classifier && e->label_count == 2 && one_target;
-    int64_t *leaf_at = pith_arena_array(c->arena, n + 1, sizeof *leaf_at); /* by node: its first leaf + 1 */
-    if (!leaf_at) return pith_fail_memory(c->err, n * sizeof *leaf_at);
-    for (size_t i = leaves; i-- > 0;) {
-        int64_t at = place(trees, ids, (int64_t)n, 0, leaf_trees[i], leaf_nodes[i]);
+    for (size_t i = l->leaves; i-- > 0;) {
+        int64_t at = place(l->trees, l->ids, (int64_t)l->nodes, 0, l->leaf_trees[i], l->leaf_nodes[i]);
         if (at < 0) return bad(c, classifier ? "class_nodeids" : "target_nodeids", (int64_t)i);
         e->leaves[i].next = leaf_at[at] - 1;
         leaf_at[at] = (int64_t)i + 1;
     }
+    return PITH_OK;
+}
+
+static pith_status old_read_nodes(pith_prepare *c, ensemble *e, const old_lists *l, const int64_t *leaf_at) {
+    int64_t n = (int64_t)l->nodes;
     e->root_count = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
-        *v = (node){ .feature = features[i], .split = splits[i], .missing_is_true = missing && missing[i] };
-        PITH_TRY(ml_tree_read_mode(c, modes[i], &v->mode));
-        if (i == 0 || trees[i] != trees[i - 1]) e->roots[e->root_count++] = (int64_t)i;
+        *v = (node){ .feature = l->features[i], .split = l->splits[i], .missing_is_true = l->missing && l->missing[i] };
+        PITH_TRY(ml_tree_read_mode(c, l->modes[i], &v->mode));
+        if (i == 0 || l->trees[i] != l->trees[i - 1]) e->roots[e->root_count++] = i;
         if (v->mode == LEAF) {
             v->next[0] = v->next[1] = ~(leaf_at[i] - 1); /* -1 + 1: a leaf without weight leads to leaf -1 */
             continue;
         }
-        v->next[1] = place(trees, ids, (int64_t)n, (int64_t)i, trees[i], on_true[i]);
-        v->next[0] = place(trees, ids, (int64_t)n, (int64_t)i, trees[i], on_false[i]);
-        if (v->next[0] < 0 || v->next[1] < 0) return bad(c, "nodes_truenodeids or nodes_falsenodeids", (int64_t)i);
+        v->next[1] = place(l->trees, l->ids, n, i, l->trees[i], l->on_true[i]);
+        v->next[0] = place(l->trees, l->ids, n, i, l->trees[i], l->on_false[i]);
+        if (v->next[1] < 0) return bad(c, "nodes_truenodeids", i);
+        if (v->next[0] < 0) return bad(c, "nodes_falsenodeids", i);
     }
     return PITH_OK;
+}
+
+static pith_status prepare_old(pith_prepare *c, bool classifier) {
+    old_lists l;
+    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith_fail_memory(c->err, sizeof *e);
+    c->state = e;
+    PITH_TRY(old_read_lists(c, &l, classifier));
+    PITH_TRY(allocate(c, e, l.nodes, l.leaves, l.nodes, 0));
+    PITH_TRY(old_read_scores(c, e, classifier));
+    int64_t *leaf_at = pith_arena_array(c->arena, l.nodes + 1, sizeof *leaf_at);
+    if (!leaf_at) return pith_fail_memory(c->err, l.nodes * sizeof *leaf_at);
+    PITH_TRY(old_read_leaves(c, e, &l, classifier, leaf_at));
+    return old_read_nodes(c, e, &l, leaf_at);
 }
 
 static pith_status prepare_regressor(pith_prepare *c) { return prepare_old(c, false); }
@@ -265,14 +306,8 @@ static pith_status infer_classifier(pith_infer *c) {
     size_t strings, numbers;
     pith_node_strs(c->node, "classlabels_strings", &strings);
     pith_node_ints(c->node, "classlabels_int64s", &numbers);
-    pith_type scores;
-    pith_type *all = c->out;
-    pith_infer one = *c;
-    one.out = &scores;
-    pith_type_init(&scores);
-    PITH_TRY(infer_scores(&one, (pith_dim)(strings ? strings : numbers), PITH_F32, 0));
-    pith_type_set(&all[0], strings ? PITH_STRING : PITH_I64, 1, scores.dims);
-    if (c->out_count > 1) all[1] = scores;
+    PITH_TRY(infer_scores(c, (pith_dim)(strings ? strings : numbers), PITH_F32, 1));
+    pith_type_set(&c->out[0], strings ? PITH_STRING : PITH_I64, 1, c->out[1].dims);
     return PITH_OK;
 }
 

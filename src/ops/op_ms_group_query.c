@@ -325,18 +325,19 @@ static bool mask_fits(const pith_tensor *m, const pith_attend *a, int64_t total)
     return true;
 }
 
-static pith_status ms_group_query_run_plain(pith_run *r) {
-    const pith_tensor *q = r->in[Q], *past = pith_has_input(r, PAST_K) ? r->in[PAST_K] : NULL;
+/* What attributes and shapes say; the keys that attention sees are *keys, *room of them are kept. */
+static job ms_group_query_job(pith_run *r, int64_t total, int64_t *keys, int64_t *room) {
+    const pith_tensor *q = r->in[Q];
     job j = { .r = r, .batch = q->dims[0], .rows = q->dims[1] };
-    int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], old = past ? past->dims[2] : 0;
-    int64_t keys = old > total ? old : total, room = keys;
-    j.f = (form){ pith_node_int(r->node, "num_heads", 0), pith_node_int(r->node, "kv_num_heads", 0), 0,
-                  !pith_has_input(r, K) || !pith_has_input(r, V) };
-    int64_t own = r->out[0]->dims[2], width = j.f.kv_heads * (own / j.f.heads), stride = q->dims[2];
-    j.f.size = own / j.f.heads;
+    int64_t old = pith_has_input(r, PAST_K) ? r->in[PAST_K]->dims[2] : 0;
+    j.f = (form){ .heads = pith_node_int(r->node, "num_heads", 0),
+                  .kv_heads = pith_node_int(r->node, "kv_num_heads", 0),
+                  .packed = !pith_has_input(r, K) || !pith_has_input(r, V) };
+    j.f.size = r->out[0]->dims[2] / j.f.heads;
     j.prompt = j.rows == total;
     j.window = pith_node_int(r->node, "sliding_window_cache", 0) != 0;
-    if (j.window) room = old, keys = old + j.rows;
+    *room = j.window || old > total ? old : total;
+    *keys = j.window ? old + j.rows : *room;
     j.epsilon = norm_epsilon(r->node, "q_norm_epsilon");
     j.interleaved = pith_node_int(r->node, "rotary_interleaved", 0) != 0;
     if (pith_node_int(r->node, "do_rotary", 0)) {
@@ -344,40 +345,75 @@ static pith_status ms_group_query_run_plain(pith_run *r) {
         j.half = cosine->rank == 2 ? cosine->dims[1] : 0;
         j.cached = cosine->rank == 2 ? cosine->dims[0] : 0;
     }
-    pith_attend a = ms_group_query_sizes_of(r->state, &j.f, j.batch, j.rows, keys);
-    int64_t *lengths = r->scratch, *first = lengths + j.batch, *at = first + j.batch;
+    return j;
+}
+
+static pith_status ms_group_query_queries(const job *j, float *queries) {
+    const pith_tensor *q = j->r->in[Q];
+    const float *x = q->data, *norm = floats(j->r, Q_NORM);
+    for (int64_t i = 0; i < j->batch * j->rows * j->f.heads; i++) {
+        int64_t row = i / j->f.heads, h = i % j->f.heads;
+        PITH_TRY(place_row(j, queries + i * j->f.size, x + row * q->dims[2] + h * j->f.size, norm, row / j->rows,
+                           row % j->rows));
+    }
+    return PITH_OK;
+}
+
+/* All keys (i = 0) or values (i = 1) as attention reads them: in the output where that holds just them, else taken
+ * from *rest; the output gets what is kept of them. */
+static pith_status ms_group_query_join(const job *j, int i, int64_t keys, float **all, float **rest) {
+    pith_run *r = j->r;
+    pith_kv_cache cache;
+    const pith_tensor *past = pith_has_input(r, PAST_K) ? r->in[PAST_K + i] : NULL;
+    pith_tensor *present = r->out_count > i + 1 ? r->out[i + 1] : NULL;
+    int64_t width = j->f.kv_heads * j->f.size, stride = j->f.packed ? r->in[Q]->dims[2] : width;
+    const float *x =
+        j->f.packed ? (const float *)r->in[Q]->data + j->f.heads * j->f.size + i * width : floats(r, K + i);
+    PITH_TRY(pith_kv_cache_read(&cache, r->node, quant_types[i], j->f.size, r->err));
+    cache.scale = floats(r, K_SCALE + i);
+    bool in_place = present && !cache.bits && !j->window;
+    *all = in_place ? present->data : *rest;
+    *rest += in_place ? 0 : ms_group_query_round16(j->batch * width * keys);
+    PITH_TRY(ms_group_query_fill(j, *all, keys, &cache, past, x, stride, i ? NULL : floats(r, K_NORM), i == 0));
+    round_rows(j, *all, keys, &cache);
+    if (present && !in_place) ms_group_query_keep(j, *all, keys, &cache, present);
+    return PITH_OK;
+}
+
+static void ms_group_query_settings(pith_attend *a, const pith_run *r, int64_t size) {
+    float scale = pith_node_float(r->node, "scale", 0.0f);
+    a->scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)size);
+    a->softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
+    a->causal = pith_node_int(r->node, "causal", 1) != 0;
+    int64_t window = pith_node_int(r->node, "local_window_size", -1);
+    a->left = window > 0 ? window - 1 : -1;
+    a->sinks = floats(r, SINKS);
+    a->smooth = pith_node_int(r->node, "smooth_softmax", 0) > 0;
+    if (r->out_count > 3 && r->out[3]) {
+        a->scores = r->out[3]->data;
+        a->mode = pith_node_int(r->node, "qk_output", 0) == 2 ? 3 : 2;
+    }
+}
+
+static pith_status ms_group_query_run_plain(pith_run *r) {
+    int64_t total = ((const int32_t *)r->in[TOTAL]->data)[0], keys, room;
+    job j = ms_group_query_job(r, total, &keys, &room);
+    int64_t elements = j.batch * j.rows * j.f.size, *lengths = r->scratch, *first = lengths + j.batch,
+            *at = first + j.batch;
     float *queries = (float *)r->scratch + ms_group_query_round16(6 * j.batch),
-          *rest = queries + ms_group_query_round16(j.batch * j.rows * own);
+          *rest = queries + ms_group_query_round16(elements * j.f.heads), *all[2];
     PITH_TRY(ms_group_query_positions(&j, lengths, first, at, room));
     PITH_TRY(ms_group_query_check_extras(&j));
     j.first = first;
     j.at = at;
     j.lengths = lengths;
-    const float *x = q->data, *k = j.f.packed ? x + own : floats(r, K),
-                *v = j.f.packed ? x + own + width : floats(r, V);
-    int64_t kv_stride = j.f.packed ? stride : width;
-    if (!j.f.packed && (pith_tensor_count(r->in[K]) != j.batch * j.rows * width ||
-                        pith_tensor_count(r->in[V]) != j.batch * j.rows * width))
-        return pith_op_fail(r, "key and value do not have the rows of the query");
-    for (int64_t i = 0; i < j.batch * j.rows * j.f.heads; i++) {
-        int64_t row = i / j.f.heads, h = i % j.f.heads;
-        PITH_TRY(place_row(&j, queries + i * j.f.size, x + row * stride + h * j.f.size, floats(r, Q_NORM), row / j.rows,
-                           row % j.rows));
+    for (int i = K; i <= V && !j.f.packed; i++) {
+        if (pith_tensor_count(r->in[i]) != elements * j.f.kv_heads)
+            return pith_op_fail(r, "key and value do not have the rows of the query");
     }
-    float *all[2];
-    for (int i = 0; i < 2; i++) {
-        pith_kv_cache cache;
-        pith_tensor *present = r->out_count > i + 1 ? r->out[i + 1] : NULL;
-        PITH_TRY(pith_kv_cache_read(&cache, r->node, quant_types[i], j.f.size, r->err));
-        cache.scale = floats(r, K_SCALE + i);
-        bool in_place = present && !cache.bits && !j.window;
-        all[i] = in_place ? present->data : rest;
-        rest += in_place ? 0 : ms_group_query_round16(j.batch * width * keys);
-        PITH_TRY(ms_group_query_fill(&j, all[i], keys, &cache, past ? r->in[PAST_K + i] : NULL, i ? v : k, kv_stride,
-                                     i ? NULL : floats(r, K_NORM), i == 0));
-        round_rows(&j, all[i], keys, &cache);
-        if (present && !in_place) ms_group_query_keep(&j, all[i], keys, &cache, present);
-    }
+    PITH_TRY(ms_group_query_queries(&j, queries));
+    for (int i = 0; i < 2; i++) PITH_TRY(ms_group_query_join(&j, i, keys, &all[i], &rest));
+    pith_attend a = ms_group_query_sizes_of(r->state, &j.f, j.batch, j.rows, keys);
     a.q = queries, a.k = all[0], a.v = all[1], a.y = r->out[0]->data;
     a.lengths = lengths, a.first = at;
     a.mask = pith_has_input(r, BIAS) ? r->in[BIAS] : NULL;
@@ -388,18 +424,7 @@ static pith_status ms_group_query_run_plain(pith_run *r) {
         rest += ms_group_query_round16(pith_tensor_count(&cut));
         a.mask = &cut;
     }
-    float scale = pith_node_float(r->node, "scale", 0.0f);
-    a.scale = scale != 0 ? (double)scale : 1.0 / sqrt((double)j.f.size);
-    a.softcap = (double)pith_node_float(r->node, "softcap", 0.0f);
-    a.causal = pith_node_int(r->node, "causal", 1) != 0;
-    int64_t window = pith_node_int(r->node, "local_window_size", -1);
-    a.left = window > 0 ? window - 1 : -1;
-    a.sinks = floats(r, SINKS);
-    a.smooth = pith_node_int(r->node, "smooth_softmax", 0) > 0;
-    if (r->out_count > 3 && r->out[3]) {
-        a.scores = r->out[3]->data;
-        a.mode = pith_node_int(r->node, "qk_output", 0) == 2 ? 3 : 2;
-    }
+    ms_group_query_settings(&a, r, j.f.size);
     pith_attend_run(r, &a, rest);
     return PITH_OK;
 }

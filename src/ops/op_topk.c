@@ -115,85 +115,126 @@ static pith_status infer_unique(pith_infer *c) {
     return PITH_OK;
 }
 
-/* Moves slices to rows of `length`, sorts them by their elements (of complex ones: real, then imaginary part) from the
- * last to the first, then walks equal neighbours. */
-static pith_status run_unique(pith_run *r) {
-    const state *s = r->state;
+/* The slices as rows, and which of them are equal. */
+typedef struct unique {
+    bool flat; /* no axis: slices are single elements */
+    int axis;
+    int64_t n, outer, inner, length; /* slices; sizes before and behind the axis; elements per slice */
+    size_t size, row;                /* bytes of an element, of a slice */
+    char *rows;                      /* n slices, each in one piece */
+    int64_t *order, *spare;          /* rows in ascending order; memory for n more */
+    int64_t groups, *group, *first;  /* of equal rows; the group of each row; the first row of each group */
+    int64_t *place;                  /* of a group in the output */
+} unique;
+
+static pith_status unique_slices(pith_run *r, unique *u) {
     const pith_tensor *x = r->in[0];
-    bool flat = !pith_node_attr(r->node, "axis");
-    int axis = 0;
-    if (!flat) PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    int64_t total = pith_tensor_count(x), n = flat ? total : x->dims[axis], inner = 1, outer = 1;
-    for (int i = 0; !flat && i < x->rank; i++) *(i < axis ? &outer : i > axis ? &inner : &(int64_t){ 1 }) *= x->dims[i];
-    int64_t length = outer * inner;
-    size_t size = pith_element_size(x->dtype), row = (size_t)length * size;
-    int64_t *order = r->exec->alloc(r->exec, (size_t)(n + 1) * 5 * sizeof(int64_t));
-    if (!order) return pith_fail_memory(r->err, (size_t)n * 5 * sizeof(int64_t));
-    int64_t *sorted = order + n, *spare = sorted + n, *group = spare + n, *first = group + n;
-    char *rows = r->exec->alloc(r->exec, x->bytes + 1);
-    if (!rows) return pith_fail_memory(r->err, x->bytes);
-    int64_t dims[3] = { n, outer, inner }, from[3] = { inner, n * inner, 1 }, to[3] = { length, inner, 1 };
-    if (total) pith_move(rows, to, x->data, from, dims, 3, size);
-    for (int64_t i = 0; i < n; i++) order[i] = i;
-    char *column = r->exec->alloc(r->exec, (size_t)n * size + 1);
-    bool half = x->dtype == PITH_F16 || x->dtype == PITH_BF16;
+    u->flat = !pith_node_attr(r->node, "axis");
+    if (!u->flat) PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &u->axis, r->err));
+    u->outer = u->inner = 1;
+    u->n = u->flat ? pith_tensor_count(x) : x->dims[u->axis];
+    for (int i = 0; !u->flat && i < x->rank; i++)
+        *(i < u->axis ? &u->outer : i > u->axis ? &u->inner : &(int64_t){ 1 }) *= x->dims[i];
+    u->length = u->outer * u->inner;
+    u->size = pith_element_size(x->dtype);
+    u->row = (size_t)u->length * u->size;
+    int64_t n = u->n;
+    u->order = r->exec->alloc(r->exec, (size_t)(n + 1) * 5 * sizeof(int64_t));
+    if (!u->order) return pith_fail_memory(r->err, (size_t)n * 5 * sizeof(int64_t));
+    u->place = u->order + n, u->spare = u->place + n, u->group = u->spare + n, u->first = u->group + n;
+    u->rows = r->exec->alloc(r->exec, x->bytes + 1);
+    if (!u->rows) return pith_fail_memory(r->err, x->bytes);
+    int64_t dims[3] = { n, u->outer, u->inner }, from[3] = { u->inner, n * u->inner, 1 },
+            to[3] = { u->length, u->inner, 1 };
+    if (pith_tensor_count(x)) pith_move(u->rows, to, x->data, from, dims, 3, u->size);
+    return PITH_OK;
+}
+
+/* Sorts the rows by their elements (of complex ones: real, then imaginary part) from the last to the first. */
+static pith_status unique_sort(pith_run *r, unique *u) {
+    const state *s = r->state;
+    int64_t n = u->n, *sorted = u->place; /* it has no places yet */
+    int dtype = r->in[0]->dtype;
+    char *column = r->exec->alloc(r->exec, (size_t)n * u->size + 1);
+    bool half = dtype == PITH_F16 || dtype == PITH_BF16;
     float *wide = half ? r->exec->alloc(r->exec, (size_t)n * sizeof *wide + 1) : NULL;
-    if (!column || (half && !wide)) return pith_fail_memory(r->err, (size_t)n * size);
-    int64_t parts = pith_parts(x->dtype);
-    size_t part = size / (size_t)parts;
-    for (int64_t e = length * parts - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
+    if (!column || (half && !wide)) return pith_fail_memory(r->err, (size_t)n * u->size);
+    int64_t parts = pith_parts(dtype);
+    size_t part = u->size / (size_t)parts;
+    for (int64_t i = 0; i < n; i++) u->order[i] = i;
+    for (int64_t e = u->length * parts - 1; e >= 0; e--) { /* stable, so that earlier elements weigh more */
         for (int64_t i = 0; i < n; i++)
-            memcpy(column + (size_t)i * part, rows + (size_t)order[i] * row + (size_t)e * part, part);
-        if (wide) pith_convert(wide, PITH_F32, 0, column, x->dtype, 0, n, true);
-        s->sort(sorted, spare, wide ? (const void *)wide : column, n, 1, false);
-        for (int64_t i = 0; i < n; i++) spare[i] = order[sorted[i]];
-        memcpy(order, spare, (size_t)n * sizeof *order);
+            memcpy(column + (size_t)i * part, u->rows + (size_t)u->order[i] * u->row + (size_t)e * part, part);
+        if (wide) pith_convert(wide, PITH_F32, 0, column, dtype, 0, n, true);
+        s->sort(sorted, u->spare, wide ? (const void *)wide : column, n, 1, false);
+        for (int64_t i = 0; i < n; i++) u->spare[i] = u->order[sorted[i]];
+        memcpy(u->order, u->spare, (size_t)n * sizeof *u->order);
     }
-    int64_t groups = 0; /* group[i]: number of row i's group; first[g]: its first row */
-    const pith_str *strings = (const pith_str *)(const void *)rows;
-    for (int64_t i = 0; i < n; i++) {
-        bool same = i > 0;
-        for (int64_t e = 0; same && x->dtype == PITH_STRING && e < length; e++) {
-            same = pith_str_eq(strings[order[i] * length + e], strings[order[i - 1] * length + e]);
-        }
-        if (same && x->dtype != PITH_STRING)
-            same = memcmp(rows + (size_t)order[i] * row, rows + (size_t)order[i - 1] * row, row) == 0;
-        if (!same)
-            first[groups++] = order[i];
-        else if (order[i] < first[groups - 1])
-            first[groups - 1] = order[i];
-        group[order[i]] = groups - 1;
+    return PITH_OK;
+}
+
+static bool unique_equal(const unique *u, int dtype, int64_t a, int64_t b) {
+    if (dtype != PITH_STRING) return memcmp(u->rows + (size_t)a * u->row, u->rows + (size_t)b * u->row, u->row) == 0;
+    const pith_str *strings = (const pith_str *)(const void *)u->rows;
+    for (int64_t e = 0; e < u->length; e++) {
+        if (!pith_str_eq(strings[a * u->length + e], strings[b * u->length + e])) return false;
     }
-    int64_t *place = sorted; /* of a group in the output */
-    for (int64_t g = 0; g < groups; g++) place[g] = g;
-    if (!pith_node_int(r->node, "sorted", 1)) {
-        int64_t next = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (first[group[i]] == i) place[group[i]] = next++;
-        }
+    return true;
+}
+
+/* Walks equal neighbours. */
+static void unique_group(unique *u, int dtype, bool sorted) {
+    for (int64_t i = 0; i < u->n; i++) {
+        int64_t row = u->order[i];
+        if (i == 0 || !unique_equal(u, dtype, row, u->order[i - 1]))
+            u->first[u->groups++] = row;
+        else if (row < u->first[u->groups - 1])
+            u->first[u->groups - 1] = row;
+        u->group[row] = u->groups - 1;
     }
-    int64_t shape[PITH_MAX_RANK] = { groups };
-    for (int i = 0; !flat && i < x->rank; i++) shape[i] = i == axis ? groups : x->dims[i];
-    if (r->out[0]) {
-        PITH_TRY(pith_run_alloc(r, 0, x->dtype, flat ? 1 : x->rank, shape));
-        int64_t one[2] = { outer, inner }, in[2] = { inner, 1 }, out[2] = { groups * inner, 1 };
-        for (int64_t g = 0; g < groups && length; g++) {
-            pith_move((char *)r->out[0]->data + (size_t)(place[g] * inner) * size, out, rows + (size_t)first[g] * row,
-                      in, one, 2, size);
-        }
+    for (int64_t g = 0; g < u->groups; g++) u->place[g] = g;
+    int64_t next = 0;
+    for (int64_t i = 0; !sorted && i < u->n; i++) {
+        if (u->first[u->group[i]] == i) u->place[u->group[i]] = next++;
     }
+}
+
+static pith_status unique_put_rows(pith_run *r, const unique *u) {
+    const pith_tensor *x = r->in[0];
+    int64_t shape[PITH_MAX_RANK] = { u->groups };
+    for (int i = 0; !u->flat && i < x->rank; i++) shape[i] = i == u->axis ? u->groups : x->dims[i];
+    PITH_TRY(pith_run_alloc(r, 0, x->dtype, u->flat ? 1 : x->rank, shape));
+    int64_t one[2] = { u->outer, u->inner }, in[2] = { u->inner, 1 }, out[2] = { u->groups * u->inner, 1 };
+    for (int64_t g = 0; g < u->groups && u->length; g++) {
+        pith_move((char *)r->out[0]->data + (size_t)(u->place[g] * u->inner) * u->size, out,
+                  u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size);
+    }
+    return PITH_OK;
+}
+
+/* Output 1: the first row of each group; 2: the group of each row; 3: how many rows each group has. */
+static pith_status unique_put_numbers(pith_run *r, const unique *u, int output) {
+    PITH_TRY(pith_run_alloc(r, output, PITH_I64, 1, output == 2 ? &u->n : &u->groups));
+    int64_t *y = r->out[output]->data;
+    if (output == 3) memset(y, 0, (size_t)u->groups * sizeof *y);
+    for (int64_t g = 0; output == 1 && g < u->groups; g++) y[u->place[g]] = u->first[g];
+    for (int64_t k = 0; output > 1 && k < u->n; k++) {
+        if (output == 2)
+            y[k] = u->place[u->group[k]];
+        else
+            y[u->place[u->group[k]]]++;
+    }
+    return PITH_OK;
+}
+
+static pith_status run_unique(pith_run *r) {
+    unique u = { 0 };
+    PITH_TRY(unique_slices(r, &u));
+    PITH_TRY(unique_sort(r, &u));
+    unique_group(&u, r->in[0]->dtype, pith_node_int(r->node, "sorted", 1) != 0);
+    if (r->out[0]) PITH_TRY(unique_put_rows(r, &u));
     for (int i = 1; i < r->out_count; i++) {
-        if (!r->out[i]) continue;
-        PITH_TRY(pith_run_alloc(r, i, PITH_I64, 1, i == 2 ? &n : &groups));
-        int64_t *y = r->out[i]->data;
-        if (i == 3) memset(y, 0, (size_t)groups * sizeof *y);
-        for (int64_t g = 0; i == 1 && g < groups; g++) y[place[g]] = first[g];
-        for (int64_t k = 0; i > 1 && k < n; k++) {
-            if (i == 2)
-                y[k] = place[group[k]];
-            else
-                y[place[group[k]]]++;
-        }
+        if (r->out[i]) PITH_TRY(unique_put_numbers(r, &u, i));
     }
     return PITH_OK;
 }

@@ -132,6 +132,54 @@ static pith_status take_term(attention *m, pith_value *v, pith_node *before, int
 
 /* ---- the pattern ---- */
 
+/* Which operand of an Add are the scores: the one that a MatMul is behind; the deeper one if both look so. */
+static int scores_operand(const pith_node *add) {
+    int scores = 0;
+    for (int i = 0; i < 2; i++) {
+        const pith_value *down = add->inputs[i];
+        while (pith_match_maker(down, "Mul") || pith_match_maker(down, "Div") || pith_match_maker(down, "Add")) {
+            const pith_node *n = down->producer;
+            down = pith_match_const(n->inputs[0]) ? n->inputs[1] : n->inputs[0];
+        }
+        if (pith_match_maker(down, "MatMul")) return i;
+        if (pith_match_maker(down, "Where")) scores = i;
+    }
+    return scores;
+}
+
+/* Scores times or divided by a number: m->scale takes it, *v becomes the scores. */
+static bool take_factor(attention *m, pith_value **v) {
+    double factor;
+    const pith_node *div = pith_match_maker(*v, "Div"), *mul = pith_match_maker(*v, "Mul");
+    if (div && pith_match_scalar(div->inputs[1], &factor)) {
+        m->scale /= factor;
+        *v = div->inputs[0];
+        return true;
+    }
+    for (int i = 0; mul && i < 2; i++) {
+        if (!pith_match_scalar(mul->inputs[i], &factor)) continue;
+        m->scale *= factor;
+        *v = mul->inputs[1 - i];
+        return true;
+    }
+    return false;
+}
+
+/* Scores where a mask keeps them, a number far below 0 elsewhere: m->skips takes the mask, *v becomes the scores. */
+static pith_status take_choice(attention *m, pith_value **v, bool *taken) {
+    const pith_node *where = (*v)->producer;
+    double skipped;
+    pith_mask_kind kind;
+    *taken = false;
+    bool skips = pith_match_scalar(where->inputs[1], &skipped);
+    if (!skips && !pith_match_scalar(where->inputs[2], &skipped)) return PITH_OK;
+    if (!(skipped <= -1e4)) return PITH_OK;
+    PITH_TRY(take_mask(m, where->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, skipped, true, &kind));
+    *taken = kind == PITH_MASK_YES;
+    if (*taken) *v = where->inputs[skips ? 2 : 1];
+    return PITH_OK;
+}
+
 /* From the softmax's input down to q k^T, taking factors and terms. NULL if something else is met. */
 static pith_status match_scores(attention *m, pith_value *v, pith_node *before, pith_node **product) {
     struct {
@@ -139,10 +187,9 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
         int step;
     } terms[CHAIN_MAX];
     int term_count = 0;
-    double factor;
     *product = NULL;
     for (m->step = 0; m->step < CHAIN_MAX; m->step++) {
-        pith_node *matmul = pith_match_maker(v, "MatMul"), *add = pith_match_maker(v, "Add"), *node = v->producer;
+        pith_node *matmul = pith_match_maker(v, "MatMul"), *add = pith_match_maker(v, "Add");
         if (matmul) {
             for (int i = 0; i < term_count; i++) {
                 m->step = terms[i].step;
@@ -152,46 +199,15 @@ static pith_status match_scores(attention *m, pith_value *v, pith_node *before, 
             return PITH_OK;
         }
         if (add && m->scale == 1.0) {
-            /* The scores are the operand that a MatMul is behind; the deeper one if both look so. */
-            int scores = 0;
-            for (int i = 0; i < 2; i++) {
-                const pith_value *down = add->inputs[i];
-                while (pith_match_maker(down, "Mul") || pith_match_maker(down, "Div") ||
-                       pith_match_maker(down, "Add")) {
-                    const pith_node *n = down->producer;
-                    down = pith_match_const(n->inputs[0]) ? n->inputs[1] : n->inputs[0];
-                }
-                if (pith_match_maker(down, "MatMul") || pith_match_maker(down, "Where")) {
-                    scores = i;
-                    if (pith_match_maker(down, "MatMul")) break;
-                }
-            }
+            int scores = scores_operand(add);
             terms[term_count].v = add->inputs[1 - scores];
             terms[term_count++].step = m->step;
             v = add->inputs[scores];
-            continue;
-        }
-        if (pith_match_is(node, "Where") && m->scale == 1.0) {
-            bool skips = pith_match_scalar(node->inputs[1], &factor);
-            pith_mask_kind kind;
-            if (!skips && !pith_match_scalar(node->inputs[2], &factor)) return PITH_OK;
-            if (!(factor <= -1e4)) return PITH_OK;
-            PITH_TRY(take_mask(m, node->inputs[0], skips ? PITH_MASK_SKIPS : PITH_MASK_KEEPS, factor, true, &kind));
-            if (kind != PITH_MASK_YES) return PITH_OK;
-            v = node->inputs[skips ? 2 : 1];
-            continue;
-        }
-        pith_node *div = pith_match_maker(v, "Div"), *mul = pith_match_maker(v, "Mul");
-        if (div && pith_match_scalar(div->inputs[1], &factor)) {
-            m->scale /= factor;
-            v = div->inputs[0];
-        } else if (mul && pith_match_scalar(mul->inputs[0], &factor)) {
-            m->scale *= factor;
-            v = mul->inputs[1];
-        } else if (mul && pith_match_scalar(mul->inputs[1], &factor)) {
-            m->scale *= factor;
-            v = mul->inputs[0];
-        } else {
+        } else if (pith_match_maker(v, "Where") && m->scale == 1.0) {
+            bool taken;
+            PITH_TRY(take_choice(m, &v, &taken));
+            if (!taken) return PITH_OK;
+        } else if (!take_factor(m, &v)) {
             m->why = "the softmax is not over a product";
             return PITH_OK;
         }

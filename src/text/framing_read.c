@@ -130,48 +130,81 @@ static int32_t named_id(pith_json *j) {
     return id;
 }
 
-void pith_framing_parse(pith_json *j, pith_loader *loader) {
-    pith_framing *f = loader->tokenizer->framing;
-    pith_str key, type = { NULL, 0 }, special_tokens = PITH_STR("{}");
-    written_template written[2] = { { NULL, 0, 0 }, { NULL, 0, 0 } };
-    int32_t sep = -1, cls = -1;
-    bool trim = true, prefix_space = true, nested = false;
-    if (pith_json_null(j)) return;
+/* A post-processor as it is written. */
+typedef struct written_processor {
+    pith_str type, special_tokens;
+    written_template templates[2]; /* single, pair */
+    int32_t sep, cls;
+    bool trim, prefix_space, nested;
+} written_processor;
+
+/* Processors inside of a Sequence are taken at once. */
+static void parse_processor(pith_json *j, pith_loader *loader, written_processor *w) {
+    pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "type"))
-            type = pith_json_string(j);
+            w->type = pith_json_string(j);
         else if (pith_str_is(key, "single"))
-            parse_pieces(j, loader, &written[0]);
+            parse_pieces(j, loader, &w->templates[0]);
         else if (pith_str_is(key, "pair"))
-            parse_pieces(j, loader, &written[1]);
+            parse_pieces(j, loader, &w->templates[1]);
         else if (pith_str_is(key, "special_tokens"))
-            special_tokens = pith_json_raw(j);
+            w->special_tokens = pith_json_raw(j);
         else if (pith_str_is(key, "sep"))
-            sep = named_id(j);
+            w->sep = named_id(j);
         else if (pith_str_is(key, "cls"))
-            cls = named_id(j);
+            w->cls = named_id(j);
         else if (pith_str_is(key, "trim_offsets"))
-            trim = pith_json_bool(j);
+            w->trim = pith_json_bool(j);
         else if (pith_str_is(key, "add_prefix_space"))
-            prefix_space = pith_json_bool(j);
+            w->prefix_space = pith_json_bool(j);
         else if (pith_str_is(key, "processors")) {
-            nested = true;
+            w->nested = true;
             pith_json_array(j);
             while (pith_json_next_item(j)) pith_framing_parse(j, loader);
         } else
             pith_json_skip(j);
     }
-    if (j->failed) return;
-    bool bert = pith_str_is(type, "BertProcessing"), roberta = pith_str_is(type, "RobertaProcessing");
-    if (pith_str_is(type, "Sequence") && nested) return;
-    if ((pith_str_is(type, "ByteLevel") || roberta) && trim) {
-        f->trim = true;
-        f->trim_prefix_space = prefix_space;
+}
+
+/* [CLS] A [SEP], and [CLS] A [SEP] B [SEP], with two [SEP] in the middle for RoBERTa. */
+static void framing_read_add_sep_cls(pith_framing *f, pith_json *j, pith_loader *loader, const written_processor *w,
+                                     bool roberta) {
+    if (w->sep < 0 || w->cls < 0) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
+        return;
     }
-    if (pith_str_is(type, "ByteLevel")) return;
-    if (!bert && !roberta && !pith_str_is(type, "TemplateProcessing")) {
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
+    f->zero_types = roberta;
+    for (int i = 0; i < 2; i++) {
+        pith_frame_template *t = &f->templates[i];
+        framing_read_add_item(t, j, loader, w->cls, 0);
+        framing_read_add_item(t, j, loader, -1, 0);
+        framing_read_add_item(t, j, loader, w->sep, 0);
+        if (i && roberta) framing_read_add_item(t, j, loader, w->sep, 0);
+        if (i) framing_read_add_item(t, j, loader, -2, !roberta);
+        if (i) framing_read_add_item(t, j, loader, w->sep, !roberta);
+    }
+}
+
+void pith_framing_parse(pith_json *j, pith_loader *loader) {
+    pith_framing *f = loader->tokenizer->framing;
+    written_processor w = {
+        .special_tokens = PITH_STR("{}"), .sep = -1, .cls = -1, .trim = true, .prefix_space = true
+    };
+    if (pith_json_null(j)) return;
+    parse_processor(j, loader, &w);
+    if (j->failed) return;
+    bool bert = pith_str_is(w.type, "BertProcessing"), roberta = pith_str_is(w.type, "RobertaProcessing");
+    bool byte_level = pith_str_is(w.type, "ByteLevel");
+    if (pith_str_is(w.type, "Sequence") && w.nested) return;
+    if ((byte_level || roberta) && w.trim) {
+        f->trim = true;
+        f->trim_prefix_space = w.prefix_space;
+    }
+    if (byte_level) return;
+    if (!bert && !roberta && !pith_str_is(w.type, "TemplateProcessing")) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown post-processor \"" PITH_STR_FMT "\"", PITH_STR_ARG(w.type));
         return;
     }
     if (f->has_template) {
@@ -179,25 +212,12 @@ void pith_framing_parse(pith_json *j, pith_loader *loader) {
         return;
     }
     f->has_template = true;
-    if (!bert && !roberta) {
-        for (int i = 0; i < 2; i++)
-            framing_read_resolve(&f->templates[i], j, loader, &written[i], special_tokens, i + 1);
+    if (bert || roberta) {
+        framing_read_add_sep_cls(f, j, loader, &w, roberta);
         return;
     }
-    if (sep < 0 || cls < 0) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "needs sep and cls");
-        return;
-    }
-    f->zero_types = roberta;
-    for (int i = 0; i < 2; i++) {
-        pith_frame_template *t = &f->templates[i];
-        framing_read_add_item(t, j, loader, cls, 0);
-        framing_read_add_item(t, j, loader, -1, 0);
-        framing_read_add_item(t, j, loader, sep, 0);
-        if (i && roberta) framing_read_add_item(t, j, loader, sep, 0);
-        if (i) framing_read_add_item(t, j, loader, -2, bert);
-        if (i) framing_read_add_item(t, j, loader, sep, bert);
-    }
+    for (int i = 0; i < 2; i++)
+        framing_read_resolve(&f->templates[i], j, loader, &w.templates[i], w.special_tokens, i + 1);
 }
 
 static bool parse_left(pith_json *j) {
