@@ -266,21 +266,20 @@ static void read_packed(reader *r, pith_node *node) {
 static void graph_read_read_node(reader *r, pith_graph *graph, bool *made, int depth) {
     pith_bytes_in *in = r->in;
     size_t input_count, output_count;
-    pith_str domain = pith_get_str(in), op_type = pith_get_str(in), name = pith_get_str(in);
-    uint32_t opset = pith_get_u32(in), index = pith_get_u32(in);
+    pith_node_head head = { .overload = PITH_STR("") };
+    head.domain = pith_get_str(in);
+    head.op_type = pith_get_str(in);
+    head.name = pith_get_str(in);
+    head.opset = (int32_t)pith_get_u32(in);
+    head.index = (int32_t)pith_get_u32(in);
     pith_value **inputs = read_uses(r, &input_count, graph, NULL);
     pith_value **outputs = read_uses(r, &output_count, graph, made);
     if (in->status) return;
-    pith_node *node = pith_graph_add_node(graph, NULL, "", "", inputs, (int)input_count, outputs, (int)output_count);
+    pith_node *node = pith_graph_add_headed(graph, NULL, &head, inputs, (int)input_count, outputs, (int)output_count);
     if (!node) {
         graph_read_out_of_memory(r);
         return;
     }
-    node->domain = domain;
-    node->op_type = op_type;
-    node->name = name;
-    node->opset = (int32_t)opset;
-    node->index = (int32_t)index;
     node->capture_count = (int32_t)pith_get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
     node->attrs = graph_read_read_array(r, &node->attr_count, 8, sizeof *node->attrs);
     for (size_t i = 0; i < node->attr_count && !in->status; i++) read_attr(r, &node->attrs[i], graph, depth);

@@ -174,14 +174,35 @@ static void unlink_node(pith_node *node) {
 pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
                                pith_value *const *inputs, int input_count, pith_value *const *outputs,
                                int output_count) {
+    pith_node_head head = { .name = PITH_STR(""),
+                            .domain = pith_str_of(domain),
+                            .op_type = pith_str_of(op_type),
+                            .overload = PITH_STR(""),
+                            .opset = PITH_OPSET_NEWEST,
+                            .index = -1 };
+    return pith_graph_add_headed(graph, before, &head, inputs, input_count, outputs, output_count);
+}
+
+pith_node_head pith_node_head_of(const pith_node *node) {
+    return (pith_node_head){ .name = node->name,
+                             .domain = node->domain,
+                             .op_type = node->op_type,
+                             .overload = node->overload,
+                             .opset = node->opset,
+                             .index = node->index };
+}
+
+pith_node *pith_graph_add_headed(pith_graph *graph, pith_node *before, const pith_node_head *head,
+                                 pith_value *const *inputs, int input_count, pith_value *const *outputs,
+                                 int output_count) {
     pith_node *node = pith_arena_array(graph->arena, 1, sizeof *node);
     if (!node) return NULL;
-    node->domain = pith_str_of(domain);
-    node->op_type = pith_str_of(op_type);
-    node->name = PITH_STR("");
-    node->overload = PITH_STR("");
-    node->opset = PITH_OPSET_NEWEST;
-    node->index = -1;
+    node->name = head->name;
+    node->domain = head->domain;
+    node->op_type = head->op_type;
+    node->overload = head->overload;
+    node->opset = head->opset;
+    node->index = head->index;
     node->graph = graph;
     node->inputs = pith_arena_array(graph->arena, (size_t)input_count, sizeof *node->inputs);
     node->places = pith_arena_array(graph->arena, (size_t)input_count, sizeof *node->places);
@@ -203,6 +224,26 @@ pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char 
     }
     link_before(node, before);
     graph->node_count++;
+    return node;
+}
+
+pith_node *pith_graph_add_like(pith_graph *graph, pith_node *before, const pith_node *like, pith_value *const *inputs,
+                               int input_count) {
+    pith_node_head head = pith_node_head_of(like);
+    pith_attr *attrs = pith_arena_array(graph->arena, like->attr_count, sizeof *attrs);
+    pith_value **outputs = pith_arena_array(graph->arena, (size_t)like->output_count, sizeof *outputs);
+    if (!attrs || !outputs) return NULL;
+    for (int i = 0; i < like->output_count; i++) {
+        if (!like->outputs[i]) continue;
+        outputs[i] = pith_graph_add_value(graph, PITH_STR(""), PITH_VALUE_NODE);
+        if (!outputs[i]) return NULL;
+    }
+    pith_node *node = pith_graph_add_headed(graph, before, &head, inputs, input_count, outputs, like->output_count);
+    if (!node) return NULL;
+    if (like->attr_count) memcpy(attrs, like->attrs, like->attr_count * sizeof *attrs);
+    node->attrs = attrs;
+    node->attr_count = like->attr_count;
+    node->op = like->op;
     return node;
 }
 

@@ -117,6 +117,13 @@ typedef struct pith_packed {
     size_t bytes;
 } pith_packed;
 
+/* What a node is, apart from its inputs, outputs and attributes. */
+typedef struct pith_node_head {
+    pith_str name, domain, op_type, overload;
+    int32_t opset, index;
+} pith_node_head;
+
+/* The first six are its head. */
 struct pith_node {
     pith_str name, domain, op_type; /* domain "" is ai.onnx */
     pith_str overload;
@@ -190,6 +197,15 @@ pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item);
 pith_node *pith_graph_add_node(pith_graph *graph, pith_node *before, const char *domain, const char *op_type,
                                pith_value *const *inputs, int input_count, pith_value *const *outputs,
                                int output_count);
+/* The same with a head read or copied from elsewhere. */
+pith_node *pith_graph_add_headed(pith_graph *graph, pith_node *before, const pith_node_head *head,
+                                 pith_value *const *inputs, int input_count, pith_value *const *outputs,
+                                 int output_count);
+pith_node_head pith_node_head_of(const pith_node *node);
+/* A node of like's operator with its head, attributes and outputs (made new; absent where like's are) on other inputs,
+ * maybe in another graph. */
+pith_node *pith_graph_add_like(pith_graph *graph, pith_node *before, const pith_node *like, pith_value *const *inputs,
+                               int input_count);
 pith_status pith_node_set_input(pith_node *node, int input, pith_value *value); /* keeps the user lists right */
 pith_status pith_node_set_input_count(pith_node *node, int count);              /* new ones are NULL */
 pith_status pith_value_replace(pith_value *old, pith_value *by);                /* all users and graph outputs of old */

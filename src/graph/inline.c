@@ -56,14 +56,9 @@ static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, cons
         if (!*made) return inline_out_of_memory(c);
         outputs[i] = *made;
     }
-    pith_node *node = pith_graph_add_node(to, before, "", "", inputs, from->input_count, outputs, from->output_count);
+    pith_node_head head = pith_node_head_of(from);
+    pith_node *node = pith_graph_add_headed(to, before, &head, inputs, from->input_count, outputs, from->output_count);
     if (!node) return inline_out_of_memory(c);
-    node->name = from->name;
-    node->domain = from->domain;
-    node->op_type = from->op_type;
-    node->overload = from->overload;
-    node->opset = from->opset;
-    node->index = from->index;
     node->op = from->op;
     node->capture_count = from->capture_count;
     node->attrs = attrs;

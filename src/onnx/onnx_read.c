@@ -55,35 +55,37 @@ static pith_status set_hint(pith_onnx_reader *r, pith_value *value, const pith_t
 
 /* ---- nodes ---- */
 
-typedef struct node_head {
-    pith_str name, op_type, domain, overload;
+/* A node's head, and how long its lists are. */
+typedef struct node_outline {
+    pith_node_head head;
     size_t inputs, outputs, attrs;
-} node_head;
-
-static pith_status read_head(pith_onnx_reader *r, node_head *h, pith_str bytes) {
-    pith_wire w;
-    pith_wire_field f;
-    *h = (node_head){ .name = { "", 0 }, .op_type = { "", 0 }, .domain = { "", 0 }, .overload = { "", 0 } };
-    pith_onnx_walk(&w, bytes, r);
-    while (pith_wire_next(&w, &f)) {
-        switch (f.tag) {
-        case PITH_WIRE_BYTES(1): h->inputs++; break;
-        case PITH_WIRE_BYTES(2): h->outputs++; break;
-        case PITH_WIRE_BYTES(3): h->name = f.bytes; break;
-        case PITH_WIRE_BYTES(4): h->op_type = f.bytes; break;
-        case PITH_WIRE_BYTES(5): h->attrs++; break;
-        case PITH_WIRE_BYTES(7): h->domain = onnx_read_plain_domain(f.bytes); break;
-        case PITH_WIRE_BYTES(8): h->overload = f.bytes; break;
-        default: break;
-        }
-    }
-    return w.failed ? PITH_ERR_FORMAT : PITH_OK;
-}
+} node_outline;
 
 static int32_t opset_of(const pith_onnx_reader *r, pith_str domain) {
     for (size_t i = 0; i < r->opset_count; i++)
         if (pith_str_eq(r->opsets[i].domain, domain)) return (int32_t)r->opsets[i].version;
     return 1; /* what a model without the import means */
+}
+
+static pith_status read_outline(pith_onnx_reader *r, node_outline *h, pith_str bytes, int32_t index) {
+    pith_wire w;
+    pith_wire_field f;
+    *h = (node_outline){ .head = { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 }, 0, index } };
+    pith_onnx_walk(&w, bytes, r);
+    while (pith_wire_next(&w, &f)) {
+        switch (f.tag) {
+        case PITH_WIRE_BYTES(1): h->inputs++; break;
+        case PITH_WIRE_BYTES(2): h->outputs++; break;
+        case PITH_WIRE_BYTES(3): h->head.name = f.bytes; break;
+        case PITH_WIRE_BYTES(4): h->head.op_type = f.bytes; break;
+        case PITH_WIRE_BYTES(5): h->attrs++; break;
+        case PITH_WIRE_BYTES(7): h->head.domain = onnx_read_plain_domain(f.bytes); break;
+        case PITH_WIRE_BYTES(8): h->head.overload = f.bytes; break;
+        default: break;
+        }
+    }
+    h->head.opset = opset_of(r, h->head.domain);
+    return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
 static pith_status resolve_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, pith_value **value) {
@@ -94,14 +96,13 @@ static pith_status resolve_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_s
                      PITH_STR_ARG(name));
 }
 
-static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const node_head *h, pith_str bytes,
-                              int32_t index) {
+static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const node_outline *h, pith_str bytes) {
     pith_arena *arena = r->source.arena;
     pith_onnx_subgraphs subs = { 0 };
     pith_wire w;
     pith_wire_field f;
     size_t n = 0;
-    if (!h->op_type.size) return pith_fail(r->source.err, PITH_ERR_FORMAT, "has no operator type");
+    if (!h->head.op_type.size) return pith_fail(r->source.err, PITH_ERR_FORMAT, "has no operator type");
     if (++r->node_count > NODES_MAX)
         return pith_fail(r->source.err, PITH_ERR_UNSUPPORTED, "more than %zu nodes", NODES_MAX);
     pith_attr *attrs = pith_arena_array(arena, h->attrs, sizeof *attrs);
@@ -128,14 +129,8 @@ static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const nod
         }
     }
     if (captures) memcpy(inputs + in, subs.owner.captures, captures * sizeof *inputs);
-    pith_node *node = pith_graph_add_node(s->graph, NULL, "", "", inputs, (int)(in + captures), outputs, (int)out);
+    pith_node *node = pith_graph_add_headed(s->graph, NULL, &h->head, inputs, (int)(in + captures), outputs, (int)out);
     if (!node) return pith_onnx_no_memory(r);
-    node->name = h->name;
-    node->domain = h->domain;
-    node->op_type = h->op_type;
-    node->overload = h->overload;
-    node->opset = opset_of(r, h->domain);
-    node->index = index;
     node->capture_count = (int32_t)captures;
     node->attrs = attrs;
     node->attr_count = n;
@@ -143,12 +138,12 @@ static pith_status build_node(pith_onnx_reader *r, pith_onnx_scope *s, const nod
 }
 
 static pith_status onnx_read_read_node(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes, int32_t index) {
-    node_head h;
-    PITH_TRY(read_head(r, &h, bytes));
-    pith_status status = build_node(r, s, &h, bytes, index);
+    node_outline h;
+    PITH_TRY(read_outline(r, &h, bytes, index));
+    pith_status status = build_node(r, s, &h, bytes);
     if (!status) return PITH_OK;
     return pith_fail_at(r->source.err, status, "node %d '" PITH_STR_FMT "' (" PITH_STR_FMT "): ", (int)index,
-                        PITH_STR_ARG(h.name), PITH_STR_ARG(h.op_type));
+                        PITH_STR_ARG(h.head.name), PITH_STR_ARG(h.head.op_type));
 }
 
 /* Values for all outputs of all nodes. tag: of the node field, which differs between graphs and functions. */

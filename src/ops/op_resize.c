@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "kernels/convert.h"
+#include "ops/compose.h"
 #include "ops/infer.h"
 #include "ops/wide.h"
 
@@ -423,16 +424,16 @@ static pith_status resize_upgrade_upsample(pith_node *node, pith_error *err) {
         if (!inputs[2]) return pith_fail_memory(err, sizeof t);
     }
     pith_str kind = pith_node_str(node, "mode", "nearest");
-    pith_node *by = pith_graph_add_node(node->graph, node, "", "Resize", inputs, 3, NULL, 1);
-    if (!by) return pith_fail_memory(err, sizeof *by);
+    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
+    pith_value *y = pith_compose(node, "", "Resize", inputs, 3, 1);
+    if (!y) return pith_fail_memory(err, sizeof *y);
+    pith_node *by = y->producer;
     by->opset = 13;
-    by->name = node->name;
-    by->index = node->index;
     PITH_TRY(pith_node_set_str(by, "mode", pith_str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
     PITH_TRY(pith_node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
     PITH_TRY(pith_node_set_str(by, "nearest_mode", PITH_STR("floor")));
     PITH_TRY(pith_op_bind_node(by, err));
-    PITH_TRY(pith_value_replace(pith_node_output(node, 0), pith_node_output(by, 0)));
+    PITH_TRY(pith_value_replace(pith_node_output(node, 0), y));
     pith_node_remove(node);
     return PITH_OK;
 }

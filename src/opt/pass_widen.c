@@ -44,15 +44,8 @@ static pith_status widen_cast(pith_value **out, pith_opt *o, pith_node *before, 
 }
 
 static pith_status pass_widen_widen(pith_opt *o, pith_node *node) {
-    pith_node *made = pith_graph_add_node(o->graph, node, node->op->domain, node->op->name, node->inputs,
-                                          node->input_count, NULL, node->output_count);
+    pith_node *made = pith_graph_add_like(o->graph, node, node, node->inputs, node->input_count);
     if (!made) return pith_fail_memory(o->err, 0);
-    made->attrs = node->attrs;
-    made->attr_count = node->attr_count;
-    made->name = node->name;
-    made->index = node->index;
-    made->opset = node->opset;
-    made->op = node->op;
     for (int i = 0; i < made->input_count; i++) {
         pith_value *wide;
         if (!widen_is_narrow(made->inputs[i])) continue;

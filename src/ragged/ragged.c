@@ -56,23 +56,8 @@ pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_t
 }
 
 pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count) {
-    pith_node *node =
-        pith_graph_add_node(r->to, NULL, like->op->domain, like->op->name, inputs, count, NULL, like->output_count);
-    pith_attr *attrs = node ? pith_arena_array(r->to->arena, like->attr_count, sizeof *attrs) : NULL;
-    if (!attrs) {
-        ragged_out_of_memory(r);
-        return NULL;
-    }
-    if (like->attr_count) memcpy(attrs, like->attrs, like->attr_count * sizeof *attrs);
-    node->attrs = attrs;
-    node->attr_count = like->attr_count;
-    node->name = like->name;
-    node->index = like->index;
-    node->opset = like->opset;
-    node->op = like->op;
-    for (int i = 0; i < like->output_count; i++) {
-        if (!like->outputs[i]) node->outputs[i] = NULL;
-    }
+    pith_node *node = pith_graph_add_like(r->to, NULL, like, inputs, count);
+    if (!node) ragged_out_of_memory(r);
     return node;
 }
 
