@@ -9,19 +9,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { ROUNDS = 20, TURNS = 500, LAST = -1 };
 
 static _Alignas(128) atomic_int line; /* 1: the other thread's turn, 0: ours */
 static int processors[2];
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void stay_on(int processor) {
     cpu_set_t one;
@@ -40,12 +35,12 @@ static void *answer(void *unused) {
 static double measure(void) {
     double least = 1;
     for (int round = 0; round < ROUNDS; round++) {
-        double begin = now();
+        uint64_t begin = pith_clock_ns();
         for (int turn = 0; turn < TURNS; turn++) {
             atomic_store_explicit(&line, 1, memory_order_release);
             while (atomic_load_explicit(&line, memory_order_acquire)) continue;
         }
-        double seconds = (now() - begin) / TURNS;
+        double seconds = 1e-9 * (double)(pith_clock_ns() - begin) / TURNS;
         if (seconds < least) least = seconds;
     }
     return least;

@@ -1,9 +1,8 @@
 /* dtype.c - the table of element types, by number. */
 #include "base/dtype.h"
 
-#include <stdio.h>
-
 #include "base/checked.h"
+#include "base/text_out.h"
 
 typedef enum { OTHER, FLOAT, INT } kind;
 
@@ -101,14 +100,15 @@ bool pith_dims_parse(const char *text, int64_t *dims, int *rank) {
 }
 
 const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {
-    size_t used = (size_t)snprintf(buffer, size, "[");
-    for (int i = 0; i < rank && used < size; i++) {
+    pith_text_out out = pith_text_begin(buffer, size);
+    pith_text_put(&out, "[");
+    for (int i = 0; i < rank; i++) {
         const char *comma = i ? ", " : "";
         if (dims[i] == -1)
-            used += (size_t)snprintf(buffer + used, size - used, "%s?", comma);
+            pith_text_put(&out, "%s?", comma);
         else
-            used += (size_t)snprintf(buffer + used, size - used, "%s%lld", comma, (long long)dims[i]);
+            pith_text_put(&out, "%s%lld", comma, (long long)dims[i]);
     }
-    if (used < size) snprintf(buffer + used, size - used, "]");
+    pith_text_put(&out, "]");
     return buffer;
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "base/utf8.h"
 
 /* Longest path shown in a message. */
@@ -32,15 +33,12 @@ void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *a
 
 /* "model.vocab[3]", or "" at the top. */
 static void path_text(const pith_json *j, char *path, size_t size) {
-    size_t used = 0;
-    path[0] = 0;
-    for (int i = 0; i < j->depth && used < size; i++) {
-        if (!j->stack[i].started) break;
+    pith_text_out out = pith_text_begin(path, size);
+    for (int i = 0; i < j->depth && j->stack[i].started; i++) {
         if (j->stack[i].is_object)
-            used += (size_t)snprintf(path + used, size - used, "%s" PITH_STR_FMT, used ? "." : "",
-                                     PITH_STR_ARG(j->stack[i].key));
+            pith_text_put(&out, "%s" PITH_STR_FMT, i ? "." : "", PITH_STR_ARG(j->stack[i].key));
         else
-            used += (size_t)snprintf(path + used, size - used, "[%lld]", (long long)j->stack[i].index);
+            pith_text_put(&out, "[%lld]", (long long)j->stack[i].index);
     }
 }
 

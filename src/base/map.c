@@ -6,8 +6,8 @@
 
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 struct pith_map_slot {
@@ -71,12 +71,10 @@ static bool resize(pith_map *map, size_t slot_count) {
 
 pith_status pith_map_init(pith_map *map, pith_arena *arena, size_t expected_count) {
     *map = (pith_map){ .arena = arena };
-    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        map->seed = (uint64_t)(uintptr_t)&now ^ (uint64_t)now.tv_nsec << 20 ^ (uint64_t)(uintptr_t)map;
-    }
     size_t slot_count = 16;
+    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed) {
+        map->seed = (uint64_t)(uintptr_t)&slot_count ^ pith_clock_ns() << 20 ^ (uint64_t)(uintptr_t)map;
+    }
     while (slot_count / 4 * 3 <= expected_count && slot_count <= (size_t)1 << 31) slot_count *= 2;
     return resize(map, slot_count) ? PITH_OK : PITH_ERR_MEMORY;
 }

@@ -20,8 +20,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 
 /* How long an idle thread spins before it sleeps. It must be longer than one part, and than the pause between two steps
@@ -68,12 +68,6 @@ static void relax(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
-}
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* Whether spinning can help: not when there are more threads than processors. */
@@ -147,9 +141,9 @@ static void *thread_main(void *own_number) {
         unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
         if (may_spin(pool.threads + 1)) {
             pthread_mutex_unlock(&pool.lock);
-            int64_t limit = now_ns() + SPIN_NS;
+            uint64_t limit = pith_clock_ns() + SPIN_NS;
             for (int i = 1; atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen; i++) {
-                if (i % 16 == 0 && now_ns() >= limit) break;
+                if (i % 16 == 0 && pith_clock_ns() >= limit) break;
                 relax();
             }
             pthread_mutex_lock(&pool.lock);
@@ -230,10 +224,10 @@ static unsigned rouse(int wanted) {
 static void wait_for_helpers(job *j, unsigned seen) {
     if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
     const bool spins = may_spin(j->wanted + 1);
-    int64_t limit = spins ? now_ns() + SPIN_NS : 0;
+    uint64_t limit = spins ? pith_clock_ns() + SPIN_NS : 0;
     for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
         const unsigned epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
-        if (epoch == seen && (i % 16 || now_ns() < limit)) {
+        if (epoch == seen && (i % 16 || pith_clock_ns() < limit)) {
             relax();
             continue;
         }
@@ -250,7 +244,7 @@ static void wait_for_helpers(job *j, unsigned seen) {
         }
         pthread_mutex_unlock(&pool.lock);
         seen = epoch;
-        if (below && spins) limit = now_ns() + SPIN_NS;
+        if (below && spins) limit = pith_clock_ns() + SPIN_NS;
     }
 }
 

@@ -10,9 +10,9 @@
  * all is reported. */
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -60,7 +60,7 @@ typedef struct encode_call {
     const pith_head *head;
     const void *head_state;
     pith_str prompt;
-    double began;
+    uint64_t began;
     int threads, inner_threads;
     int32_t max_length;
     pith_arena arena;
@@ -79,12 +79,6 @@ typedef struct encode_call {
     size_t window;        /* texts of a window */
     bool one_by_one;      /* chunks never run at the same time */
 } encode_call;
-
-static double encode_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- failures ---- */
 
@@ -210,7 +204,7 @@ static void encode_return_executor(encode_call *c, encode_worker *w) {
     pith_encoder *e = c->e;
     if (!w->executor) return;
     double price = (double)pith_executor_bytes(w->executor) * SECONDS_PER_BYTE;
-    bool kept = price > (encode_seconds() - c->began) * PRICE_SHARE;
+    bool kept = price > (double)(pith_clock_ns() - c->began) * 1e-9 * PRICE_SHARE;
     pthread_mutex_lock(&e->lock);
     kept = kept && e->idle_count < e->idle_limit;
     if (kept) e->idle[e->idle_count++] = w->executor;
@@ -476,7 +470,7 @@ pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const 
     if (job->stats) job->stats->texts_done = 0;
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
-    encode_call c = { .e = e, .job = job, .head = head, .began = encode_seconds() };
+    encode_call c = { .e = e, .job = job, .head = head, .began = pith_clock_ns() };
     atomic_init(&c.failed, SIZE_MAX);
     c.max_length = pith_encoder_max_length(e, job->max_length);
     c.threads = job->threads ? job->threads : pith_cpu_get()->threads;

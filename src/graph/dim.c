@@ -9,14 +9,13 @@
 #include "graph/dim.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/text_out.h"
 
 /* Bounds of one expression (degree, terms, total size with the atoms in it) and of the table. What exceeds them becomes
  * "unknown". Larger bounds keep more shapes symbolic; smaller ones bound the work of a hostile file better. These
@@ -467,66 +466,62 @@ pith_dim pith_dim_eval(const pith_dims *dims, pith_dim d, const pith_dim *values
 
 /* ---- text ---- */
 
-typedef struct writer {
-    char *buffer;
-    size_t size, used;
-} writer;
+static void put_dim(pith_text_out *w, const pith_dims *dims, pith_dim d);
 
-static void dim_put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void dim_put(writer *w, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = w->used < w->size ? vsnprintf(w->buffer + w->used, w->size - w->used, format, args) : 0;
-    va_end(args);
-    if (n > 0) w->used += (size_t)n;
-}
-
-static void put_dim(writer *w, const pith_dims *dims, pith_dim d);
-
-static void put_atom(writer *w, const pith_dims *dims, const atom *a) {
+static void put_atom(pith_text_out *w, const pith_dims *dims, const atom *a) {
     static const char *const names[] = { [PITH_DIM_FLOOR_DIV] = "floor_div",
                                          [PITH_DIM_CEIL_DIV] = "ceil_div",
                                          [PITH_DIM_MIN] = "min",
                                          [PITH_DIM_MAX] = "max" };
     if (a->symbol >= 0) {
-        dim_put(w, PITH_STR_FMT, PITH_STR_ARG(a->name));
+        pith_text_put(w, PITH_STR_FMT, PITH_STR_ARG(a->name));
         return;
     }
-    dim_put(w, "%s(", names[a->key->op]);
+    pith_text_put(w, "%s(", names[a->key->op]);
     put_dim(w, dims, a->key->a);
-    dim_put(w, ", ");
+    pith_text_put(w, ", ");
     put_dim(w, dims, a->key->b);
-    dim_put(w, ")");
+    pith_text_put(w, ")");
 }
 
-static void put_dim(writer *w, const pith_dims *dims, pith_dim d) {
+static void put_dim(pith_text_out *w, const pith_dims *dims, pith_dim d) {
     const expr *e = expr_of(dims, d);
     if (pith_dim_known(d))
-        dim_put(w, "%" PRId64, d);
+        pith_text_put(w, "%" PRId64, d);
     else if (!e)
-        dim_put(w, "?");
+        pith_text_put(w, "?");
     if (!e) return;
-    for (uint32_t i = 0; i < e->count && w->used < w->size; i++) {
+    for (uint32_t i = 0; i < e->count && !w->full; i++) {
         const term *t = &e->terms[i];
         int64_t coef = t->coef;
         if (i > 0) {
-            dim_put(w, coef < 0 ? " - " : " + ");
+            pith_text_put(w, coef < 0 ? " - " : " + ");
             if (coef < 0) coef = -coef;
         }
         if (t->count == 0 || (coef != 1 && coef != -1))
-            dim_put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
+            pith_text_put(w, "%" PRId64 "%s", coef, t->count ? "*" : "");
         else if (coef == -1)
-            dim_put(w, "-");
+            pith_text_put(w, "-");
         for (uint32_t f = 0; f < t->count; f++) {
-            if (f) dim_put(w, "*");
+            if (f) pith_text_put(w, "*");
             put_atom(w, dims, &dims->atoms[t->factors[f]]);
         }
     }
 }
 
 const char *pith_dim_text(const pith_dims *dims, pith_dim d, char *buffer, size_t size) {
-    writer w = { buffer, size, 0 };
-    if (size) buffer[0] = 0;
+    pith_text_out w = pith_text_begin(buffer, size);
     put_dim(&w, dims, d);
+    return buffer;
+}
+
+const char *pith_shape_text(const pith_dims *dims, const pith_dim *sizes, int rank, char *buffer, size_t size) {
+    pith_text_out w = pith_text_begin(buffer, size);
+    pith_text_put(&w, "[");
+    for (int i = 0; i < rank; i++) {
+        if (i) pith_text_put(&w, ", ");
+        put_dim(&w, dims, sizes[i]);
+    }
+    pith_text_put(&w, "]");
     return buffer;
 }

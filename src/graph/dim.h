@@ -60,5 +60,7 @@ pith_dim pith_dim_eval(const pith_dims *dims, pith_dim d, const pith_dim *values
 bool pith_dim_solve(const pith_dims *dims, pith_dim d, int64_t value, int32_t *symbol, int64_t *size);
 /* Writes d as text: "12*sequence", "?" or "384". Returns buffer. */
 const char *pith_dim_text(const pith_dims *dims, pith_dim d, char *buffer, size_t size);
+/* "[batch, 12*sequence, ?, 384]". */
+const char *pith_shape_text(const pith_dims *dims, const pith_dim *sizes, int rank, char *buffer, size_t size);
 
 #endif

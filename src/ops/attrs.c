@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/text_out.h"
 
 /* ---- the list ---- */
 
@@ -156,27 +157,25 @@ static bool is_alternative(pith_str alternatives, pith_str value) {
 
 /* "expected 1 to 5", "expected a, b or c". */
 static const char *expected_text(const pith_attr_rule *rule, char *text, size_t size) {
-    const char *p = rule->allowed.data, *end = p + rule->allowed.size, *between = "expected ";
-    size_t used = 0;
+    const char *p = rule->allowed.data, *end = p + rule->allowed.size, *between = "";
+    pith_text_out out = pith_text_begin(text, size);
+    pith_text_put(&out, "expected ");
     if (!rule->allowed.size) {
-        char low[24] = "", high[24];
-        if (rule->low > INT64_MIN) snprintf(low, sizeof low, "%" PRId64 " ", rule->low);
-        snprintf(high, sizeof high, "%" PRId64, rule->high);
-        if (rule->high < INT64_MAX)
-            snprintf(text, size, "expected %s%s %s", low, *low ? "to" : "up to", high);
+        if (rule->high == INT64_MAX)
+            pith_text_put(&out, "at least %" PRId64, rule->low);
+        else if (rule->low == INT64_MIN)
+            pith_text_put(&out, "up to %" PRId64, rule->high);
         else
-            snprintf(text, size, "expected at least %s", low);
+            pith_text_put(&out, "%" PRId64 " to %" PRId64, rule->low, rule->high);
         return text;
     }
-    while (used < size) {
+    for (;;) {
         const char *bar = memchr(p, '|', (size_t)(end - p)), *next = bar ? bar : end;
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", between, p == next ? 2 : (int)(next - p),
-                                 p == next ? "''" : p);
-        if (!bar) break;
+        pith_text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p), p == next ? "''" : p);
+        if (!bar) return text;
         p = bar + 1;
         between = memchr(p, '|', (size_t)(end - p)) ? ", " : " or ";
     }
-    return text;
 }
 
 static pith_status fail_value(const pith_attr *attr, const pith_attr_rule *rule, size_t item, const char *value,
@@ -254,13 +253,12 @@ static bool is_default(const pith_attr *attr, const pith_attr_rule *rule, pith_a
 
 /* "it has axis, keepdims", of the node's opset. */
 static void list_names(const pith_attr_rule *rules, size_t count, int32_t opset, char *text, size_t size) {
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < size; i++) {
+    pith_text_out out = pith_text_begin(text, size);
+    for (size_t i = 0; i < count; i++) {
         if (!rule_holds(&rules[i], opset)) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? ", " : "it has ",
-                                 PITH_STR_ARG(rules[i].name));
+        pith_text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ", PITH_STR_ARG(rules[i].name));
     }
-    if (!used) snprintf(text, size, "it has none");
+    if (!out.used) pith_text_put(&out, "it has none");
 }
 
 /* The node's operator has no such attribute in the node's opset. */

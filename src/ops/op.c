@@ -2,7 +2,6 @@
 #include "ops/op.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/dtype.h"
 
@@ -14,17 +13,6 @@ const pith_op *pith_op_find(pith_str domain, pith_str name) {
         }
     }
     return NULL;
-}
-
-static const char *shape_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
-    size_t used = (size_t)snprintf(buffer, size, "[");
-    for (int i = 0; i < type->rank && used < size; i++) {
-        char dim[64];
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "",
-                                 pith_dim_text(dims, type->dims[i], dim, sizeof dim));
-    }
-    if (used < size) snprintf(buffer + used, size - used, "]");
-    return buffer;
 }
 
 /* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */
@@ -51,8 +39,9 @@ pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_t
         int from_a = i - (rank - a->rank), from_b = i - (rank - b->rank);
         if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b], &dims[i])) continue;
         char text_a[256], text_b[256];
-        return pith_op_fail(c, "shapes %s and %s do not broadcast", shape_text(c->dims, a, text_a, sizeof text_a),
-                            shape_text(c->dims, b, text_b, sizeof text_b));
+        return pith_op_fail(c, "shapes %s and %s do not broadcast",
+                            pith_shape_text(c->dims, a->dims, a->rank, text_a, sizeof text_a),
+                            pith_shape_text(c->dims, b->dims, b->rank, text_b, sizeof text_b));
     }
     out->rank = rank;
     for (int i = 0; i < rank; i++) out->dims[i] = dims[i];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/map.h"
+#include "base/text_out.h"
 #include "ops/attrs.h"
 
 /* Bounds for hostile files, far above what models have: how deep functions call each other, how many nodes they expand
@@ -131,15 +132,14 @@ static void note_unsupported(binder *b, const pith_node *node) {
 
 static pith_status fail_unsupported(const binder *b) {
     char text[PITH_ERROR_MESSAGE_SIZE];
-    size_t used = 0;
-    for (size_t i = 0; i < b->listed && used < sizeof text; i++) {
+    pith_text_out out = pith_text_begin(text, sizeof text);
+    for (size_t i = 0; i < b->listed; i++) {
         const pith_node *node = b->list[i].node;
         char place[200], count[32] = "";
         if (b->list[i].count > 1) snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
-        used += (size_t)snprintf(
-            text + used, sizeof text - used, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)",
-            i ? ", " : "", PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
-            PITH_STR_ARG(node->op_type), node->opset, pith_node_place(node, place, sizeof place), count);
+        pith_text_put(&out, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)", i ? ", " : "",
+                      PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type),
+                      node->opset, pith_node_place(node, place, sizeof place), count);
     }
     return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators or opsets this build does not know: %s",
                      b->unsupported, text);

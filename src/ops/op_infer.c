@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/text_out.h"
 #include "ops/op.h"
 
 /* ---- one node ---- */
@@ -32,14 +33,11 @@ static pith_status infer_check_counts(const pith_infer *c) {
     return PITH_OK;
 }
 
-static void type_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
-    size_t used = (size_t)snprintf(buffer, size, "%s[", pith_dtype_name(type->dtype));
-    for (int i = 0; i < type->rank && used < size; i++) {
-        char dim[64];
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "",
-                                 pith_dim_text(dims, type->dims[i], dim, sizeof dim));
-    }
-    if (used < size) snprintf(buffer + used, size - used, "]");
+/* "float32[batch, 384]". */
+static const char *type_text(const pith_dims *dims, const pith_type *type, char *buffer, size_t size) {
+    size_t used = (size_t)snprintf(buffer, size, "%s", pith_dtype_name(type->dtype));
+    pith_shape_text(dims, type->dims, type->rank, buffer + used, size - used);
+    return buffer;
 }
 
 static pith_status check_output(const pith_infer *c, int index) {
@@ -57,8 +55,8 @@ static pith_status check_output(const pith_infer *c, int index) {
     size_t bytes;
     char text[256];
     if (negative) {
-        type_text(c->dims, type, text, sizeof text);
-        return pith_op_fail(c, "output %d would have a negative size: %s", index, text);
+        return pith_op_fail(c, "output %d would have a negative size: %s", index,
+                            type_text(c->dims, type, text, sizeof text));
     }
     if (concrete && pith_dtype_bits(type->dtype) && !pith_dtype_bytes(type->dtype, pith_type_count(type), &bytes)) {
         return pith_op_fail(c, "output %d of shape %s is too large", index,
@@ -94,8 +92,8 @@ static pith_status settle_elems(const pith_infer *c, pith_type *type) {
 
 /* Dtypes that operators do not take: all of a model in one message. */
 struct pith_refusals {
-    size_t count, used;
-    char text[PITH_ERROR_MESSAGE_SIZE];
+    size_t count;
+    pith_text_out list;
 };
 
 /* Fails, or notes it and goes on, if an input's dtype is not taken. */
@@ -107,11 +105,8 @@ static pith_status check_dtypes(const pith_infer *c, bool *refused) {
         if (!all) { return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: %s", i, dtype, taken); }
         char place[256];
         *refused = true;
-        all->count++;
-        if (all->used >= sizeof all->text) continue;
-        all->used +=
-            (size_t)snprintf(all->text + all->used, sizeof all->text - all->used, "%s%s: input %d is %s; supported: %s",
-                             all->used ? "; " : "", pith_node_place(c->node, place, sizeof place), i, dtype, taken);
+        pith_text_put(&all->list, "%s%s: input %d is %s; supported: %s", all->count++ ? "; " : "",
+                      pith_node_place(c->node, place, sizeof place), i, dtype, taken);
     }
     return PITH_OK;
 }
@@ -183,9 +178,9 @@ static bool contradicts(const pith_type *declared, const pith_type *found) {
 
 static pith_status check_hint(const pith_graph *graph, pith_value *value, bool strict, pith_error *err) {
     if (!value->hint || value->warned || !contradicts(value->hint, &value->type)) return PITH_OK;
-    char declared[256], found[256];
-    type_text(graph->dims, value->hint, declared, sizeof declared);
-    type_text(graph->dims, &value->type, found, sizeof found);
+    char text[2][256];
+    const char *declared = type_text(graph->dims, value->hint, text[0], sizeof text[0]),
+               *found = type_text(graph->dims, &value->type, text[1], sizeof text[1]);
     if (strict) {
         return pith_fail(err, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is declared as %s but is %s",
                          PITH_STR_ARG(value->name), declared, found);
@@ -245,12 +240,13 @@ static pith_status infer_graph(pith_graph *graph, bool strict, struct pith_refus
 
 pith_status pith_ops_infer(pith_graph *graph, bool strict, pith_error *err) {
     for (size_t i = 0; i < graph->input_count; i++) PITH_TRY(infer_input(graph, graph->inputs[i], err));
-    struct pith_refusals refusals = { .count = 0 };
+    char list[PITH_ERROR_MESSAGE_SIZE];
+    struct pith_refusals refusals = { .list = pith_text_begin(list, sizeof list) };
     PITH_TRY(infer_graph(graph, strict, &refusals, err));
-    if (refusals.count == 1) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s", refusals.text);
+    if (refusals.count == 1) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s", list);
     if (!refusals.count) return PITH_OK;
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu inputs have dtypes that are not supported: %s", refusals.count,
-                     refusals.text);
+                     list);
 }
 
 pith_status pith_infer_subgraph(pith_infer *c, const char *attribute, const pith_type *in, size_t in_count,

@@ -3,8 +3,8 @@
  * With a seed, numbers come from random.h; without one, every run starts from the clock. The standard does not name a
  * generator, so other engines agree in distribution only. */
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "kernels/convert.h"
 #include "ops/op.h"
@@ -14,9 +14,8 @@
 /* The attribute is a float; its integral part counts, as in the reference. */
 static void seed(pith_random *g, const pith_node *node) {
     const pith_attr *given = pith_node_attr(node, "seed");
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint32_t s = (uint32_t)now.tv_nsec * 2654435761u + (uint32_t)now.tv_sec;
+    uint64_t now = pith_clock_ns();
+    uint32_t s = (uint32_t)now * 2654435761u + (uint32_t)(now >> 32);
     if (given && given->kind == PITH_ATTR_FLOAT && given->f >= 0 && given->f < 4294967296.0f) s = (uint32_t)given->f;
     pith_random_seed(g, s);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_out.h"
 #include "opt/pass.h"
 
 /* The most rounds. Every pass makes the graph smaller or moves it towards one form, so a few rounds suffice. The bound
@@ -38,12 +39,10 @@ static void forget_misses(pith_report *report) {
 /* A name that is no pass's is an error that lists them. */
 static pith_status check_name(const pith_opt *o, const char *name) {
     char names[1000];
-    size_t used = 0;
+    pith_text_out out = pith_text_begin(names, sizeof names);
     for (size_t i = 0; i < pith_pass_table_count; i++) {
         if (pith_str_is(pith_str_of(pith_pass_table[i]->name), name)) return PITH_OK;
-        if (used < sizeof names)
-            used +=
-                (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
+        pith_text_put(&out, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
     }
     return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
 }

@@ -2,8 +2,8 @@
  * compare_tokenizers.py and bench_tokenizer.py call. Not part of the library. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "text/frozen.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -62,29 +62,23 @@ int probe_image(probe *p) {
     return 1;
 }
 
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 double probe_image_time(probe *p) {
     pith_arena arena, scratch;
     pith_tokenizer *opened;
     pith_str image;
-    double begin = 0, end = -1;
+    uint64_t begin = 0, end = 0;
     pith_arena_init(&arena, &pith_allocator_default);
     pith_arena_init(&scratch, &pith_allocator_default);
     if (!pith_tokenizer_freeze(&image, p->tokenizer, &scratch, &p->err)) {
-        begin = milliseconds();
+        begin = pith_clock_thread_ns();
         if (!pith_tokenizer_open_frozen(&opened, image.data, image.size, NULL, &arena, &p->err)) {
-            end = milliseconds();
+            end = pith_clock_thread_ns();
             pith_tokenizer_unload(opened);
         }
     }
     pith_arena_free(&arena);
     pith_arena_free(&scratch);
-    return end - begin;
+    return end ? 1e-6 * (double)(end - begin) : -1;
 }
 
 void probe_close(probe *p) {

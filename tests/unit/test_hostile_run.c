@@ -8,18 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "../fuzz/run_ones.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "pith/pith.h"
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* step: every step-th bit. */
 static void flip_bits(const char *name, size_t step) {
@@ -34,9 +28,10 @@ static void flip_bits(const char *name, size_t step) {
     assert_int_equal(c.opened, 1);
     for (size_t bit = 0; bit < file.size * 8; bit += step) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        double begin = seconds();
+        uint64_t begin = pith_clock_thread_ns();
         open_and_run(bytes, file.size, &c);
-        if (seconds() - begin > 5) fail_msg("%s, bit %zu: took %.1f s", name, bit, seconds() - begin);
+        double seconds = 1e-9 * (double)(pith_clock_thread_ns() - begin);
+        if (seconds > 5) fail_msg("%s, bit %zu: took %.1f s", name, bit, seconds);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     assert_true(c.ran > 0);

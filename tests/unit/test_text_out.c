@@ -1,0 +1,67 @@
+/* Text put together in a buffer: pieces follow each other; what does not fit is cut between characters and marked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text_out.h"
+#include "base/utf8.h"
+
+static void pieces_follow_each_other(void **state) {
+    (void)state;
+    char buffer[16];
+    pith_text_out out = pith_text_begin(buffer, sizeof buffer);
+    assert_string_equal(buffer, "");
+    for (int i = 0; i < 4; i++) pith_text_put(&out, "%s%d", i ? ", " : "", i);
+    assert_string_equal(buffer, "0, 1, 2, 3");
+    assert_int_equal(out.used, 10);
+    pith_text_put(&out, "%s", "45678"); /* the last byte but the NUL */
+    assert_string_equal(buffer, "0, 1, 2, 345678");
+    assert_false(out.full);
+}
+
+/* Every size, with characters of one to four bytes wherever the end falls. */
+static void long_text_is_cut_and_marked(void **state) {
+    static const char text[] = "aé€\U0001F600b\U0001F600€éc";
+    (void)state;
+    for (size_t size = 1; size <= sizeof text + 1; size++) {
+        char buffer[64];
+        memset(buffer, '#', sizeof buffer);
+        pith_text_out out = pith_text_begin(buffer, size);
+        for (const char *p = text; *p;) { /* a character at a time */
+            const char *next = p;
+            pith_utf8_next(&next);
+            pith_text_put(&out, "%.*s", (int)(next - p), p);
+            p = next;
+        }
+        pith_text_put(&out, "%s", "");
+        assert_int_equal(strlen(buffer), out.used);
+        assert_true(out.used < size && buffer[size] == '#');
+        assert_int_equal(pith_utf8_valid_prefix(buffer, out.used), out.used);
+        assert_int_equal(out.full, size < sizeof text);
+        if (!out.full) {
+            assert_string_equal(buffer, text);
+            continue;
+        }
+        size_t kept = out.used;
+        if (size >= sizeof "…") {
+            kept -= sizeof "…" - 1;
+            assert_string_equal(buffer + kept, "…");
+            assert_true(kept + 4 + sizeof "…" > size); /* no more than a character less than would fit */
+        }
+        assert_memory_equal(buffer, text, kept);
+        pith_text_put(&out, "more");
+        assert_int_equal(strlen(buffer), out.used);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_follow_each_other),
+        cmocka_unit_test(long_text_is_cut_and_marked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
