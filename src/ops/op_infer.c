@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/text_out.h"
-#include "ops/op.h"
+#include "ops/invoke.h"
 
 /* ---- one node ---- */
 
@@ -206,16 +206,10 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
     pith_type *out = pith_arena_array(scratch, widest_out, sizeof *out);
     if (!in || !out) return pith_fail_memory(err, widest_in * sizeof *in + widest_out * sizeof *out);
     for (pith_node *node = graph->first; node; node = node->next) {
-        pith_infer c = { .node = node,
-                         .dims = graph->dims,
-                         .in = in,
-                         .out = out,
-                         .in_count = node->input_count,
-                         .out_count = node->output_count,
-                         .arena = graph->arena,
-                         .err = err,
-                         .strict = strict,
-                         .refusals = refusals };
+        pith_infer c = pith_invoke_infer(node, in, out, graph->arena, err);
+        c.dims = graph->dims;
+        c.strict = strict;
+        c.refusals = refusals;
         for (size_t i = 0; i < pith_node_in_room(node); i++) {
             const pith_value *value = pith_node_input(node, (int)i);
             in[i] = value ? &value->type : NULL;

@@ -2,21 +2,7 @@
 #include "opt/eval.h"
 
 #include "base/dtype.h"
-
-typedef struct eval_exec {
-    pith_exec exec; /* first: the executor the operator sees */
-    pith_arena *arena;
-} eval_exec;
-
-static void *exec_alloc(pith_exec *exec, size_t bytes) {
-    return pith_arena_alloc64(((eval_exec *)(void *)exec)->arena, bytes);
-}
-
-static pith_status exec_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
-                                 size_t input_count, pith_tensor *outputs, size_t output_count) {
-    (void)exec, (void)attribute, (void)inputs, (void)input_count, (void)outputs, (void)output_count;
-    return pith_fail(run->err, PITH_ERR_UNSUPPORTED, "a subgraph cannot run while the graph is being optimised");
-}
+#include "ops/invoke.h"
 
 /* Gives the outputs their shape and memory; those whose shape depends on contents are left to run. */
 static pith_status eval_make_outputs(pith_tensor *out, const pith_type *types, int count, size_t max_bytes,
@@ -75,43 +61,21 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
     }
     pith_type *out_types = types + in_room;
     for (int i = 0; i < out_count; i++) outs[i] = &out[i];
-    pith_infer infer = { .node = node,
-                         .in = in_types,
-                         .out = out_types,
-                         .in_count = in_count,
-                         .out_count = out_count,
-                         .arena = arena,
-                         .err = err };
+    pith_infer infer = pith_invoke_infer(node, in_types, out_types, arena, err);
     PITH_TRY(pith_op_infer_node(&infer));
     PITH_TRY(eval_make_outputs(out, out_types, out_count, max_bytes, arena, err));
     if (node->op->flags & PITH_OP_VIEW) {
         out[0].data = in[0]->data;
         return PITH_OK;
     }
-    pith_prepare prepare = { .node = node,
-                             .in = in_types,
-                             .out = out_types,
-                             .in_count = in_count,
-                             .out_count = out_count,
-                             .isa = pith_cpu_get()->isa,
-                             .arena = arena,
-                             .err = err };
+    pith_isa isa = pith_cpu_get()->isa;
+    pith_prepare prepare = pith_invoke_prepare(node, in_types, out_types, isa, arena, err);
     if (node->op->prepare) PITH_TRY(node->op->prepare(&prepare));
-    eval_exec exec = {
-        .exec = { .threads = 1, .isa = prepare.isa, .loop_limit = 1, .alloc = exec_alloc, .subgraph = exec_subgraph },
-        .arena = arena
-    };
+    pith_lone_exec exec = pith_lone_exec_on(arena, isa);
     size_t scratch = 0;
     PITH_TRY(pith_op_scratch(&infer, prepare.state, 1, &scratch));
     if (scratch > max_bytes) return pith_fail(err, PITH_ERR_UNSUPPORTED, "scratch is too large");
-    pith_run run = { .node = node,
-                     .state = prepare.state,
-                     .in = in,
-                     .out = outs,
-                     .in_count = in_count,
-                     .out_count = out_count,
-                     .exec = &exec.exec,
-                     .err = err };
+    pith_run run = pith_invoke_run(node, prepare.state, in, outs, &exec.exec, err);
     run.scratch = pith_arena_alloc64(arena, scratch);
     if (!run.scratch) return pith_fail_memory(err, scratch);
     return node->op->run(&run);
