@@ -1,5 +1,5 @@
-/* graph_test.h - what the tests that build graphs share: a graph with room for a few inputs and outputs, and the steps
- * of filling it. */
+/* graph_test.h - what the tests that build graphs share: a graph with room for a few inputs and outputs, the steps of
+ * filling it, and a fixture around it that finds leaks. */
 #ifndef GRAPH_TEST_H
 #define GRAPH_TEST_H
 
@@ -7,10 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "exec/executor.h"
 #include "ops/op.h"
 
 /* Takes four inputs, outputs and captures at most. */
@@ -49,6 +51,68 @@ static inline pith_value *graph_apply(pith_graph *graph, const char *op_type, pi
 static inline void graph_output(pith_graph *graph, pith_value *value) {
     graph->outputs[graph->output_count++] = value;
     value->output_uses++;
+}
+
+/* ---- a graph under test ---- */
+
+/* An allocator that counts, and fails when told. */
+typedef struct counter {
+    size_t calls, live, fail_at; /* fail_at: number of the call that gets NULL and all after it; 0 never */
+} counter;
+
+static inline void *count_alloc(void *user, size_t bytes) {
+    counter *c = user;
+    c->calls++;
+    if (c->fail_at && c->calls >= c->fail_at) return NULL;
+    c->live++;
+    return malloc(bytes ? bytes : 1);
+}
+
+static inline void count_free(void *user, void *memory) {
+    if (memory) ((counter *)user)->live--;
+    free(memory);
+}
+
+typedef struct fixture {
+    counter count;
+    pith_allocator allocator;
+    pith_arena arena;
+    pith_graph *graph;
+    pith_plan *plan;
+    pith_executor *executor;
+    pith_executor_options options;
+    pith_error err;
+    pith_log log;
+    char warning[512]; /* the last one */
+    int warnings;
+} fixture;
+
+static inline void fixture_warning(void *user, pith_log_level level, const char *text) {
+    fixture *f = user;
+    assert_int_equal(level, PITH_LOG_WARNING);
+    snprintf(f->warning, sizeof f->warning, "%s", text);
+    f->warnings++;
+}
+
+static inline int fixture_setup(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    f->allocator = (pith_allocator){ count_alloc, count_free, &f->count };
+    f->options.allocator = &f->allocator;
+    pith_arena_init(&f->arena, &f->allocator);
+    f->graph = graph_new(&f->arena, NULL, &f->err);
+    f->log = (pith_log){ .write = fixture_warning, .user = f };
+    f->graph->log = &f->log;
+    *state = f;
+    return 0;
+}
+
+static inline int fixture_teardown(void **state) {
+    fixture *f = *state;
+    pith_executor_destroy(f->executor);
+    pith_arena_free(&f->arena);
+    assert_int_equal(f->count.live, 0);
+    free(f);
+    return 0;
 }
 
 #endif

@@ -51,6 +51,15 @@ static inline float *floats(int64_t n) {
     return x;
 }
 
+/* A product of m rows and n columns by calls of parts of it, rows and columns cut somewhere. */
+#define gemm_in_parts(fn, gemm, m, n)                                                                                  \
+    do {                                                                                                               \
+        int64_t row_ = random_below((m) + 1), half_ = (n) / 32 * 16;                                                   \
+        (fn)(gemm, row_, m, half_, n);                                                                                 \
+        (fn)(gemm, 0, row_, 0, n);                                                                                     \
+        (fn)(gemm, row_, m, 0, half_);                                                                                 \
+    } while (0)
+
 /* Same bits, or both NaN: payloads are not promised. */
 static inline int same_float(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
 #define assert_same_floats(a, b, n, ...)                                                                               \

@@ -7,39 +7,6 @@
 
 #include "ops/attrs.h"
 
-typedef struct fixture {
-    pith_arena arena;
-    pith_graph *graph;
-    pith_error err;
-    pith_log log;
-    char warning[512];
-    int warnings;
-} fixture;
-
-static void note_warning(void *user, pith_log_level level, const char *text) {
-    fixture *f = user;
-    assert_int_equal(level, PITH_LOG_WARNING);
-    snprintf(f->warning, sizeof f->warning, "%s", text);
-    f->warnings++;
-}
-
-static int setup(void **state) {
-    fixture *f = calloc(1, sizeof *f);
-    pith_arena_init(&f->arena, &pith_allocator_default);
-    f->graph = graph_new(&f->arena, NULL, &f->err);
-    f->log = (pith_log){ .write = note_warning, .user = f };
-    f->graph->log = &f->log;
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture *f = *state;
-    pith_arena_free(&f->arena);
-    free(f);
-    return 0;
-}
-
 static pith_node *node(fixture *f, const char *domain, const char *op_type, int opset) {
     pith_node *made = pith_graph_add_node(f->graph, NULL, domain, op_type, NULL, 0, NULL, 1);
     made->name = PITH_STR("here");
@@ -299,7 +266,7 @@ static void later_opsets_are_refused_by_operator(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operator_has_a_list),
         cmocka_unit_test(rules_are_read),

@@ -13,31 +13,6 @@
 #include "graph_test.h"
 #include "opt/pass.h"
 
-typedef struct fixture {
-    pith_arena arena;
-    pith_graph *graph;
-    pith_plan *plan;
-    pith_executor *executor;
-    pith_executor_options options;
-    pith_error err;
-} fixture;
-
-static int setup(void **state) {
-    fixture *f = calloc(1, sizeof *f);
-    pith_arena_init(&f->arena, NULL);
-    f->graph = graph_new(&f->arena, NULL, &f->err);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture *f = *state;
-    pith_executor_destroy(f->executor);
-    pith_arena_free(&f->arena);
-    free(f);
-    return 0;
-}
-
 static pith_value *input(pith_graph *graph, const char *name, int dtype, int rank) {
     pith_value *value = graph_input(graph, name);
     value->type.dtype = dtype;
@@ -281,7 +256,7 @@ static void a_known_branch_replaces_its_if(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_loop_without_end_is_stopped),           TEST(a_loop_can_be_cancelled),        TEST(shapes_may_grow),
         TEST(a_branch_may_give_back_what_it_captured), TEST(a_known_branch_replaces_its_if), TEST(loops_in_loops),

@@ -12,25 +12,6 @@
 #include "exec/executor.h"
 #include "graph_test.h"
 
-/* ---- an allocator that counts, and fails when told ---- */
-
-typedef struct counter {
-    size_t calls, live, fail_at; /* fail_at: number of the call that gets NULL and all after it; 0 never */
-} counter;
-
-static void *count_alloc(void *user, size_t bytes) {
-    counter *c = user;
-    c->calls++;
-    if (c->fail_at && c->calls >= c->fail_at) return NULL;
-    c->live++;
-    return malloc(bytes ? bytes : 1);
-}
-
-static void count_free(void *user, void *memory) {
-    if (memory) ((counter *)user)->live--;
-    free(memory);
-}
-
 /* ---- operators ---- */
 
 static int runs; /* of any operator */
@@ -214,37 +195,6 @@ static const pith_op op_fail = {
 
 /* ---- a graph under test ---- */
 
-typedef struct fixture {
-    counter count;
-    pith_allocator allocator;
-    pith_arena arena;
-    pith_graph *graph;
-    pith_plan *plan;
-    pith_executor *executor;
-    pith_executor_options options;
-    pith_error err;
-} fixture;
-
-static int setup(void **state) {
-    fixture *f = calloc(1, sizeof *f);
-    f->allocator = (pith_allocator){ count_alloc, count_free, &f->count };
-    f->options.allocator = &f->allocator;
-    pith_arena_init(&f->arena, &f->allocator);
-    f->graph = graph_new(&f->arena, NULL, &f->err);
-    runs = 0;
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture *f = *state;
-    pith_executor_destroy(f->executor);
-    pith_arena_free(&f->arena);
-    assert_int_equal(f->count.live, 0);
-    free(f);
-    return 0;
-}
-
 static pith_value *apply_in(pith_graph *graph, const pith_op *op, pith_value *a, pith_value *b) {
     pith_node *node = pith_graph_add_node(graph, NULL, "", op->name, (pith_value *[]){ a, b }, b ? 2 : 1, NULL, 1);
     node->op = op;
@@ -417,6 +367,7 @@ static void shape_arithmetic_leaves_the_plan(void **state) {
     graph_output(f->graph, shape);
     assert_int_equal(build(f), PITH_OK);
     assert_int_equal(f->plan->step_count, 2);
+    runs = 0;
     float data[6] = { 1, 2, 3, 4, 5, 6 };
     pith_tensor out[2], in = floats(data, 2, 2, 3);
     run_ok(f, out, &in);
@@ -515,6 +466,7 @@ static void cancel_and_failure_leave_it_usable(void **state) {
     float data[4] = { 0 };
     int cancelled = 1;
     pith_tensor out[2], in = floats(data, 1, 4, 0);
+    runs = 0;
     assert_int_equal(pith_executor_run(f->executor, out, &in, 1, &cancelled, &f->err), PITH_ERR_CANCELLED);
     assert_int_equal(runs, 0);
     assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
@@ -654,14 +606,14 @@ static void planning_may_run_out_of_memory(void **state) {
     (void)state;
     for (size_t n = 1;; n++) {
         fixture *f;
-        setup((void **)&f);
+        fixture_setup((void **)&f);
         add_repeat(f);
         f->count.fail_at = f->count.calls + n;
         pith_status status = pith_ops_infer(f->graph, false, &f->err);
         if (!status) status = pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err);
         f->count.fail_at = 0;
         if (status) assert_int_equal(status, PITH_ERR_MEMORY);
-        teardown((void **)&f);
+        fixture_teardown((void **)&f);
         if (!status) break;
         assert_in_range(n, 1, 500);
     }
@@ -728,7 +680,7 @@ static void check_random(uint32_t seed) {
     fixture *f;
     known all[NODES + 1] = { 0 };
     pith_tensor out[4], in;
-    setup((void **)&f);
+    fixture_setup((void **)&f);
     all[0].value = graph_input_of(f->graph, "x", PITH_F32, "AB");
     all[0].count = COUNT;
     for (int i = 0; i < COUNT; i++) all[0].data[i] = (float)(i * 7 % 5) - 2;
@@ -745,7 +697,7 @@ static void check_random(uint32_t seed) {
             for (int k = 0; k < wanted[i]->count; k++) assert_true(((float *)out[i].data)[k] == wanted[i]->data[k]);
         }
     }
-    teardown((void **)&f);
+    fixture_teardown((void **)&f);
 }
 
 static void random_graphs(void **state) {
@@ -754,7 +706,7 @@ static void random_graphs(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = { TEST(steady_state_allocates_nothing),
                                         TEST(dead_values_give_their_memory),
                                         TEST(views_keep_what_they_show),

@@ -10,27 +10,6 @@
 #include "base/error.h"
 #include "graph_test.h"
 
-typedef struct fixture {
-    pith_arena arena;
-    pith_graph *graph;
-    pith_error err;
-} fixture;
-
-static int setup(void **state) {
-    fixture *f = calloc(1, sizeof *f);
-    pith_arena_init(&f->arena, NULL);
-    f->graph = graph_new(&f->arena, NULL, &f->err);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture *f = *state;
-    pith_arena_free(&f->arena);
-    free(f);
-    return 0;
-}
-
 static void check(fixture *f) {
     if (pith_graph_check(f->graph, &f->err)) fail_msg("%s", f->err.message);
 }
@@ -408,7 +387,7 @@ static void names_cannot_break_the_text(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = { TEST(editing_keeps_the_invariants),
                                         TEST(sweep_takes_what_nobody_uses),
                                         TEST(order_is_kept_where_it_can_be),

@@ -11,12 +11,25 @@
 static float widened(float x) { return pith_f32_of_bf16(pith_bf16_of_f32(x)); }
 static float widened_f16(float x) { return pith_f32_of_f16(pith_f16_of_f32(x)); }
 
+/* b's k rows of n floats as panels of 16 bits. */
+static void pack_half(guarded packed, const float *b, int dtype, int64_t k, int64_t n, int level) {
+    float *panel = floats(16 * k);
+    pith_gemm_pack_f32_fn *cut = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
+    pith_gemm_pack_half_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, (pith_isa)level);
+    for (int64_t j = 0; j < n; j += 16) {
+        int64_t width = n - j < 16 ? n - j : 16;
+        cut(panel, b + j, n, 1, k, width, 0, width);
+        pack((char *)packed.data + j / 16 * pith_gemm_half_packed_size(k, 16), panel, k);
+    }
+    free(panel);
+}
+
 static void check_wide(int dtype, int64_t m, int64_t n, int64_t k) {
     int64_t lda = k + random_below(3), ldc = n + random_below(3), a_size = (m - 1) * lda + k;
     int64_t c_size = (m - 1) * ldc + n;
     guarded a = guarded_floats(a_size), c = guarded_floats(c_size), bias = guarded_floats(n), b = guarded_floats(k * n);
     guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
-    float *panel = floats(16 * k), *expected = floats(c_size), *b32 = floats(pith_gemm_f32_packed_size(k, n));
+    float *expected = floats(c_size), *b32 = floats(pith_gemm_f32_packed_size(k, n));
     for (int64_t i = 0; i < k * n; i++) {
         float *value = (float *)b.data + i;
         *value = dtype == PITH_F16 ? widened_f16(*value) : widened(*value);
@@ -35,12 +48,7 @@ static void check_wide(int dtype, int64_t m, int64_t n, int64_t k) {
     PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, PITH_ISA_scalar)(&plain, 0, m, 0, n);
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        for (int64_t j = 0; j < n; j += 16) {
-            PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)
-            (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
-            PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, (pith_isa)level)
-            ((char *)packed.data + j / 16 * pith_gemm_half_packed_size(k, 16), panel, k);
-        }
+        pack_half(packed, b.data, dtype, k, n, level);
         pith_gemm_half g = { .a = a.data,
                              .b = packed.data,
                              .c = c.data,
@@ -52,17 +60,14 @@ static void check_wide(int dtype, int64_t m, int64_t n, int64_t k) {
                              .ldc = ldc,
                              .activation = plain.activation };
         pith_gemm_half_fn *fn = PITH_KERNEL_FIND(pith_gemm_half_fn, "gemm", dtype, (pith_isa)level);
-        int64_t row = random_below(m + 1), half = n / 32 * 16;
         for (int64_t i = 0; i < c_size; i++) ((float *)c.data)[i] = NAN; /* what another level left is no result */
-        fn(&g, 0, row, 0, n);
-        fn(&g, row, m, half, n);
-        fn(&g, row, m, 0, half);
+        gemm_in_parts(fn, &g, m, n);
         for (int64_t i = 0; i < m; i++) {
             assert_same_floats((float *)c.data + i * ldc, expected + i * ldc, n, "%s m=%d n=%d k=%d",
                                pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k);
         }
     }
-    free(panel), free(expected), free(b32);
+    free(expected), free(b32);
     guarded_free(a), guarded_free(b), guarded_free(c), guarded_free(bias), guarded_free(packed);
 }
 
@@ -84,17 +89,12 @@ static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n
     guarded a = guarded_alloc((size_t)((m - 1) * lda + row_size) * 2, 1), c = guarded_floats(m * n),
             b = guarded_floats(k * n);
     guarded packed = guarded_alloc((size_t)pith_gemm_half_packed_size(k, n), 1);
-    float *panel = floats(16 * k), *first = floats(m * n);
+    float *first = floats(m * n);
     uint16_t *rows = a.data;
     for (int64_t i = 0; i < (m - 1) * lda + row_size; i++) rows[i] = pith_bf16_of_f32(random_float());
     for (int64_t i = 0; i < m && row_size > k; i++) rows[i * lda + k] = 0;
     for (int64_t i = 0; i < k * n; i++) ((float *)b.data)[i] = widened(((float *)b.data)[i]);
-    for (int64_t j = 0; j < n; j += 16) {
-        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_avx512)
-        (panel, (float *)b.data + j, n, 1, k, n - j < 16 ? n - j : 16, 0, n - j < 16 ? n - j : 16);
-        PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", PITH_BF16, PITH_ISA_avx512)
-        ((char *)packed.data + j / 16 * pith_gemm_half_packed_size(k, 16), panel, k);
-    }
+    pack_half(packed, b.data, PITH_BF16, k, n, PITH_ISA_avx512);
     pith_gemm_half g = { .a = a.data, .b = packed.data, .c = c.data, .m = m, .n = n, .k = k, .lda = lda, .ldc = n };
     pith_gemm_half_fn *fn = PITH_KERNEL_FIND(pith_gemm_half_fn, family, PITH_BF16, PITH_ISA_avx512);
     fn(&g, 0, m, 0, n);
@@ -109,13 +109,10 @@ static void check_own(const char *family, uint32_t feature, int64_t m, int64_t n
             assert_true(fabs(sum - first[i * n + j]) <= size * (double)k * 0x1p-23 + 1e-30);
         }
     }
-    int64_t row = random_below(m + 1), half = n / 32 * 16;
     for (int64_t i = 0; i < m * n; i++) ((float *)c.data)[i] = NAN;
-    fn(&g, row, m, half, n);
-    fn(&g, 0, row, 0, n);
-    fn(&g, row, m, 0, half);
+    gemm_in_parts(fn, &g, m, n);
     assert_memory_equal(first, c.data, (size_t)(m * n) * sizeof *first);
-    free(panel), free(first);
+    free(first);
     guarded_free(a), guarded_free(b), guarded_free(c), guarded_free(packed);
 }
 

@@ -16,30 +16,6 @@
 #include "graph_test.h"
 #include "kernels/kernel.h"
 
-typedef struct fixture {
-    pith_arena arena;
-    pith_graph *graph;
-    pith_plan *plan;
-    pith_executor *executor;
-    pith_error err;
-} fixture;
-
-static int setup(void **state) {
-    fixture *f = calloc(1, sizeof *f);
-    pith_arena_init(&f->arena, &pith_allocator_default);
-    f->graph = graph_new(&f->arena, NULL, &f->err);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture *f = *state;
-    pith_executor_destroy(f->executor);
-    pith_arena_free(&f->arena);
-    free(f);
-    return 0;
-}
-
 static pith_value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
@@ -88,14 +64,7 @@ static pith_tensor tensor(int dtype, void *data, int rank, int64_t a, int64_t b)
 }
 
 static const char *dims_of(fixture *f, const pith_value *value, char *buffer, size_t size) {
-    size_t used = 0;
-    buffer[0] = '\0';
-    for (int i = 0; i < value->type.rank; i++) {
-        char text[64];
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? " " : "",
-                                 pith_dim_text(f->graph->dims, value->type.dims[i], text, sizeof text));
-    }
-    return buffer;
+    return pith_shape_text(f->graph->dims, value->type.dims, value->type.rank, buffer, size);
 }
 
 /* ---- contents of shapes ---- */
@@ -113,7 +82,7 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
     char text[128];
     graph_output(f->graph, y);
     infer_ok(f);
-    assert_string_equal(dims_of(f, y, text, sizeof text), "B S 2 3");
+    assert_string_equal(dims_of(f, y, text, sizeof text), "[B, S, 2, 3]");
 }
 
 /* The int64 result of a graph whose only input is x[S]. */
@@ -127,8 +96,8 @@ static void run_to_ints(void **state, pith_value *y, int64_t size, int64_t count
     assert_int_equal(pith_tensor_count(&out), count);
     for (int64_t i = 0; i < count; i++) assert_true(((const int64_t *)out.data)[i] == wanted[i]);
     free(x.data);
-    teardown(state);
-    setup(state);
+    fixture_teardown(state);
+    fixture_setup(state);
 }
 
 static void numbers_at_the_edges_are_followed(void **state) {
@@ -195,7 +164,7 @@ masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape
     char text[128];
     graph_output(f->graph, y);
     infer_ok(f);
-    assert_string_equal(dims_of(f, y, text, sizeof text), "B 5");
+    assert_string_equal(dims_of(f, y, text, sizeof text), "[B, 5]");
 }
 
 static void slices_of_symbols(void **state) {
@@ -203,10 +172,10 @@ static void slices_of_symbols(void **state) {
         int64_t start, end, step;
         const char *size;
     } cases[] = {
-        { 0, INT64_MAX, 1, "S" },         { -1, INT64_MAX, 1, "1" },
-        { 1, INT64_MAX, 1, "S - 1" },     { 0, -1, 1, "S - 1" },
-        { INT64_MIN, INT64_MAX, 1, "?" }, { 3, 2, 1, "?" },
-        { -1, INT64_MIN, -1, "S" },       { 0, 0, 0, NULL },
+        { 0, INT64_MAX, 1, "[S]" },         { -1, INT64_MAX, 1, "[1]" },
+        { 1, INT64_MAX, 1, "[S - 1]" },     { 0, -1, 1, "[S - 1]" },
+        { INT64_MIN, INT64_MAX, 1, "[?]" }, { 3, 2, 1, "[?]" },
+        { -1, INT64_MIN, -1, "[S]" },       { 0, 0, 0, NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
@@ -223,13 +192,13 @@ static void slices_of_symbols(void **state) {
         } else {
             infer_ok(f);
             const char *size = dims_of(f, slice->outputs[0], text, sizeof text);
-            if (strcmp(cases[i].size, "?"))
+            if (strcmp(cases[i].size, "[?]"))
                 assert_string_equal(size, cases[i].size);
             else
-                assert_true(!strcmp(size, "?") || strchr(size, 'm')); /* unknown, or a minimum */
+                assert_true(!strcmp(size, "[?]") || strchr(size, 'm')); /* unknown, or a minimum */
         }
-        teardown(state);
-        setup(state);
+        fixture_teardown(state);
+        fixture_setup(state);
     }
 }
 
@@ -316,8 +285,8 @@ static void hostile_attributes_are_named(void **state) {
         assert_true(status == PITH_ERR_ARGUMENT || status == PITH_ERR_UNSUPPORTED);
         if (!strstr(f->err.message, cases[i].message)) fail_msg("case %zu: %s", i, f->err.message);
         assert_non_null(strstr(f->err.message, cases[i].op)); /* the place */
-        teardown(state);
-        setup(state);
+        fixture_teardown(state);
+        fixture_setup(state);
     }
 }
 
@@ -384,8 +353,8 @@ static void scales_of_a_convolution_fit_its_maps(void **state) {
         } else {
             if (status) fail_msg("%s", f->err.message);
         }
-        teardown(state);
-        setup(state);
+        fixture_teardown(state);
+        fixture_setup(state);
         f = *state;
     }
 }
@@ -400,8 +369,8 @@ static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; sh
     static const int64_t shapes[][2] = { { (int64_t)1 << 31, (int64_t)1 << 33 }, { INT64_MAX, 2 }, { -1, 4 } };
     static const char *const made_by[] = { "ConstantOfShape", "Expand", "Tile" };
     for (size_t i = 0; i < 9; i++) {
-        teardown(state);
-        setup(state);
+        fixture_teardown(state);
+        fixture_setup(state);
         f = *state;
         float one = 1;
         pith_value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
@@ -567,7 +536,7 @@ static void missing_inputs_are_named(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(numbers_at_the_edges_are_followed),
         TEST(ranges_at_the_edges),
