@@ -1,5 +1,6 @@
 /* api_profile.c - the public functions of pith/profile.h. */
 #include "api/entry.h"
+#include "base/clock.h"
 #include "exec/profile.h"
 
 pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
@@ -8,7 +9,7 @@ pith_status pith_profile_create(pith_profile **profile, const pith_allocator *al
 
 void pith_profile_destroy(pith_profile *profile) { pith_profiling_destroy(profile); }
 
-uint64_t pith_profile_now(void) { return pith_trace_now(); }
+uint64_t pith_profile_now(void) { return pith_clock_ns(); }
 
 void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
     pith_profiling_phase(profile, name, begin_ns);

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "exec/place.h"
+#include "ops/invoke.h"
 
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
  * runs but keeps more memory with each binding; shape arithmetic needs only a few bytes. */
@@ -330,13 +331,6 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
 
 /* ---- steps ---- */
 
-typedef struct bind_exec {
-    pith_exec exec;
-    pith_arena *arena;
-} bind_exec;
-
-static void *bind_alloc(pith_exec *exec, size_t bytes) { return pith_arena_alloc64(((bind_exec *)exec)->arena, bytes); }
-
 static bool can_run_now(const binder *k, const pith_step *step, const pith_bound_step *bound) {
     const pith_op *op = step->node->op;
     if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count) return false;
@@ -353,16 +347,9 @@ static bool can_run_now(const binder *k, const pith_step *step, const pith_bound
 
 static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bound) {
     pith_arena *arena = &k->binding->arena;
-    bind_exec exec = { { .threads = 1, .isa = k->plan->isa, .loop_limit = 1, .alloc = bind_alloc }, arena };
-    pith_run run = { .node = step->node,
-                     .state = step->state,
-                     .in = bound->in,
-                     .out = bound->out,
-                     .in_count = step->in_count,
-                     .out_count = step->out_count,
-                     .exec = &exec.exec,
-                     .plan = step,
-                     .err = k->err };
+    pith_lone_exec exec = pith_lone_exec_on(arena, k->plan->isa);
+    pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
+    run.plan = step;
     run.scratch = pith_arena_alloc64(k->how->scratch, bound->scratch_bytes);
     if (!run.scratch) return bind_out_of_memory(k);
     for (int i = 0; i < step->out_count; i++) {
@@ -457,13 +444,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
         bound->out[i] = wanted ? &b->tensors[value->id] : NULL;
     }
     bool late = wanted_late(k, step);
-    pith_infer c = { .node = step->node,
-                     .in = k->in,
-                     .out = k->out,
-                     .in_count = step->in_count,
-                     .out_count = step->out_count,
-                     .arena = k->how->scratch,
-                     .err = k->err };
+    pith_infer c = pith_invoke_infer(step->node, k->in, k->out, k->how->scratch, k->err);
     if (!late) PITH_TRY(pith_step_infer(step, &c));
     for (size_t i = 0; i < pith_node_out_room(step->node) && !late; i++) late = unsettled(k, bound, i);
     if (!late) return settle_step(k, step, bound, index, &c);

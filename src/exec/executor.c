@@ -8,12 +8,13 @@
 #include "exec/executor.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "exec/bind.h"
 #include "exec/kept.h"
+#include "ops/invoke.h"
 
 /* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each one keeps memory for
  * every step. */
@@ -157,12 +158,6 @@ void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *co
     executor->tree->trace_context = context;
 }
 
-uint64_t pith_trace_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void end_child(pith_executor *e, pith_child *child) {
     if (!child) return;
     pith_executor_destroy(child->executor);
@@ -236,7 +231,7 @@ static pith_binding *take_binding(pith_executor *e) {
 }
 
 static void trace(const pith_executor *e, const pith_step *step, size_t index, uint64_t begin, const pith_run *run) {
-    pith_trace_event event = { step, index, e->depth, begin, pith_trace_now(), run };
+    pith_trace_event event = { step, index, e->depth, begin, pith_clock_ns(), run };
     e->tree->trace(e->tree->trace_context, &event);
 }
 
@@ -253,7 +248,7 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
-        uint64_t begin = e->tree->trace ? pith_trace_now() : 0;
+        uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
         pith_status status = pith_binding_make(b, &how);
         if (e->tree->trace) trace(e, NULL, 0, begin, NULL);
         if (status) {
@@ -379,13 +374,7 @@ static pith_status check_late(const pith_step *step, const pith_run *run) {
  * run. */
 static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_run *run, bool *view) {
     const pith_op *op = step->node->op;
-    pith_infer c = { .node = step->node,
-                     .in = e->in,
-                     .out = e->out,
-                     .in_count = step->in_count,
-                     .out_count = step->out_count,
-                     .arena = &e->late,
-                     .err = run->err };
+    pith_infer c = pith_invoke_infer(step->node, e->in, e->out, &e->late, run->err);
     memset(e->in, 0, pith_node_in_room(step->node) * sizeof *e->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_tensor *t = run->in[i];
@@ -427,19 +416,12 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
 
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
-    pith_run run = { .node = step->node,
-                     .state = step->state,
-                     .in = bound->in,
-                     .out = bound->out,
-                     .in_count = step->in_count,
-                     .out_count = step->out_count,
-                     .scratch = bound->scratch_bytes ? (char *)e->buffer + bound->scratch : NULL,
-                     .upcoming = step->upcoming,
-                     .exec = &r->exec,
-                     .plan = step,
-                     .err = err };
+    pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
+    if (bound->scratch_bytes) run.scratch = (char *)e->buffer + bound->scratch;
+    run.upcoming = step->upcoming;
+    run.plan = step;
     bool view = false;
-    uint64_t begin = e->tree->trace ? pith_trace_now() : 0;
+    uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
         pith_status status = step->backend->run(e->backend_context, &run);

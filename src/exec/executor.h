@@ -37,8 +37,6 @@ void pith_executor_destroy(pith_executor *executor);
 /* From the next run on, `trace` is called for each step, including those of subgraphs, on the thread that runs. NULL
  * ends that and costs nothing. */
 void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context);
-/* Returns the time of the trace events' clock, which is monotonic, in nanoseconds. */
-uint64_t pith_trace_now(void);
 
 /* Runs the plan once. inputs and outputs are in the order of the graph. An input with a default may be left out (dtype
  * PITH_UNDEFINED). Outputs are valid until the next run. If the shapes of two inputs contradict each other through a

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/json_write.h"
+#include "base/text_out.h"
 
 /* Events that a profile keeps; later ones are only counted. An event takes about 250 bytes, so a profile that is left
  * on stays below a few hundred MB. */
@@ -94,7 +96,7 @@ pith_lane *pith_profile_lane(pith_profile *profile) {
     return lane;
 }
 
-uint64_t pith_lane_now(const pith_lane *lane) { return lane ? pith_trace_now() : 0; }
+uint64_t pith_lane_now(const pith_lane *lane) { return lane ? pith_clock_ns() : 0; }
 
 static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, uint64_t end_ns) {
     pith_profile *p = lane->profile;
@@ -111,30 +113,30 @@ static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, ui
 }
 
 void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
-    event *e = lane ? add_event(lane, name, begin_ns, pith_trace_now()) : NULL;
+    event *e = lane ? add_event(lane, name, begin_ns, pith_clock_ns()) : NULL;
     if (e) e->items = items;
 }
 
 void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
-    uint64_t end_ns = pith_trace_now();
+    uint64_t end_ns = pith_clock_ns();
     pith_lane *lane = pith_profile_lane(profile);
     const char *copy = lane ? pith_arena_str(&lane->arena, pith_str_of(name)).data : NULL;
     if (copy) add_event(lane, copy, begin_ns, end_ns);
 }
 
-/* "float32 [12, 384] x float32 [384] -> …"; what does not fit is left out. */
+/* "float32 [12, 384], float32 [384] -> float32 [12]"; cut where it does not fit. */
 static void list_shapes(char *text, size_t size, const pith_run *r) {
-    size_t used = 0;
-    for (int i = 0; i < r->in_count + r->out_count && used < size; i++) {
+    pith_text_out out = pith_text_begin(text, size);
+    for (int i = 0; i < r->in_count + r->out_count; i++) {
         bool is_output = i >= r->in_count;
         const pith_tensor *t = is_output ? r->out[i - r->in_count] : r->in[i];
         const char *between = i == r->in_count ? " -> " : i ? ", " : "";
         char dims[160];
         if (t)
-            used += (size_t)snprintf(text + used, size - used, "%s%s %s", between, pith_dtype_name(t->dtype),
-                                     pith_dims_text(t->dims, t->rank, dims, sizeof dims));
+            pith_text_put(&out, "%s%s %s", between, pith_dtype_name(t->dtype),
+                          pith_dims_text(t->dims, t->rank, dims, sizeof dims));
         else
-            used += (size_t)snprintf(text + used, size - used, "%s-", between);
+            pith_text_put(&out, "%s-", between);
     }
 }
 

@@ -62,7 +62,7 @@ static pith_status attention_check_past(pith_infer *c, const shape *q, const sha
         else if (attention_differ(t->dims[0], q->batch) || attention_differ(t->dims[1], k->heads) ||
                  attention_differ(t->dims[3], i == PAST_K ? k->size : v->size) ||
                  (i == PAST_V && attention_differ(t->dims[2], *rows)))
-            return pith_op_fail(c, "input %d does not fit", i);
+            return pith_op_fail(c, "the shape of input %d does not fit the query, key and value", i);
         else
             *rows = t->dims[2];
     }

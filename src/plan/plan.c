@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 
 #include "base/dtype.h"
+#include "ops/invoke.h"
 
 enum { READ_ANYWHERE = 1, READ_ALIGNED = 2 };
 
@@ -181,15 +182,8 @@ static pith_status prepare_step(builder *b, pith_step *step) {
         else
             pith_type_init(&types[ins + i]);
     }
-    pith_prepare c = { .node = node,
-                       .in = in,
-                       .out = types + ins,
-                       .in_count = node->input_count,
-                       .out_count = node->output_count,
-                       .isa = b->plan->isa,
-                       .arena = b->arena,
-                       .packer = &b->packer,
-                       .err = b->err };
+    pith_prepare c = pith_invoke_prepare(node, in, types + ins, b->plan->isa, b->arena, b->err);
+    c.packer = &b->packer;
     size_t before = b->arena->total;
     status = step->backend->prepare(b->context, &c);
     b->plan->packed_bytes += b->arena->total - before;
