@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "exec/executor.h"
+#include "failing_alloc.h"
 #include "ops/op.h"
 
 /* Takes four inputs, outputs and captures at most. */
@@ -55,24 +56,6 @@ static inline void graph_output(pith_graph *graph, pith_value *value) {
 
 /* ---- a graph under test ---- */
 
-/* An allocator that counts, and fails when told. */
-typedef struct counter {
-    size_t calls, live, fail_at; /* fail_at: number of the call that gets NULL and all after it; 0 never */
-} counter;
-
-static inline void *count_alloc(void *user, size_t bytes) {
-    counter *c = user;
-    c->calls++;
-    if (c->fail_at && c->calls >= c->fail_at) return NULL;
-    c->live++;
-    return malloc(bytes ? bytes : 1);
-}
-
-static inline void count_free(void *user, void *memory) {
-    if (memory) ((counter *)user)->live--;
-    free(memory);
-}
-
 typedef struct fixture {
     counter count;
     pith_allocator allocator;
@@ -98,6 +81,7 @@ static inline int fixture_setup(void **state) {
     fixture *f = calloc(1, sizeof *f);
     f->allocator = (pith_allocator){ count_alloc, count_free, &f->count };
     f->options.allocator = &f->allocator;
+    f->count.for_good = true;
     pith_arena_init(&f->arena, &f->allocator);
     f->graph = graph_new(&f->arena, NULL, &f->err);
     f->log = (pith_log){ .write = fixture_warning, .user = f };

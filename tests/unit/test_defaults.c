@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "failing_alloc.h"
 #include "pith/pith.h"
 
 #define MODEL PITH_TEST_DATA "/operators/fed_defaults/model.onnx" /* y = x w^2 + b, [2, 3]; w [3], b [1] = 2 */
@@ -132,20 +133,12 @@ static void test_compiled_model_refuses(void **state) {
     free(file.data);
 }
 
-/* Fails the allocation that brings `left` to 0. */
-static void *counted_alloc(void *context, size_t size) { return --*(long *)context == 0 ? NULL : malloc(size); }
-
-static void counted_free(void *context, void *memory) {
-    (void)context;
-    free(memory);
-}
-
 static void test_failed_allocations(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
     pith_session *session;
-    long left = 0;
-    pith_allocator allocator = { counted_alloc, counted_free, &left };
+    counter c = { 0 };
+    pith_allocator allocator = { count_alloc, count_free, &c };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     options.allocator = &allocator;
     pith_model *model = open_model(&options);
@@ -153,10 +146,10 @@ static void test_failed_allocations(void **state) {
     int failed = 0;
     for (long n = 1;; n++) {
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
-        left = n;
+        c.fail_at = c.calls + n;
         pith_status status = run_session(session, y, w, NULL, &err);
-        bool reached = left <= 0;
-        left = 0;
+        bool reached = c.calls >= c.fail_at;
+        c.fail_at = 0;
         assert_int_equal(status, reached ? PITH_ERR_MEMORY : PITH_OK);
         failed += reached;
         assert_int_equal(run_session(session, y, w, NULL, &err), PITH_OK);
@@ -166,6 +159,7 @@ static void test_failed_allocations(void **state) {
     }
     assert_true(failed > 5);
     pith_model_close(model);
+    assert_int_equal(c.live, 0);
 }
 
 static char warned[300];

@@ -5,6 +5,7 @@
 
 #include "arena_fails.h"
 #include "embed_test.h"
+#include "failing_alloc.h"
 
 #define DIR PITH_BINARY_DIR "/tiny-model"
 #define MEMORY_PITH PITH_BINARY_DIR "/memory.pith"
@@ -67,29 +68,6 @@ static int make_directory(void **state) {
     return 0;
 }
 
-/* Fails the n-th allocation (once, or all from it on) and counts blocks. */
-typedef struct counter {
-    atomic_long made, live;
-    long fail_at;
-    bool for_good;
-} counter;
-
-static void *counted_alloc(void *user, size_t bytes) {
-    counter *c = user;
-    long n = atomic_fetch_add(&c->made, 1) + 1;
-    if (c->fail_at && (n == c->fail_at || (c->for_good && n > c->fail_at))) return NULL;
-    void *memory = malloc(bytes);
-    if (memory) atomic_fetch_add(&c->live, 1);
-    return memory;
-}
-
-static void counted_free(void *user, void *memory) {
-    counter *c = user;
-    if (memory) atomic_fetch_sub(&c->live, 1);
-    arena_fails_freed(memory);
-    free(memory);
-}
-
 enum { TEXTS = 5, WIDTH_MAX = 2048, TOKENS = 5, PORTS = 4 };
 static const pith_str texts[TEXTS] = {
     { "a cat sat", 9 }, { "", 0 }, { "cats", 4 }, { "A dog?", 6 }, { "[CLS] a", 7 }
@@ -142,7 +120,7 @@ static pith_status tokenize(const pith_model *model, const pith_allocator *alloc
 }
 
 static pith_status work(counter *c, const char *dir, int threads, pith_error *err) {
-    pith_allocator allocator = { counted_alloc, counted_free, c };
+    pith_allocator allocator = { count_alloc, count_free, c };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     pith_model *model = NULL;
@@ -178,7 +156,7 @@ static void fail_each(const char *dir, int threads, bool for_good, long step) {
     if (work(&c, dir, threads, &err)) fail_msg("%s", err.message);
     assert_int_equal(c.live, 0);
     memcpy(wanted, got, sizeof got);
-    long count = c.made;
+    long count = c.calls;
     for (long n = 1; n <= count; n += step) {
         c = (counter){ .fail_at = n, .for_good = for_good };
         err = (pith_error)PITH_ERROR_INIT;
@@ -260,7 +238,7 @@ static void weights_directory(const char *dir, const char *family) {
 /* Opens and works while one request of an arena is refused. It is reported, or nothing but knowledge about sizes is
  * lost: the vectors are the same. */
 static void work_refused(const void *dir) {
-    counter c = { 0 };
+    counter c = { .freed = arena_fails_freed };
     pith_error err = PITH_ERROR_INIT;
     pith_status status = work(&c, dir, 1, &err);
     if (!arena_fails.fail_at && !status) memcpy(wanted, got, sizeof got);
@@ -302,11 +280,11 @@ static void test_threads(void **state) {
     pith_error err = PITH_ERROR_INIT;
     if (work(&c, DIR, 2, &err)) fail_msg("%s", err.message);
     memcpy(wanted, got, sizeof got);
-    long count = c.made;
+    long count = c.calls;
     for (long n = 1; n <= count; n++) {
         c = (counter){ .fail_at = n };
         pith_status status = work(&c, DIR, 2, &err);
-        if (status != (c.made >= n ? PITH_ERR_MEMORY : PITH_OK)) fail_msg("allocation %ld: status %d", n, (int)status);
+        if (status != (c.calls >= n ? PITH_ERR_MEMORY : PITH_OK)) fail_msg("allocation %ld: status %d", n, (int)status);
         assert_int_equal(c.live, 0);
     }
 }

@@ -13,24 +13,7 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "base/utf8.h"
-
-/* Counts what is out and fails the fail_at-th allocation (from 0). */
-typedef struct counter {
-    long fail_at, made, out;
-} counter;
-
-static void *count_alloc(void *user, size_t bytes) {
-    counter *c = user;
-    if (c->made++ == c->fail_at) return NULL;
-    void *memory = malloc(bytes);
-    c->out += memory != NULL;
-    return memory;
-}
-
-static void count_free(void *user, void *memory) {
-    ((counter *)user)->out -= memory != NULL;
-    free(memory);
-}
+#include "failing_alloc.h"
 
 static void alignment(void **state) {
     (void)state;
@@ -48,7 +31,7 @@ static void alignment(void **state) {
 
 static void arena_keeps_contents(void **state) {
     (void)state;
-    counter c = { .fail_at = -1 };
+    counter c = { 0 };
     pith_allocator allocator = { count_alloc, count_free, &c };
     pith_arena arena;
     pith_arena_init(&arena, &allocator);
@@ -69,10 +52,10 @@ static void arena_keeps_contents(void **state) {
     for (int i = 0; i < COUNT; i++) total += sizes[i];
     assert_true(arena.total >= total && arena.total < 2 * total + (2u << 20));
     pith_arena_reset(&arena);
-    assert_int_equal(c.out, 1);
+    assert_int_equal(c.live, 1);
     assert_non_null(pith_arena_alloc(&arena, 100));
     pith_arena_free(&arena);
-    assert_int_equal(c.out, 0);
+    assert_int_equal(c.live, 0);
     assert_int_equal(arena.total, 0);
     assert_non_null(pith_arena_alloc(&arena, 1));
     pith_arena_free(&arena);
@@ -80,7 +63,7 @@ static void arena_keeps_contents(void **state) {
 
 static void marks(void **state) {
     (void)state;
-    counter c = { .fail_at = -1 };
+    counter c = { 0 };
     pith_allocator allocator = { count_alloc, count_free, &c };
     pith_arena arena;
     pith_arena_init(&arena, &allocator);
@@ -89,7 +72,7 @@ static void marks(void **state) {
     memset(first, 7, 100);
     char *kept = pith_arena_alloc(&arena, 50000); /* a chunk of its own, before the mark */
     memset(kept, 8, 50000);
-    long out = c.out;
+    long live = c.live;
     size_t total = arena.total;
     pith_arena_mark mark = pith_arena_get_mark(&arena);
     for (int round = 0; round < 3; round++) {
@@ -97,21 +80,21 @@ static void marks(void **state) {
         for (int i = 0; i < 100; i++) pith_arena_alloc(&arena, 500);
         pith_arena_alloc(&arena, 3000000);
         pith_arena_rewind(&arena, mark);
-        assert_int_equal(c.out, out);
+        assert_int_equal(c.live, live);
         assert_int_equal(arena.total, total);
     }
     for (int i = 0; i < 100; i++) assert_int_equal(first[i], 7);
     for (int i = 0; i < 50000; i++) assert_int_equal(kept[i], 8);
     pith_arena_rewind(&arena, empty);
-    assert_int_equal(c.out, 0);
+    assert_int_equal(c.live, 0);
     pith_arena_alloc(&arena, 1 << 20); /* the first chunk, full */
     mark = pith_arena_get_mark(&arena);
     pith_arena_alloc(&arena, 5 << 20);
     pith_arena_alloc(&arena, 10);
     pith_arena_rewind(&arena, mark);
-    assert_int_equal(c.out, 1);
+    assert_int_equal(c.live, 1);
     pith_arena_free(&arena);
-    assert_int_equal(c.out, 0);
+    assert_int_equal(c.live, 0);
 }
 
 static void limits_and_overflow(void **state) {
@@ -160,15 +143,15 @@ static bool use_all(const pith_allocator *allocator) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    counter c = { .fail_at = -1 };
+    counter c = { 0 };
     pith_allocator allocator = { count_alloc, count_free, &c };
     assert_true(use_all(&allocator));
-    long made = c.made;
+    long made = c.calls;
     assert_true(made > 5);
-    for (long i = 0; i < made; i++) {
+    for (long i = 1; i <= made; i++) {
         c = (counter){ .fail_at = i };
         assert_false(use_all(&allocator));
-        assert_int_equal(c.out, 0);
+        assert_int_equal(c.live, 0);
     }
 }
 

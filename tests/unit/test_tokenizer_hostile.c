@@ -13,6 +13,7 @@
 #include "arena_fails.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "failing_alloc.h"
 #include "text/bpe.h"
 #include "text/tokenizer.h"
 
@@ -140,36 +141,18 @@ static void test_bit_flips(void **state) {
     }
 }
 
-typedef struct failing {
-    size_t calls, fail_at, live;
-} failing;
-
-static void *failing_alloc(void *user, size_t bytes) {
-    failing *f = user;
-    if (f->calls++ == f->fail_at) return NULL;
-    f->live++;
-    return malloc(bytes);
-}
-
-static void failing_free(void *user, void *memory) {
-    failing *f = user;
-    f->live -= memory != NULL;
-    arena_fails_freed(memory);
-    free(memory);
-}
-
 static void test_allocation_fails(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         bool done = false;
-        for (size_t n = 0; !done; n++) {
-            failing f = { 0, n, 0 };
-            pith_allocator allocator = { failing_alloc, failing_free, &f };
+        for (long n = 1; !done; n++) {
+            counter f = { .fail_at = n };
+            pith_allocator allocator = { count_alloc, count_free, &f };
             pith_open_options options = PITH_OPEN_OPTIONS_INIT;
             pith_error err = PITH_ERROR_INIT;
             options.allocator = &allocator;
             pith_status status = try_file(pith_str_of(files[i]), &options, NULL, &err);
-            done = f.calls <= n;
+            done = f.calls < n;
             if (done)
                 assert_int_equal(status, PITH_OK);
             else if (status)
@@ -203,8 +186,8 @@ static pith_status try_long(const pith_tokenizer *t, uint64_t *sum, pith_error *
 static void open_refused(const void *path) {
     static uint64_t wanted;
     uint64_t sum = 0;
-    failing f = { 0, SIZE_MAX, 0 };
-    pith_allocator allocator = { failing_alloc, failing_free, &f };
+    counter f = { .freed = arena_fails_freed };
+    pith_allocator allocator = { count_alloc, count_free, &f };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_tokenizer *t = NULL;
@@ -217,7 +200,7 @@ static void open_refused(const void *path) {
     bool reported = arena_fails.refused && status == PITH_ERR_MEMORY && err.code == PITH_ERR_MEMORY && err.message[0];
     if (!f.live && (reported || (!status && sum == wanted))) return;
     arena_fails_show();
-    fail_msg("%s: request %ld: status %d, '%s', %zu leak", (const char *)path, arena_fails.fail_at, (int)status,
+    fail_msg("%s: request %ld: status %d, '%s', %ld leak", (const char *)path, arena_fails.fail_at, (int)status,
              err.message, f.live);
 }
 
@@ -244,16 +227,17 @@ static void damage_file(const char *path) {
         pith_status flipped = try_file((pith_str){ copy, n }, NULL, NULL, &err);
         assert_int_equal(flipped, err.code);
     }
-    for (size_t at = 0, done = 0; !done; at += 1 + at / 8) {
-        failing f = { 0, at, 0 };
-        pith_allocator allocator = { failing_alloc, failing_free, &f };
+    bool done = false;
+    for (long at = 1; !done; at += 1 + at / 8) {
+        counter f = { .fail_at = at };
+        pith_allocator allocator = { count_alloc, count_free, &f };
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         err = (pith_error)PITH_ERROR_INIT;
         options.allocator = &allocator;
         pith_status status = try_file((pith_str){ (const char *)file.data, n }, &options, NULL, &err);
-        done = f.calls <= at;
+        done = f.calls < at;
         if (status != (done ? PITH_OK : PITH_ERR_MEMORY) && (done || status))
-            fail_msg("%s: allocation %zu: %s", path, at, err.message);
+            fail_msg("%s: allocation %ld: %s", path, at, err.message);
         assert_int_equal(f.live, 0);
     }
     free(copy);
