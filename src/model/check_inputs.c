@@ -5,7 +5,6 @@
  * rows of the table they index. An input whose name contains "mask" gets the patterns of mask_kind in turn. */
 #include "model/check_inputs.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "ops/op.h"
 
 /* How many nodes are followed from an input to the table that it indexes. */
@@ -125,8 +125,7 @@ static void inputs_fill(pith_tensor *t, const pith_value *v, uint64_t seed, uint
 
 pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t seed, uint64_t run, char *text,
                               size_t size, pith_arena *arena, pith_error *err) {
-    size_t used = 0;
-    text[0] = 0;
+    pith_text_out out = pith_text_begin(text, size);
     for (size_t i = 0; i < g->input_count; i++) {
         const pith_value *v = g->inputs[i];
         pith_tensor *t = &inputs[i];
@@ -146,10 +145,9 @@ pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t
         if (!t->data) return pith_fail_memory(err, t->bytes);
         inputs_fill(t, v, seed, run, i);
         bool mask = pith_check_is_mask(v->name);
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT " %s%s%s%s", used ? ", " : "",
-                                     PITH_STR_ARG(v->name), pith_dims_text(t->dims, t->rank, shape, sizeof shape),
-                                     mask ? " (" : "", mask ? mask_names[run % MASKS] : "", mask ? ")" : "");
+        pith_text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "", PITH_STR_ARG(v->name),
+                      pith_dims_text(t->dims, t->rank, shape, sizeof shape), mask ? " (" : "",
+                      mask ? mask_names[run % MASKS] : "", mask ? ")" : "");
     }
     return PITH_OK;
 }

@@ -2,7 +2,6 @@
  *
  * A shape fixed at open replaces the declared one, and inference works with its numbers. What the file declares about
  * other values was made for its own input shapes, so it is dropped then. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -66,19 +65,14 @@ pith_status pith_model_check_input(const pith_model *m, size_t input, const pith
     if (!declared || v->fixed || *warned || declared->rank != t->rank || t->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
     for (int d = 0; d < t->rank; d++) differs |= pith_dim_known(declared->dims[d]) && declared->dims[d] != t->dims[d];
     if (!differs) return PITH_OK;
-    size_t used = 0;
-    for (int d = 0; d < t->rank && used < sizeof wanted; d++) {
-        char dim[40];
-        used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%s", d ? ", " : "",
-                                 pith_dim_text(m->graph->dims, declared->dims[d], dim, sizeof dim));
-    }
+    pith_shape_text(m->graph->dims, declared->dims, declared->rank, wanted, sizeof wanted);
     pith_dims_text(t->dims, t->rank, given, sizeof given);
     if (m->options.flags & PITH_OPEN_STRICT_SHAPES)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is declared as [%s] but is %s", m->inputs[input].name,
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is declared as %s but is %s", m->inputs[input].name,
                          wanted, given);
     *warned = true;
     pith_log_write(m->options.log, PITH_LOG_WARNING,
-                   "input '%s' is declared as [%s] but is %s; the declaration is ignored", m->inputs[input].name,
-                   wanted, given);
+                   "input '%s' is declared as %s but is %s; the declaration is ignored", m->inputs[input].name, wanted,
+                   given);
     return PITH_OK;
 }

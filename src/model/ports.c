@@ -1,5 +1,4 @@
 /* ports.c - the inputs and outputs of a model as callers see them. */
-#include <stdio.h>
 
 #include "base/error.h"
 #include "base/str.h"
@@ -16,18 +15,15 @@ pith_status pith_model_make_ports(pith_port **ports, pith_model *m, pith_value *
         bool is_optional = declared->dtype == PITH_UNDEFINED && declared->item_dtype != PITH_UNDEFINED;
         pith_port *port = &(*ports)[i];
         char shape[512] = "?";
-        size_t used = 0;
-        if (type->rank >= 0) used += (size_t)snprintf(shape, sizeof shape, "[");
+        pith_dim sizes[PITH_MAX_RANK];
         for (int d = 0; d < type->rank; d++) {
-            char dim[40]; /* 12 of these and separators fit in shape */
             pith_dim size =
                 v->kind == PITH_VALUE_INPUT && declared->rank == type->rank ? declared->dims[d] : type->dims[d];
             if (size == PITH_DIM_UNKNOWN) size = type->dims[d];
             port->dims[d] = pith_dim_known(size) ? size : -1;
-            pith_dim_text(m->graph->dims, size, dim, sizeof dim);
-            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%s", d ? ", " : "", dim);
+            sizes[d] = size;
         }
-        if (type->rank >= 0) snprintf(shape + used, sizeof shape - used, "]");
+        if (type->rank >= 0) pith_shape_text(m->graph->dims, sizes, type->rank, shape, sizeof shape);
         port->name = pith_arena_str(&m->arena, v->name).data;
         port->shape = pith_arena_str(&m->arena, pith_str_of(shape)).data;
         port->dtype = is_optional ? (int)PITH_NONE : v->type.dtype ? v->type.dtype : declared->dtype;

@@ -4,13 +4,13 @@
  * plan of its own and keeps it. */
 #include "model/session.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/caller_options.h"
+#include "base/text_out.h"
 #include "exec/profile.h"
 #include "model/fed.h"
 
@@ -59,12 +59,11 @@ void pith_model_destroy_session(pith_session *session) {
 /* "name float32 [batch, 3], …" of ports, into buffer. */
 static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count,
                               const pith_tensor *given) {
-    size_t used = 0;
-    buffer[0] = 0;
-    for (size_t i = 0; i < count && used < size; i++) {
+    pith_text_out out = pith_text_begin(buffer, size);
+    for (size_t i = 0; i < count; i++) {
         if (given && (given[i].dtype != PITH_UNDEFINED || ports[i].optional)) continue;
-        used += (size_t)snprintf(buffer + used, size - used, "%s'%s' %s %s", used ? ", " : "", ports[i].name,
-                                 pith_dtype_name(ports[i].dtype), ports[i].shape);
+        pith_text_put(&out, "%s'%s' %s %s", out.used ? ", " : "", ports[i].name, pith_dtype_name(ports[i].dtype),
+                      ports[i].shape);
     }
     return buffer;
 }

@@ -179,6 +179,13 @@ static void text(void **state) {
     assert_string_equal(pith_dim_text(dims, sub(mul(S, B), 3), buffer, sizeof buffer), "S*B - 3");
     assert_string_equal(pith_dim_text(dims, min(S, 512), buffer, sizeof buffer), "min(S, 512)");
     assert_int_equal(strlen(pith_dim_text(dims, min(S, 512), buffer, 5)), 4);
+    static const char name[] = "a_name_of_more_than_forty_characters_of_which_none_is_lost";
+    pith_dim sizes[] = { S, mul(S, 12), PITH_DIM_UNKNOWN, 384, pith_dim_symbol(dims, pith_str_of(name)) };
+    char shape[128], wanted[128];
+    snprintf(wanted, sizeof wanted, "[S, 12*S, ?, 384, %s]", name);
+    assert_string_equal(pith_shape_text(dims, sizes, 5, shape, sizeof shape), wanted);
+    assert_string_equal(pith_shape_text(dims, sizes, 4, shape, 14), "[S, 12*S, …");
+    assert_string_equal(pith_shape_text(dims, sizes, 0, shape, sizeof shape), "[]");
 }
 
 int main(void) {
