@@ -10,7 +10,7 @@
 typedef struct fusion_report {
     const char *model;
     bool as_json;
-    json_t *findings;
+    json_t *findings, *errors;
 } fusion_report;
 
 static void fusion_found(void *user, const pith_check_finding *f) {
@@ -32,13 +32,21 @@ static void fusion_found(void *user, const pith_check_finding *f) {
     printf("; inputs: %s\n", f->inputs);
 }
 
+/* With --json there is one object for all models, and the errors are in it. */
+static int fusion_refused(fusion_report *r, const command *c, const pith_error *err) {
+    if (!r->as_json) return fail_model(c, err, r->model);
+    fprintf(stderr, "pith %s: %s: %s\n", c->name, r->model, err->message);
+    json_array_append_new(r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(err->message)));
+    return EXIT_FAILED;
+}
+
 int verify_fusions(const command *c, const string_list *models, const fusion_check *check) {
     int code = EXIT_DONE;
     size_t passed = 0, failed = 0;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.optimization = check->level;
     open.loop_limit = check->loop_limit;
-    fusion_report report = { NULL, check->as_json, json_array() };
+    fusion_report report = { NULL, check->as_json, json_array(), json_array() };
     pith_check_options options = PITH_CHECK_OPTIONS_INIT;
     options.open = &open;
     options.seed = (uint64_t)check->seed;
@@ -50,7 +58,7 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
         size_t findings = 0;
         report.model = models->items[i];
         if (pith_model_check_fusions(&findings, report.model, &options, &err)) {
-            code = fail_model(c, &err, report.model);
+            code = fusion_refused(&report, c, &err);
             failed++;
         } else if (findings) {
             code = EXIT_FAILED;
@@ -60,10 +68,12 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
         }
     }
     if (check->as_json)
-        json_print(json_pack("{s:I, s:I, s:o}", "passed", (json_int_t)passed, "failed", (json_int_t)failed, "findings",
-                             report.findings));
-    else
+        json_print(json_pack("{s:I, s:I, s:o, s:o}", "passed", (json_int_t)passed, "failed", (json_int_t)failed,
+                             "findings", report.findings, "errors", report.errors));
+    else {
         json_decref(report.findings);
+        json_decref(report.errors);
+    }
     if (!check->as_json) printf("%zu passed, %zu failed\n", passed, failed);
     return output_close_standard(c, code);
 }

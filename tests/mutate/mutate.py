@@ -74,7 +74,7 @@ class Bench:
         self.runner = Runner(base, folder)
         (folder / "tests").mkdir(parents=True, exist_ok=True)
 
-    def compile(self, source, text):
+    def compile(self, source, text, *flags):
         """The object's path, or None if the compiler refuses."""
         command = next(c["command"] for c in self.base.commands if c["file"] == str(source))
         changed, made = self.folder / source.name, self.folder / (source.stem + ".o")
@@ -82,7 +82,7 @@ class Bench:
         words = [w for w in shlex.split(command) if w != "-g1"]
         words[words.index("-o") + 1], words[words.index("-c") + 1] = str(made), str(changed)
         words = [w for w in words if w != "ccache" and not w.endswith("/ccache")]
-        done = subprocess.run(words + ["-iquote", str(source.parent)], cwd=self.base.folder, capture_output=True)
+        done = subprocess.run([*words, *flags, "-iquote", str(source.parent)], cwd=self.base.folder, capture_output=True)
         return None if done.returncode else made
 
     def notices(self, made, source, tests):
