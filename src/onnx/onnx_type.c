@@ -16,7 +16,7 @@ static pith_status read_dim(pith_onnx_reader *r, pith_dim *dim, pith_str bytes, 
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
-/* A TensorShapeProto; more dimensions than the engine has leave the rank unknown. */
+/* A TensorShapeProto; more dimensions than the engine has leave the rank as it was, unknown. */
 static pith_status onnx_type_read_shape(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph) {
     pith_wire w;
     pith_wire_field f;
@@ -24,10 +24,7 @@ static pith_status onnx_type_read_shape(pith_onnx_reader *r, pith_type *type, pi
     pith_onnx_walk(&w, bytes, r);
     while (pith_wire_next(&w, &f)) {
         if (f.tag != PITH_WIRE_BYTES(1)) continue;
-        if (rank == PITH_MAX_RANK) {
-            type->rank = -1;
-            return PITH_OK;
-        }
+        if (rank == PITH_MAX_RANK) return PITH_OK;
         PITH_TRY(read_dim(r, &type->dims[rank++], f.bytes, graph));
     }
     type->rank = rank;

@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60, help="of the processor, for each condition (60)")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph")
     parser.add_argument("passes", nargs="*", metavar="pass", help="only conditions of these passes")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     check_list()
     folder = options.build.resolve()
     base = Build(folder, json.loads((folder / "compile_commands.json").read_text()))

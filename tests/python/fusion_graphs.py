@@ -115,14 +115,15 @@ def layer_norm(g, x, width, scale=None):
         mean(g.op("Abs", x) if kind == "other mean" else x)
     centred = x if kind == "rms" else g.op("Sub", x, average)
     if kind == "other square":
-        square = g.op("Abs", g.either("Mul", centred, x))
+        square = g.either("Mul", centred, g.op("Mul", centred, g.const(1.5)))
     elif kind == "fourth power":
         square = g.op("Pow", centred, g.const(4.0))
     else:
         square = g.op("Pow", centred, g.const(2.0)) if g.chance(0.5) else g.op("Mul", centred, centred)
     variance = g.either("Add", mean(square), g.const(epsilon))
     root = variance if kind == "no sqrt" else g.op("Sqrt", variance)
-    y = g.op("Div", centred, root) if g.chance(0.6) else g.either("Mul", centred, g.op("Reciprocal", root))
+    above = x if epsilon >= 1e-3 and g.chance(0.2) else centred
+    y = g.op("Div", above, root) if g.chance(0.6) else g.either("Mul", above, g.op("Reciprocal", root))
     if g.chance(0.8):
         y = g.either("Mul", y, g.weight(*(scale or (width,))))
     return g.either("Add", y, g.weight(width)) if g.chance(0.7) else y
@@ -211,14 +212,17 @@ def rotate(g, x, heads, size, positions):
         table = g.op("Concat", angles, angles, axis=-1)
     cos, sin = g.op("Cos", table), g.op("Sin", table)
     negate = (lambda v: v) if g.chance(0.05) else lambda v: g.op("Neg", v)
+    swapped = g.chance(0.95)  # or each part stays in its place
     if interleaved:
         even = g.op("Slice", x, g.ints(0), g.ints(turned), g.ints(3), g.ints(2))
         odd = g.op("Slice", x, g.ints(1), g.ints(turned), g.ints(3), g.ints(2))
+        even, odd = (even, odd) if swapped else (odd, even)
         pair = g.op("Concat", g.op("Unsqueeze", negate(odd), g.ints(-1)), g.op("Unsqueeze", even, g.ints(-1)), axis=-1)
         other = g.op("Reshape", pair, g.op("Shape", x))
     else:
         first = g.op("Slice", x, g.ints(0), g.ints(half), g.ints(3))
         second = g.op("Slice", x, g.ints(half), g.ints(turned), g.ints(3))
+        first, second = (first, second) if swapped else (second, first)
         if g.chance(0.1):
             other = g.op("Concat", second, negate(first), axis=-1)  # turned the other way
         else:
@@ -336,8 +340,9 @@ def scaled_scores(g, q, k, heads, size):
     if where != "scores":
         return scores
     if g.chance(0.3):  # from the shape of a head
-        size = g.op("Cast", g.op("Gather", g.op("Shape", q), g.const(3, np.int64), axis=0), to=F32)
-        return g.op("Div", scores, g.op("Sqrt", size))
+        size = g.op("Shape", q)
+        pick, cast = (lambda v: g.op("Gather", v, g.const(3, np.int64), axis=0)), lambda v: g.op("Cast", v, to=F32)
+        return g.op("Div", scores, g.op("Sqrt", pick(cast(size)) if g.chance(0.5) else cast(pick(size))))
     return g.either("Mul", scores, g.const(scale)) if g.chance(0.5) else g.op("Div", scores, g.const(1 / scale))
 
 
@@ -434,7 +439,7 @@ def looked_up(g, ids, positions):
 
 def row_step(g, x, width, length, positions):
     kind = g.rng.choice(["reversed", "there and back", "quantised", "branches", "twins", "looked up", "sequence first",
-                         "outer"])
+                         "flags", "outer"])
     if kind == "reversed":
         return g.either("Add", x, g.op("Slice", x, g.ints(-1), g.ints(-2**62), g.ints(2), g.ints(-1)))
     if kind == "there and back":
@@ -452,6 +457,10 @@ def row_step(g, x, width, length, positions):
         b, s = (g.op("Slice", g.op("Shape", x), g.ints(i), g.ints(i + 1)) for i in (0, 1))
         y = g.op("Reshape", x, g.op("Concat", s, b, g.ints(width), axis=0))
         return g.op("Reshape", g.op("CumSum", y, g.const(1, np.int64)), g.op("Shape", x))
+    if kind == "flags":  # booleans that follow from sizes
+        sizes = g.op("Gather", g.op("Shape", x), g.ints(2, 2), axis=0)
+        flags = g.op("Equal", sizes, g.ints(width + g.rng.choice([0, 1]), width))
+        return g.either("Mul", x, g.reduce("ReduceSum", g.op("Where", flags, g.const([0.5, 1.0]), g.const([2.0, 3.0])), 0))
     total = g.op("Reshape", g.op("ReduceSum", g.op("Sin", x), keepdims=0), g.ints(1))
     g.extra.append(g.op("MatMul", total, g.weight(1, width)))
     return x
@@ -460,13 +469,19 @@ def row_step(g, x, width, length, positions):
 def embedded(g, ids, positions, width):
     """Rows of tables and their sum, which may be normalised."""
     def rows(of, scale):
-        table = g.np.normal(0, scale, (40, width))
+        table, stored = g.np.normal(0, scale, (40, width)), np.float32
         if g.half and g.chance(0.5):
-            return g.op("Cast", g.op("Gather", g.const(table, np.float16), of, axis=0), to=F32)
-        return g.op("Gather", g.const(table), of, axis=0)
+            stored = np.float16
+        elif g.chance(0.03):
+            stored = np.float64
+        y = g.op("Gather", g.const(table, stored), of, axis=0)
+        return y if stored == np.float32 else g.op("Cast", y, to=F32)
     x = rows(ids, 1.0)
     for _ in range(g.rng.choice([0, 0, 1, 1, 2, 3])):
         x = g.either("Add", x, rows(positions if g.chance(0.6) else ids, 0.3))
+    if g.chance(0.03):  # looked up along the other axis
+        g.inputs.append(helper.make_tensor_value_info("columns", I64, [width]))
+        x = g.either("Add", x, g.op("Gather", g.weight(1, 40), "columns", axis=1))
     return x
 
 

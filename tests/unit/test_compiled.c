@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "compiled/compiled.h"
+#include "compiled/graph_bytes.h"
 #include "embed_test.h"
 
 #define DIRECTORY PITH_BINARY_DIR "/compiled-forms"
@@ -227,6 +228,51 @@ static void test_flipped_bits(void **state) {
     free(file.data);
 }
 
+/* Small constants, which are read at open, lie before the large ones. */
+static void test_order_of_weights(void **state) {
+    (void)state;
+    bytes file = small_file();
+    pith_compiled c;
+    pith_error err = PITH_ERROR_INIT;
+    pith_weights_in weights;
+    const char *last_small = NULL, *first_large = NULL;
+    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(pith_weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    for (uint32_t i = 0; i < weights.count; i++) {
+        pith_str span = pith_weights_get(&weights, i);
+        if (span.size < 256 && (!last_small || span.data > last_small)) last_small = span.data;
+        if (span.size >= 4096 && (!first_large || span.data < first_large)) first_large = span.data;
+    }
+    assert_true(last_small && first_large && last_small < first_large);
+    free(file.data);
+}
+
+/* The graph's section read with less memory than it takes, a few bytes more each time. */
+static void test_memory_runs_out(void **state) {
+    (void)state;
+    bytes file = small_file();
+    pith_compiled c;
+    pith_error err = PITH_ERROR_INIT;
+    pith_weights_in weights;
+    size_t used = SIZE_MAX, refused = 0;
+    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(pith_weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    for (size_t limit = 0; limit < used; limit += limit < 8192 ? 16 : 48) {
+        pith_bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH], .what = "graph", .err = &err };
+        pith_graph *graph;
+        pith_arena arena;
+        pith_arena_init(&arena, &pith_allocator_default);
+        arena.limit = limit;
+        pith_status status = pith_graph_read(&graph, &in, &weights, &arena, NULL);
+        if (status) assert_int_equal(status, limit ? PITH_ERR_MEMORY : PITH_OK);
+        if (!limit) used = arena.total;
+        refused += status != PITH_OK;
+        pith_arena_free(&arena);
+    }
+    assert_true(refused > 500);
+    free(file.data);
+}
+
 static void test_other_version(void **state) {
     (void)state;
     bytes file = small_file();
@@ -302,6 +348,8 @@ int main(void) {
         cmocka_unit_test(test_other_version),
         cmocka_unit_test(test_error_without_reason),
         cmocka_unit_test(test_output_of_unknown_rank),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_order_of_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,50 @@ static net *open_net(const char *name, int output, int level) {
     return n;
 }
 
+/* The passes and the ragged form with less memory for new nodes than they take: an error, or a graph without what there
+ * was no memory for. */
+static void optimise_within(const char *name, size_t parts) {
+    pith_error err = PITH_ERROR_INIT;
+    size_t used = 0, refused = 0;
+    char path[600];
+    snprintf(path, sizeof path, "%s/models/%s/model.onnx", PITH_TEST_DATA, name);
+    for (size_t i = 0; i <= parts; i++) {
+        pith_arena arena, made;
+        pith_graph *graph, *ragged;
+        pith_str bytes, reason;
+        pith_arena_init(&arena, &pith_allocator_default);
+        pith_arena_init(&made, &pith_allocator_default);
+        pith_files files = { .arena = &arena };
+        must(pith_files_open(&bytes, &files, path, &err), &err, path);
+        must(pith_onnx_read(&graph, bytes, PITH_TEST_DATA, &files, &arena, NULL, &err), &err, path);
+        must(pith_ops_bind(graph, &err), &err, path);
+        must(pith_ops_infer(graph, false, &err), &err, path);
+        graph->arena = &made;
+        made.limit = i ? used * i / (parts + 1) : 0;
+        pith_opt o = { .graph = graph, .level = 3, .allocator = &pith_allocator_default, .err = &err };
+        pith_status status = pith_opt_run(&o, NULL);
+        if (!status) status = pith_opt_ragged(&ragged, &reason, -1, &o);
+        if (status && (!i || status != PITH_ERR_MEMORY)) fail_msg("%s: part %zu: status %d", name, i, status);
+        if (!i) used = made.total;
+        refused += status != PITH_OK;
+        made.limit = 0;
+        if (!status) must(pith_graph_check(graph, &err), &err, path);
+        pith_files_close(&files);
+        pith_arena_free(&made);
+        pith_arena_free(&arena);
+    }
+    assert_true(refused > parts / 4);
+}
+
+static void test_memory_runs_out(void **state) {
+    (void)state;
+    optimise_within("bert-base-script14-eager", 150);
+    optimise_within("qwen3-last-dynamo20-sdpa", 150);
+    optimise_within("modernbert-base-script17-sdpa", 150);
+    optimise_within("mpnet-base-script17-eager", 100);
+    optimise_within("bert-base-script14-eager-int8", 100);
+}
+
 static void close_net(net *n) {
     pith_executor_destroy(n->padded_run);
     if (n->ragged_run) pith_executor_destroy(n->ragged_run);
@@ -450,11 +494,9 @@ int main(int argc, char **argv) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_steps),
-        cmocka_unit_test(test_families),
-        cmocka_unit_test(test_levels_agree),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test_prestate(test_same_bits_on_every_isa, argv[0]),
+        cmocka_unit_test(test_same_steps),      cmocka_unit_test(test_families),
+        cmocka_unit_test(test_levels_agree),    cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test_prestate(test_same_bits_on_every_isa, argv[0]),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
