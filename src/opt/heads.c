@@ -41,20 +41,18 @@ static bool read_rows(pith_heads *r, const pith_view *view, const pith_type *typ
     if (!pith_dim_known(row)) return false;
     r->pitch = r->heads > 1 ? r->pitch * row : r->size;
     r->column = view->offset[2] * row + (type->rank == 4 ? view->offset[3] : 0);
-    return view->offset[0] == 0 && view->offset[1] == 0;
+    return true;
 }
 
 /* Heads [batch, heads, sequence, size] as they are. */
-static bool read_whole_heads(pith_heads *r, const pith_view *view, const pith_type *type) {
-    for (int d = 0; d < 4; d++) {
-        if (view->offset[d]) return false;
-    }
+static bool read_whole_heads(pith_heads *r, const pith_type *type) {
     if (type->dims[1] != r->heads || type->dims[3] != r->size || (r->heads > 1 && r->pitch != 1)) return false;
     r->pitch = r->size;
     r->column = 0;
     return true;
 }
 
+/* Axes that are there in whole begin with their first element. */
 static bool read_view(pith_heads *r, const pith_view *view, const pith_type *type, pith_heads_layout layout,
                       int64_t heads, bool head_major) {
     static const int sequence_of[] = { 2, 1, 3 }, size_of[] = { 3, 3, 2 };
@@ -72,7 +70,7 @@ static bool read_view(pith_heads *r, const pith_view *view, const pith_type *typ
     r->head_major = head_major;
     if (!read_heads(r, view->atoms + 1, count - 3, head_major ? 1 : 2, layout == PITH_HEADS_SECOND ? 2 : 1, heads))
         return false;
-    return head_major ? read_whole_heads(r, view, type) : read_rows(r, view, type);
+    return head_major ? read_whole_heads(r, type) : read_rows(r, view, type);
 }
 
 /* The value a Mul or Div by a number was made of, and the factor. */

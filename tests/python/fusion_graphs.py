@@ -233,12 +233,17 @@ def rotate(g, x, heads, size, positions):
 
 def project(g, x, width, heads, kv_heads, size, v_size):
     """Query, key and value as [batch, heads, sequence, size]: apart, merged, or merged by head."""
-    way = g.rng.choice(["apart", "apart", "apart", "merged", "by head", "shared", "crossed", "activated"])
+    way = g.rng.choice(["apart", "apart", "apart", "merged", "by head", "stacked", "shared", "crossed", "activated"])
     if way == "by head" and heads == kv_heads:
         rows = 2 * size + v_size
         whole = g.op("Transpose", g.op("Reshape", linear(g, x, width, heads * rows), g.ints(0, 0, heads, rows)),
                      perm=[0, 2, 1, 3])
+        whole = g.op("Tanh", whole) if g.chance(0.3) else whole
         return g.op("Split", whole, g.ints(size, size, v_size), outputs=3, axis=-1)
+    if way == "stacked" and heads == kv_heads and size == v_size:
+        whole = split_heads(g, linear(g, x, width, 3 * heads * size), 3 * heads, size)
+        whole = g.op("Tanh", whole) if g.chance(0.5) else whole
+        return g.op("Split", whole, g.ints(heads, heads, heads), outputs=3, axis=1)
     if way == "merged":
         sizes = [heads * size, kv_heads * size, kv_heads * v_size]
         q, k, v = g.op("Split", linear(g, x, width, sum(sizes)), g.ints(*sizes), outputs=3, axis=-1)
@@ -365,7 +370,7 @@ def attention(g, x, width, mask, positions):
             scores = g.either("Mul", scores, g.const(0.5))
         weights = g.softmax(scores)
         if g.chance(0.1):
-            weights = g.op("Where", g.op("IsNaN", weights), g.const(0.0 if g.chance(0.8) else 0.5), weights)
+            weights = g.op("Where", g.op("IsNaN", weights), g.const(0.0 if g.chance(0.6) else 0.5), weights)
         y = g.op("MatMul", weights, v)
     if heads == v_size and g.chance(0.3):  # heads and their elements change places
         y = g.op("Transpose", y, perm=[0, 3, 2, 1])
