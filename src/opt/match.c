@@ -158,11 +158,6 @@ bool pith_match_replaceable(const pith_value *old, const pith_value *by) {
 }
 
 pith_status pith_match_replace(pith_value *old, pith_value *by, pith_error *err) {
-    if (old->output_uses > 0) {
-        by->name = old->name;
-        by->hint = old->hint;
-        old->name = (pith_str){ "", 0 };
-    }
     if (by->type.rank < 0 && by->type.dtype == PITH_UNDEFINED) by->type = old->type;
     return pith_value_replace(old, by) ? pith_fail_memory(err, 0) : PITH_OK;
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Loosens the passes by one condition at a time and says after how many seconds the graphs of fuzz_fusions.py find it.
 
-usage: loosen_passes.py BUILD [--seconds N] [--seed N] [PASS...]
+usage: loosen_passes.py BUILD [--seconds N] [--seed N] [--check] [PASS...]
 BUILD is a build tree with `pith`. Seconds are the processor's, those of the generator and of the command together. It
 fails if a condition is not found in N seconds (60), if its text is no longer in the file, and if a pass has none.
+With --check only the last two are looked at.
 """
 import argparse
 import json
@@ -21,8 +22,18 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 import fuzz_fusions
 
 
+def loosened(condition):
+    """(file, its text with the condition loosened)."""
+    source = ROOT / "src/opt" / condition.file
+    words = r"\s+".join(re.escape(word) for word in condition.old.split())
+    text, count = re.subn(words, lambda _: condition.new, source.read_text())
+    if count != 1:
+        sys.exit(f"src/opt/{condition.file} has this {count} times, so loosened.py has to follow it:\n{condition.old}")
+    return source, text
+
+
 def check_list():
-    """Every pass is in the list or has a reason why not."""
+    """Every pass is in the list or has a reason why not, and every condition is in its file."""
     passes = re.findall(r"^PASS\((\w+)\)", (ROOT / "src/select/passes.def").read_text(), re.M)
     listed = {p for c in CONDITIONS for p in c.passes.split()}
     for name in passes:
@@ -30,15 +41,14 @@ def check_list():
             sys.exit(f"loosened.py: pass {name} needs a condition, or a reason why it has none")
     if unknown := (listed | set(MARK_ONLY)) - set(passes):
         sys.exit(f"loosened.py: there is no pass {', '.join(sorted(unknown))}")
+    for condition in CONDITIONS:
+        loosened(condition)
 
 
 def plant(bench, condition):
     """The path of a `pith` with this condition loosened."""
-    source = ROOT / "src/opt" / condition.file
-    text = source.read_text()
-    if text.count(condition.old) != 1:
-        sys.exit(f"src/opt/{condition.file} does not have this once, so loosened.py has to follow it:\n{condition.old}")
-    made = bench.compile(source, text.replace(condition.old, condition.new), "-Wno-error")
+    source, text = loosened(condition)
+    made = bench.compile(source, text, "-Wno-error")
     if not made or not bench.runner.link("pith", made, source):
         sys.exit(f"src/opt/{condition.file}: '{condition.what}' does not compile")
     return str(bench.folder / "pith")
@@ -64,9 +74,12 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=60, help="of the processor, for each condition (60)")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph")
+    parser.add_argument("--check", action="store_true", help="only compare the list with the files")
     parser.add_argument("passes", nargs="*", metavar="pass", help="only conditions of these passes")
     options = parser.parse_intermixed_args()
     check_list()
+    if options.check:
+        return
     folder = options.build.resolve()
     base = Build(folder, json.loads((folder / "compile_commands.json").read_text()))
     missed = 0

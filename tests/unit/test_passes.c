@@ -151,6 +151,106 @@ static void test_gelu_tanh(void **state) {
     }
 }
 
+/* ---- nodes that go away ---- */
+
+/* x through an If; the condition is a constant, a number that follows from a size, or not known. */
+static void test_branches_of_known_conditions(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        bench *b = make_bench();
+        const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+        static float zeros[4 * 4];
+        const pith_tensor weight = {
+            .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
+        };
+        pith_value *x = input(b, "x", PITH_F32, 2, dims), *condition = token_input(b, "flag", PITH_BOOL);
+        x = op(b, "MatMul", x, pith_graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
+        pith_value *sizes = op(b, "Shape", x, NULL, NULL);
+        if (kind > 0) condition = op(b, "Equal", op(b, "Gather", sizes, scalar(b, kind > 1), NULL), scalar(b, 4), NULL);
+        if (kind == 3) condition = op(b, "Not", condition, NULL, NULL);
+        pith_node *choice = pith_graph_add_node(b->graph, NULL, "", "If", &condition, 1, NULL, 1);
+        for (int i = 0; i < 2; i++) {
+            pith_graph *branch = graph_new(&b->arena, b->graph, &b->err);
+            pith_value *inner = pith_graph_add_f32(branch, PITH_STR(""), (float)i);
+            graph_output(branch, graph_apply(branch, i ? "Exp" : "Log", inner, NULL));
+            assert_int_equal(pith_node_set_graph(choice, i ? "then_branch" : "else_branch", branch), PITH_OK);
+        }
+        assert_int_equal(pith_op_bind_node(choice, &b->err), PITH_OK);
+        for (int i = 0; i < 2; i++) {
+            pith_graph *branch = pith_node_graph(choice, i ? "then_branch" : "else_branch");
+            assert_int_equal(pith_ops_bind(branch, &b->err), PITH_OK);
+        }
+        graph_output(b->graph, op(b, "Add", x, choice->outputs[0], NULL));
+        b->opt.level = 1;
+        infer(b);
+        if (pith_opt_run(&b->opt, "branch")) fail_msg("%s", b->err.message);
+        assert_int_equal(count(b, "If"), kind < 2);
+        assert_int_equal(count(b, "Exp"), kind == 2);
+        assert_int_equal(count(b, "Log"), kind == 3);
+        drop_bench(b);
+    }
+}
+
+/* A Dropout goes away unless somebody reads its mask; the mask's place may be empty. */
+static void test_dropout(void **state) {
+    (void)state;
+    for (int outputs = 1; outputs < 4; outputs++) {
+        bench *b = make_bench();
+        pith_value *x = token_input(b, "x", PITH_F32);
+        pith_node *node = pith_graph_add_node(b->graph, NULL, "", "Dropout", &x, 1, NULL, outputs == 1 ? 1 : 2);
+        assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
+        graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
+        if (outputs == 2) node->outputs[1] = NULL;
+        if (outputs == 3) graph_output(b->graph, node->outputs[1]);
+        optimise(b);
+        assert_int_equal(count(b, "Dropout"), outputs == 3);
+        drop_bench(b);
+    }
+}
+
+/* ---- sums and their normalisation ---- */
+
+/* Rows normalised: a sum of looked-up ones, looked up from what is no constant, added to computed ones, or broadcast;
+ * what becomes of them, or why nothing does. */
+static void test_sums_before_a_norm(void **state) {
+    (void)state;
+    static float zeros[8 * 4];
+    static const struct {
+        int rows;
+        const char *other, *made, *what, *why;
+    } cases[] = { { 3, NULL, "EmbedNorm", "embed_norm", "3 tables" },
+                  { 0, "T4", "LayerNormalization", "embed_norm", "not a constant matrix" },
+                  { 1, "BS4", "SkipNorm", "skip_norm", "residual" },
+                  { 1, "S4", "LayerNormalization", "skip_norm", "broadcasts" } };
+    const pith_tensor table = { .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 8, 4 } };
+    const pith_tensor weight = { .data = zeros, .bytes = 64, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
+    const pith_tensor vector = { .data = zeros, .bytes = 16, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench *b = make_bench();
+        pith_value *ids = graph_input_of(b->graph, "ids", PITH_I64, "BS"), *sum = NULL;
+        for (int k = 0; k < cases[i].rows; k++) {
+            pith_value *rows = op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR(""), &table),
+                                  op(b, k & 1 ? "Abs" : "Neg", ids, NULL, NULL), NULL);
+            sum = sum ? op(b, "Add", sum, rows, NULL) : rows;
+        }
+        if (cases[i].other) {
+            pith_value *other = graph_input_of(b->graph, "other", PITH_F32, cases[i].other);
+            other = op(b, "MatMul", other, pith_graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
+            sum = sum ? op(b, "Add", sum, other, NULL) : op(b, "Gather", other, ids, NULL);
+        }
+        pith_value *scale = pith_graph_add_const(b->graph, PITH_STR(""), &vector);
+        graph_output(b->graph, op(b, "LayerNormalization", sum, scale, NULL));
+        optimise(b);
+        assert_int_equal(count(b, cases[i].made), 1);
+        bool said = false;
+        for (size_t k = 0; k < b->report.count; k++)
+            said = said || (!strcmp(b->report.lines[k].what, cases[i].what) &&
+                            strstr(b->report.lines[k].text.data, cases[i].why));
+        if (!said) fail_msg("case %zu: the report does not say '%s'", i, cases[i].why);
+        drop_bench(b);
+    }
+}
+
 /* ---- activations of dense layers ---- */
 
 /* x W, then x * sigmoid(factor * x); the Linear's activation. */
@@ -451,6 +551,9 @@ int main(void) {
         cmocka_unit_test(test_gelu_in_every_order),
         cmocka_unit_test(test_what_is_not_gelu_stays),
         cmocka_unit_test(test_gelu_tanh),
+        cmocka_unit_test(test_branches_of_known_conditions),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_sums_before_a_norm),
         cmocka_unit_test(test_added_mask),
         cmocka_unit_test(test_large_windows),
         cmocka_unit_test(test_chosen_mask_with_infinity),
