@@ -208,6 +208,30 @@ static void test_dropout(void **state) {
     }
 }
 
+/* Constants stay as they are where they make an output, texts, or more bytes than constants may. */
+static void test_what_is_not_folded(void **state) {
+    (void)state;
+    enum { LARGE = 40 << 20 };
+    bench *b = make_bench();
+    pith_tensor large = { .bytes = LARGE, .dtype = PITH_F32, .rank = 1, .dims = { LARGE / 4 } };
+    large.data = calloc(1, LARGE);
+    assert_non_null(large.data);
+    pith_value *one = number(b, 1.0f), *two = number(b, 2.0f), *x = token_input(b, "x", PITH_F32);
+    pith_value *tiled = op(b, "Tile", pith_graph_add_const(b->graph, PITH_STR(""), &large), ints(b, 7), NULL);
+    graph_output(b->graph, op(b, "Add", op(b, "ReduceMax", tiled, NULL, NULL), x, NULL));
+    graph_output(b->graph, op(b, "Identity", with_int(op(b, "Cast", one, NULL, NULL), "to", PITH_STRING), NULL, NULL));
+    graph_output(b->graph, op(b, "Add", one, two, NULL));
+    graph_output(b->graph, op(b, "Add", x, op(b, "Mul", one, two, NULL), NULL));
+    optimise(b);
+    assert_int_equal(count(b, "Tile"), 1);
+    assert_int_equal(count(b, "Cast"), 1);
+    assert_int_equal(count(b, "Add"), 3);
+    assert_int_equal(b->graph->outputs[2]->kind, PITH_VALUE_NODE);
+    assert_int_equal(count(b, "Mul"), 0);
+    drop_bench(b);
+    free(large.data);
+}
+
 /* ---- sums and their normalisation ---- */
 
 /* Rows normalised: a sum of looked-up ones, looked up from what is no constant, added to computed ones, or broadcast;
@@ -553,6 +577,7 @@ int main(void) {
         cmocka_unit_test(test_gelu_tanh),
         cmocka_unit_test(test_branches_of_known_conditions),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_what_is_not_folded),
         cmocka_unit_test(test_sums_before_a_norm),
         cmocka_unit_test(test_added_mask),
         cmocka_unit_test(test_large_windows),
