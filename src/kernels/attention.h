@@ -1,11 +1,10 @@
 /* attention.h - softmax(scale * q k^T + bias) v for one sequence and one head.
  *
  * Definition: s[i,j] = fma chain over ascending d of q[i,d] * k[j,d]. With a bias, or a scale that is not positive, s
- * becomes s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row;
- * p = 2^fma(s, c, -(c * m)) by vmath.h; the sum of p over 16 lanes (lane = (j - first_key) mod 16, fixed tree);
- * o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) * (1 / sum). No online softmax, so the result does not depend
- * on tiling. none_left says
- * what a row without a key gives.
+ * becomes s * scale + bias[i,j] and c is log2 e, else c is log2 e * scale. Masked keys are skipped; m = max of the row,
+ * and where c * m is not within 2^30, s becomes s - m and m becomes 0; p = 2^fma(s, c, -(c * m)) by vmath.h; the sum of
+ * p over 16 lanes (lane = (j - first_key) mod 16, fixed tree); o[i,:] = (fma chain over ascending j of p[j] * v[j,:]) *
+ * (1 / sum). No online softmax, so the result does not depend on tiling. none_left says what a row without a key gives.
  *
  * i16 uses 16-bit integers and exact sums, for models that run in int8 or bf16. It needs an open call, d and dv that
  * are multiples of 16, and at most PITH_ATTENTION_I16_KEYS keys; other calls use f32. Numbers must be finite. With S

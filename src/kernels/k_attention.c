@@ -96,9 +96,19 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
  * That number's rounding is the same for the whole row and cancels. */
 PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
 
+/* Where log2e * top is so large that its rounding would leave the range of 2^x, or infinite, the row's largest score is
+ * taken from the row first. Returns what is the largest then. */
+static float lowered(const call *c, float *s, range r, float top) {
+    float product = c->log2e * top;
+    if (product > -0x1p30f && product < 0x1p30f) return top;
+    for (int64_t j = r.from; j < r.to; j++) s[j] -= top;
+    return 0.0f;
+}
+
 /* Scores to their exponentials, 0 for unseen keys; their sum by lane. */
 static vf exponentials(const call *c, float *s, range r, float top) {
     const range whole = whole_groups(c, r);
+    top = lowered(c, s, r, top);
     vf sum = vf_zero(), floor = vf_set1(-c->log2e * top), log2e = vf_set1(c->log2e);
     for (int64_t j = r.from / 16 * 16; j < r.to; j += 16) {
         for (; j >= whole.from && j < whole.to; j += 16) {
@@ -228,7 +238,7 @@ static void open_tile(const call *c, int64_t i, int rows) {
     for (int r = 0; r < rows; r++) tops[r] = vf_hmax(lanes[r]);
     for (int r = 0; r < rows; r++) {
         float *s = c->strip + r * row;
-        vf sum = vf_zero(), floor = vf_set1(-c->log2e * tops[r]);
+        vf sum = vf_zero(), floor = vf_set1(-c->log2e * lowered(c, s, (range){ 0, keys }, tops[r]));
         for (int64_t j = 0; j < whole; j += 16) {
             vf e = exponential(vf_load(s + j), log2e, floor);
             sum = vf_add(sum, e);

@@ -253,7 +253,7 @@ def project(g, x, width, heads, kv_heads, size, v_size):
         y = g.op("Tanh", x) if way == "crossed" else x
         q, k, v = linear(g, x, width, heads * size), linear(g, y, width, kv_heads * size), linear(g, y, width, kv_heads * v_size)
         if way == "activated":
-            q = activation(g, q)
+            q = g.op(g.rng.choice(["Relu", "Tanh", "Sigmoid"]), q)
     return split_heads(g, q, heads, size), split_heads(g, k, kv_heads, size), split_heads(g, v, kv_heads, v_size)
 
 
@@ -280,13 +280,16 @@ def repeat(g, x, heads, kv_heads, size):
 
 def masks(g, scores, mask, positions, heads):
     """Scores with padding, causal, window, bias masks in several spellings."""
-    low = g.const(g.rng.choice([-np.inf, -3.4028235e38, -1e9, -10000.0, -3.0]))
+    low = g.const(g.rng.choice([-np.inf, -np.inf, -3.4028235e38, -1e9, -10000.0, -3.0]))
     if g.chance(0.7):
         m = g.op("Unsqueeze", mask, g.ints(1, 2))
         way = g.rng.choice(["added", "where", "shifted", "multiplied"])
         if way == "added":
             m = g.op("Mul", g.op("Sub", g.const(1.0), g.op("Cast", m, to=F32)),
                      g.const(g.rng.choice([-3.4028235e38, -10000.0, -2.0])))
+            if g.chance(0.2):  # every key by a number of its own; nothing that replaces scores may be as low
+                m = g.either("Mul", m, g.op("Add", g.op("Cast", positions, to=F32), g.const(1.0)))
+                return g.either("Add", scores, m)
             scores = g.either("Add", scores, m)
         elif way == "where":
             scores = g.op("Where", g.op("Cast", m, to=BOOL), scores, low)
@@ -299,8 +302,13 @@ def masks(g, scores, mask, positions, heads):
         rows, columns = g.op("Unsqueeze", positions, g.ints(1)), g.op("Unsqueeze", positions, g.ints(0))
         seen = g.op("LessOrEqual", columns, rows)
         if g.chance(0.4):
-            distance = g.op("Sub", rows, columns)
-            seen = g.op("And", seen, g.op("Less", distance, g.ints(g.rng.choice([2, 3, 6]))))
+            near = g.op("Less", g.op("Sub", rows, columns), g.ints(g.rng.choice([2, 3, 6])))
+            if g.chance(0.2):  # the first key is always seen
+                near = g.either("Or", near, g.op("Equal", columns, g.ints(0)))
+            if g.chance(0.3):  # two windows
+                scores = g.op("Where", near, scores, g.const(g.rng.choice([-np.inf, -1e9, -10000.0])))
+            else:
+                seen = g.op("And", seen, near)
         scores = g.op("Where", seen, scores, low)
     if g.chance(0.25):
         distance = g.op("Cast", g.op("Sub", g.op("Unsqueeze", positions, g.ints(0)), g.op("Unsqueeze", positions, g.ints(1))),
@@ -354,7 +362,7 @@ def scaled_scores(g, q, k, heads, size):
 def attention(g, x, width, mask, positions):
     heads = g.rng.choice([1, 2, 3, 4])
     kv_heads = g.rng.choice([h for h in (1, heads) if heads % h == 0])
-    size = g.rng.choice([2, 4, 8, 8, 5])
+    size = g.rng.choice([2, 4, 8, 8, 16, 5])
     v_size = size if g.chance(0.8) else g.rng.choice([3, 6])
     q, k, v = project(g, x, width, heads, kv_heads, size, v_size)
     if g.chance(0.2):
@@ -369,7 +377,7 @@ def attention(g, x, width, mask, positions):
         if g.chance(0.05):  # scaled with its masks
             scores = g.either("Mul", scores, g.const(0.5))
         weights = g.softmax(scores)
-        if g.chance(0.1):
+        if g.chance(0.2):
             weights = g.op("Where", g.op("IsNaN", weights), g.const(0.0 if g.chance(0.6) else 0.5), weights)
         y = g.op("MatMul", weights, v)
     if heads == v_size and g.chance(0.3):  # heads and their elements change places

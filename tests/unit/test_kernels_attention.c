@@ -59,6 +59,10 @@ static void define(const pith_attention *a, float *o, double *exact) {
             top_exact = fmax(top_exact, sd);
             count++;
         }
+        if (fabsf(log2e * top) >= 0x1p30f) { /* its rounding would be too much */
+            for (int64_t j = 0; j < a->keys; j++) p[j] -= top;
+            top = 0.0f;
+        }
         for (int64_t j = 0; j < a->keys; j++) {
             if (!kept(a, i, j)) continue;
             p[j] = exp2_f32(fmaf(p[j], log2e, -log2e * top));
@@ -180,6 +184,25 @@ static void test_low_scores(void **state) {
         p.a.bias = p.bias.data, p.a.bias_stride = keys;
         for (int64_t i = 0; i < p.a.queries * keys; i++) ((float *)p.bias.data)[i] = low[random_below(10)];
         for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys + random_below(keys)] = 0.0f;
+        check_and_free(&p);
+    }
+}
+
+/* Rows of which every score is so large that its products leave the range of floats. */
+static void test_far_scores(void **state) {
+    (void)state;
+    static const float far[] = { -1e30f, -3.4028235e38f, -INFINITY, 1e30f, -1e35f };
+    for (int round = 0; round < 40; round++) {
+        int64_t keys = 1 + random_below(40), count = round % 2 ? 2 : 5;
+        problem p = make(1 + random_below(20), keys, 8, 1 + random_below(20));
+        if (round % 3 == 0) {
+            p.a.scale = 1e25f; /* without a bias all keys but one are left behind */
+        } else {
+            p.a.bias = p.bias.data, p.a.bias_stride = keys;
+            for (int64_t i = 0; i < p.a.queries * keys; i++) ((float *)p.bias.data)[i] = far[random_below(count)];
+            for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys] = far[1];
+        }
+        if (round % 4 == 0) p.a.causal_offset = keys;
         check_and_free(&p);
     }
 }
@@ -387,9 +410,13 @@ static void test_i16_elsewhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_low_scores),    cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
-        cmocka_unit_test(test_i16),           cmocka_unit_test(test_i16_extremes),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_low_scores),
+        cmocka_unit_test(test_far_scores),
+        cmocka_unit_test(test_masked_keys_are_not_read_into_sums),
+        cmocka_unit_test(test_i16),
+        cmocka_unit_test(test_i16_extremes),
         cmocka_unit_test(test_i16_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,64 @@ static void test_gelu_tanh(void **state) {
     }
 }
 
+/* ---- LayerNormalization ---- */
+
+/* The spellings of d / sqrt(mean(d * d) + epsilon) * gamma, where d is x or x less its mean, and near misses. */
+enum { BY_POWER = 1, ROOT_BY_POWER = 2, SWAPPED = 4, CENTRED = 8, SPELLINGS = 16 };
+
+static pith_value *mean_of(bench *b, pith_value *x, bool last) {
+    return op(b, "ReduceMean", x, ints(b, last ? -1 : 0), NULL);
+}
+
+static pith_value *either(bench *b, const char *op_type, pith_value *x, pith_value *y, int spelling) {
+    return spelling & SWAPPED ? op(b, op_type, y, x, NULL) : op(b, op_type, x, y, NULL);
+}
+
+/* divide: 0 Div, 1 Reciprocal, 2 one over the root. */
+static void build_norm(bench *b, int spelling, int divide, float power, float root_power, bool last) {
+    static float numbers[4] = { 1, 2, 3, 4 };
+    const pith_tensor gamma = { .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
+    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+    pith_value *scale = pith_graph_add_const(b->graph, PITH_STR(""), &gamma);
+    pith_value *x = op(b, "Mul", input(b, "x", PITH_F32, 2, dims), scale, NULL);
+    pith_value *d = spelling & CENTRED ? op(b, "Sub", x, mean_of(b, x, true), NULL) : x;
+    pith_value *square = spelling & BY_POWER ? op(b, "Pow", d, number(b, power), NULL) : op(b, "Mul", d, d, NULL);
+    pith_value *sum = either(b, "Add", mean_of(b, square, last), number(b, 1e-3f), spelling);
+    pith_value *root =
+        spelling & ROOT_BY_POWER ? op(b, "Pow", sum, number(b, root_power), NULL) : op(b, "Sqrt", sum, NULL, NULL);
+    pith_value *inverse =
+        divide == 1 ? op(b, "Reciprocal", root, NULL, NULL) : op(b, "Div", number(b, 1.0f), root, NULL);
+    pith_value *y = divide ? either(b, "Mul", d, inverse, spelling) : op(b, "Div", d, root, NULL);
+    graph_output(b->graph, either(b, "Mul", y, scale, spelling));
+    optimise(b);
+}
+
+static void test_norms_in_every_spelling(void **state) {
+    (void)state;
+    for (int i = 0; i < 3 * SPELLINGS; i++) {
+        bench *b = make_bench();
+        build_norm(b, i % SPELLINGS, i / SPELLINGS, 2.0f, 0.5f, true);
+        assert_int_equal(count(b, i % SPELLINGS & CENTRED ? "LayerNormalization" : "RMSNormalization"), 1);
+        assert_int_equal(b->graph->node_count, 2);
+        drop_bench(b);
+    }
+}
+
+static void test_what_is_not_a_norm(void **state) {
+    (void)state;
+    static const struct {
+        float power, root_power;
+        bool last;
+    } wrong[] = { { 3.0f, 0.5f, true }, { 2.0f, 0.4f, true }, { 2.0f, 0.5f, false } };
+    for (int i = 0; i < 3; i++) {
+        bench *b = make_bench();
+        build_norm(b, BY_POWER | ROOT_BY_POWER, i, wrong[i].power, wrong[i].root_power, wrong[i].last);
+        assert_int_equal(count(b, "RMSNormalization"), 0);
+        assert_int_equal(count(b, "ReduceMean"), 1);
+        drop_bench(b);
+    }
+}
+
 /* ---- nodes that go away ---- */
 
 /* x through an If; the condition is a constant, a number that follows from a size, or not known. */
@@ -575,6 +633,8 @@ int main(void) {
         cmocka_unit_test(test_gelu_in_every_order),
         cmocka_unit_test(test_what_is_not_gelu_stays),
         cmocka_unit_test(test_gelu_tanh),
+        cmocka_unit_test(test_norms_in_every_spelling),
+        cmocka_unit_test(test_what_is_not_a_norm),
         cmocka_unit_test(test_branches_of_known_conditions),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_what_is_not_folded),
