@@ -63,6 +63,17 @@ static float skips_number_of(const pith_skips *s, int skip, bool *replaced) {
     return number;
 }
 
+/* Do keys on the two sides of the window have different numbers? Without padding a query sees itself at least. */
+static bool skips_sides_differ(const pith_skips *s) {
+    float first = 0.0f;
+    for (int i = 0; i < s->count && s->windows_differ && s->key_mask; i++) {
+        float number = s->masks[i].number[PITH_SKIP_OUTSIDE];
+        if (number != 0.0f && first != 0.0f && number != first) return true;
+        if (number != 0.0f) first = number;
+    }
+    return false;
+}
+
 bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_left *none_left, float *numbers) {
     const bool happens[] = { skips->key_mask, has_window(skips), skips->key_mask && has_window(skips) };
     float first = 0.0f; /* of the finite ones */
@@ -84,5 +95,5 @@ bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_lef
         if (replaced[i] && !uniform) return false; /* without its score it is no match for one that kept it */
         if (replaced[i]) numbers[i] = PITH_ABSORBS;
     }
-    return *none_left != PITH_NONE_LEFT_SCORES || !skips->windows_differ;
+    return (*none_left != PITH_NONE_LEFT_SCORES || !skips->windows_differ) && !skips_sides_differ(skips);
 }
