@@ -266,7 +266,7 @@ static void test_dropout(void **state) {
     }
 }
 
-/* Constants stay as they are where they make an output, texts, or more bytes than constants may. */
+/* Constants stay as they are where they make an output, texts, a sequence, or more bytes than constants may. */
 static void test_what_is_not_folded(void **state) {
     (void)state;
     enum { LARGE = 40 << 20 };
@@ -279,8 +279,11 @@ static void test_what_is_not_folded(void **state) {
     graph_output(b->graph, op(b, "Add", op(b, "ReduceMax", tiled, NULL, NULL), x, NULL));
     graph_output(b->graph, op(b, "Identity", with_int(op(b, "Cast", one, NULL, NULL), "to", PITH_STRING), NULL, NULL));
     graph_output(b->graph, op(b, "Add", one, two, NULL));
-    graph_output(b->graph, op(b, "Add", x, op(b, "Mul", one, two, NULL), NULL));
+    pith_value *sequence = op(b, "SequenceConstruct", one, two, NULL),
+               *first = op(b, "SequenceAt", sequence, scalar(b, 0), NULL);
+    graph_output(b->graph, op(b, "Add", first, op(b, "Mul", one, two, NULL), NULL));
     optimise(b);
+    assert_int_equal(count(b, "SequenceConstruct"), 1);
     assert_int_equal(count(b, "Tile"), 1);
     assert_int_equal(count(b, "Cast"), 1);
     assert_int_equal(count(b, "Add"), 3);
