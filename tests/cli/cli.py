@@ -757,6 +757,9 @@ class Models(Command):
         self.assertEqual(set(d["results"][0]), {"name", "path", "status", "message", "max_difference"})
         result = self.bad(1, "verify", "--rtol", "0", "--atol", "0", self.dir)
         self.assertRegex(result.stdout.decode(), r"FAILED .*: .*output 0 .* elements differ, most at element \d+: .*\n0 passed, 1 failed")
+        d = json.loads(self.bad(1, "verify", "--fusions", "--json", MODELS / name / "model.onnx", "absent.onnx").stdout)
+        self.assertEqual((d["passed"], d["failed"], d["findings"]), (1, 1, []))
+        self.assertEqual([e["model"] for e in d["errors"]], ["absent.onnx"])
         listed = self.dir / "skip.txt"
         listed.write_text(f"# comment\n{name}  some reason\n")
         result = self.bad(1, "verify", "--skip-list", listed, self.dir)

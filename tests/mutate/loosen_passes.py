@@ -25,7 +25,7 @@ import fuzz_fusions
 def loosened(condition):
     """(file, its text with the condition loosened)."""
     source = ROOT / "src/opt" / condition.file
-    words = r"\s+".join(re.escape(word) for word in condition.old.split())
+    words = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in condition.old.split())
     text, count = re.subn(words, lambda _: condition.new, source.read_text())
     if count != 1:
         sys.exit(f"src/opt/{condition.file} has this {count} times, so loosened.py has to follow it:\n{condition.old}")

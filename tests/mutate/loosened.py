@@ -31,7 +31,7 @@ CONDITIONS = [Loosened(*c) for c in [
      "case PITH_ATTR_FLOAT: share_put(w, &a->f, sizeof a->f); return true;", "case PITH_ATTR_FLOAT: return true;"),
     ("share", "pass_share.c", "integers in attributes are not compared",
      "case PITH_ATTR_INT: share_put(w, &a->i, sizeof a->i); return true;", "case PITH_ATTR_INT: return true;"),
-    ("share", "pass_share.c", "constants of one shape are equal", "put(w, t->data, t->bytes);", "(void)t->data;"),
+    ("share", "pass_share.c", "constants of one shape are equal", "share_put(w, t->data, t->bytes);", "(void)t->data;"),
     ("requantize", "pass_requantize.c", "scales may differ", "same_constant(a->inputs[1], b->inputs[1]) &&", "true &&"),
     ("requantize", "pass_requantize.c", "zero points may differ",
      "same_constant(pith_match_input(a, 2), pith_match_input(b, 2)) &&", "true &&"),
