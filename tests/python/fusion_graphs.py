@@ -96,7 +96,7 @@ def linear(g, x, n_in, n_out):
     else:
         y = g.op("MatMul", x, g.stored(g.np.normal(0, 0.3, (n_in, n_out))))
     if g.chance(0.03):  # a bias with axes of its own
-        return g.op("Squeeze", g.either("Add", y, g.weight(1, 1, 1, 1, n_out)), g.ints(0, 1))
+        return g.op("Reshape", g.either("Add", y, g.weight(1, 1, 1, 1, n_out)), g.op("Shape", y))
     if g.chance(0.7):
         y = g.either("Add", y, g.weight(n_out) if g.chance(0.9) else g.weight(1))
     return y
@@ -233,7 +233,11 @@ def rotate(g, x, heads, size, positions):
 
 def project(g, x, width, heads, kv_heads, size, v_size):
     """Query, key and value as [batch, heads, sequence, size]: apart, merged, or merged by head."""
-    way = g.rng.choice(["apart", "apart", "apart", "merged", "by head", "stacked", "shared", "crossed", "activated"])
+    way = g.rng.choice(["apart", "apart", "apart", "merged", "by head", "stacked", "shared", "crossed", "activated",
+                        "of heads"])
+    if way == "of heads" and heads == kv_heads and width % heads == 0:  # one projection for all heads
+        x = split_heads(g, x, heads, width // heads)
+        return tuple(linear(g, x, width // heads, n) for n in (size, size, v_size))
     if way == "by head" and heads == kv_heads:
         rows = 2 * size + v_size
         whole = g.op("Transpose", g.op("Reshape", linear(g, x, width, heads * rows), g.ints(0, 0, heads, rows)),
@@ -278,9 +282,16 @@ def repeat(g, x, heads, kv_heads, size):
     return g.op("Reshape", wide, g.op("Concat", b, g.ints(heads), s, g.ints(size), axis=0))
 
 
+def hide(g, scores, seen, low):
+    """Scores that are not seen are low, or have low added."""
+    if g.chance(0.6):
+        return g.op("Where", seen, scores, low)
+    return g.either("Add", scores, g.op("Where", seen, g.const(0.0), low))
+
+
 def masks(g, scores, mask, positions, heads):
     """Scores with padding, causal, window, bias masks in several spellings."""
-    low = g.const(g.rng.choice([-np.inf, -np.inf, -3.4028235e38, -1e9, -10000.0, -3.0]))
+    low = g.const(g.rng.choice([-np.inf, -np.inf, -3.4028235e38, -1e9, -10000.0, -10000.0, -3.0]))
     if g.chance(0.7):
         m = g.op("Unsqueeze", mask, g.ints(1, 2))
         way = g.rng.choice(["added", "where", "shifted", "multiplied"])
@@ -305,11 +316,11 @@ def masks(g, scores, mask, positions, heads):
             near = g.op("Less", g.op("Sub", rows, columns), g.ints(g.rng.choice([2, 3, 6])))
             if g.chance(0.2):  # the first key is always seen
                 near = g.either("Or", near, g.op("Equal", columns, g.ints(0)))
-            if g.chance(0.3):  # two windows
-                scores = g.op("Where", near, scores, g.const(g.rng.choice([-np.inf, -1e9, -10000.0])))
+            if g.chance(0.5):  # two windows
+                scores = hide(g, scores, near, low if g.chance(0.5) else g.const(g.rng.choice([-np.inf, -1e9, -10000.0])))
             else:
                 seen = g.op("And", seen, near)
-        scores = g.op("Where", seen, scores, low)
+        scores = hide(g, scores, seen, low)
     if g.chance(0.25):
         distance = g.op("Cast", g.op("Sub", g.op("Unsqueeze", positions, g.ints(0)), g.op("Unsqueeze", positions, g.ints(1))),
                         to=F32)
