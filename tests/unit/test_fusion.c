@@ -88,7 +88,7 @@ static void optimise_within(const char *name, size_t parts) {
         made.limit = i ? used * i / (parts + 1) : 0;
         pith_opt o = { .graph = graph, .level = 3, .allocator = &pith_allocator_default, .err = &err };
         pith_status status = pith_opt_run(&o, NULL);
-        if (!status) status = pith_opt_ragged(&ragged, &reason, -1, &o);
+        if (!status) status = pith_ragged_make(&ragged, &reason, -1, &o);
         if (status && (!i || status != PITH_ERR_MEMORY)) fail_msg("%s: part %zu: status %d", name, i, status);
         if (!i) used = made.total;
         refused += status != PITH_OK;
