@@ -106,7 +106,7 @@ CONDITIONS = [Loosened(*c) for c in [
     ("attention", "pass_attention.c", "a softmax may be over any axis", "|| !last_axis(softmax) ||",
      "|| (false && !last_axis(softmax)) ||"),
     ("attention", "pass_attention.c", "a term may be added before the scale", "if (add && m->scale == 1.0) {", "if (add) {"),
-    ("attention", "pass_attention.c", "any number skips a key", "if (!(factor <= -1e4)) return PITH_OK;", ""),
+    ("attention", "pass_attention.c", "any number skips a key", "if (!(skipped <= -1e4)) return PITH_OK;", ""),
     ("attention", "pass_attention.c", "NaN may become any number",
      "if (!pith_match_scalar_near(where->inputs[1], 0.0, 0.0)) return NULL;", ""),
     ("attention", "pass_attention.c", "the operator may have a softcap",
