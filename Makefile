@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind neon mutate fuzz bench size install clean
+.PHONY: dev all help setup model run test test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -42,11 +42,11 @@ test: build-test/build.ninja model  ## build with warnings as errors and run eve
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE long
 
-test-long: test                 ## also the slow ones: every ISA limit, sanitizers, valgrind, exhaustive maths, NEON
+test-long: test                 ## also the slow ones: every ISA limit, poison, sanitizers, valgrind, exhaustive maths, NEON
 	@tools/setup.sh long
 	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
-	@$(MAKE) --no-print-directory asan-ubsan tsan valgrind
+	@$(MAKE) --no-print-directory poison asan-ubsan tsan valgrind
 
 # $(1): name, $(2): what -fsanitize gets
 define sanitized
@@ -63,6 +63,12 @@ comma := ,
 asan-ubsan: model               ## both at once, and minutes of broken models
 	$(call sanitized,asan-ubsan,address$(comma)undefined)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R "flips|op_mutants_all|mutants_long"
+poison: model                   ## node and model tests, activations overwritten as soon as they are dead
+	@tools/setup.sh build test
+	@$(CMAKE) -S . -B build-poison -DPITH_TESTS=ON -DPITH_POISON=ON >/dev/null
+	@cmake --build build-poison -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-poison --output-on-failure -j $(JOBS) \
+	  -R "conformance|networks|operator_cases|families|far|fusion|test_executor|test_control_flow|test_defaults|test_embed|test_operators|test_hf" -LE long
 tsan: model                     ## the tests under the thread sanitizer
 	$(call sanitized,tsan,thread)
 

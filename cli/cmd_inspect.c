@@ -77,6 +77,27 @@ static void print_embedding(const json_t *d) {
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
 }
 
+/* How many steps each backend has, unless one has all. */
+static void inspect_print_backends(const json_t *steps, const json_t *backends) {
+    json_t *counts = json_object(), *name, *count;
+    const char *key;
+    size_t i;
+    json_int_t copies = 0;
+    json_array_foreach(backends, i, name) {
+        const char *op = json_string_value(json_array_get(steps, i));
+        bool is_copy = !strcmp(op, "CopyToDevice") || !strcmp(op, "CopyToHost");
+        copies += is_copy;
+        json_int_t before = json_integer_value(json_object_get(counts, json_string_value(name)));
+        json_object_set_new(counts, json_string_value(name), json_integer(before + !is_copy));
+    }
+    if (json_object_size(counts) > 1) {
+        printf("%-10s", "backends");
+        json_object_foreach(counts, key, count) printf(" %s %lld,", key, (long long)json_integer_value(count));
+        printf(" copies %lld\n", (long long)copies);
+    }
+    json_decref(counts);
+}
+
 static void print_steps(const json_t *d) {
     size_t i;
     json_t *step;
@@ -94,6 +115,7 @@ static void print_steps(const json_t *d) {
         repeated = 0;
     }
     putchar('\n');
+    inspect_print_backends(steps, json_object_get(d, "step_backends"));
 }
 
 /* What one thread needs in addition to the weights, planned without a run. */

@@ -1,25 +1,66 @@
-/* backend.h - where a step runs. The executor knows only this struct; the CPU is its first user (backend_cpu.c), others
- * are separately loaded libraries. All functions take the backend's own context; errors name the step. */
+/* backend.h - where steps run.
+ *
+ * A backend is one file and one line BACKEND(name) in select/backends.def. A node runs on the first backend of that
+ * list that takes it (plan/placement.c). The CPU stands last and takes every operator.
+ *
+ * Memory: a backend without `alloc` computes in host memory. Any other has memory of its own, which only its own
+ * functions look into: everybody else adds offsets to its addresses and hands them on. Values get there and back
+ * through `copy`, and each copy is a step of the plan. A node of such a backend finds its inputs in that memory, except
+ * those of op->shape_inputs, which stay in host memory; outputs and scratch are in that memory. Such a backend is asked
+ * only for nodes of plain tensors without subgraphs; sequences, optionals, strings and control flow are the CPU's.
+ *
+ * A context belongs to one plan and all executors of it, so all functions but open and close may be called from several
+ * threads at once. They return errors without the node's place; the caller prepends it. Work may still be under way
+ * when `run` returns: `copy` to the host and `free` wait for what they depend on. */
 #ifndef PITH_BACKEND_BACKEND_H
 #define PITH_BACKEND_BACKEND_H
 
+#include "base/log.h"
 #include "ops/op.h"
 
 typedef struct pith_backend {
     const char *name;
+    /* PITH_ERR_NOT_FOUND: there is no such device here, so its nodes run on the backends behind it; any other error
+     * ends the opening of the model. NULL: there is nothing to open, and context is NULL. */
     pith_status (*open)(void **context, const pith_allocator *allocator, pith_error *err);
-    void (*close)(void *context);
+    void (*close)(void *context); /* NULL: nothing to do */
     bool (*supports)(void *context, const pith_node *node);
-    pith_status (*prepare)(void *context, pith_prepare *c);
-    /* Allocates memory for activations, aligned to 64 bytes. */
+    pith_status (*prepare)(void *context, pith_prepare *c); /* constants are in host memory */
+    pith_status (*scratch)(void *context, const pith_infer *c, const void *state, int threads, size_t *bytes);
+    /* r->exec->alloc gives memory of the backend's own kind. */
+    pith_status (*run)(void *context, pith_run *r);
+    /* Makes *cost better than one operation per element of output 0; NULL: that is all that is known. */
+    void (*cost)(const pith_run *r, pith_cost *cost);
+    /* Memory of its own, 64-byte aligned; bytes > 0; NULL: there is no more. The three are there or are not there
+     * together. */
     void *(*alloc)(void *context, size_t bytes);
     void (*free)(void *context, void *memory);
-    /* Between host memory and the backend's; for the CPU a memcpy. */
     pith_status (*copy)(void *context, void *to, const void *from, size_t bytes, bool to_host, pith_error *err);
-    pith_status (*run)(void *context, pith_run *run);
-    pith_status (*finish)(void *context, pith_error *err); /* waits for everything started */
 } pith_backend;
 
+/* In the order of select/backends.def; defined by select/tables.c. */
+extern const pith_backend *const pith_backend_table[];
+extern const size_t pith_backend_table_count;
+
+/* Its steps have the states that the operators' own prepare made. */
 extern const pith_backend pith_backend_cpu;
+
+/* A backend that has been opened. */
+typedef struct pith_device {
+    const pith_backend *backend;
+    void *context;
+    int memory; /* 0: the host's; otherwise its index in pith_devices.memories */
+} pith_device;
+
+typedef struct pith_devices {
+    pith_device *items; /* in the order of the table */
+    size_t count;
+    const pith_device **memories; /* [0] is the host's memory and NULL */
+    size_t memory_count;
+} pith_devices;
+
+/* Opens the backends of the table. Backends whose device is missing are left out, with a warning. */
+pith_status pith_devices_open(pith_devices *devices, pith_arena *arena, const pith_log *log, pith_error *err);
+void pith_devices_close(pith_devices *devices);
 
 #endif

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "base/checked.h"
+#include "base/poison.h"
 
 /* An arena's chunks grow from CHUNK_MIN to CHUNK_MAX. Smaller chunks mean more calls of the allocator; larger ones
  * waste memory in small models, whose last chunk stays half empty. STEP is the least alignment, and how far the head
@@ -130,6 +131,7 @@ void pith_arena_reset(pith_arena *arena) {
         else
             chunk_free(arena, link);
     }
+    pith_poison(largest->data, largest->used);
     largest->used = largest->at = 0;
 }
 

@@ -7,9 +7,10 @@
 #include "exec/bind.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/dtype.h"
-#include "exec/place.h"
+#include "base/poison.h"
 #include "ops/invoke.h"
 
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
@@ -17,16 +18,22 @@
 #define KNOWN_MAX ((size_t)64 << 10)
 #define NO_SLOT UINT32_MAX
 
+/* Slots of one memory. */
+typedef struct room {
+    pith_slot *slots;
+    size_t count, capacity;
+} room;
+
 typedef struct binder {
     pith_binding *binding;
     const pith_bind *how;
     const pith_plan *plan;
     pith_type *types;            /* by value id */
-    uint32_t *slot_of;           /* by value id */
+    uint32_t *slot_of;           /* by value id: in the room of its memory */
     uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
-    pith_slot *slots;
-    size_t slot_count, slot_capacity, alias_capacity;
+    room *rooms;                 /* by memory */
+    size_t alias_capacity;
     const pith_type **in;
     pith_type *out;
     pith_error *err;
@@ -72,8 +79,14 @@ pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
     return PITH_OK;
 }
 
+pith_status pith_step_scratch(const pith_step *step, const pith_infer *c, int threads, size_t *bytes) {
+    const pith_device *d = step->device;
+    *bytes = 0;
+    return step->is_copy ? PITH_OK : d->backend->scratch(d->context, c, step->state, threads, bytes);
+}
+
 static pith_status bind_out_of_memory(const binder *k) {
-    return pith_fail_memory(k->err, k->plan->graph->value_count * sizeof(pith_type));
+    return pith_fail_memory(k->err, k->plan->value_count * sizeof(pith_type));
 }
 
 /* ---- ports ---- */
@@ -223,7 +236,7 @@ static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const
         if (item == PITH_DIM_UNKNOWN) {
             return pith_fail(k->err, PITH_ERR_RUN,
                              "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
-                             PITH_STR_ARG(k->plan->graph->values[id]->name));
+                             PITH_STR_ARG(k->plan->values[id]->name));
         }
         if (dtype == PITH_I64)
             ((int64_t *)t->data)[i] = item;
@@ -235,12 +248,12 @@ static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const
 }
 
 static pith_status bind_known(binder *k) {
-    for (size_t i = 0; i < k->plan->graph->value_count; i++) {
+    for (size_t i = 0; i < k->plan->value_count; i++) {
         const pith_tensor *constant = k->plan->constants[i];
         if (!constant) continue;
         k->binding->tensors[i] = *constant;
         pith_type_of_tensor(&k->types[i], &k->binding->tensors[i]);
-        if (k->plan->graph->values[i]->kind == PITH_VALUE_PACKED) k->types[i].data = NULL;
+        if (k->plan->values[i]->kind == PITH_VALUE_PACKED || k->plan->memory_of[i]) k->types[i].data = NULL;
     }
     for (size_t i = 0; i < k->plan->symbolic_count; i++) {
         const pith_value *value = k->plan->symbolic[i];
@@ -259,13 +272,18 @@ static bool has_elems(const pith_type *type) {
 
 /* ---- places ---- */
 
-static pith_status add_slot(binder *k, size_t bytes, uint32_t begin, uint32_t end, uint32_t *index) {
-    if (!pith_arena_grow(k->how->scratch, (void **)&k->slots, k->slot_count, &k->slot_capacity, sizeof *k->slots)) {
+static pith_status add_slot(binder *k, int memory, pith_slot slot, uint32_t *index) {
+    room *r = &k->rooms[memory];
+    if (!pith_arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity, sizeof *r->slots)) {
         return bind_out_of_memory(k);
     }
-    *index = (uint32_t)k->slot_count;
-    k->slots[k->slot_count++] = (pith_slot){ .bytes = bytes, .begin = begin, .end = end };
+    *index = (uint32_t)r->count;
+    r->slots[r->count++] = slot;
     return PITH_OK;
+}
+
+static pith_slot *slot_at(const binder *k, const pith_value *value) {
+    return &k->rooms[k->plan->memory_of[value->id]].slots[k->slot_of[value->id]];
 }
 
 static bool same_shape(const pith_tensor *a, const pith_tensor *b) {
@@ -276,11 +294,13 @@ static bool same_shape(const pith_tensor *a, const pith_tensor *b) {
 static bool fits_in_place(const binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index, int j) {
     bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
     if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == NO_SLOT) return false;
-    uint32_t slot = k->slot_of[step->in[j]->id];
-    if (k->slots[slot].end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
+    if (k->plan->memory_of[step->in[j]->id] != step->memory) return false;
+    const pith_slot *slot = slot_at(k, step->in[j]);
+    if (slot->end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
     if (elementwise && !same_shape(bound->in[j], bound->out[0])) return false;
     for (int i = 0; i < step->in_count; i++) {
-        if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] != slot) continue;
+        if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] == NO_SLOT) continue;
+        if (slot_at(k, step->in[i]) != slot) continue;
         if (!elementwise || !same_shape(bound->in[i], bound->out[0])) return false;
     }
     return true;
@@ -295,9 +315,10 @@ static pith_status place_outputs(binder *k, const pith_step *step, const pith_bo
         for (int j = 0; j < candidates && k->slot_of[id] == NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
             k->slot_of[id] = k->slot_of[step->in[j]->id];
-            k->slots[k->slot_of[id]].end = end;
+            slot_at(k, step->out[i])->end = end;
         }
-        if (k->slot_of[id] == NO_SLOT) PITH_TRY(add_slot(k, bound->out[i]->bytes, index, end, &k->slot_of[id]));
+        pith_slot slot = { .bytes = bound->out[i]->bytes, .begin = index, .end = end };
+        if (k->slot_of[id] == NO_SLOT) PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
     }
     return PITH_OK;
 }
@@ -333,7 +354,7 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
 
 static bool can_run_now(const binder *k, const pith_step *step, const pith_bound_step *bound) {
     const pith_op *op = step->node->op;
-    if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count) return false;
+    if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory) return false;
     for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
         if (k->in[i] && !k->in[i]->data) return false;
     size_t bytes = 0;
@@ -357,7 +378,7 @@ static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bo
         bound->out[i]->data = pith_arena_alloc64(arena, bound->out[i]->bytes);
         if (!bound->out[i]->data) return bind_out_of_memory(k);
     }
-    pith_status status = step->backend->run(k->how->backend_context, &run);
+    pith_status status = step->run(step->context, &run);
     if (status) return fail_place(status, step, k->err);
     for (int i = 0; i < step->out_count; i++)
         if (bound->out[i]) pith_type_of_tensor(&k->types[step->out[i]->id], bound->out[i]);
@@ -390,7 +411,7 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
         k->types[step->out[i]->id] = k->out[i];
         k->types[step->out[i]->id].data = NULL;
         PITH_TRY(pith_tensor_shape(bound->out[i], &k->out[i], step, k->err));
-        elems = elems && has_elems(&k->out[i]);
+        elems = elems && !step->memory && has_elems(&k->out[i]);
     }
     bound->mode = PITH_BOUND_SKIP;
     if (!wanted) return PITH_OK;
@@ -405,7 +426,7 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     }
     if (op->flags & PITH_OP_VIEW) return place_view(k, step, bound);
     size_t scratch = 0;
-    pith_status status = pith_op_scratch(c, step->state, k->how->threads, &scratch);
+    pith_status status = pith_step_scratch(step, c, k->how->threads, &scratch);
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);
@@ -413,13 +434,19 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     PITH_TRY(place_outputs(k, step, bound, index));
     uint32_t slot;
     if (!scratch) return PITH_OK;
-    bound->scratch = k->slot_count;
-    return add_slot(k, scratch, index, index, &slot);
+    bound->scratch = k->rooms[step->memory].count;
+    return add_slot(k, step->memory, (pith_slot){ .bytes = scratch, .begin = index, .end = index }, &slot);
 }
 
 /* An output whose shape infer does not know yet, used or not: scratch reads the shapes of both. */
 static bool unsettled(const binder *k, const pith_bound_step *bound, size_t i) {
     return (bound->out[i] || k->out[i].dtype) && !pith_type_is_plain(&k->out[i]);
+}
+
+/* A capture that the owner of the subgraph does not have, or its copy. */
+static bool is_absent(const binder *k, const pith_value *value) {
+    if (value->id >= k->plan->graph->value_count && value->producer) value = value->producer->inputs[0];
+    return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
 static pith_status bind_step(binder *k, uint32_t index) {
@@ -434,7 +461,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
     memset(k->in, 0, in_room * sizeof *k->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_value *value = step->in[i];
-        bool absent = !value || (value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id]);
+        bool absent = !value || is_absent(k, value);
         bound->in[i] = absent ? NULL : &b->tensors[value->id];
         k->in[i] = absent ? NULL : &k->types[value->id];
     }
@@ -442,6 +469,10 @@ static pith_status bind_step(binder *k, uint32_t index) {
         const pith_value *value = step->out[i];
         bool wanted = value && (i == 0 || k->plan->last_use[value->id] != UINT32_MAX);
         bound->out[i] = wanted ? &b->tensors[value->id] : NULL;
+    }
+    if (step->is_copy && !bound->in[0]) {
+        bound->mode = PITH_BOUND_SKIP;
+        return PITH_OK;
     }
     bool late = wanted_late(k, step);
     pith_infer c = pith_invoke_infer(step->node, k->in, k->out, k->how->scratch, k->err);
@@ -454,7 +485,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
 
 /* Memory is needed until its last view is done with. */
 static void find_ends(binder *k) {
-    memcpy(k->end, k->plan->last_use, k->plan->graph->value_count * sizeof *k->end);
+    memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
         const pith_step *step = &k->plan->steps[i];
         if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] ||
@@ -466,11 +497,32 @@ static void find_ends(binder *k) {
     }
 }
 
+static int compare_ends(const void *a, const void *b) {
+    const pith_slot *x = a, *y = b;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+static pith_status keep_dying(binder *k) {
+    const room *host = &k->rooms[0];
+    pith_slot *dying = pith_arena_array(&k->binding->arena, host->count, sizeof *dying);
+    if (!dying) return bind_out_of_memory(k);
+    if (host->count) {
+        memcpy(dying, host->slots, host->count * sizeof *dying);
+        qsort(dying, host->count, sizeof *dying, compare_ends);
+    }
+    k->binding->dying = dying;
+    k->binding->dying_count = host->count;
+    return PITH_OK;
+}
+
 static pith_status place_all(binder *k) {
     pith_binding *b = k->binding;
-    size_t values = k->plan->graph->value_count;
-    if (pith_slots_place(k->slots, k->slot_count, k->plan->step_count, &b->buffer_bytes, k->how->scratch)) {
-        return bind_out_of_memory(k);
+    size_t values = k->plan->value_count;
+    for (size_t m = 0; m < k->plan->devices->memory_count; m++) {
+        if (pith_slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count, &b->memories[m].bytes,
+                             k->how->scratch)) {
+            return bind_out_of_memory(k);
+        }
     }
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
@@ -478,29 +530,35 @@ static pith_status place_all(binder *k) {
     if (!b->placed) return bind_out_of_memory(k);
     for (size_t i = 0; i < values; i++) {
         if (k->slot_of[i] == NO_SLOT) continue;
-        b->placed[b->placed_count++] = (struct pith_placed){ &b->tensors[i], k->slots[k->slot_of[i]].offset };
+        int memory = k->plan->memory_of[i];
+        size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
+        b->placed[b->placed_count++] = (struct pith_placed){ &b->tensors[i], offset, memory };
     }
     for (size_t i = 0; i < k->plan->step_count; i++) {
         pith_bound_step *bound = &b->steps[i];
-        if (bound->mode == PITH_BOUND_RUN && bound->scratch_bytes) bound->scratch = k->slots[bound->scratch].offset;
+        if (bound->mode == PITH_BOUND_RUN && bound->scratch_bytes)
+            bound->scratch = k->rooms[k->plan->steps[i].memory].slots[bound->scratch].offset;
     }
-    return PITH_OK;
+    return PITH_POISONS ? keep_dying(k) : PITH_OK;
 }
 
 pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
     const pith_plan *plan = how->plan;
-    size_t values = plan->graph->value_count;
+    size_t values = plan->value_count, memories = plan->devices->memory_count;
     binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
     binding->threads = how->threads;
     binding->tensors = pith_arena_array(&binding->arena, values, sizeof *binding->tensors);
     binding->steps = pith_arena_array(&binding->arena, plan->step_count, sizeof *binding->steps);
+    binding->memories = pith_arena_array(&binding->arena, memories, sizeof *binding->memories);
+    k.rooms = pith_arena_array(how->scratch, memories, sizeof *k.rooms);
     k.types = pith_arena_array(how->scratch, values, sizeof *k.types);
     k.slot_of = pith_arena_array(how->scratch, values, sizeof *k.slot_of);
     k.end = pith_arena_array(how->scratch, values, sizeof *k.end);
     k.port_of = pith_arena_array(how->scratch, values, sizeof *k.port_of);
     k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
     k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
-    if (!binding->tensors || !binding->steps || !k.types || !k.slot_of || !k.end || !k.port_of || !k.in || !k.out) {
+    if (!binding->tensors || !binding->steps || !binding->memories || !k.rooms || !k.types || !k.slot_of || !k.end ||
+        !k.port_of || !k.in || !k.out) {
         return bind_out_of_memory(&k);
     }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);

@@ -2,6 +2,7 @@
 #ifndef PITH_EXEC_BIND_H
 #define PITH_EXEC_BIND_H
 
+#include "exec/place.h"
 #include "plan/plan.h"
 
 struct pith_child;
@@ -16,14 +17,21 @@ typedef struct pith_bound_step {
     pith_bound_mode mode;
     const pith_tensor **in;        /* [pith_node_in_room], into the binding's tensors; NULL: absent */
     pith_tensor **out;             /* [pith_node_out_room]; NULL: absent or unused */
-    size_t scratch, scratch_bytes; /* offset in the buffer */
+    size_t scratch, scratch_bytes; /* offset in the buffer of the step's memory */
     struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;
 
-typedef struct pith_placed { /* a tensor in the buffer */
+typedef struct pith_placed { /* a tensor in a buffer */
     pith_tensor *tensor;
     size_t offset;
+    int memory;
 } pith_placed;
+
+/* What a binding needs of one memory. */
+typedef struct pith_bound_memory {
+    size_t bytes;     /* of the buffer */
+    const char *base; /* of the buffer, when the tensors' addresses were last set */
+} pith_bound_memory;
 
 typedef struct pith_alias { /* a tensor that is a view of a port */
     pith_tensor *tensor;
@@ -39,17 +47,17 @@ typedef struct pith_binding {
     pith_tensor *tensors; /* by value id */
     pith_bound_step *steps;
     const pith_dim *symbols;
-    size_t buffer_bytes;
-    const char *base; /* address of the buffer when the tensors' addresses were last set */
+    pith_bound_memory *memories; /* by memory of the plan's devices */
     pith_placed *placed;
     size_t placed_count;
     pith_alias *aliases; /* views of ports */
     size_t alias_count;
+    pith_slot *dying; /* slots of host memory by the step that they end at; only in a build with PITH_POISON */
+    size_t dying_count;
 } pith_binding;
 
 typedef struct pith_bind {
     const pith_plan *plan;
-    void *backend_context;
     const pith_tensor *ports;
     const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
@@ -73,5 +81,7 @@ pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const 
 /* Runs an operator's infer on actual sizes. Fails if a type that was known at load has changed. out has step->out_count
  * elements. */
 pith_status pith_step_infer(const pith_step *step, pith_infer *c);
+/* The bytes of scratch its backend asks for. */
+pith_status pith_step_scratch(const pith_step *step, const pith_infer *c, int threads, size_t *bytes);
 
 #endif

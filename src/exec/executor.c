@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/dtype.h"
+#include "base/poison.h"
 #include "exec/bind.h"
 #include "exec/kept.h"
 #include "ops/invoke.h"
@@ -28,6 +29,20 @@ typedef struct tree {
     void *trace_context;
 } tree;
 
+/* Memory of a device that a late value of this run lies in. */
+typedef struct late_block {
+    struct late_block *next;
+    void *data;
+    size_t bytes;
+} late_block;
+
+typedef struct store {
+    const pith_device *device; /* NULL: the host's */
+    void *buffer;
+    size_t bytes;
+    late_block *late; /* in the late arena; the host's late values are in that arena themselves */
+} store;
+
 /* The executor of a subgraph, and what it gave. */
 typedef struct pith_child {
     struct pith_executor *executor;
@@ -40,13 +55,11 @@ struct pith_executor {
     pith_executor_options options;
     pith_allocator allocator;
     const pith_dim *outer_symbols;
-    void *backend_context;
     tree own, *tree; /* tree: of the root */
     int depth;       /* 0: the root */
     pith_arena arena, scratch, late;
     size_t late_counted; /* of late, in the tree */
-    void *buffer;
-    size_t buffer_bytes;
+    store *memories;     /* by memory of the plan's devices */
     pith_binding *bindings[MAX_BINDINGS];
     size_t binding_count;
     uint64_t clock;
@@ -78,9 +91,29 @@ static void count_late(pith_executor *e) {
     e->late_counted = e->late.total;
 }
 
+static void *store_alloc(const pith_executor *e, const store *m, size_t bytes) {
+    return m->device ? m->device->backend->alloc(m->device->context, bytes)
+                     : pith_memory_alloc(&e->allocator, bytes, 64);
+}
+
+static void store_free(const pith_executor *e, const store *m, void *data) {
+    if (m->device)
+        m->device->backend->free(m->device->context, data);
+    else
+        pith_memory_free(&e->allocator, data);
+}
+
+static void free_late_blocks(pith_executor *e, store *m) {
+    for (; m->late; m->late = m->late->next) {
+        store_free(e, m, m->late->data);
+        executor_count(e->tree, 0, m->late->bytes);
+    }
+}
+
 static pith_status reset_late(pith_executor *e, pith_error *err) {
     size_t total = e->late.total;
     bool joined = true;
+    for (size_t m = 1; m < e->plan->devices->memory_count; m++) free_late_blocks(e, &e->memories[m]);
     pith_arena_reset(&e->late);
     if (e->late.total < total) {
         pith_arena_free(&e->late);
@@ -95,22 +128,41 @@ static void *late_alloc(pith_executor *e, size_t bytes) {
     size_t before = e->late.total;
     void *memory = pith_arena_alloc64(&e->late, bytes);
     if (e->late.total != before) count_late(e);
+    if (memory) pith_poison(memory, bytes);
     return memory;
 }
 
-static void free_buffer(pith_executor *e) {
-    e->plan->backend->free(e->backend_context, e->buffer);
-    executor_count(e->tree, 0, e->buffer_bytes);
-    e->buffer = NULL;
-    e->buffer_bytes = 0;
+/* The same in the memory of a device. */
+static void *late_alloc_in(pith_executor *e, int memory, size_t bytes) {
+    if (!memory) return late_alloc(e, bytes);
+    store *m = &e->memories[memory];
+    late_block *block = late_alloc(e, sizeof *block);
+    size_t size = bytes ? bytes : 1;
+    void *data = block ? store_alloc(e, m, size) : NULL;
+    if (!data) return NULL;
+    *block = (late_block){ .next = m->late, .data = data, .bytes = size };
+    m->late = block;
+    executor_count(e->tree, size, 0);
+    return data;
 }
 
-static pith_status reserve_buffer(pith_executor *e, size_t bytes, pith_error *err) {
-    if (bytes == e->buffer_bytes || (bytes < e->buffer_bytes && !e->options.tight)) return PITH_OK;
-    free_buffer(e);
-    e->buffer = e->plan->backend->alloc(e->backend_context, bytes);
-    if (!e->buffer) return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes", bytes);
-    e->buffer_bytes = bytes;
+static void free_buffer(pith_executor *e, store *m) {
+    if (!m->buffer) return;
+    store_free(e, m, m->buffer);
+    executor_count(e->tree, 0, m->bytes);
+    m->buffer = NULL;
+    m->bytes = 0;
+}
+
+static pith_status reserve_buffer(pith_executor *e, store *m, size_t bytes, pith_error *err) {
+    if (bytes == m->bytes || (bytes < m->bytes && !e->options.tight)) return PITH_OK;
+    free_buffer(e, m);
+    if (!bytes) return PITH_OK;
+    m->buffer = store_alloc(e, m, bytes);
+    if (!m->buffer)
+        return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s", bytes,
+                         m->device ? " of backend " : "", m->device ? m->device->backend->name : "");
+    m->bytes = bytes;
     executor_count(e->tree, bytes, 0);
     return PITH_OK;
 }
@@ -136,14 +188,13 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
     e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
     e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
-    bool complete = e->given && e->ports && e->lent && e->in && e->types && e->out;
-    pith_status status = complete ? plan->backend->open(&e->backend_context, &e->allocator, err)
-                                  : pith_fail_memory(err, plan->widest_in * sizeof *e->types);
-    if (status) {
+    e->memories = pith_arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
+    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories) {
         pith_arena_free(&e->arena);
         pith_memory_free(allocator, e);
-        return status;
+        return pith_fail_memory(err, plan->widest_in * sizeof *e->types);
     }
+    for (size_t m = 0; m < plan->devices->memory_count; m++) e->memories[m].device = plan->devices->memories[m];
     *executor = e;
     return PITH_OK;
 }
@@ -178,8 +229,10 @@ void pith_executor_destroy(pith_executor *e) {
         end_children(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
     }
-    free_buffer(e);
-    e->plan->backend->close(e->backend_context);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        free_late_blocks(e, &e->memories[m]);
+        free_buffer(e, &e->memories[m]);
+    }
     executor_count(e->tree, 0, e->late_counted);
     pith_arena_free(&e->late);
     pith_arena_free(&e->scratch);
@@ -241,7 +294,6 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
         b = take_binding(e);
         if (!b) return pith_fail_memory(err, sizeof(pith_binding));
         pith_bind how = { .plan = e->plan,
-                          .backend_context = e->backend_context,
                           .ports = e->ports,
                           .outer_symbols = e->outer_symbols,
                           .threads = threads,
@@ -298,14 +350,21 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
         if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
     }
     for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
-    if (b->base == e->buffer) return;
-    for (size_t i = 0; i < b->placed_count; i++) b->placed[i].tensor->data = (char *)e->buffer + b->placed[i].offset;
-    b->base = e->buffer;
+    bool moved = false;
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        moved = moved || b->memories[m].base != e->memories[m].buffer;
+        b->memories[m].base = e->memories[m].buffer;
+    }
+    for (size_t i = 0; moved && i < b->placed_count; i++)
+        b->placed[i].tensor->data = (char *)e->memories[b->placed[i].memory].buffer + b->placed[i].offset;
 }
 
 /* ---- steps ---- */
 
-static void *run_alloc(pith_exec *exec, size_t bytes) { return late_alloc(((running *)exec)->executor, bytes); }
+static void *run_alloc(pith_exec *exec, size_t bytes) {
+    const running *r = (const running *)exec;
+    return late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
+}
 
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err);
@@ -380,6 +439,7 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         const pith_tensor *t = run->in[i];
         if (!t) continue;
         pith_type_of_tensor(&e->types[i], t);
+        if (e->plan->memory_of[step->in[i]->id]) e->types[i].data = NULL;
         if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;
         e->in[i] = &e->types[i];
     }
@@ -402,29 +462,29 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         }
         PITH_TRY(pith_tensor_shape(t, &e->out[i], step, run->err));
         bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
-        t->data = shown ? run->in[0]->data : late_alloc(e, t->bytes);
+        t->data = shown ? run->in[0]->data : late_alloc_in(e, step->memory, t->bytes);
         if (!t->data) return pith_fail_memory(run->err, t->bytes);
     }
     size_t scratch = 0;
     char place[256];
-    if (*view || !op->scratch) return PITH_OK;
-    pith_status status = pith_op_scratch(&c, step->state, run->exec->threads, &scratch);
+    if (*view) return PITH_OK;
+    pith_status status = pith_step_scratch(step, &c, run->exec->threads, &scratch);
     if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
-    run->scratch = late_alloc(e, scratch);
-    return run->scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
+    run->scratch = scratch ? late_alloc_in(e, step->memory, scratch) : NULL;
+    return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
 }
 
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
     pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
-    if (bound->scratch_bytes) run.scratch = (char *)e->buffer + bound->scratch;
+    if (bound->scratch_bytes) run.scratch = (char *)e->memories[step->memory].buffer + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     bool view = false;
     uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
-        pith_status status = step->backend->run(e->backend_context, &run);
+        pith_status status = step->run(step->context, &run);
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
         if (status == PITH_ERR_CANCELLED) return status;
@@ -434,6 +494,12 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
     return PITH_OK;
 }
 
+/* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
+static void poison_dead(const pith_executor *e, const pith_binding *b, size_t step, size_t *next) {
+    for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
+        pith_poison((char *)e->memories[0].buffer + b->dying[*next].offset, b->dying[*next].bytes);
+}
+
 /* ports: the graph's inputs, then its captures. */
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err) {
@@ -441,7 +507,8 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     PITH_TRY(reset_late(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(get_binding(e, threads, &b, err));
-    PITH_TRY(reserve_buffer(e, b->buffer_bytes, err));
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++)
+        PITH_TRY(reserve_buffer(e, &e->memories[m], b->memories[m].bytes, err));
     set_addresses(e, b);
     running r = { .exec = { .threads = threads,
                             .isa = e->plan->isa,
@@ -451,14 +518,16 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
                             .subgraph = run_subgraph },
                   .executor = e,
                   .binding = b };
+    size_t alive = 0;
+    pith_poison(e->memories[0].buffer, e->memories[0].bytes);
     for (r.step = 0; r.step < e->plan->step_count; r.step++) {
         if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         const pith_bound_step *bound = &b->steps[r.step];
         if (bound->mode != PITH_BOUND_SKIP) PITH_TRY(run_step(&r, &e->plan->steps[r.step], bound, err));
+        if (PITH_POISONS) poison_dead(e, b, r.step, &alive);
     }
-    PITH_TRY(e->plan->backend->finish(e->backend_context, err));
     count_late(e);
-    for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->graph->outputs[i]->id];
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
     return PITH_OK;
 }
 
@@ -499,7 +568,8 @@ pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, con
     PITH_TRY(reset_late(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
     PITH_TRY(get_binding(executor, threads, &b, err));
-    *bytes = b->buffer_bytes;
+    *bytes = 0;
+    for (size_t m = 0; m < executor->plan->devices->memory_count; m++) *bytes += b->memories[m].bytes;
     return PITH_OK;
 }
 

@@ -18,7 +18,7 @@ typedef struct pith_trace_event {
     size_t index;          /* index of the step in its plan */
     int depth;             /* 0: the main graph; a subgraph's steps lie inside their owner's time */
     uint64_t begin_ns, end_ns;
-    const pith_run *run; /* shapes; valid during the call */
+    const pith_run *run; /* valid during the call; contents may be read if step->memory is 0 */
 } pith_trace_event;
 
 typedef void pith_trace_fn(void *context, const pith_trace_event *event);

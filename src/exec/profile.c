@@ -151,6 +151,8 @@ static void record(void *context, const pith_trace_event *traced) {
     if (!e) return;
     char shapes[1024] = "";
     pith_cost cost = pith_run_cost(r);
+    const pith_step *step = traced->step;
+    if (!step->is_copy && step->device->backend->cost) step->device->backend->cost(r, &cost);
     list_shapes(shapes, sizeof shapes, r);
     e->node = pith_arena_str(&lane->arena, r->node->name).data;
     e->shapes = pith_arena_str(&lane->arena, pith_str_of(shapes)).data;

@@ -258,7 +258,7 @@ static void check_keep(check_values *v, pith_str name, const pith_tensor *t) {
 
 static void check_listen(void *context, const pith_trace_event *event) {
     check_values *v = context;
-    if (!event->step || event->depth) return;
+    if (!event->step || event->depth || event->step->memory) return;
     const pith_run *run = event->run;
     for (int i = 0; i < event->step->out_count && !v->guilty; i++) {
         const pith_value *value = event->step->out[i];

@@ -47,13 +47,20 @@ static void put_report(pith_json_out *w, const char *name, const pith_report *re
     pith_json_close(w, "]");
 }
 
+/* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads. */
 static void put_steps(pith_json_out *w, const pith_plan *plan) {
     pith_json_key(w, "steps");
     pith_json_open(w, "[");
     for (size_t i = 0; i < plan->step_count; i++) {
-        const pith_node *node = plan->steps[i].node;
         pith_json_separate(w);
-        pith_json_put_string(w, node->op_type);
+        pith_json_put_string(w, plan->steps[i].node->op_type);
+    }
+    pith_json_close(w, "]");
+    pith_json_key(w, "step_backends");
+    pith_json_open(w, "[");
+    for (size_t i = 0; i < plan->step_count; i++) {
+        pith_json_separate(w);
+        pith_json_put_string(w, pith_str_of(plan->steps[i].device->backend->name));
     }
     pith_json_close(w, "]");
 }

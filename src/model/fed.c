@@ -18,6 +18,7 @@ struct pith_fed {
     const pith_model *model;
     pith_account account; /* in the model's: whether memory was refused while this was made */
     pith_arena arena;
+    pith_plan *plan;
     pith_executor *executor;
     bool *open; /* by input */
     bool apart;
@@ -121,16 +122,15 @@ static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_ex
                             pith_error *err) {
     const pith_model *m = fed->model;
     pith_graph *graph;
-    pith_plan *plan;
     size_t count = m->graph->input_count;
     fed->open = pith_arena_alloc(&fed->arena, count * sizeof *open);
     if (!fed->open) return pith_fail_memory(err, count * sizeof *open);
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
     PITH_TRY(fed_make_graph(&graph, fed, err));
-    PITH_TRY(pith_plan_build(&plan, graph, &m->files, &fed->arena, err));
+    PITH_TRY(pith_plan_build(&fed->plan, graph, &m->files, &fed->arena, err));
     options.allocator = &fed->account.allocator;
-    return pith_executor_create(&fed->executor, plan, &options, err);
+    return pith_executor_create(&fed->executor, fed->plan, &options, err);
 }
 
 pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
@@ -155,6 +155,7 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *ope
 void pith_fed_destroy(pith_fed *fed) {
     if (!fed) return;
     pith_executor_destroy(fed->executor);
+    pith_plan_close(fed->plan);
     pith_arena_free(&fed->arena);
     pith_memory_free(fed->model->options.allocator, fed);
 }

@@ -25,6 +25,8 @@ void pith_model_destroy(pith_model *m) {
     pith_allocator host = m->account.host;
     pith_encoder_destroy(m->encoder);
     pith_tokenizer_unload(m->tokenizer);
+    pith_plan_close(m->text_plan);
+    pith_plan_close(m->plan);
     pith_arena_free(&m->text_arena);
     pith_arena_free(&m->plan_arena);
     pith_files_close(&m->files);

@@ -135,6 +135,11 @@ int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, in
     return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
 }
 
+void pith_tensor_clear_tail(const pith_tensor *t) {
+    int bits = pith_dtype_bits(t->dtype);
+    if (bits && bits < 8 && t->bytes) ((uint8_t *)t->data)[t->bytes - 1] = 0;
+}
+
 int64_t pith_tensor_count(const pith_tensor *t) {
     int64_t count = 1;
     for (int i = 0; i < t->rank; i++) count *= t->dims[i];
@@ -159,7 +164,6 @@ pith_cost pith_run_cost(const pith_run *r) {
         if (r->in[i]) cost.bytes += (double)r->in[i]->bytes;
     for (int i = 0; i < r->out_count; i++)
         if (r->out[i]) cost.bytes += (double)r->out[i]->bytes;
-    if (r->node->op->cost) r->node->op->cost(r, &cost);
     return cost;
 }
 

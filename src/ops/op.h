@@ -122,6 +122,9 @@ typedef struct pith_op {
      * checked against it before upgrade, so no other value reaches the operator. "": none. */
     const char *attrs;
     uint32_t unaligned; /* bit i: run accepts input i at any address */
+    /* Bit i: shapes of outputs depend on the contents of input i (a target shape, axes). These inputs are in host
+     * memory, whichever backend runs the node. */
+    uint32_t shape_inputs;
     /* NULL if all opsets have the same form. Called only for nodes with opset < since. May replace the node by others.
      */
     pith_status (*upgrade)(pith_node *node, pith_error *err);
@@ -177,6 +180,8 @@ pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_t
 /* Makes an axis in [-rank, rank) non-negative, or fails with an error that names it. */
 pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error *err);
 
+/* Zeroes the last byte of a tensor of 4- or 2-bit elements: those that follow may leave some of its bits unused. */
+void pith_tensor_clear_tail(const pith_tensor *t);
 /* Sets the shape of a LATE output and takes its memory from the run. */
 pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims);
 /* Copies a tensor with its contents, including items of sequences and characters of strings. alloc returns memory
@@ -194,7 +199,9 @@ int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, in
 /* Sets *bytes to the operator's scratch, or 0 if it has none. Unless the operator is LATE, every output that infer set
  * must have a known shape. */
 pith_status pith_op_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes);
-/* The cost of a step as a profile shows it. */
+/* One operation per element of output 0, all inputs and all outputs: what a step costs unless its operator knows
+ * better.
+ */
 pith_cost pith_run_cost(const pith_run *r);
 /* Sets the operations of a matmul: k multiply-adds per element of output 0. */
 void pith_cost_product(pith_cost *cost, int64_t k, const char *kernel);

@@ -110,6 +110,7 @@ static pith_status cast_run(pith_run *r) {
         if (x->data != y->data) memcpy(y->data, x->data, x->bytes);
         return PITH_OK;
     }
+    if (x->data != y->data) pith_tensor_clear_tail(y);
     if (x->dtype == PITH_STRING) return from_string(r, x, y, total);
     if (y->dtype == PITH_STRING) return to_string(r, x, y, total);
     pith_str mode = pith_node_str(r->node, "round_mode", "up");

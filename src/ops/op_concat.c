@@ -169,6 +169,7 @@ const pith_op pith_op_Split = { .domain = "",
                                 .attrs = "axis int @-1; axis int = 0 @2; num_outputs int 1.. @18; split ints 0.. @-12",
                                 .upgrade = upgrade_split,
                                 .flags = PITH_OP_FIRST_OPTIONAL,
+                                .shape_inputs = 1u << 1,
                                 .infer = concat_infer_split,
                                 .prepare = pith_prepare_movable,
                                 .run = concat_run_split };

@@ -128,6 +128,7 @@ const pith_op pith_op_ConstantOfShape = { .domain = "",
                                           .max_outputs = 1,
                                           .types = "l",
                                           .attrs = "value tensor",
+                                          .shape_inputs = 1u << 0,
                                           .infer = infer_of_shape,
                                           .run = run_of_shape };
 
@@ -260,6 +261,7 @@ const pith_op pith_op_Range = { .domain = "",
                                 .max_outputs = 1,
                                 .types = "n",
                                 .attrs = "stash_type dtype = 1 @27",
+                                .shape_inputs = 1u << 0 | 1u << 1 | 1u << 2,
                                 .infer = infer_range,
                                 .prepare = prepare_range,
                                 .run = run_range };

@@ -448,6 +448,7 @@ const pith_op pith_op_GroupQueryAttention_ms = {
              "rotary_interleaved bool; scale float; sliding_window_cache bool = 0; "
              "smooth_softmax int -1..1 = -1; softcap float; "
              "v_quant_type string NONE|PER_TENSOR|PER_CHANNEL = NONE",
+    .shape_inputs = 1u << TOTAL,
     .infer = ms_group_query_infer,
     .prepare = ms_group_query_prepare,
     .scratch = ms_group_query_scratch,

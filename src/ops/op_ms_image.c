@@ -78,6 +78,7 @@ const pith_op pith_op_CropAndResize_ms = { .domain = "com.microsoft",
                                            .types = "eeww",
                                            .attrs =
                                                "extrapolation_value float = 0; mode string bilinear|nearest = bilinear",
+                                           .shape_inputs = 1u << 3,
                                            .infer = crop_infer,
                                            .run = crop_run };
 

@@ -186,6 +186,7 @@ static pith_status quantize_run_linear(pith_run *r, bool quantize) {
     if (j.f.kind == PER_TENSOR) j.per_part = (j.per_part + 7) & ~(int64_t)7;
     if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8))
         j.per_part = j.units; /* bytes are shared */
+    pith_tensor_clear_tail(j.y);
     pith_run_parallel(r, quantize_run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }

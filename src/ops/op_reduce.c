@@ -276,6 +276,7 @@ static pith_status reduce_run(pith_run *r) {
                                        .newest = newest_,                                                              \
                                        .attrs = attrs_,                                                                \
                                        .upgrade = reduce_upgrade,                                                      \
+                                       .shape_inputs = 1u << 1,                                                        \
                                        .infer = reduce_infer,                                                          \
                                        .prepare = reduce_prepare,                                                      \
                                        .scratch = reduce_scratch,                                                      \

@@ -60,6 +60,7 @@ const pith_op pith_op_Reshape = { .domain = "",
                                   .attrs = "allowzero bool = 0 @14; consumed_inputs ints @-4; shape ints @-4",
                                   .flags = PITH_OP_VIEW,
                                   .upgrade = upgrade_reshape,
+                                  .shape_inputs = 1u << 1,
                                   .infer = infer_reshape };
 
 static pith_status infer_flatten(pith_infer *c) {
@@ -135,6 +136,7 @@ const pith_op pith_op_Squeeze = { .domain = "",
                                   .attrs = "axes ints @-12",
                                   .flags = PITH_OP_VIEW,
                                   .upgrade = upgrade_axes,
+                                  .shape_inputs = 1u << 1,
                                   .infer = infer_squeeze };
 
 static pith_status infer_unsqueeze(pith_infer *c) {
@@ -172,6 +174,7 @@ const pith_op pith_op_Unsqueeze = { .domain = "",
                                     .attrs = "axes ints! @-12",
                                     .flags = PITH_OP_VIEW,
                                     .upgrade = upgrade_axes,
+                                    .shape_inputs = 1u << 1,
                                     .infer = infer_unsqueeze };
 
 const pith_op pith_op_Identity = { .domain = "",

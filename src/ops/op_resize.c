@@ -401,6 +401,7 @@ const pith_op pith_op_Resize = {
              "mode string nearest|linear|cubic = nearest @11; "
              "nearest_mode string round_prefer_floor|round_prefer_ceil|floor|ceil = round_prefer_floor @11",
     .upgrade = resize_upgrade,
+    .shape_inputs = 1u << 1 | 1u << 2 | 1u << 3,
     .infer = resize_infer,
     .prepare = resize_prepare,
     .scratch = resize_scratch,

@@ -168,6 +168,7 @@ const pith_op pith_op_OneHot = { .domain = "",
                                  .max_outputs = 1,
                                  .types = "nnm",
                                  .attrs = "axis int = -1",
+                                 .shape_inputs = 1u << 1,
                                  .infer = infer_onehot,
                                  .prepare = prepare_onehot,
                                  .run = run_onehot };

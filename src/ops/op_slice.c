@@ -135,6 +135,7 @@ const pith_op pith_op_Slice = { .domain = "",
                                 .types = "mi",
                                 .attrs = "axes ints @-9; ends ints! any @-9; starts ints! any @-9",
                                 .upgrade = slice_upgrade,
+                                .shape_inputs = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
                                 .infer = slice_infer,
                                 .prepare = pith_prepare_movable,
                                 .run = slice_run };

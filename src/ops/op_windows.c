@@ -43,6 +43,7 @@ const pith_op pith_op_BlackmanWindow = {
     .max_outputs = 1,
     .types = "i",
     .attrs = "output_datatype dtype = 1; periodic bool = 1",
+    .shape_inputs = 1u << 0,
     .infer = infer_window,
     .run = run_blackman,
 };
@@ -57,6 +58,7 @@ const pith_op pith_op_HammingWindow = {
     .max_outputs = 1,
     .types = "i",
     .attrs = "output_datatype dtype = 1; periodic bool = 1",
+    .shape_inputs = 1u << 0,
     .infer = infer_window,
     .run = run_hamming,
 };
@@ -71,6 +73,7 @@ const pith_op pith_op_HannWindow = {
     .max_outputs = 1,
     .types = "i",
     .attrs = "output_datatype dtype = 1; periodic bool = 1",
+    .shape_inputs = 1u << 0,
     .infer = infer_window,
     .run = run_hann,
 };
@@ -125,6 +128,7 @@ const pith_op pith_op_MelWeightMatrix = {
     .max_outputs = 1,
     .types = "iiif",
     .attrs = "output_datatype dtype = 1",
+    .shape_inputs = 1u << 0 | 1u << 1,
     .infer = infer_mel,
     .run = run_mel,
 };

@@ -65,6 +65,7 @@ static void convert_part(void *context, size_t part, int worker) {
 static void widen_convert(pith_run *r, const pith_tensor *to, const pith_tensor *from) {
     job j = { from, to, pith_tensor_count(from), 0 };
     if (j.total == 0) return;
+    pith_tensor_clear_tail(to);
     j.per_part = (pith_run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
     pith_run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
 }

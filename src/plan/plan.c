@@ -2,9 +2,9 @@
  *
  * Going backward from the outputs, a node becomes a step if one of its outputs is needed and is not known anyway.
  * Known are constants, and integer tensors whose elements are expressions over the sizes of the inputs: whole
- * subgraphs of shape arithmetic disappear that way. Then every step is prepared on its backend, in order, and the
- * weights they asked for are packed. */
-#include "plan/plan.h"
+ * subgraphs of shape arithmetic disappear that way. Then the nodes are placed (placement.h), every step is prepared on
+ * its backend, in order, and the weights they asked for are packed. */
+#include "plan/placement.h"
 
 #include "base/dtype.h"
 #include "ops/invoke.h"
@@ -16,7 +16,6 @@ typedef struct builder {
     const pith_graph *graph;
     const pith_files *files;
     pith_arena *arena;
-    void *context; /* of the backend */
     pith_packer packer;
     bool *needed;   /* by value id */
     uint8_t *reads; /* by value id: READ_*, by steps that do not have it packed */
@@ -27,18 +26,6 @@ typedef struct builder {
 
 static pith_status plan_out_of_memory(builder *b) { return pith_fail_memory(b->err, 0); }
 
-static bool is_symbolic(const pith_value *value) {
-    const pith_type *type = &value->type;
-    int64_t count = pith_type_count(type);
-    if (!type->elems || value->kind != PITH_VALUE_NODE || count < 0) return false;
-    if (type->dtype != PITH_I64 && type->dtype != PITH_I32) return false;
-    for (int64_t i = 0; i < count; i++)
-        if (type->elems[i] == PITH_DIM_UNKNOWN) return false;
-    return true;
-}
-
-static bool plan_is_known(const pith_value *value) { return value->type.data || is_symbolic(value); }
-
 /* Marks what is needed; returns how many nodes become steps, which node->mark says of each. */
 static size_t find_needed(builder *b) {
     size_t steps = 0;
@@ -47,7 +34,7 @@ static size_t find_needed(builder *b) {
         node->mark = 0;
         for (int i = 0; i < node->output_count; i++) {
             const pith_value *value = node->outputs[i];
-            if (value && b->needed[value->id] && !plan_is_known(value)) node->mark = 1;
+            if (value && b->needed[value->id] && !pith_value_is_known(value)) node->mark = 1;
         }
         if (!node->mark) continue;
         steps++;
@@ -84,7 +71,7 @@ static pith_status add_constant(builder *b, const pith_value *value) {
 }
 
 static pith_status align_constants(builder *b) {
-    for (size_t i = 0; i < b->graph->output_count; i++) b->reads[b->graph->outputs[i]->id] |= READ_ALIGNED;
+    for (size_t i = 0; i < b->graph->output_count; i++) b->reads[b->plan->outputs[i]->id] |= READ_ALIGNED;
     for (size_t i = 0; i < b->graph->value_count; i++) {
         const pith_value *value = b->graph->values[i];
         if (!b->constants[i] || !value->type.data || is_aligned(b->constants[i])) continue;
@@ -93,20 +80,39 @@ static pith_status align_constants(builder *b) {
     return PITH_OK;
 }
 
-/* Who reads it has it packed: dtype and shape are all there is to see. */
-static pith_status add_packed(builder *b, const pith_value *value) {
+/* Dtype and shape are all there is to see: who reads it has it packed, or `data` says where it is. */
+static pith_status add_shape(builder *b, const pith_value *value, void *data) {
     pith_tensor *t = pith_arena_alloc(b->arena, sizeof *t);
     if (!t) return plan_out_of_memory(b);
-    *t = (pith_tensor){ .dtype = value->type.dtype, .rank = value->type.rank };
+    *t = (pith_tensor){ .data = data, .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
     return pith_dtype_bytes(t->dtype, pith_type_count(&value->type), &t->bytes) ? PITH_OK : plan_out_of_memory(b);
 }
 
+/* Constants that a step of a device reads go to its memory. */
+static pith_status add_residents(builder *b) {
+    for (size_t i = 0; i < b->plan->resident_count; i++) {
+        pith_resident *r = &b->plan->residents[i];
+        const pith_tensor *from = r->source->type.data;
+        if (b->reads[r->value->id] && from->bytes) {
+            const pith_device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
+            r->data = d->backend->alloc(d->context, from->bytes);
+            if (!r->data) {
+                return pith_fail(b->err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for a constant",
+                                 d->backend->name, from->bytes);
+            }
+            PITH_TRY(d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err));
+        }
+        PITH_TRY(add_shape(b, r->value, r->data));
+    }
+    return PITH_OK;
+}
+
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
-        if (b->needed[i] && !b->graph->values[i]->type.data && is_symbolic(b->graph->values[i])) symbolic++;
+        if (b->needed[i] && !b->graph->values[i]->type.data && pith_value_is_symbolic(b->graph->values[i])) symbolic++;
     const pith_value **list = pith_arena_array(b->arena, symbolic, sizeof *list);
     if (!list) return plan_out_of_memory(b);
     b->plan->symbolic = list;
@@ -116,14 +122,17 @@ static pith_status find_known(builder *b) {
         if (value->type.data)
             PITH_TRY(add_constant(b, value));
         else if (value->kind == PITH_VALUE_PACKED)
-            PITH_TRY(add_packed(b, value));
-        else if (is_symbolic(value))
+            PITH_TRY(add_shape(b, value, NULL));
+        else if (pith_value_is_symbolic(value))
             list[b->plan->symbolic_count++] = value;
     }
     return PITH_OK;
 }
 
 /* ---- steps ---- */
+
+static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                             pith_devices *devices, pith_error *err);
 
 static pith_status plan_subgraphs(builder *b, pith_step *step) {
     const pith_node *node = step->node;
@@ -135,23 +144,23 @@ static pith_status plan_subgraphs(builder *b, pith_step *step) {
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
         step->subplans[step->subplan_count].attribute = node->attrs[i].name;
-        PITH_TRY(pith_plan_build(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->files, b->arena,
-                                 b->err));
+        PITH_TRY(plan_make(&step->subplans[step->subplan_count].plan, node->attrs[i].graph, b->files, b->arena,
+                           b->plan->devices, b->err));
         b->plan->packed_bytes += step->subplans[step->subplan_count++].plan->packed_bytes;
     }
     return PITH_OK;
 }
 
 /* Notes which inputs are read when the step runs: all that are not packed. */
-static pith_status note_reads(builder *b, const pith_node *node, uint32_t packed_inputs) {
-    for (int i = 0; i < node->input_count; i++) {
-        const pith_value *value = node->inputs[i];
+static pith_status note_reads(builder *b, const pith_step *step, uint32_t packed_inputs) {
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_value *value = step->in[i];
         if (!value || (i < 32 && packed_inputs >> i & 1)) continue;
         if (value->kind == PITH_VALUE_PACKED) {
             return pith_fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
                              PITH_STR_ARG(value->name));
         }
-        b->reads[value->id] |= i < 32 && node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
+        b->reads[value->id] |= i < 32 && step->node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
     }
     return PITH_OK;
 }
@@ -185,37 +194,27 @@ static pith_status prepare_step(builder *b, pith_step *step) {
     pith_prepare c = pith_invoke_prepare(node, in, types + ins, b->plan->isa, b->arena, b->err);
     c.packer = &b->packer;
     size_t before = b->arena->total;
-    status = step->backend->prepare(b->context, &c);
+    status = step->device->backend->prepare(step->device->context, &c);
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
-    if (!status) status = note_reads(b, node, c.packed_inputs);
+    if (!status) status = note_reads(b, step, c.packed_inputs);
 out:
     pith_arena_free(&scratch);
     char place[256];
     return status ? pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
 }
 
-static pith_status plan_add_step(builder *b, const pith_node *node) {
+static pith_status plan_ready_step(builder *b, uint32_t index) {
     pith_plan *plan = b->plan;
-    uint32_t index = (uint32_t)plan->step_count;
-    pith_step *step = &plan->steps[plan->step_count++];
-    *step = (pith_step){ .node = node,
-                         .backend = plan->backend,
-                         .in = (const pith_value *const *)node->inputs,
-                         .out = (const pith_value *const *)node->outputs,
-                         .in_count = node->input_count,
-                         .out_count = node->output_count };
+    pith_step *step = &plan->steps[index];
+    if (pith_node_in_room(step->node) > plan->widest_in) plan->widest_in = pith_node_in_room(step->node);
+    if (pith_node_out_room(step->node) > plan->widest_out) plan->widest_out = pith_node_out_room(step->node);
+    for (int i = 0; i < step->in_count; i++)
+        if (step->in[i]) b->last_use[step->in[i]->id] = index;
+    if (step->is_copy) return note_reads(b, step, 0);
     char place[256];
-    if (!step->backend->supports(b->context, node)) {
-        return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: cannot run on %s",
-                         pith_node_place(node, place, sizeof place), step->backend->name);
-    }
-    if (pith_node_in_room(node) > plan->widest_in) plan->widest_in = pith_node_in_room(node);
-    if (pith_node_out_room(node) > plan->widest_out) plan->widest_out = pith_node_out_room(node);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i]) b->last_use[node->inputs[i]->id] = index;
     pith_status status = plan_subgraphs(b, step);
-    if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+    if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     return prepare_step(b, step);
 }
 
@@ -244,24 +243,22 @@ static void look_ahead(const builder *b) {
 }
 
 static pith_status plan_build(builder *b) {
-    size_t values = b->graph->value_count;
-    b->needed = pith_arena_array(b->arena, values, sizeof *b->needed);
+    b->needed = pith_arena_array(b->arena, b->graph->value_count, sizeof *b->needed);
+    if (!b->needed) return plan_out_of_memory(b);
+    PITH_TRY(pith_plan_place(b->plan, find_needed(b), b->err));
+    size_t values = b->plan->value_count;
     b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
     b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
     b->reads = pith_arena_array(b->arena, values, sizeof *b->reads);
-    if (!b->needed || !b->last_use || !b->constants || !b->reads) return plan_out_of_memory(b);
+    if (!b->last_use || !b->constants || !b->reads) return plan_out_of_memory(b);
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
-    size_t steps = find_needed(b);
-    if (steps >= UINT32_MAX) return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "too many nodes");
-    b->plan->steps = pith_arena_array(b->arena, steps, sizeof *b->plan->steps);
-    if (!b->plan->steps) return plan_out_of_memory(b);
     PITH_TRY(find_known(b));
-    for (const pith_node *node = b->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(plan_add_step(b, node));
+    for (size_t i = 0; i < b->plan->step_count; i++) PITH_TRY(plan_ready_step(b, (uint32_t)i));
     for (size_t i = 0; i < b->graph->output_count; i++) {
-        b->last_use[b->graph->outputs[i]->id] = (uint32_t)b->plan->step_count;
+        b->last_use[b->plan->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
     PITH_TRY(align_constants(b));
+    PITH_TRY(add_residents(b));
     size_t before = b->arena->total;
     PITH_TRY(pith_packer_place(&b->packer, b->err));
     b->plan->packed_bytes += b->arena->total - before;
@@ -273,19 +270,48 @@ static pith_status plan_build(builder *b) {
     return pith_packer_fill(&b->packer, release_sources, b, b->err);
 }
 
-pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                            pith_error *err) {
+/* Constants in the memories of devices, subgraphs' included. */
+static void plan_free_residents(const pith_plan *plan) {
+    for (size_t i = 0; i < plan->resident_count; i++) {
+        const pith_device *d = plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
+        if (plan->residents[i].data) d->backend->free(d->context, plan->residents[i].data);
+    }
+    for (size_t i = 0; i < plan->step_count; i++)
+        for (size_t s = 0; s < plan->steps[i].subplan_count; s++) plan_free_residents(plan->steps[i].subplans[s].plan);
+}
+
+/* After a failure nothing is left outside of the arena. */
+static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                             pith_devices *devices, pith_error *err) {
     pith_plan *p = pith_arena_array(arena, 1, sizeof *p);
     if (!p) return pith_fail_memory(err, sizeof *p);
     builder b = { .plan = p, .graph = graph, .files = files, .arena = arena, .packer = { .arena = arena }, .err = err };
     p->graph = graph;
-    p->backend = &pith_backend_cpu;
+    p->devices = devices;
     p->arena = arena;
     p->isa = pith_cpu_get()->isa;
-    PITH_TRY(p->backend->open(&b.context, arena->allocator, err));
     pith_status status = plan_build(&b);
-    p->backend->close(b.context);
-    if (status) return status;
+    if (status && devices->memory_count > 1) plan_free_residents(p);
     *plan = p;
-    return PITH_OK;
+    return status;
+}
+
+pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                            pith_error *err) {
+    pith_devices *devices = pith_arena_array(arena, 1, sizeof *devices);
+    pith_plan *built;
+    if (!devices) return pith_fail_memory(err, sizeof *devices);
+    PITH_TRY(pith_devices_open(devices, arena, graph->log, err));
+    pith_status status = plan_make(&built, graph, files, arena, devices, err);
+    if (status)
+        pith_devices_close(devices);
+    else
+        *plan = built;
+    return status;
+}
+
+void pith_plan_close(pith_plan *plan) {
+    if (!plan) return;
+    if (plan->devices->memory_count > 1) plan_free_residents(plan);
+    pith_devices_close(plan->devices);
 }

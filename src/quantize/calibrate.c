@@ -69,8 +69,9 @@ static pith_status calibrate_out_of_memory(const calibration *c, size_t bytes) {
     return pith_fail_memory(c->err, bytes);
 }
 
-/* The state of a step if it is a matmul whose weights can be fitted. */
+/* The state of a step if it is a matmul whose weights can be fitted. Other backends have states of their own. */
 static const pith_linear *calibrate_linear_of(const pith_step *step) {
+    if (step->device->backend != &pith_backend_cpu) return NULL;
     const pith_linear *linear = pith_linear_state(step->node, step->state);
     return linear && linear->way->fit ? linear : NULL;
 }

@@ -2,6 +2,7 @@
  *
  * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it
  * before the library. Whatever no list names is then never pulled from the archive, or drops out at link time. */
+#include "backend/backend.h"
 #include "heads/head.h"
 #include "hf/family.h"
 #include "kernels/kernel.h"
@@ -133,3 +134,15 @@ const pith_hf_family *const pith_hf_family_table[] = {
     NULL
 };
 const size_t pith_hf_family_count = sizeof pith_hf_family_table / sizeof pith_hf_family_table[0] - 1;
+
+#define BACKEND(name) extern const pith_backend pith_backend_##name;
+#include "select/backends.def"
+#undef BACKEND
+
+const pith_backend *const pith_backend_table[] = {
+#define BACKEND(name) &pith_backend_##name,
+#include "select/backends.def"
+#undef BACKEND
+    NULL
+};
+const size_t pith_backend_table_count = sizeof pith_backend_table / sizeof pith_backend_table[0] - 1;

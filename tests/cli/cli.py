@@ -677,11 +677,12 @@ class Models(Command):
         d = json.loads(self.good("inspect", "--json", model))
         self.assertEqual(set(d), {"path", "source", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
                                   "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding",
-                                  "steps", "memory"})
+                                  "steps", "step_backends", "memory"})
         self.assertEqual(d["opsets"], {"ai.onnx": 17})
         self.assertEqual(set(d["inputs"][0]), {"name", "dtype", "shape", "optional"})
         self.assertEqual(set(d["ops"][0]), {"domain", "op", "count"})
         self.assertIn("Attention", d["steps"])
+        self.assertEqual(d["step_backends"], ["cpu"] * len(d["steps"]))
         text = self.good("inspect", model).decode()
         for word in ("inputs", "outputs", "ops", "parameters", "fused", "steps", "memory"):
             self.assertIn(word, text)
