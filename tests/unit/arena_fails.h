@@ -22,9 +22,16 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "base/poison.h"
 
-/* DEPTH: calls above the one that asks which tell two requests apart. */
-enum { ARENA_FAILS_DEPTH = 3, ARENA_FAILS_SEEN = 1 << 14, ARENA_FAILS_GUARD = 16 };
+/* DEPTH: calls above the one that asks which tell two requests apart. FILL: the bytes of a guard; in a poison build
+ * those of pith_poison, because a reset of the arena poisons pieces and guards alike. */
+enum {
+    ARENA_FAILS_DEPTH = 3,
+    ARENA_FAILS_SEEN = 1 << 14,
+    ARENA_FAILS_GUARD = 16,
+    ARENA_FAILS_FILL = PITH_POISONS ? 0xFF : 0x5A
+};
 
 static struct {
     bool counts, record, refused; /* counts: false outside of arena_fails_each, where threads may ask */
@@ -83,7 +90,7 @@ static inline bool arena_fails_forget(const char *begin, const char *end) {
             continue;
         }
         for (int k = 0; k < ARENA_FAILS_GUARD && whole; k++) {
-            whole = guard->at[k] == 0x5A;
+            whole = (unsigned char)guard->at[k] == ARENA_FAILS_FILL;
             if (!whole) memcpy(arena_fails.stack, guard->stack, sizeof guard->stack);
             if (!whole) arena_fails.depth = guard->depth;
         }
@@ -101,7 +108,7 @@ static inline void *arena_fails_guard(char *piece, size_t bytes) {
         arena_fails.guards = realloc(arena_fails.guards, arena_fails.guard_capacity * sizeof *arena_fails.guards);
     }
     struct arena_guard *guard = &arena_fails.guards[arena_fails.guard_count++];
-    guard->at = memset(piece + bytes, 0x5A, ARENA_FAILS_GUARD);
+    guard->at = memset(piece + bytes, ARENA_FAILS_FILL, ARENA_FAILS_GUARD);
     guard->depth = backtrace(guard->stack, sizeof guard->stack / sizeof *guard->stack);
     return piece;
 }
