@@ -53,9 +53,9 @@ DTYPES = "- f32 u8 i8 u16 i16 i32 i64 string bool f16 f64 u32 u64 - - bf16".spli
 
 
 def lists():
-    """Every list in select/ is sorted but passes.def, isas.def and backends.def, whose order has meaning."""
+    """Every list in select/ is sorted but passes.def, isas.def, backends.def and runtimes.def, whose order has meaning."""
     for path in tracked("src/select/*.def"):
-        if path.name in ("passes.def", "isas.def", "backends.def"):
+        if path.name in ("passes.def", "isas.def", "backends.def", "runtimes.def"):
             continue
         previous = ""
         for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -3,7 +3,7 @@
  *
  * A call goes through its texts in windows. All texts of a window are tokenized in parallel. Their tokens are cut into
  * chunks of the token budget, in the order they came. With enough chunks, they run at the same time, each with an
- * executor and a thread of its own; otherwise they run one after another, each on all threads.
+ * runner and a thread of its own; otherwise they run one after another, each on all threads.
  *
  * No choice made here (windows, chunks, threads) can change a bit of a result. So a window that meets the memory limit
  * is run again in smaller pieces. Each worker keeps the failure with the lowest text index it met, and the lowest of
@@ -44,7 +44,7 @@ typedef struct encode_worker {
     pith_tokens tokens;
     pith_arena rows;  /* ids of the texts of the window that this worker tokenised */
     pith_arena chunk; /* inputs of its current chunk, and scratch memory of the head */
-    pith_executor *executor;
+    pith_runner runner;
     size_t peak_bytes;
     size_t failed_text; /* of the window; SIZE_MAX: none */
     pith_error fault;
@@ -186,33 +186,30 @@ static void encode_text_part(void *context, size_t part, int index) {
 
 /* ---- chunks through the model ---- */
 
-static pith_status encode_borrow_executor(encode_call *c, encode_worker *w, pith_error *err) {
-    if (w->executor) return PITH_OK;
+static pith_status encode_borrow_runner(encode_call *c, encode_worker *w, pith_error *err) {
+    if (w->runner.runtime) return PITH_OK;
     pith_encoder *e = c->e;
     pthread_mutex_lock(&e->lock);
-    if (e->idle_count) w->executor = e->idle[--e->idle_count];
+    if (e->idle_count) w->runner = e->idle[--e->idle_count];
     pthread_mutex_unlock(&e->lock);
-    return w->executor ? PITH_OK : pith_executor_create(&w->executor, e->parts.plan, &e->parts.executor, err);
+    return w->runner.runtime ? PITH_OK : pith_runner_create(&w->runner, &e->parts.program, &e->parts.executor, err);
 }
 
-static void encode_drop_executor(encode_worker *w) {
-    pith_executor_destroy(w->executor);
-    w->executor = NULL;
-}
+static void encode_drop_runner(encode_worker *w) { pith_runner_destroy(&w->runner); }
 
-static void encode_return_executor(encode_call *c, encode_worker *w) {
+static void encode_return_runner(encode_call *c, encode_worker *w) {
     pith_encoder *e = c->e;
-    if (!w->executor) return;
-    double price = (double)pith_executor_bytes(w->executor) * SECONDS_PER_BYTE;
+    if (!w->runner.runtime) return;
+    double price = (double)pith_runner_bytes(&w->runner) * SECONDS_PER_BYTE;
     bool kept = price > (double)(pith_clock_ns() - c->began) * 1e-9 * PRICE_SHARE;
     pthread_mutex_lock(&e->lock);
     kept = kept && e->idle_count < e->idle_limit;
-    if (kept) e->idle[e->idle_count++] = w->executor;
+    if (kept) e->idle[e->idle_count++] = w->runner;
     pthread_mutex_unlock(&e->lock);
     if (kept)
-        w->executor = NULL;
+        w->runner.runtime = NULL;
     else
-        encode_drop_executor(w);
+        encode_drop_runner(w);
 }
 
 /* The output as f32 rows of the model's width. The output's shape is checked, since it depends on the inputs. */
@@ -261,13 +258,13 @@ static pith_status encode_emit(const encode_call *c, const encode_chunk *k, cons
 
 static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k, pith_error *err) {
     pith_encoder *e = c->e;
-    const pith_graph *graph = e->parts.plan->graph;
+    const pith_graph *graph = e->parts.program.graph;
     pith_lane *lane = pith_profile_lane(c->job->profile);
-    PITH_TRY(encode_borrow_executor(c, w, err));
+    PITH_TRY(encode_borrow_runner(c, w, err));
     if (e->trace)
-        pith_executor_trace(w->executor, e->trace, e->trace_context);
+        pith_runner_trace(&w->runner, e->trace, e->trace_context);
     else
-        pith_lane_listen(lane, w->executor);
+        pith_runner_trace(&w->runner, pith_lane_trace(lane), lane);
     const pith_row *const *rows = c->ordered + k->first;
     int64_t tokens = 0;
     for (size_t i = 0; i < k->count; i++) tokens += rows[i]->count;
@@ -278,9 +275,9 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     if (!inputs || !outputs) return pith_fail_memory(err, (graph->input_count + graph->output_count) * sizeof *inputs);
     PITH_TRY(pith_feed_fill(inputs, &e->feed, rows, k->count, &w->chunk, err));
     uint64_t begin = pith_lane_now(lane);
-    PITH_TRY(pith_executor_run(w->executor, outputs, inputs, encode_threads_within(c), c->job->cancel, err));
+    PITH_TRY(pith_runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->cancel, err));
     pith_lane_phase(lane, "run", begin, tokens);
-    size_t bytes = pith_executor_bytes(w->executor);
+    size_t bytes = pith_runner_bytes(&w->runner);
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
 
     int64_t fed = tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length;
@@ -391,7 +388,7 @@ static bool encode_ask_for_less(encode_call *c) {
     pith_tokenizer_trim(c->e->parts.tokenizer);
     for (int i = 0; i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
-        if (w->executor) encode_drop_executor(w);
+        if (w->runner.runtime) encode_drop_runner(w);
         pith_token_rows_free(&w->tokens);
         pith_arena_free(&w->rows);
         pith_arena_free(&w->chunk);
@@ -446,7 +443,7 @@ static pith_status encode_open(encode_call *c, const void *request, pith_error *
 static void encode_close(encode_call *c) {
     for (int i = 0; c->workers && i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
-        encode_return_executor(c, w);
+        encode_return_runner(c, w);
         pith_token_rows_free(&w->tokens);
         pith_arena_free(&w->rows);
         pith_arena_free(&w->chunk);

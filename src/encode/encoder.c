@@ -33,7 +33,7 @@ static pith_dim encoder_tokens(const pith_graph *graph) {
 }
 
 static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
-    const pith_graph *graph = e->parts.plan->graph;
+    const pith_graph *graph = e->parts.program.graph;
     if (e->parts.output < 0)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "not a text encoder: no output has one vector per text or per token");
@@ -55,7 +55,7 @@ static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
     e->model = (pith_head_model){ .modules = e->parts.modules,
                                   .width = width,
                                   .pooled = e->parts.ragged ? !by_token : type->rank == 2,
-                                  .isa = e->parts.plan->isa };
+                                  .isa = pith_cpu_get()->isa };
     return PITH_OK;
 }
 
@@ -84,7 +84,7 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
 
 static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     const pith_encoder_parts *parts = &e->parts;
-    const pith_graph *graph = parts->plan->graph;
+    const pith_graph *graph = parts->program.graph;
     PITH_TRY(encoder_find_output(e, err));
     PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
     e->chunk_tokens = encoder_choose_chunk(graph);
@@ -113,7 +113,7 @@ pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts
 
 void pith_encoder_trim(pith_encoder *e) {
     pthread_mutex_lock(&e->lock);
-    while (e->idle_count) pith_executor_destroy(e->idle[--e->idle_count]);
+    while (e->idle_count) pith_runner_destroy(&e->idle[--e->idle_count]);
     pthread_mutex_unlock(&e->lock);
 }
 

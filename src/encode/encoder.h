@@ -1,22 +1,22 @@
 /* encoder.h - a text encoder: it takes texts and hands the rows of each text to a head.
  *
- * A text's rows have the bits of a run on that text alone. A ragged plan runs many packed texts in one batch, with the
- * same bits; a model without a ragged plan runs one text at a time. An encoder does not change once it is made, except
- * for a bounded store of idle executors behind a lock. Any number of threads may use it at once. */
+ * A text's rows have the bits of a run on that text alone. A ragged graph runs many packed texts in one batch, with
+ * the same bits; a model without one runs one text at a time. An encoder does not change once it is made, except
+ * for a bounded store of idle runners behind a lock. Any number of threads may use it at once. */
 #ifndef PITH_ENCODE_ENCODER_H
 #define PITH_ENCODE_ENCODER_H
 
-#include "exec/executor.h"
 #include "heads/head.h"
 #include "pith/embed.h"
+#include "runtime/runtime.h"
 #include "text/tokenizer.h"
 
 typedef struct pith_encoder pith_encoder;
 
 /* The parts of an encoder. All of them must outlive it. */
 typedef struct pith_encoder_parts {
-    const pith_plan *plan;
-    bool ragged; /* the plan is that of pith_ragged_make's graph */
+    pith_program program;
+    bool ragged; /* the program is that of pith_ragged_make's graph */
     int output;  /* index of the graph output to use, from pith_encoder_output; -1: none is usable */
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;
@@ -35,7 +35,7 @@ void pith_encoder_destroy(pith_encoder *encoder);
 /* From now on each step of a run is reported to `trace`, on the thread that runs it (see exec/executor.h), instead of
  * the call's profile. NULL ends that. No call may be running. */
 void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
-/* Destroys the idle executors. Thread-safe. */
+/* Destroys the idle runners. Thread-safe. */
 void pith_encoder_trim(pith_encoder *encoder);
 
 /* Returns the facts that heads need about this encoder; valid as long as the encoder. */

@@ -20,7 +20,7 @@ struct pith_encoder {
     pith_trace_fn *trace;
     void *trace_context;
     pthread_mutex_t lock; /* guards the members below */
-    pith_executor **idle;
+    pith_runner *idle;
     size_t idle_count, idle_limit;
 };
 

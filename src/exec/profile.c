@@ -165,9 +165,7 @@ static void record(void *context, const pith_trace_event *traced) {
     e->bytes = cost.bytes;
 }
 
-void pith_lane_listen(pith_lane *lane, pith_executor *executor) {
-    pith_executor_trace(executor, lane ? record : NULL, lane);
-}
+pith_trace_fn *pith_lane_trace(const pith_lane *lane) { return lane ? record : NULL; }
 
 /* ---- writing ---- */
 

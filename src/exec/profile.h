@@ -27,7 +27,7 @@ uint64_t pith_lane_now(const pith_lane *lane);
 /* Records a phase from begin_ns until now. name must be a literal. items is the number of texts or tokens it handled;
  * -1: not given. */
 void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items);
-/* From now on the steps of this executor are recorded in the lane; a NULL lane ends that. */
-void pith_lane_listen(pith_lane *lane, pith_executor *executor);
+/* Returns the function that records steps in the lane, which is its context; NULL if lane is NULL. */
+pith_trace_fn *pith_lane_trace(const pith_lane *lane);
 
 #endif

@@ -356,7 +356,7 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
     pith_executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
     pith_executor *executor = NULL;
     if (pith_feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
-    pith_status status = pith_executor_create(&executor, m->text_plan, &options, c->err);
+    pith_status status = pith_executor_create(&executor, pith_program_plan(&m->text_program), &options, c->err);
     if (status) return status;
     int which = m->text_output > 0 ? m->text_output : 0, mine = m->ragged->output_count > (size_t)which ? which : 0;
     if (!pith_executor_run(executor, out, in, 1, NULL, &ignored)) {
@@ -412,7 +412,7 @@ static pith_status check_level(check *c, int level, const pith_opt_limits *limit
             status = check_compare(&output, &difference, c, m, run, &arena);
         pith_arena_reset(&arena);
     }
-    for (uint64_t i = 0; !status && output < 0 && !ragged && m->text_plan && m->ragged && i < 3; i++) {
+    for (uint64_t i = 0; !status && output < 0 && !ragged && m->text_program.runtime && m->ragged && i < 3; i++) {
         status = check_ragged(c, m, i, &arena, &ragged, &difference);
         pith_arena_reset(&arena);
     }

@@ -47,18 +47,19 @@ static void put_report(pith_json_out *w, const char *name, const pith_report *re
     pith_json_close(w, "]");
 }
 
-/* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads. */
+/* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads. Other runtimes
+ * than the builtin one have no plan: NULL, and no steps. */
 static void put_steps(pith_json_out *w, const pith_plan *plan) {
     pith_json_key(w, "steps");
     pith_json_open(w, "[");
-    for (size_t i = 0; i < plan->step_count; i++) {
+    for (size_t i = 0; plan && i < plan->step_count; i++) {
         pith_json_separate(w);
         pith_json_put_string(w, plan->steps[i].node->op_type);
     }
     pith_json_close(w, "]");
     pith_json_key(w, "step_backends");
     pith_json_open(w, "[");
-    for (size_t i = 0; i < plan->step_count; i++) {
+    for (size_t i = 0; plan && i < plan->step_count; i++) {
         pith_json_separate(w);
         pith_json_put_string(w, pith_str_of(plan->steps[i].device->backend->name));
     }
@@ -171,15 +172,15 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
     static const int32_t lengths[] = { 16, 128, 512 };
     pith_json_key(out, "memory");
     pith_json_open(out, "{");
-    pith_json_key_int(out, "packed_bytes", (int64_t)plan->packed_bytes);
-    pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->plan_arena.total));
+    pith_json_key_int(out, "packed_bytes", plan ? (int64_t)plan->packed_bytes : 0);
+    pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->program_arena.total));
     pith_json_key(out, "activations");
     pith_json_open(out, "[");
-    for (size_t i = 0; m->encoder && i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; plan && m->encoder && i < sizeof lengths / sizeof *lengths; i++) {
         size_t most = pith_model_embed_max_length(m, NULL);
         if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
-    if (!m->encoder) {
+    if (plan && !m->encoder) {
         const pith_plan *own; /* of the graph as it stands, whose inputs are the declared ones */
         PITH_TRY(pith_model_plan(&own, m, err));
         PITH_TRY(put_activations(out, m, own, 0, err));
@@ -215,11 +216,13 @@ static void put_compiled(pith_json_out *w, const pith_compiled *c) {
     pith_json_close(w, "}");
 }
 
+/* plan: NULL if another runtime than the builtin one runs the model. */
 static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan, pith_error *err) {
     const pith_graph *g = m->graph;
     pith_json_open(w, "{");
     pith_json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
     pith_json_key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
+    pith_json_key_string(w, "runtime", pith_str_of(m->runtime->name));
     pith_json_key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
     pith_json_key_int(w, "ir_version", g->ir_version);
     pith_json_key(w, "opsets");
@@ -266,7 +269,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
 pith_status pith_model_tell(const pith_model *model, pith_description form,
                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
     const pith_graph *graph = model->ragged ? model->ragged : model->graph;
-    const pith_plan *plan = model->text_plan;
+    const pith_plan *plan = pith_program_plan(&model->text_program);
     pith_json_out w = { write, user, false };
     switch (form) {
     case PITH_DESCRIBE_NODES: pith_graph_dump(graph, write, user); return PITH_OK;
@@ -277,6 +280,6 @@ pith_status pith_model_tell(const pith_model *model, pith_description form,
     if (!(model->options.flags & PITH_OPEN_DESCRIBE))
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
-    if (!plan) PITH_TRY(pith_model_plan(&plan, model, err));
+    if (!plan && model->runtime == &pith_runtime_builtin) PITH_TRY(pith_model_plan(&plan, model, err));
     return pith_account_explain(&model->account, put_model(&w, model, plan, err), err);
 }

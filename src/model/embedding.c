@@ -74,7 +74,7 @@ pith_status pith_model_round(pith_model *model, const pith_calibrate_options *op
     if (!status) status = pith_model_plan(&whole, model, err);
     if (!status) {
         pith_calibrate_parts parts = { model->encoder, { whole, NULL }, model->tokenizer, model->options.allocator };
-        if (model->text_plan) parts.plans[0] = model->text_plan, parts.plans[1] = whole;
+        if (model->ragged) parts.plans[0] = pith_program_plan(&model->text_program), parts.plans[1] = whole;
         status = pith_calibrate(&parts, &o, err);
     }
     return pith_account_explain(&model->account, status, err);

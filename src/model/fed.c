@@ -18,8 +18,8 @@ struct pith_fed {
     const pith_model *model;
     pith_account account; /* in the model's: whether memory was refused while this was made */
     pith_arena arena;
-    pith_plan *plan;
-    pith_executor *executor;
+    pith_program program;
+    pith_runner runner;
     bool *open; /* by input */
     bool apart;
 };
@@ -128,9 +128,9 @@ static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_ex
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
     PITH_TRY(fed_make_graph(&graph, fed, err));
-    PITH_TRY(pith_plan_build(&fed->plan, graph, &m->files, &fed->arena, err));
+    PITH_TRY(pith_program_open(&fed->program, m->runtime, graph, &m->files, &fed->arena, err));
     options.allocator = &fed->account.allocator;
-    return pith_executor_create(&fed->executor, fed->plan, &options, err);
+    return pith_runner_create(&fed->runner, &fed->program, &options, err);
 }
 
 pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
@@ -154,14 +154,14 @@ pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *ope
 
 void pith_fed_destroy(pith_fed *fed) {
     if (!fed) return;
-    pith_executor_destroy(fed->executor);
-    pith_plan_close(fed->plan);
+    pith_runner_destroy(&fed->runner);
+    pith_program_close(&fed->program);
     pith_arena_free(&fed->arena);
     pith_memory_free(fed->model->options.allocator, fed);
 }
 
-pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs) {
+pith_runner pith_fed_ready(const pith_fed *fed, pith_tensor *inputs) {
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
         if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED) inputs[i] = *default_of(fed->model, i);
-    return fed->executor;
+    return fed->runner;
 }

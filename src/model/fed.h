@@ -8,13 +8,13 @@
  * the defaults keeps one. */
 typedef struct pith_fed pith_fed;
 /* open[input] is true for inputs that are fed. If apart is set, every axis of an input gets a symbol of its own.
- * options are those of its executor. Thread-safe. The model must outlive it. */
+ * options are those of its runner. Thread-safe. The model must outlive it. */
 pith_status pith_fed_create(pith_fed **fed, const pith_model *model, const bool *open, bool apart,
                             const pith_executor_options *options, pith_error *err);
 void pith_fed_destroy(pith_fed *fed); /* NULL is allowed */
-/* Returns the executor to run on. Puts the defaults into `inputs` (in the graph's order) for opened inputs that are not
+/* Returns the runner to use. Puts the defaults into `inputs` (in the graph's order) for opened inputs that are not
  * given. */
-pith_executor *pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
+pith_runner pith_fed_ready(const pith_fed *fed, pith_tensor *inputs);
 /* True if the tensor differs from the default of this input. */
 bool pith_fed_needs(const pith_model *model, size_t input, const pith_tensor *tensor);
 /* The sizes given for each symbolic name while the inputs of a run are compared, and the first axis that contradicts

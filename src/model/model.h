@@ -10,6 +10,7 @@
 #include "encode/encoder.h"
 #include "opt/pass.h"
 #include "pith/session.h"
+#include "runtime/runtime.h"
 
 /* The number of nodes with this operator in the file, before functions are inlined. */
 typedef struct pith_op_count {
@@ -30,11 +31,12 @@ struct pith_model {
     const char *source_folder;
     pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
     bool from_safetensors;
-    pith_graph *graph;         /* optimised */
-    pith_graph *ragged;        /* the graph for packed texts, with only the output that embedding uses; or NULL */
-    pith_str ragged_reason;    /* why there is no such graph */
-    pith_arena text_arena;     /* holds text_plan */
-    pith_plan *text_plan;      /* plan of `ragged`; NULL without it */
+    pith_graph *graph;      /* optimised */
+    pith_graph *ragged;     /* the graph for packed texts, with only the output that embedding uses; or NULL */
+    pith_str ragged_reason; /* why there is no such graph */
+    const pith_runtime *runtime;
+    pith_arena text_arena;     /* holds text_program */
+    pith_program text_program; /* of `ragged`; without a runtime if there is none */
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
     pith_encoder *encoder; /* NULL: no_text holds the reason */
@@ -46,12 +48,14 @@ struct pith_model {
     pith_op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t lock; /* guards plan_arena and plan, which are made on first use */
-    pith_arena plan_arena;
-    pith_plan *plan; /* of graph */
+    pthread_mutex_t lock; /* guards the members below, which are made on first use */
+    pith_arena program_arena;
+    pith_program program; /* of graph */
 };
 
-/* Returns the plan of model->graph; makes it on first use. Thread-safe. */
+/* Returns the program of model->graph; makes it on first use. Thread-safe. */
+pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err);
+/* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */

@@ -1,7 +1,7 @@
 /* open.c - opens a model; each stage is one line.
  *
- * A model keeps at most two plans. A text encoder runs on the ragged plan, made at open. Sessions run on the plan of
- * the graph itself. It is made at open if there is no ragged plan, otherwise when the first session asks for it.
+ * A model keeps at most two programs. A text encoder runs that of the ragged graph, made at open. Sessions run that of
+ * the graph itself. It is made at open if there is no ragged graph, otherwise when the first session asks for it.
  *
  * The parts that make a model embed text (tokenizer, modules, encoder inputs) may be missing or unsupported without
  * making the graph useless. The reason is kept and given by pith_embed. Only a lack of memory there fails the opening.
@@ -25,10 +25,10 @@ void pith_model_destroy(pith_model *m) {
     pith_allocator host = m->account.host;
     pith_encoder_destroy(m->encoder);
     pith_tokenizer_unload(m->tokenizer);
-    pith_plan_close(m->text_plan);
-    pith_plan_close(m->plan);
+    pith_program_close(&m->text_program);
+    pith_program_close(&m->program);
     pith_arena_free(&m->text_arena);
-    pith_arena_free(&m->plan_arena);
+    pith_arena_free(&m->program_arena);
     pith_files_close(&m->files);
     pith_arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
@@ -44,10 +44,12 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision int8 and bf16 need optimization 2 or 3");
+    const pith_runtime *runtime;
+    PITH_TRY(pith_runtime_find(&runtime, options.runtime, err));
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
-    *m = (pith_model){ .options = options };
+    *m = (pith_model){ .options = options, .runtime = runtime };
     pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
     if (pthread_mutex_init(&m->lock, NULL)) {
         pith_memory_free(allocator, m);
@@ -58,7 +60,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     m->options.log = options.log ? &m->log : NULL;
     pith_arena_init(&m->arena, &m->account.allocator);
     pith_arena_init(&m->text_arena, &m->account.allocator);
-    pith_arena_init(&m->plan_arena, &m->account.allocator);
+    pith_arena_init(&m->program_arena, &m->account.allocator);
     m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
     m->report.arena = &m->arena;
     *model = m;
@@ -100,21 +102,31 @@ static pith_status make_ragged(pith_model *m, pith_error *err) {
     return pith_ragged_make(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
 }
 
-pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
+pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->lock);
-    if (!m->plan) {
-        pith_plan *built;
-        status = pith_plan_build(&built, m->graph, &m->files, &m->plan_arena, err);
-        if (status)
-            pith_arena_free(&m->plan_arena);
-        else
-            m->plan = built;
+    if (!m->program.runtime) {
+        status = pith_program_open(&m->program, m->runtime, m->graph, &m->files, &m->program_arena, err);
+        if (status) pith_arena_free(&m->program_arena);
     }
-    *plan = m->plan;
+    *program = &m->program;
     pthread_mutex_unlock(&m->lock);
     return status;
+}
+
+pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err) {
+    const pith_program *program;
+    PITH_TRY(pith_model_program(&program, model, err));
+    *plan = pith_program_plan(program);
+    return *plan ? PITH_OK
+                 : pith_fail(err, PITH_ERR_UNSUPPORTED,
+                             "the model is run by the runtime '%s'; this needs the builtin one", model->runtime->name);
+}
+
+static pith_status open_text_program(pith_model *m, pith_error *err) {
+    return m->ragged ? pith_program_open(&m->text_program, m->runtime, m->ragged, &m->files, &m->text_arena, err)
+                     : PITH_OK;
 }
 
 pith_executor_options pith_model_executor_options(const pith_model *m) {
@@ -137,12 +149,11 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
     PITH_TRY(open_tokenizer(m, err));
-    const pith_plan *plan;
-    if (m->ragged) PITH_TRY(pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err));
-    plan = m->text_plan;
-    if (!plan) PITH_TRY(pith_model_plan(&plan, m, err));
+    PITH_TRY(open_text_program(m, err));
+    const pith_program *program = &m->text_program;
+    if (!m->ragged) PITH_TRY(pith_model_program(&program, m, err));
     int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
-    pith_encoder_parts parts = { plan,         m->ragged != NULL, output,
+    pith_encoder_parts parts = { *program,     m->ragged != NULL, output,
                                  m->tokenizer, &m->modules,       pith_model_executor_options(m) };
     return pith_encoder_create(&m->encoder, &parts, err);
 }
@@ -173,7 +184,7 @@ static pith_status tell_ragged(pith_model *m, pith_error *err) {
     bool told = m->encoder || m->compiled.writer || m->ragged || m->ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(make_ragged(m, err));
-    return m->ragged ? pith_plan_build(&m->text_plan, m->ragged, &m->files, &m->text_arena, err) : PITH_OK;
+    return open_text_program(m, err);
 }
 
 /* What every way of opening ends with; lane: of the profile, or NULL. */
@@ -183,8 +194,8 @@ static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) 
     pith_lane_phase(lane, "optimise", begin, -1);
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
-    const pith_plan *plan;
-    pith_status status = m->encoder ? PITH_OK : pith_model_plan(&plan, m, err);
+    const pith_program *program;
+    pith_status status = m->encoder ? PITH_OK : pith_model_program(&program, m, err);
     if (!status) status = tell_ragged(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;
@@ -206,6 +217,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->options.stop_after = NULL;
     m->options.profile = NULL;
     m->options.input_shapes = NULL;
+    m->options.runtime = NULL;
     if (status)
         pith_model_destroy(m);
     else

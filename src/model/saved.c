@@ -189,7 +189,8 @@ static pith_status make_sections(saver *s) {
     PITH_TRY(add_section(s, PITH_SECTION_MODEL, out.data, out.size));
     PITH_TRY(pith_weights_begin(&s->weights, &s->arena, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
-    if (m->ragged && m->encoder) PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, m->text_plan));
+    if (m->ragged && m->encoder)
+        PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, pith_program_plan(&m->text_program)));
     if (m->tokenizer) {
         pith_str frozen;
         PITH_TRY(pith_tokenizer_freeze(&frozen, m->tokenizer, &s->arena, s->err));

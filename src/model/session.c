@@ -1,7 +1,8 @@
-/* session.c - runs a model: inputs by name are checked and put in the graph's order, and the executor runs.
+/* session.c - runs a model: inputs by name are checked and put in the graph's order, and a runner of the model's
+ * runtime runs.
  *
- * A session runs on the model's plan. If the inputs contradict what that plan assumes (fed.h), the session makes a
- * plan of its own and keeps it. */
+ * A session runs the model's program. If the inputs contradict what that program assumes (fed.h), the session makes a
+ * program of its own and keeps it. */
 #include "model/session.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 
 struct pith_session {
     const pith_model *model;
-    pith_executor *executor;
+    pith_runner runner;
     pith_fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
     pith_named_sizes sizes;
     pith_tensor *inputs; /* in the graph's order */
@@ -26,8 +27,8 @@ struct pith_session {
 };
 
 pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
-    const pith_plan *plan;
-    pith_status status = pith_model_plan(&plan, model, err);
+    const pith_program *program;
+    pith_status status = pith_model_program(&program, model, err);
     if (status) return pith_account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t symbols = pith_dims_symbol_count(model->graph->dims);
@@ -41,7 +42,7 @@ pith_status pith_model_create_session(pith_session **session, const pith_model *
     s->open = s->warned + count;
     memset(s->sizes.items, 0, symbols * sizeof *s->sizes.items + 2 * count * sizeof *s->warned);
     pith_executor_options options = pith_model_executor_options(model);
-    status = pith_executor_create(&s->executor, plan, &options, err);
+    status = pith_runner_create(&s->runner, program, &options, err);
     if (status)
         pith_memory_free(&model->account.allocator, s);
     else
@@ -52,7 +53,7 @@ pith_status pith_model_create_session(pith_session **session, const pith_model *
 void pith_model_destroy_session(pith_session *session) {
     if (!session) return;
     pith_fed_destroy(session->fed);
-    pith_executor_destroy(session->executor);
+    pith_runner_destroy(&session->runner);
     pith_memory_free(&session->model->account.allocator, session);
 }
 
@@ -141,9 +142,9 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
         s->fed = NULL;
         PITH_TRY(pith_fed_create(&s->fed, m, s->open, s->apart, &options, err));
     }
-    pith_executor *executor = own ? pith_fed_ready(s->fed, s->inputs) : s->executor;
-    pith_lane_listen(lane, executor);
-    pith_status status = pith_executor_run(executor, outputs, s->inputs, threads, o->cancel, err);
+    pith_runner runner = own ? pith_fed_ready(s->fed, s->inputs) : s->runner;
+    pith_runner_trace(&runner, pith_lane_trace(lane), lane);
+    pith_status status = pith_runner_run(&runner, outputs, s->inputs, threads, o->cancel, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith_fail_at(err, status, "%s: ", pith_named_sizes_text(&s->sizes, m, text, sizeof text));

@@ -10,6 +10,7 @@
 #include "ops/op.h"
 #include "opt/pass.h"
 #include "ragged/rule.h"
+#include "runtime/runtime.h"
 #include "text/pipeline.h"
 
 #define OP(symbol) extern const pith_op pith_op_##symbol;
@@ -134,6 +135,18 @@ const pith_hf_family *const pith_hf_family_table[] = {
     NULL
 };
 const size_t pith_hf_family_count = sizeof pith_hf_family_table / sizeof pith_hf_family_table[0] - 1;
+
+#define RUNTIME(name) extern const pith_runtime pith_runtime_##name;
+#include "select/runtimes.def"
+#undef RUNTIME
+
+const pith_runtime *const pith_runtime_table[] = {
+#define RUNTIME(name) &pith_runtime_##name,
+#include "select/runtimes.def"
+#undef RUNTIME
+    NULL
+};
+const size_t pith_runtime_table_count = sizeof pith_runtime_table / sizeof pith_runtime_table[0] - 1;
 
 #define BACKEND(name) extern const pith_backend pith_backend_##name;
 #include "select/backends.def"

@@ -3,7 +3,9 @@
 
 usage: extend.py SOURCE_DIR WORK_DIR [--jobs N]
 Then builds, runs a model with the new operator, checks that the new pass made it from Add(x, x), that every level's
-kernel gives the same bits, that a tokenizer.json with the new step tokenises, and that a file of the new format opens.
+kernel gives the same bits, that a tokenizer.json with the new step tokenises, that a file of the new format and a
+directory of the new family open, that the operator of the new rule runs on packed texts, and that a program (use_head.c)
+gets the new head's results.
 """
 import argparse
 import json
@@ -48,6 +50,63 @@ def run(command, **more):
     return done.stdout
 
 
+WORDS = {"tokenizer.json": {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+                            "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+                            "model": {"type": "WordLevel", "vocab": {w: i for i, w in enumerate("u a b c d e f g".split())},
+                                      "unk_token": "u"}}}
+
+
+def put(folder, files):
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+
+
+def vectors(pith, folder, texts):
+    lines = run([pith, "embed", "-m", folder], input="".join(t + "\n" for t in texts)).splitlines()
+    return np.array([json.loads(line) for line in lines], np.float32)
+
+
+def family(pith, source, work):
+    """A directory of the new family gives the vectors of DistilBERT's, whose weights it has."""
+    found = {}
+    for name in ("distilbert", "parrot"):
+        folder = work / name
+        folder.mkdir(exist_ok=True)
+        shutil.copy(source / "tests/data/hf/distilbert/model.safetensors", folder)
+        config = json.loads((source / "tests/data/hf/distilbert/config.json").read_text())
+        put(folder, {"config.json": {**config, "model_type": name}, **WORDS})
+        found[name] = vectors(pith, folder, ["a b c", "d"])
+    check(np.array_equal(found["parrot"], found["distilbert"]) and found["parrot"].any(), f"family: {found}")
+
+
+def ragged_rule_and_head(pith, source, work, tree, build):
+    """LpNormalization runs on packed texts; the head gives the mean square of their rows."""
+    folder = work / "lp"
+    folder.mkdir(exist_ok=True)
+    table = np.random.default_rng(1).standard_normal((8, 6)).astype(np.float32)
+    ports = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"]),
+             helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "sequence", 6])]
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
+             helper.make_node("LpNormalization", ["rows"], ["unit"], axis=-1, p=1),
+             helper.make_node("Mul", ["unit", "three"], ["last_hidden_state"])]
+    weights = [onnx.numpy_helper.from_array(table, "table"), onnx.numpy_helper.from_array(np.float32(3), "three")]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "model.onnx")
+    put(folder, WORDS)
+    told = json.loads(run([pith, "inspect", "--json", folder]))
+    check(told["ragged"] and "LpNormalization" in told["steps"], f"rule: {json.dumps(told)[:800]}")
+    texts = {"a b c": [1, 2, 3], "g": [7]}
+    rows = [3 * table[ids] / np.abs(table[ids]).sum(1, keepdims=True) for ids in texts.values()]
+    got = vectors(pith, folder, texts)
+    check(np.allclose(got, [r.mean(0) for r in rows], atol=1e-6), f"rule: {got}")
+    program = work / "use_head"
+    libraries = run(["pkg-config", "--static", "--libs", "pith"], env={**os.environ, "PKG_CONFIG_PATH": str(build)}).split()
+    run(["cc", "-std=c11", "-D_GNU_SOURCE", f"-I{tree / 'src'}", f"-I{tree / 'include'}", source / "tests/extending/use_head.c",
+         f"-L{build}", *libraries, "-o", program])
+    energies = [float(line) for line in run([program, folder, *texts]).split()]
+    check(np.allclose(energies, [np.mean(r.astype(np.float64) ** 2) for r in rows], rtol=1e-5), f"head: {energies}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("source", type=Path)
@@ -73,9 +132,9 @@ def main():
             check(not path.exists(), f"{name} exists already: a step may only add files")
             path.write_text(text)
         added += 1
-    check(added == 13, f"{added} blocks found in docs/extending.md, 13 expected")
+    check(added == 20, f"{added} blocks found in docs/extending.md, 20 expected")
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
-    run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith"])
+    run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith", "pith_static"])
     pith = build / "pith"
 
     x = np.linspace(-3, 3, 37).astype(np.float32)
@@ -108,12 +167,14 @@ def main():
     model.write_bytes(b"SCAL")
     refused = subprocess.run([pith, "inspect", model], capture_output=True, text=True)
     check(refused.returncode == 1 and "the file has 4 bytes; 8 expected" in refused.stderr, f"reader: {refused}")
+    family(pith, args.source, args.work)
+    ragged_rule_and_head(pith, args.source, args.work, tree, build)
     letters = run([pith, "count", "--letters", "some", "words"])
     check(letters == "9\n", f"count: {letters}")
     for where in (["help", "count"], ["--man", "count"], ["--completion", "bash"]):
         check("letters" in run([pith, *where]), f"{where} does not know the verb's option")
     check("count the words" in run([pith, "--help"]), "pith --help does not list the verb")
-    print("extending: 13 blocks added, built and seen working")
+    print("extending: 20 blocks added, built and seen working")
 
 
 if __name__ == "__main__":

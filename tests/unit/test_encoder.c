@@ -5,7 +5,8 @@
 #include "graph_test.h"
 
 #include "encode/encoder_state.h"
-#include "plan/plan.h"
+#include "heads/dense.h"
+#include "runtime/runtime.h"
 
 static pith_arena arena;
 static pith_error err;
@@ -53,12 +54,16 @@ static pith_value *add_output(pith_graph *graph, const char *name, int dtype, co
     return v;
 }
 
-static pith_status create(pith_encoder **e, const pith_graph *graph, bool ragged, int output) {
-    pith_plan *plan = pith_arena_array(&arena, 1, sizeof *plan);
-    plan->graph = graph;
-    const pith_encoder_parts parts = { plan,      ragged,   output,
-                                       tokenizer, &modules, { .allocator = &pith_allocator_default } };
+static pith_status create_on(pith_encoder **e, const pith_runtime *runtime, const pith_graph *graph, bool ragged,
+                             int output) {
+    const pith_encoder_parts parts = {
+        { runtime, graph, NULL }, ragged, output, tokenizer, &modules, { .allocator = &pith_allocator_default }
+    };
     return pith_encoder_create(e, &parts, &err);
+}
+
+static pith_status create(pith_encoder **e, const pith_graph *graph, bool ragged, int output) {
+    return create_on(e, &pith_runtime_builtin, graph, ragged, output);
 }
 
 static void which_output(void **state) {
@@ -190,10 +195,102 @@ static void text_lengths(void **state) {
     }
 }
 
+/* ---- an engine that is not the builtin one ---- */
+
+/* Its rows are [id, 2 id, 3 id, threads]. It counts its runners and fails at the id 9. */
+static struct { int alive, runs; } rows_engine;
+
+static pith_status rows_create(void **state, const void *program, const pith_executor_options *options,
+                               pith_error *fault) {
+    (void)program;
+    pith_tensor *output = pith_memory_alloc(options->allocator, sizeof *output + 400 * sizeof(float), 16);
+    if (!output) return pith_fail_memory(fault, sizeof *output);
+    rows_engine.alive++;
+    *state = output;
+    return PITH_OK;
+}
+
+static void rows_destroy(void *state) {
+    rows_engine.alive--;
+    pith_memory_free(&pith_allocator_default, state);
+}
+
+static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
+                            const volatile int *cancel, pith_error *fault) {
+    (void)cancel;
+    pith_tensor *output = state;
+    const int64_t *ids = inputs[0].data;
+    float *rows = (float *)(output + 1);
+    assert_int_equal(inputs[0].rank, 2);
+    assert_int_equal(inputs[0].dims[0], 1);
+    int64_t count = inputs[0].dims[1];
+    for (int64_t i = 0; i < count; i++) {
+        if (ids[i] == 9) return pith_fail(fault, PITH_ERR_RUN, "the engine has stopped");
+        for (int k = 0; k < 4; k++) rows[4 * i + k] = k < 3 ? (float)(ids[i] * (k + 1)) : (float)threads;
+    }
+    rows_engine.runs++;
+    *output = (pith_tensor){ .data = rows, .dtype = PITH_F32, .rank = 3, .dims = { 1, count, 4 } };
+    output->bytes = (size_t)count * 4 * sizeof(float);
+    outputs[0] = *output;
+    return PITH_OK;
+}
+
+static size_t rows_bytes(const void *state) { return state ? 1600 : 0; }
+
+static const pith_runtime rows_runtime = {
+    .name = "rows", .create = rows_create, .destroy = rows_destroy, .run = rows_run, .bytes = rows_bytes
+};
+
+/* The encoder needs no plan: it runs texts on any engine, and an error leaves it usable. */
+static void another_runtime(void **state) {
+    (void)state;
+    pith_tokenizer *letters;
+    assert_int_equal(
+        pith_tokenizer_load_json(&letters,
+                                 PITH_STR("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":"
+                                          "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":1,\"b\":3,\"z\":9}}}"),
+                                 NULL, &arena, &err),
+        PITH_OK);
+    pith_graph *graph = graph_of("NS");
+    add_output(graph, "y", PITH_F32, "NS4");
+    const pith_encoder_parts parts = { { &rows_runtime, graph, NULL },          false, 0, letters, &modules,
+                                       { .allocator = &pith_allocator_default } };
+    pith_encoder *e;
+    const pith_head *head;
+    if (pith_encoder_create(&e, &parts, &err) || pith_head_find(&head, "dense", &err)) fail_msg("%s", err.message);
+    const pith_str texts[] = { PITH_STR("b"), PITH_STR("u b b"), PITH_STR("b z") };
+    float vectors[3][4] = { { 0 } };
+    pith_dense dense = { .normalize = 0, .vectors = vectors[0] };
+    pith_embed_stats stats = { 0 };
+    pith_encode_job job = { .texts = texts, .count = 2, .threads = 1, .stats = &stats };
+    if (pith_encoder_run(e, &job, head, &dense, &err)) fail_msg("%s", err.message);
+    assert_memory_equal(vectors, ((float[2][4]){ { 3, 6, 9, 1 }, { 7 / 3.0f, 14 / 3.0f, 7, 1 } }), 2 * sizeof *vectors);
+    assert_int_equal(rows_engine.runs, 2);
+    job.count = 3;
+    assert_int_equal(pith_encoder_run(e, &job, head, &dense, &err), PITH_ERR_RUN);
+    assert_non_null(strstr(err.message, "the engine has stopped"));
+    job.count = 2;
+    assert_int_equal(pith_encoder_run(e, &job, head, &dense, &err), PITH_OK);
+    pith_encoder_destroy(e);
+    assert_int_equal(rows_engine.alive, 0);
+    pith_tokenizer_unload(letters);
+}
+
+static void runtimes_by_name(void **state) {
+    (void)state;
+    const pith_runtime *runtime = NULL;
+    assert_int_equal(pith_runtime_find(&runtime, NULL, &err), PITH_OK);
+    assert_ptr_equal(runtime, &pith_runtime_builtin);
+    assert_int_equal(pith_runtime_find(&runtime, "builtin", &err), PITH_OK);
+    assert_int_equal(pith_runtime_find(&runtime, "abacus", &err), PITH_ERR_ARGUMENT);
+    assert_string_equal(err.message, "there is no runtime 'abacus'; this build has builtin");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_output),  cmocka_unit_test(refused),      cmocka_unit_test(who_pools),
-        cmocka_unit_test(chunk_lengths), cmocka_unit_test(text_lengths),
+        cmocka_unit_test(which_output),     cmocka_unit_test(refused),      cmocka_unit_test(who_pools),
+        cmocka_unit_test(chunk_lengths),    cmocka_unit_test(text_lengths), cmocka_unit_test(another_runtime),
+        cmocka_unit_test(runtimes_by_name),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
