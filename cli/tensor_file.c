@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "cli/npy.h"
 #include "cli/output.h"
-#include "cli/pb.h"
 
 static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_t size) {
     pith_file file;
@@ -91,13 +90,18 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
     return code;
 }
 
+static void tensor_file_add(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+
 int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const char *name,
                          bool optional) {
     char file[4096];
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
-    pb_write(&contents, tensor, name, optional);
-    int code = tensor_file_write_bytes(sink, file, &contents);
+    pith_error err = PITH_ERROR_INIT;
+    int kind = optional || tensor->dtype == PITH_NONE ? PITH_NONE : tensor->dtype;
+    pith_status status = pith_value_write(tensor, name, kind, tensor_file_add, &contents, &err);
+    int code =
+        status ? fail(sink->command, "%s: %s", file, err.message) : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);
     return code;
 }

@@ -68,6 +68,13 @@ PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor
 /* Frees the value; NULL is allowed. */
 PITH_API void pith_value_close(pith_value_file *file);
 
+/* Writes a value as such a file holds it: `write` gets its bytes in order, in any number of calls. kind is as above:
+ * PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype PITH_NONE) needs that. name may be NULL.
+ * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its shape. Thread-safe. */
+PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
+                                      void (*write)(void *user, const char *bytes, size_t size), void *user,
+                                      pith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

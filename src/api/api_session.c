@@ -1,6 +1,7 @@
 /* api_session.c - the public functions of pith/session.h. */
 #include "api/entry.h"
 #include "model/session.h"
+#include "onnx/onnx_write.h"
 #include "onnx/value_file.h"
 
 size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
@@ -23,6 +24,11 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
 pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
                             int32_t kind, pith_error *err) {
     PITH_ENTRY(pith_value_file_open(file, tensor, name, path, kind, err));
+}
+
+pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
+                             void (*write)(void *user, const char *bytes, size_t size), void *user, pith_error *err) {
+    PITH_ENTRY(pith_onnx_write_value(value, name, kind, write, user, err));
 }
 
 void pith_value_close(pith_value_file *file) { pith_value_file_close(file); }

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "loader_test.h"
 #include "onnx/onnx.h"
+#include "pith/session.h"
 
 static pith_error err;
 
@@ -214,6 +215,87 @@ static void tensors_in_every_form(void **state) {
         assert_int_equal(seen[dtype], dtype == PITH_STRING ? 1 : 3);
 }
 
+static void append(void *user, const char *data, size_t size) {
+    message *m = user;
+    assert_true(size <= sizeof m->data - m->size);
+    memcpy(m->data + m->size, data, size);
+    m->size += size;
+}
+
+static void assert_same(const pith_tensor *a, const pith_tensor *b) {
+    assert_int_equal(a->dtype, b->dtype);
+    if (a->dtype == PITH_NONE) return;
+    assert_int_equal(a->rank, b->rank);
+    assert_memory_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    int64_t count = pith_dims_count(a->dims, a->rank);
+    const pith_tensor *x = a->data, *y = b->data;
+    const pith_str *s = a->data, *t = b->data;
+    for (int64_t i = 0; i < count; i++) {
+        if (a->dtype == PITH_SEQUENCE)
+            assert_same(&x[i], &y[i]);
+        else if (a->dtype == PITH_STRING)
+            assert_true(s[i].size == t[i].size && !memcmp(s[i].data, t[i].data, s[i].size));
+    }
+    if (a->dtype < PITH_DTYPE_COUNT && a->dtype != PITH_STRING && a->bytes)
+        assert_memory_equal(a->data, b->data, a->bytes);
+}
+
+/* What is written is read again as the same value under the same name. */
+static void assert_written(const pith_tensor *value, const char *name, int kind) {
+    message m = { .size = 0 };
+    pith_tensor again;
+    pith_str read;
+    if (pith_value_write(value, name, kind, append, &m, &err)) fail_msg("%s", err.message);
+    if (pith_onnx_read_tensor(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
+        fail_msg("%s", err.message);
+    assert_same(value, &again);
+    assert_true(pith_str_is(read, name ? name : ""));
+}
+
+static void values_written(void **state) {
+    (void)state;
+    float floats[6] = { 1, -2, 3, 4, 5, 6 };
+    pith_str words[2] = { PITH_STR("one"), PITH_STR("") };
+    pith_tensor matrix = { .data = floats, .bytes = 24, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
+    pith_tensor scalar = { .data = floats, .bytes = 4, .dtype = PITH_F32 };
+    pith_tensor none = { .dtype = PITH_I64, .rank = 1, .dims = { 0 } };
+    pith_tensor nibbles = { .data = floats, .bytes = 3, .dtype = PITH_U4, .rank = 1, .dims = { 5 } };
+    pith_tensor strings = { .data = words, .bytes = sizeof words, .dtype = PITH_STRING, .rank = 1, .dims = { 2 } };
+    pith_tensor items[] = { matrix, strings, scalar, none };
+    pith_tensor sequence = { .data = items, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 4 } }, empty = sequence;
+    pith_tensor absent = { .dtype = PITH_NONE };
+    const pith_tensor *const values[] = { &matrix, &scalar, &none, &nibbles, &strings, &sequence, &empty, &absent };
+    empty.dims[0] = 0;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        int own = values[i]->dtype;
+        assert_written(values[i], i % 2 ? "a name longer than it need be" : NULL, own);
+        assert_written(values[i], i % 2 ? NULL : "n", PITH_NONE);
+    }
+}
+
+static void values_not_written(void **state) {
+    (void)state;
+    float number = 1;
+    const pith_tensor good = { .data = &number, .bytes = 4, .dtype = PITH_F32, .rank = 1, .dims = { 1 } };
+    pith_tensor bad[] = { good, good, good, good, good, good, good };
+    bad[0].dims[0] = 2;
+    bad[1].dims[0] = -1;
+    bad[2].rank = PITH_MAX_RANK + 1;
+    bad[3].data = NULL;
+    bad[4].dtype = PITH_UNDEFINED;
+    bad[5].dtype = PITH_NONE;
+    bad[6] = (pith_tensor){ .data = &bad[0], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 1 } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        message m = { .size = 0 };
+        int kind = bad[i].dtype == PITH_SEQUENCE ? PITH_SEQUENCE : PITH_F32;
+        assert_int_equal(pith_value_write(&bad[i], NULL, kind, append, &m, &err), PITH_ERR_ARGUMENT);
+        assert_int_equal(m.size, 0);
+    }
+    message m = { .size = 0 };
+    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, append, &m, &err), PITH_ERR_ARGUMENT);
+    assert_string_equal(err.message, "the value is no sequence");
+}
+
 static void sequences_and_optionals(void **state) {
     (void)state;
     static const struct {
@@ -237,6 +319,7 @@ static void sequences_and_optionals(void **state) {
         assert_int_equal(pith_onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
                          PITH_OK);
         assert_int_equal(t.dtype, cases[i].dtype);
+        assert_written(&t, i < 2 ? "seq" : "opt", cases[i].kind);
         if (t.dtype == PITH_SEQUENCE) {
             assert_int_equal(t.rank, 1);
             assert_int_equal(t.dims[0], cases[i].count);
@@ -679,6 +762,8 @@ static void exported_networks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_in_every_form),
+        cmocka_unit_test(values_written),
+        cmocka_unit_test(values_not_written),
         cmocka_unit_test(sequences_and_optionals),
         cmocka_unit_test(tensors_that_lie),
         cmocka_unit_test(external_data),
