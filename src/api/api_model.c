@@ -20,7 +20,7 @@ void pith_model_close(pith_model *model) {
 }
 
 void pith_model_trim(const pith_model *model) {
-    if (model->encoder) pith_encoder_trim(model->encoder);
+    pith_text_views_trim(model);
     if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
 }
 

@@ -43,7 +43,7 @@
 typedef struct encode_worker {
     pith_tokens tokens;
     pith_arena rows;  /* ids of the texts of the window that this worker tokenised */
-    pith_arena chunk; /* inputs of its current chunk, and scratch memory of the head */
+    pith_arena chunk; /* inputs of its current chunk, and scratch memory of the heads */
     pith_runner runner;
     size_t peak_bytes;
     size_t failed_text; /* of the window; SIZE_MAX: none */
@@ -57,8 +57,9 @@ typedef struct encode_chunk {
 typedef struct encode_call {
     pith_encoder *e;
     const pith_encode_job *job;
-    const pith_head *head;
-    const void *head_state;
+    const pith_head_use *uses;
+    size_t use_count;
+    const void **states; /* of the heads */
     pith_str prompt;
     uint64_t began;
     int threads, inner_threads;
@@ -212,10 +213,9 @@ static void encode_return_runner(encode_call *c, encode_worker *w) {
         encode_drop_runner(w);
 }
 
-/* The output as f32 rows of the model's width. The output's shape is checked, since it depends on the inputs. */
-static pith_status encode_output_rows(const float **x, const pith_encoder *e, const pith_tensor *out, int64_t rows,
+/* An output as f32 rows of its width. The output's shape is checked, since it depends on the inputs. */
+static pith_status encode_output_rows(const float **x, const pith_tensor *out, int64_t rows, int64_t width,
                                       pith_arena *arena, pith_error *err) {
-    const int64_t width = e->model.width;
     if (out->rank < 1 || out->dims[out->rank - 1] != width || pith_dims_count(out->dims, out->rank) != rows * width) {
         char shape[128];
         return pith_fail(err, PITH_ERR_RUN, "the model's output has shape %s; %lld rows of %lld numbers are needed",
@@ -239,19 +239,38 @@ static int encode_threads_within(const encode_call *c) {
     return last && !c->e->parts.executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
-/* Hands the rows of each text of the chunk to the head; x: all of them. */
-static pith_status encode_emit(const encode_call *c, const encode_chunk *k, const float *x, pith_arena *scratch,
-                               pith_error *err) {
-    const pith_head_model *model = &c->e->model;
+/* Hands the rows of each text of the chunk to a head; x: all of them. */
+static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k, const float *x,
+                               pith_arena *scratch, pith_error *err) {
+    const pith_head_model *model = &c->e->models[c->uses[use].output];
     for (size_t i = 0; i < k->count; i++) {
         size_t text = c->first_text + c->order[k->first + i];
-        int64_t count = model->pooled ? 1 : c->ordered[k->first + i]->count;
+        const pith_row *row = c->ordered[k->first + i];
+        int64_t count = model->pooled ? 1 : row->count;
         pith_arena_mark mark = pith_arena_get_mark(scratch);
-        pith_head_rows rows = { text, x, count, model->width, scratch };
-        pith_status status = c->head->emit(c->head_state, &rows, err);
+        pith_head_rows rows = { text, x, count, model->width, row->ids, scratch };
+        pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith_fail_at(err, status, "text %zu: ", text);
         pith_arena_rewind(scratch, mark);
         x += count * model->width;
+    }
+    return PITH_OK;
+}
+
+/* Reads the outputs of a chunk of so many tokens, padding included, and hands their rows to the heads. */
+static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k, const pith_tensor *outputs, int64_t fed,
+                                   pith_arena *arena, pith_error *err) {
+    pith_encoder *e = c->e;
+    pith_lane *lane = pith_profile_lane(c->job->profile);
+    for (size_t use = 0; use < c->use_count; use++) {
+        int output = c->uses[use].output;
+        const pith_head_model *model = &e->models[output];
+        const float *x = NULL;
+        PITH_TRY(encode_output_rows(&x, &outputs[e->outputs[output]], model->pooled ? (int64_t)k->count : fed,
+                                    model->width, arena, err));
+        uint64_t begin = pith_lane_now(lane);
+        PITH_TRY(encode_emit(c, use, k, x, arena, err));
+        pith_lane_phase(lane, c->uses[use].head->phase, begin, (int64_t)k->count);
     }
     return PITH_OK;
 }
@@ -280,14 +299,8 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     size_t bytes = pith_runner_bytes(&w->runner);
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
 
-    int64_t fed = tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length;
-    const float *x = NULL;
-    PITH_TRY(encode_output_rows(&x, e, &outputs[e->parts.output], e->model.pooled ? (int64_t)k->count : fed, &w->chunk,
-                                err));
-    begin = pith_lane_now(lane);
-    PITH_TRY(encode_emit(c, k, x, &w->chunk, err));
-    pith_lane_phase(lane, c->head->phase, begin, (int64_t)k->count);
-    return PITH_OK;
+    return encode_emit_all(c, k, outputs, tokens > e->feed.fixed_length ? tokens : e->feed.fixed_length, &w->chunk,
+                           err);
 }
 
 static void encode_chunk_part(void *context, size_t part, int index) {
@@ -339,7 +352,7 @@ static void encode_cut(encode_call *c) {
     }
 }
 
-/* Puts the texts that have tokens in order, and gives the others to the head at once. */
+/* Puts the texts that have tokens in order, and gives the others to the heads at once. */
 static pith_status encode_order(encode_call *c, pith_error *err) {
     c->ordered_count = 0;
     for (size_t i = 0; i < c->count; i++) {
@@ -348,8 +361,11 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
             c->ordered[c->ordered_count++] = &c->rows[i];
             continue;
         }
-        pith_head_rows rows = { c->first_text + i, NULL, 0, c->e->model.width, &c->workers[0].chunk };
-        PITH_TRY(c->head->emit(c->head_state, &rows, err));
+        for (size_t use = 0; use < c->use_count; use++) {
+            int64_t width = c->e->models[c->uses[use].output].width;
+            pith_head_rows rows = { c->first_text + i, NULL, 0, width, NULL, &c->workers[0].chunk };
+            PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
+        }
     }
     return PITH_OK;
 }
@@ -415,13 +431,18 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
 
 /* ---- the call ---- */
 
-static pith_status encode_open(encode_call *c, const void *request, pith_error *err) {
+static pith_status encode_open(encode_call *c, pith_error *err) {
     const pith_encode_job *job = c->job;
     const pith_allocator *allocator = c->e->parts.executor.allocator;
     size_t window = job->count < WINDOW_TEXTS ? job->count : WINDOW_TEXTS;
     c->window = window;
     c->budget = job->batch_tokens ? job->batch_tokens : c->e->chunk_tokens;
-    PITH_TRY(c->head->open(&c->head_state, &c->e->model, request, &c->arena, err));
+    c->states = pith_arena_array(&c->arena, c->use_count, sizeof *c->states);
+    if (!c->states) return pith_fail_memory(err, c->use_count * sizeof *c->states);
+    for (size_t i = 0; i < c->use_count; i++) {
+        const pith_head_use *use = &c->uses[i];
+        PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
+    }
     PITH_TRY(encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)c->threads * sizeof *c->workers);
@@ -462,12 +483,12 @@ static void encode_count_window(pith_embed_stats *stats, const encode_call *c) {
     stats->texts_done = c->first_text + c->count;
 }
 
-pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const pith_head *head, const void *request,
+pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses, size_t count,
                              pith_error *err) {
     if (job->stats) job->stats->texts_done = 0;
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
-    encode_call c = { .e = e, .job = job, .head = head, .began = pith_clock_ns() };
+    encode_call c = { .e = e, .job = job, .uses = uses, .use_count = count, .began = pith_clock_ns() };
     atomic_init(&c.failed, SIZE_MAX);
     c.max_length = pith_encoder_max_length(e, job->max_length);
     c.threads = job->threads ? job->threads : pith_cpu_get()->threads;
@@ -475,7 +496,7 @@ pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const 
     pith_arena_init(&c.arena, e->parts.executor.allocator);
 
     pith_threads_wake(c.threads); /* while the first texts become tokens */
-    pith_status status = encode_open(&c, request, err);
+    pith_status status = encode_open(&c, err);
     size_t peak = 0;
     for (; !status && c.first_text < job->count; c.first_text += c.count) {
         status = encode_next_window(&c, err);

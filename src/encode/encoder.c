@@ -1,4 +1,4 @@
-/* encoder.c - makes an encoder: which output it reads, how its inputs are fed, and the default length of a chunk. */
+/* encoder.c - makes an encoder: what its outputs are, how its inputs are fed, and the default length of a chunk. */
 #include "encode/encoder.h"
 
 #include "base/dtype.h"
@@ -11,20 +11,6 @@
  * tokens. Longer chunks send activations through memory; shorter ones read the weights too often. */
 #define CHUNK_TOKENS_MAX 512
 
-static bool encoder_can_use(const pith_value *v) {
-    return pith_dtype_is_float(v->type.dtype) && (v->type.rank == 2 || v->type.rank == 3);
-}
-
-int pith_encoder_output(const pith_graph *graph) {
-    static const char *const wanted[] = { "sentence_embedding", "last_hidden_state", "token_embeddings" };
-    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
-        for (size_t i = 0; i < graph->output_count; i++)
-            if (pith_str_is(graph->outputs[i]->name, wanted[n]) && encoder_can_use(graph->outputs[i])) return (int)i;
-    for (size_t i = 0; i < graph->output_count; i++)
-        if (encoder_can_use(graph->outputs[i])) return (int)i;
-    return -1;
-}
-
 static pith_dim encoder_tokens(const pith_graph *graph) {
     for (size_t i = 0; i < graph->input_count; i++)
         if (pith_str_is(graph->inputs[i]->name, "input_ids") && graph->inputs[i]->type.rank > 0)
@@ -32,12 +18,9 @@ static pith_dim encoder_tokens(const pith_graph *graph) {
     return PITH_DIM_UNKNOWN;
 }
 
-static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
+static pith_status encoder_read_output(pith_encoder *e, int place, pith_error *err) {
     const pith_graph *graph = e->parts.program.graph;
-    if (e->parts.output < 0)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "not a text encoder: no output has one vector per text or per token");
-    const pith_value *out = graph->outputs[e->parts.output];
+    const pith_value *out = graph->outputs[e->outputs[place]];
     const pith_type *type = &out->type;
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
@@ -52,10 +35,10 @@ static pith_status encoder_find_output(pith_encoder *e, pith_error *err) {
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the width of output '" PITH_STR_FMT "' is not known",
                          PITH_STR_ARG(out->name));
     bool by_token = e->parts.ragged && pith_dim_equal(encoder_tokens(graph), type->dims[0]);
-    e->model = (pith_head_model){ .modules = e->parts.modules,
-                                  .width = width,
-                                  .pooled = e->parts.ragged ? !by_token : type->rank == 2,
-                                  .isa = pith_cpu_get()->isa };
+    e->models[place] = (pith_head_model){ .modules = e->parts.modules,
+                                          .width = width,
+                                          .pooled = e->parts.ragged ? !by_token : type->rank == 2,
+                                          .isa = pith_cpu_get()->isa };
     return PITH_OK;
 }
 
@@ -85,7 +68,10 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
 static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     const pith_encoder_parts *parts = &e->parts;
     const pith_graph *graph = parts->program.graph;
-    PITH_TRY(encoder_find_output(e, err));
+    for (int i = 0; i < parts->output_count; i++) {
+        e->outputs[i] = parts->outputs[i];
+        PITH_TRY(encoder_read_output(e, i, err));
+    }
     PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
     e->chunk_tokens = encoder_choose_chunk(graph);
     e->idle_limit = (size_t)pith_cpu_get()->threads;
@@ -130,7 +116,7 @@ void pith_encoder_destroy(pith_encoder *e) {
     pith_arena_free(&arena);
 }
 
-const pith_head_model *pith_encoder_model(const pith_encoder *e) { return &e->model; }
+const pith_head_model *pith_encoder_model(const pith_encoder *e, int output) { return &e->models[output]; }
 
 int32_t pith_encoder_max_length(const pith_encoder *e, int32_t max_length) {
     int32_t length =

@@ -13,23 +13,21 @@
 
 typedef struct pith_encoder pith_encoder;
 
+enum { PITH_ENCODER_OUTPUTS = 4 };
+
 /* The parts of an encoder. All of them must outlive it. */
 typedef struct pith_encoder_parts {
     pith_program program;
-    bool ragged; /* the program is that of pith_ragged_make's graph */
-    int output;  /* index of the graph output to use, from pith_encoder_output; -1: none is usable */
+    bool ragged;        /* the program is that of pith_ragged_make's graph */
+    const int *outputs; /* [output_count] indexes of the outputs of the program that heads read */
+    int output_count;   /* 1 to PITH_ENCODER_OUTPUTS */
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;
     pith_executor_options executor;
 } pith_encoder_parts;
 
-/* Returns the index of the graph output that has one vector per text or one row per token: sentence_embedding, else
- * last_hidden_state or token_embeddings, else the first floating-point output of rank 2 or 3; -1 if there is none. Pass
- * the graph as it was read, with types inferred: passes may drop the names of values, but keep the order of outputs. */
-int pith_encoder_output(const pith_graph *graph);
-
-/* Returns PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input cannot be made from text, or no output is
- * usable. */
+/* Returns PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input cannot be made from text, or an output does
+ * not have rows of a known width. */
 pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err);
 void pith_encoder_destroy(pith_encoder *encoder);
 /* From now on each step of a run is reported to `trace`, on the thread that runs it (see exec/executor.h), instead of
@@ -38,8 +36,8 @@ void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *conte
 /* Destroys the idle runners. Thread-safe. */
 void pith_encoder_trim(pith_encoder *encoder);
 
-/* Returns the facts that heads need about this encoder; valid as long as the encoder. */
-const pith_head_model *pith_encoder_model(const pith_encoder *encoder);
+/* Returns the facts that heads need about an output, by its place in parts.outputs; valid as long as the encoder. */
+const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int output);
 /* Returns the number of tokens at which a text is cut if the caller asks for max_length (0: the model's limit). 0 means
  * that texts are never cut. */
 int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
@@ -56,9 +54,16 @@ typedef struct pith_encode_job {
     pith_embed_stats *stats;
 } pith_encode_job;
 
-/* Runs all texts and hands each text's rows to the head, in no particular order. After an error the first
+/* A head that gets rows of a call. */
+typedef struct pith_head_use {
+    const pith_head *head;
+    const void *request;
+    int output; /* which rows: its place in parts.outputs */
+} pith_head_use;
+
+/* Runs all texts and hands each text's rows to the heads, in no particular order. After an error the first
  * stats->texts_done texts of the call have been emitted completely. An error names the first text that failed. */
-pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head *head,
-                             const void *request, pith_error *err);
+pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head_use *uses, size_t count,
+                             pith_error *err);
 
 #endif

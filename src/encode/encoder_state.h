@@ -13,7 +13,8 @@
 
 struct pith_encoder {
     pith_encoder_parts parts;
-    pith_head_model model;
+    int outputs[PITH_ENCODER_OUTPUTS];            /* of parts, whose own array is not kept */
+    pith_head_model models[PITH_ENCODER_OUTPUTS]; /* of these outputs */
     pith_arena arena;
     pith_feed feed;
     int64_t chunk_tokens; /* the default token budget of a chunk */

@@ -1,9 +1,11 @@
-/* head.c - finds heads by name. */
+/* head.c - finds heads by name, and the output that a head reads. */
 #include "heads/head.h"
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/str.h"
 
 pith_status pith_head_find(const pith_head **head, const char *name, pith_error *err) {
     for (size_t i = 0; i < pith_head_table_count; i++)
@@ -12,4 +14,23 @@ pith_status pith_head_find(const pith_head **head, const char *name, pith_error 
             return PITH_OK;
         }
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the head '%s'", name);
+}
+
+static bool head_takes(const pith_head *head, const pith_value *v) {
+    return pith_dtype_is_float(v->type.dtype) && ((v->type.rank == 2 && head->takes & PITH_HEAD_TEXTS) ||
+                                                  (v->type.rank == 3 && head->takes & PITH_HEAD_TOKENS));
+}
+
+int pith_head_output(const pith_head *head, const pith_graph *graph) {
+    for (const char *name = head->outputs; *name;) {
+        size_t size = strcspn(name, " ");
+        for (size_t i = 0; i < graph->output_count; i++) {
+            pith_str own = graph->output_names ? graph->output_names[i] : graph->outputs[i]->name;
+            if (pith_str_eq(own, (pith_str){ name, size }) && head_takes(head, graph->outputs[i])) return (int)i;
+        }
+        name += size + strspn(name + size, " ");
+    }
+    for (size_t i = 0; i < graph->output_count; i++)
+        if (head_takes(head, graph->outputs[i])) return (int)i;
+    return -1;
 }

@@ -8,13 +8,14 @@
 #define PITH_HEADS_HEAD_H
 
 #include "base/cpu.h"
+#include "graph/graph.h"
 #include "hf/modules.h"
 
-/* The facts about the model that a head receives. */
+/* The facts about the model, and about the output that the head reads. */
 typedef struct pith_head_model {
     const pith_modules *modules; /* settings from the directory's small files */
     int64_t width;               /* floats per row */
-    bool pooled;                 /* the graph pools by itself and gives one row per text, not one per token */
+    bool pooled;                 /* the output has one row per text, not one per token */
     pith_isa isa;
 } pith_head_model;
 
@@ -24,12 +25,18 @@ typedef struct pith_head_rows {
     const float *rows; /* [count, width] */
     int64_t count;     /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
     int64_t width;
+    const int32_t *ids;  /* the ids of the text's tokens: [count], if the model is not pooled */
     pith_arena *scratch; /* memory until emit returns */
 } pith_head_rows;
 
+/* Bits of pith_head.takes. */
+enum { PITH_HEAD_TOKENS = 1u << 0 /* one row per token */, PITH_HEAD_TEXTS = 1u << 1 /* one row per text */ };
+
 typedef struct pith_head {
     const char *name;
-    const char *phase; /* what its work is called in profiles */
+    const char *phase;   /* what its work is called in profiles */
+    const char *outputs; /* names of the outputs of a graph that it reads, the best first, between blanks */
+    uint32_t takes;      /* the forms of outputs that it can read */
     /* Checks the request (a struct of the head's own, filled in by the caller) against the model and makes the state
      * that emit reads, in the arena. PITH_ERR_ARGUMENT names the option that does not fit. */
     pith_status (*open)(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
@@ -42,6 +49,10 @@ typedef struct pith_head {
 /* In the order of select/heads.def; defined by select/tables.c. */
 extern const pith_head *const pith_head_table[];
 extern const size_t pith_head_table_count;
+
+/* Returns the index of the graph output that the head reads: the first of head->outputs that is there, else the first
+ * floating-point output of a form that it takes; -1 if there is none. The types of the graph are inferred. */
+int pith_head_output(const pith_head *head, const pith_graph *graph);
 
 /* The head of this name; PITH_ERR_UNSUPPORTED if this build does not have it. */
 pith_status pith_head_find(const pith_head **head, const char *name, pith_error *err);

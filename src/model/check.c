@@ -337,7 +337,7 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
     pith_error ignored = PITH_ERROR_INIT;
     const pith_plan *plan;
     PITH_TRY(pith_model_plan(&plan, c->reference, c->err));
-    if (pith_feed_init(&packed, m->ragged, true, 0, arena, &ignored) ||
+    if (pith_feed_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
         pith_feed_init(&alone, plan->graph, false, 0, arena, &ignored))
         return PITH_OK;
     int64_t ids = pith_check_index_limit(plan->graph, "input_ids");
@@ -349,21 +349,21 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
         rows[i] = (pith_row){ numbers, numbers + lengths[i], lengths[i] };
         pointers[i] = &rows[i];
     }
-    size_t inputs = m->ragged->input_count + plan->graph->input_count;
+    size_t inputs = m->text.ragged->input_count + plan->graph->input_count;
     pith_tensor *in = pith_arena_array(arena, inputs, sizeof *in);
-    pith_tensor *out = pith_arena_array(arena, m->ragged->output_count + plan->graph->output_count, sizeof *out);
+    pith_tensor *out = pith_arena_array(arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
     if (!in || !out) return pith_fail_memory(c->err, inputs * sizeof *in);
     pith_executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
     pith_executor *executor = NULL;
     if (pith_feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
-    pith_status status = pith_executor_create(&executor, pith_program_plan(&m->text_program), &options, c->err);
+    pith_status status = pith_executor_create(&executor, pith_program_plan(&m->text.program), &options, c->err);
     if (status) return status;
-    int which = m->text_output > 0 ? m->text_output : 0, mine = m->ragged->output_count > (size_t)which ? which : 0;
+    int which = m->text.outputs[0], mine = m->text.ragged->output_count > (size_t)which ? which : 0;
     if (!pith_executor_run(executor, out, in, 1, NULL, &ignored)) {
         int64_t at = 0, width = out[mine].rank ? out[mine].dims[out[mine].rank - 1] : 0;
         for (int i = 0; i < TEXTS && !*differs; i++) {
             pith_executor *one = NULL;
-            pith_tensor *ain = in + m->ragged->input_count, *aout = out + m->ragged->output_count;
+            pith_tensor *ain = in + m->text.ragged->input_count, *aout = out + m->text.ragged->output_count;
             if (!pith_feed_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
                 !check_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
                 pith_tensor want = aout[which], got = out[mine];
@@ -412,13 +412,13 @@ static pith_status check_level(check *c, int level, const pith_opt_limits *limit
             status = check_compare(&output, &difference, c, m, run, &arena);
         pith_arena_reset(&arena);
     }
-    for (uint64_t i = 0; !status && output < 0 && !ragged && m->text_program.runtime && m->ragged && i < 3; i++) {
+    for (uint64_t i = 0; !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3; i++) {
         status = check_ragged(c, m, i, &arena, &ragged, &difference);
         pith_arena_reset(&arena);
     }
     pith_arena_free(&arena);
     if (!status && (output >= 0 || ragged)) {
-        int which = output >= 0 ? output : m->text_output > 0 ? m->text_output : 0;
+        int which = output >= 0 ? output : m->text.outputs[0];
         snprintf(c->output, sizeof c->output, PITH_STR_FMT, PITH_STR_ARG(c->reference->graph->output_names[which]));
         if (ragged) snprintf(c->inputs, sizeof c->inputs, "four packed texts against each alone");
         c->finding.difference = difference;

@@ -85,9 +85,9 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
                                                         "mean_sqrt_len", "weightedmean", "lasttoken" };
     pith_json_key(w, "embedding");
     pith_json_open(w, "{");
-    pith_json_key_bool(w, "possible", m->encoder != NULL);
-    if (!m->encoder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
-    if (m->encoder) {
+    pith_json_key_bool(w, "possible", m->text.encoder != NULL);
+    if (!m->text.encoder) pith_json_key_string(w, "reason", pith_str_of(m->no_text.message));
+    if (m->text.encoder) {
         pith_json_key_int(w, "dim", (int64_t)pith_model_embed_dim(m, NULL));
         pith_json_key_int(w, "max_length", (int64_t)pith_model_embed_max_length(m, NULL));
         pith_json_key(w, "pooling");
@@ -151,7 +151,7 @@ static pith_status put_activations(pith_json_out *out, const pith_model *m, cons
     pith_tensor *inputs = pith_arena_array(&arena, plan->graph->input_count, sizeof *inputs);
     pith_status status = inputs ? PITH_OK : pith_fail_memory(&fault, sizeof *inputs);
     if (!status)
-        status = tokens ? text_inputs(inputs, plan, m->ragged != NULL, tokens, &arena, &fault)
+        status = tokens ? text_inputs(inputs, plan, m->text.ragged != NULL, tokens, &arena, &fault)
                         : declared_inputs(inputs, m, &arena, &fault);
     if (!status) status = pith_executor_create(&executor, plan, &options, &fault);
     if (!status) status = pith_executor_plan_bytes(executor, &bytes, inputs, 1, &fault);
@@ -173,14 +173,15 @@ static pith_status put_memory(pith_json_out *out, const pith_model *m, const pit
     pith_json_key(out, "memory");
     pith_json_open(out, "{");
     pith_json_key_int(out, "packed_bytes", plan ? (int64_t)plan->packed_bytes : 0);
-    pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text_arena.total + m->program_arena.total));
+    pith_json_key_int(out, "model_bytes", (int64_t)(m->arena.total + m->text.arena.total + m->program_arena.total));
     pith_json_key(out, "activations");
     pith_json_open(out, "[");
-    for (size_t i = 0; plan && m->encoder && i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; plan && m->text.encoder && i < sizeof lengths / sizeof *lengths; i++) {
         size_t most = pith_model_embed_max_length(m, NULL);
-        if (m->ragged || !most || (size_t)lengths[i] <= most) PITH_TRY(put_activations(out, m, plan, lengths[i], err));
+        if (m->text.ragged || !most || (size_t)lengths[i] <= most)
+            PITH_TRY(put_activations(out, m, plan, lengths[i], err));
     }
-    if (plan && !m->encoder) {
+    if (plan && !m->text.encoder) {
         const pith_plan *own; /* of the graph as it stands, whose inputs are the declared ones */
         PITH_TRY(pith_model_plan(&own, m, err));
         PITH_TRY(put_activations(out, m, own, 0, err));
@@ -253,11 +254,11 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
     pith_json_key_int(w, "level", m->options.optimization);
     put_report(w, "fused", &m->report, true);
     put_report(w, "not_fused", &m->report, false);
-    pith_json_key_bool(w, "ragged", m->ragged != NULL);
+    pith_json_key_bool(w, "ragged", m->text.ragged != NULL);
     pith_json_key_string(w, "ragged_reason",
-                         m->ragged_reason.data ? m->ragged_reason
-                         : m->ragged           ? PITH_STR("")
-                                               : pith_str_of(m->no_text.message));
+                         m->text.ragged_reason.data ? m->text.ragged_reason
+                         : m->text.ragged           ? PITH_STR("")
+                                                    : pith_str_of(m->no_text.message));
     put_embedding(w, m);
     put_steps(w, plan);
     PITH_TRY(put_memory(w, m, plan, err));
@@ -268,8 +269,8 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
 
 pith_status pith_model_tell(const pith_model *model, pith_description form,
                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
-    const pith_graph *graph = model->ragged ? model->ragged : model->graph;
-    const pith_plan *plan = pith_program_plan(&model->text_program);
+    const pith_graph *graph = model->text.ragged ? model->text.ragged : model->graph;
+    const pith_plan *plan = pith_program_plan(&model->text.program);
     pith_json_out w = { write, user, false };
     switch (form) {
     case PITH_DESCRIBE_NODES: pith_graph_dump(graph, write, user); return PITH_OK;

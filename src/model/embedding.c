@@ -11,8 +11,8 @@ static pith_status embed_complete(pith_embed_options *o, const pith_embed_option
                                   pith_error *err) {
     *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
-    return m->encoder ? PITH_OK
-                      : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    return m->text.encoder ? PITH_OK
+                           : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
 }
 
 static pith_dense dense_request(const pith_embed_options *o, float *vectors) {
@@ -36,12 +36,14 @@ size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *o
     pith_dense dense;
     if (embed_complete(&o, options, model, NULL)) return 0;
     dense = dense_request(&o, NULL);
-    return pith_dense_dim(pith_encoder_model(model->encoder), &dense);
+    return pith_dense_dim(pith_encoder_model(model->text.encoder, 0), &dense);
 }
 
 size_t pith_model_embed_max_length(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
-    return embed_complete(&o, options, model, NULL) ? 0 : (size_t)pith_encoder_max_length(model->encoder, o.max_length);
+    return embed_complete(&o, options, model, NULL)
+               ? 0
+               : (size_t)pith_encoder_max_length(model->text.encoder, o.max_length);
 }
 
 pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
@@ -50,9 +52,9 @@ pith_status pith_model_embed(float *vectors, const pith_model *model, const pith
     PITH_TRY(embed_complete(&o, options, model, err));
     pith_dense dense = dense_request(&o, vectors);
     pith_encode_job job = encode_job(&o, texts, count);
-    const pith_head *head;
-    pith_status status = pith_head_find(&head, "dense", err);
-    if (!status) status = pith_encoder_run(model->encoder, &job, head, &dense, err);
+    pith_head_use use = { .request = &dense };
+    pith_status status = pith_head_find(&use.head, "dense", err);
+    if (!status) status = pith_encoder_run(model->text.encoder, &job, &use, 1, err);
     return pith_account_explain(&model->account, status, err);
 }
 
@@ -62,7 +64,8 @@ static pith_status check_calibrate(const pith_model *m, pith_error *err) {
     if (m->options.precision != PITH_PRECISION_INT8)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "only int8 weights are calibrated: open the model with precision int8");
-    if (!m->encoder) return pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+    if (!m->text.encoder)
+        return pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
     return PITH_OK;
 }
 
@@ -73,8 +76,10 @@ pith_status pith_model_round(pith_model *model, const pith_calibrate_options *op
     pith_status status = check_calibrate(model, err);
     if (!status) status = pith_model_plan(&whole, model, err);
     if (!status) {
-        pith_calibrate_parts parts = { model->encoder, { whole, NULL }, model->tokenizer, model->options.allocator };
-        if (model->ragged) parts.plans[0] = pith_program_plan(&model->text_program), parts.plans[1] = whole;
+        pith_calibrate_parts parts = {
+            model->text.encoder, { whole, NULL }, model->tokenizer, model->options.allocator
+        };
+        if (model->text.ragged) parts.plans[0] = pith_program_plan(&model->text.program), parts.plans[1] = whole;
         status = pith_calibrate(&parts, &o, err);
     }
     return pith_account_explain(&model->account, status, err);

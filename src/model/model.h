@@ -7,7 +7,7 @@
 #include "base/account.h"
 #include "base/file.h"
 #include "compiled/compiled.h"
-#include "encode/encoder.h"
+#include "model/text_view.h"
 #include "opt/pass.h"
 #include "pith/session.h"
 #include "runtime/runtime.h"
@@ -31,22 +31,20 @@ struct pith_model {
     const char *source_folder;
     pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
     bool from_safetensors;
-    pith_graph *graph;      /* optimised */
-    pith_graph *ragged;     /* the graph for packed texts, with only the output that embedding uses; or NULL */
-    pith_str ragged_reason; /* why there is no such graph */
+    pith_graph *graph; /* optimised */
     const pith_runtime *runtime;
-    pith_arena text_arena;     /* holds text_program */
-    pith_program text_program; /* of `ragged`; without a runtime if there is none */
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
-    pith_encoder *encoder; /* NULL: no_text holds the reason */
-    int text_output;       /* index of the graph output that embedding reads; -1: none */
-    pith_error no_text;
+    pith_text_view text; /* of the output that dense vectors are made from, if there is one */
+    pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;
     const pith_opt_limits *limits; /* valid while the model is opened; NULL: every pass may run */
     pith_report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts below */
     pith_op_count *ops;
     size_t op_count;
+
+    pthread_mutex_t view_lock; /* guards views */
+    pith_text_view *views;     /* of other outputs */
 
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
     pith_arena program_arena;

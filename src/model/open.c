@@ -23,15 +23,20 @@
 
 void pith_model_destroy(pith_model *m) {
     pith_allocator host = m->account.host;
-    pith_encoder_destroy(m->encoder);
+    while (m->views) {
+        pith_text_view *next = m->views->next;
+        pith_text_view_free(m->views);
+        pith_memory_free(m->options.allocator, m->views);
+        m->views = next;
+    }
+    pith_text_view_free(&m->text);
     pith_tokenizer_unload(m->tokenizer);
-    pith_program_close(&m->text_program);
     pith_program_close(&m->program);
-    pith_arena_free(&m->text_arena);
     pith_arena_free(&m->program_arena);
     pith_files_close(&m->files);
     pith_arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->view_lock);
     pith_memory_free(&host, m);
 }
 
@@ -51,7 +56,9 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     if (!m) return pith_fail_memory(err, sizeof *m);
     *m = (pith_model){ .options = options, .runtime = runtime };
     pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
-    if (pthread_mutex_init(&m->lock, NULL)) {
+    bool locked = !pthread_mutex_init(&m->lock, NULL);
+    if (!locked || pthread_mutex_init(&m->view_lock, NULL)) {
+        if (locked) pthread_mutex_destroy(&m->lock);
         pith_memory_free(allocator, m);
         return pith_fail_memory(err, sizeof m->lock);
     }
@@ -59,7 +66,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     m->options.allocator = &m->account.allocator;
     m->options.log = options.log ? &m->log : NULL;
     pith_arena_init(&m->arena, &m->account.allocator);
-    pith_arena_init(&m->text_arena, &m->account.allocator);
+    pith_arena_init(&m->text.arena, &m->account.allocator);
     pith_arena_init(&m->program_arena, &m->account.allocator);
     m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
     m->report.arena = &m->arena;
@@ -90,16 +97,7 @@ static pith_opt optimizer(pith_model *m, pith_error *err) {
 }
 
 static pith_status make_ragged(pith_model *m, pith_error *err) {
-    pith_opt o = optimizer(m, err);
-    if (pith_opt_without(m->limits, "ragged")) {
-        m->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
-        return PITH_OK;
-    }
-    if (m->options.optimization == 0) {
-        m->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
-        return PITH_OK;
-    }
-    return pith_ragged_make(&m->ragged, &m->ragged_reason, m->text_output, &o); /* embedding reads one output */
+    return pith_text_view_make_ragged(&m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
 }
 
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err) {
@@ -124,11 +122,6 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
                              "the model is run by the runtime '%s'; this needs the builtin one", model->runtime->name);
 }
 
-static pith_status open_text_program(pith_model *m, pith_error *err) {
-    return m->ragged ? pith_program_open(&m->text_program, m->runtime, m->ragged, &m->files, &m->text_arena, err)
-                     : PITH_OK;
-}
-
 pith_executor_options pith_model_executor_options(const pith_model *m) {
     return (pith_executor_options){ .allocator = m->options.allocator,
                                     .log = m->options.log,
@@ -149,18 +142,24 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
     PITH_TRY(open_tokenizer(m, err));
-    PITH_TRY(open_text_program(m, err));
-    const pith_program *program = &m->text_program;
-    if (!m->ragged) PITH_TRY(pith_model_program(&program, m, err));
-    int output = m->ragged && m->text_output > 0 ? 0 : m->text_output;
-    pith_encoder_parts parts = { *program,     m->ragged != NULL, output,
-                                 m->tokenizer, &m->modules,       pith_model_executor_options(m) };
-    return pith_encoder_create(&m->encoder, &parts, err);
+    if (!m->text.output_count)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "not a text encoder: no output has one vector per text or per token");
+    return pith_text_view_make_encoder(&m->text, m, err);
 }
 
 static pith_status optimize(pith_model *m, pith_error *err) {
     pith_opt o = optimizer(m, err);
     return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
+}
+
+static pith_status find_text_output(pith_model *m, pith_error *err) {
+    const pith_head *dense;
+    PITH_TRY(pith_head_find(&dense, "dense", err));
+    int output = pith_head_output(dense, m->graph);
+    m->text.outputs[0] = output > 0 ? output : 0;
+    m->text.output_count = output >= 0;
+    return PITH_OK;
 }
 
 /* What was read becomes what is run; in a compiled file it is that already. */
@@ -175,16 +174,16 @@ static pith_status open_graph(pith_model *m, pith_error *err) {
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
-    m->text_output = pith_encoder_output(m->graph);
+    PITH_TRY(find_text_output(m, err));
     return optimize(m, err);
 }
 
 /* The ragged form of a graph that does not embed, for looking at it. */
 static pith_status tell_ragged(pith_model *m, pith_error *err) {
-    bool told = m->encoder || m->compiled.writer || m->ragged || m->ragged_reason.data;
+    bool told = m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
     if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
     PITH_TRY(make_ragged(m, err));
-    return open_text_program(m, err);
+    return pith_text_view_make_program(&m->text, m, err);
 }
 
 /* What every way of opening ends with; lane: of the profile, or NULL. */
@@ -195,7 +194,7 @@ static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) 
     begin = pith_lane_now(lane);
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith_program *program;
-    pith_status status = m->encoder ? PITH_OK : pith_model_program(&program, m, err);
+    pith_status status = m->text.encoder ? PITH_OK : pith_model_program(&program, m, err);
     if (!status) status = tell_ragged(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;

@@ -61,10 +61,10 @@ static void write_model(pith_bytes_out *out, const pith_model *m) {
     pith_put_u32(out, m->from_safetensors);
     pith_put_u32(out, (uint32_t)m->options.optimization);
     pith_put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
-    pith_put_u32(out, (uint32_t)(m->text_output + 1));
-    pith_put_str(out, m->ragged_reason);
-    pith_put_u32(out, m->encoder ? PITH_OK : m->no_text.code);
-    pith_put_str(out, pith_str_of(m->encoder ? "" : m->no_text.message));
+    pith_put_u32(out, (uint32_t)(m->text.output_count ? m->text.outputs[0] + 1 : 0));
+    pith_put_str(out, m->text.ragged_reason);
+    pith_put_u32(out, m->text.encoder ? PITH_OK : m->no_text.code);
+    pith_put_str(out, pith_str_of(m->text.encoder ? "" : m->no_text.message));
     write_ports(out, m->inputs, m->graph->input_count);
     write_ports(out, m->outputs, m->graph->output_count);
     write_report(out, m);
@@ -139,10 +139,11 @@ static pith_status save_read_model(pith_model *m, pith_str section, pith_error *
     m->from_safetensors = pith_get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
     m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");
-    m->text_output =
-        (int32_t)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "an output that does not exist") - 1;
+    int output = (int)pith_get_below(&in, (uint32_t)m->graph->output_count + 1, "an output that does not exist");
+    m->text.output_count = output > 0;
+    m->text.outputs[0] = output ? output - 1 : 0;
     pith_str reason = save_read_text(&in, &m->arena);
-    if (reason.size) m->ragged_reason = reason;
+    if (reason.size) m->text.ragged_reason = reason;
     m->no_text.code = (pith_status)pith_get_below(&in, PITH_ERR_RUN + 1, "an unknown error");
     pith_str why = pith_get_str(&in);
     if (m->no_text.code && !in.status) pith_fail(&m->no_text, m->no_text.code, PITH_STR_FMT, PITH_STR_ARG(why));
@@ -189,8 +190,8 @@ static pith_status make_sections(saver *s) {
     PITH_TRY(add_section(s, PITH_SECTION_MODEL, out.data, out.size));
     PITH_TRY(pith_weights_begin(&s->weights, &s->arena, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
-    if (m->ragged && m->encoder)
-        PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->ragged, pith_program_plan(&m->text_program)));
+    if (m->text.ragged && m->text.encoder)
+        PITH_TRY(add_graph(s, PITH_SECTION_TEXT, m->text.ragged, pith_program_plan(&m->text.program)));
     if (m->tokenizer) {
         pith_str frozen;
         PITH_TRY(pith_tokenizer_freeze(&frozen, m->tokenizer, &s->arena, s->err));
@@ -246,7 +247,7 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
             return pith_fail(err, PITH_ERR_FORMAT, "section '%s' is missing", pith_section_name(wanted[i]));
     PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
-    if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->ragged, m, PITH_SECTION_TEXT, &weights, err));
+    if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->text.ragged, m, PITH_SECTION_TEXT, &weights, err));
     int32_t wanted_precision = m->options.precision;
     PITH_TRY(save_read_model(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_precision && wanted_precision != m->options.precision) {
@@ -256,7 +257,7 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
             "the file was compiled for precision %s, not %s; open it with precision auto, or compile it again",
             names[m->options.precision], names[wanted_precision]);
     }
-    return m->ragged && (m->text_output < 0 || m->ragged->output_count != 1)
+    return m->text.ragged && (!m->text.output_count || m->text.ragged->output_count != 1)
                ? pith_fail(err, PITH_ERR_FORMAT, "model: the graph for packed texts has no output")
                : PITH_OK;
 }

@@ -194,8 +194,9 @@ static pith_status ignore_emit(const void *state, const pith_head_rows *rows, pi
 
 static pith_status calibrate_run_texts(calibration *c) {
     static const pith_head ignore = {
-        .name = "calibrate", .phase = "calibrate", .open = ignore_open, .emit = ignore_emit
+        .name = "calibrate", .phase = "calibrate", .outputs = "", .open = ignore_open, .emit = ignore_emit
     };
+    const pith_head_use use = { .head = &ignore };
     const size_t count = c->options->text_count, runs = count < TEXTS_MAX ? count : TEXTS_MAX;
     for (size_t i = 0; i < runs;) {
         pith_str texts[TEXTS_AT_ONCE];
@@ -204,7 +205,7 @@ static pith_status calibrate_run_texts(calibration *c) {
         pith_encode_job job = {
             .texts = texts, .count = some, .threads = 1, .batch_tokens = CHUNK_TOKENS, .cancel = c->options->cancel
         };
-        PITH_TRY(pith_encoder_run(c->parts->encoder, &job, &ignore, NULL, c->err));
+        PITH_TRY(pith_encoder_run(c->parts->encoder, &job, &use, 1, c->err));
         PITH_TRY(c->status);
         PITH_TRY(calibrate_add_blocks(c));
         c->done += some;

@@ -339,15 +339,17 @@ static void find_culprit(pith_ragged *r, const pith_node *node) {
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
 }
 
-static bool ragged_make_outputs(pith_ragged *r, int only) {
+static bool ragged_make_outputs(pith_ragged *r, const int *only, size_t count) {
     const pith_graph *from = r->from;
-    size_t first = only < 0 ? 0 : (size_t)only;
-    r->to->output_count = only < 0 ? from->output_count : 1;
-    r->to->outputs = pith_arena_array(r->to->arena, r->to->output_count, sizeof *r->to->outputs);
-    if (!r->to->outputs) return ragged_out_of_memory(r);
-    r->to->output_names = from->output_names + first;
-    for (size_t i = 0; i < r->to->output_count; i++) {
-        const pith_value *v = from->outputs[first + i];
+    pith_graph *to = r->to;
+    to->output_count = only ? count : from->output_count;
+    to->outputs = pith_arena_array(to->arena, to->output_count, sizeof *to->outputs);
+    pith_str *names = pith_arena_array(to->arena, to->output_count, sizeof *names);
+    to->output_names = names;
+    if (!to->outputs || !names) return ragged_out_of_memory(r);
+    for (size_t i = 0; i < to->output_count; i++) {
+        size_t index = only ? (size_t)only[i] : i;
+        const pith_value *v = from->outputs[index];
         const pith_ragged_form *form = &r->forms[v->id];
         if (missing(r, v)) return false;
         bool token = form->kind == PITH_RAGGED_TOKEN && form->batch && form->sequence == 1;
@@ -358,13 +360,14 @@ static bool ragged_make_outputs(pith_ragged *r, int only) {
         pith_value *made = r->values[v->id];
         if (made->kind == PITH_VALUE_NODE) made->name = v->name;
         made->output_uses++;
-        r->to->outputs[i] = made;
+        to->outputs[i] = made;
+        names[i] = from->output_names ? from->output_names[index] : v->name;
     }
     return true;
 }
 
 /* A node without a translation is remembered: it matters only if its output is needed. */
-static bool ragged_build(pith_ragged *r, int output) {
+static bool ragged_build(pith_ragged *r, const int *outputs, size_t count) {
     if (!make_inputs(r)) return false;
     for (const pith_node *node = r->from->first; node; node = node->next) {
         r->culprit = NULL;
@@ -381,7 +384,7 @@ static bool ragged_build(pith_ragged *r, int output) {
         }
     }
     r->culprit = NULL;
-    return ragged_make_outputs(r, output);
+    return ragged_make_outputs(r, outputs, count);
 }
 
 /* What goes text by text, of that which is used. */
@@ -396,15 +399,15 @@ static void report_each_text(const pith_ragged *r, pith_report *report) {
     }
 }
 
-static pith_status explain(pith_str *reason, const pith_ragged *r) {
+static pith_status explain(pith_str *reason, const pith_ragged *r, pith_arena *arena) {
     char place[256];
-    *reason = r->culprit ? pith_arena_printf(r->from->arena, "%s: %s", pith_node_place(r->culprit, place, sizeof place),
-                                             r->why)
-                         : pith_arena_printf(r->from->arena, "%s", r->why);
+    *reason = r->culprit ? pith_arena_printf(arena, "%s: %s", pith_node_place(r->culprit, place, sizeof place), r->why)
+                         : pith_arena_printf(arena, "%s", r->why);
     return reason->data ? PITH_OK : pith_fail_memory(r->err, 0);
 }
 
-pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, pith_opt *o) {
+pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, const int *outputs, size_t count, pith_opt *o,
+                             pith_arena *arena) {
     const pith_graph *from = o->graph;
     pith_ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
@@ -416,17 +419,17 @@ pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, 
         r.sequence = type->dims[1];
     }
     if (pith_dim_known(r.batch) || pith_dim_known(r.sequence)) return PITH_OK;
-    PITH_TRY(pith_graph_create(&r.to, from->arena, NULL, o->err));
+    PITH_TRY(pith_graph_create(&r.to, arena, NULL, o->err));
     r.to->log = from->log;
     r.to->ir_version = from->ir_version;
     r.to->producer = from->producer;
-    r.forms = pith_arena_array(from->arena, from->value_count, sizeof *r.forms);
-    r.values = pith_arena_array(from->arena, from->value_count, sizeof *r.values);
-    r.pairs = pith_arena_array(from->arena, from->value_count, sizeof *r.pairs);
-    r.blame = pith_arena_array(from->arena, from->value_count, sizeof *r.blame);
-    r.whys = pith_arena_array(from->arena, from->value_count, sizeof *r.whys);
+    r.forms = pith_arena_array(arena, from->value_count, sizeof *r.forms);
+    r.values = pith_arena_array(arena, from->value_count, sizeof *r.values);
+    r.pairs = pith_arena_array(arena, from->value_count, sizeof *r.pairs);
+    r.blame = pith_arena_array(arena, from->value_count, sizeof *r.blame);
+    r.whys = pith_arena_array(arena, from->value_count, sizeof *r.whys);
     if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith_fail_memory(o->err, from->value_count);
-    if (!ragged_build(&r, output)) return r.status ? r.status : explain(reason, &r);
+    if (!ragged_build(&r, outputs, count)) return r.status ? r.status : explain(reason, &r, arena);
     pith_graph_sweep(r.to);
     report_each_text(&r, o->report);
     PITH_TRY(pith_ops_infer(r.to, false, o->err));

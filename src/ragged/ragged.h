@@ -11,8 +11,9 @@
  *            pith.offsets [texts + 1] i64: where each text begins
  *   outputs  the model's, with [batch, sequence, …] as [tokens, …] and [batch, …] as [texts, …]
  * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known at run time only.
- * output is the index of the only output to compute; -1: all. *ragged is NULL if a node that is needed may not work row
- * by row; *reason then names the first such node and why. */
-pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, int output, pith_opt *o);
+ * outputs has the indexes of the outputs to compute; outputs NULL: all, in the graph's order. *ragged is NULL if a node
+ * that is needed may not work row by row; *reason then names the first such node and why. Both are in the arena. */
+pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, const int *outputs, size_t count, pith_opt *o,
+                             pith_arena *arena);
 
 #endif

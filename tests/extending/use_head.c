@@ -9,16 +9,16 @@
 int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    const pith_head *head;
     pith_str texts[8];
     double energies[8];
     size_t count = 0;
     for (int i = 2; i < argc && count < 8; i++) texts[count++] = pith_str_of(argv[i]);
     pith_status status = pith_model_open(&model, argv[1], NULL, &err);
-    if (!status) status = pith_head_find(&head, "energy", &err);
-    pith_encode_job job = { .texts = texts, .count = count };
     pith_energy request = { energies };
-    if (!status) status = pith_encoder_run(model->encoder, &job, head, &request, &err);
+    pith_head_use use = { .request = &request };
+    pith_encode_job job = { .texts = texts, .count = count };
+    if (!status) status = pith_head_find(&use.head, "energy", &err);
+    if (!status) status = pith_encoder_run(model->text.encoder, &job, &use, 1, &err);
     if (status) return fprintf(stderr, "%s\n", err.message), 1;
     for (size_t i = 0; i < count; i++) printf("%.9g\n", energies[i]);
     pith_model_close(model);

@@ -57,9 +57,16 @@ static pith_value *add_output(pith_graph *graph, const char *name, int dtype, co
 static pith_status create_on(pith_encoder **e, const pith_runtime *runtime, const pith_graph *graph, bool ragged,
                              int output) {
     const pith_encoder_parts parts = {
-        { runtime, graph, NULL }, ragged, output, tokenizer, &modules, { .allocator = &pith_allocator_default }
+        { runtime, graph, NULL }, ragged, &output, 1, tokenizer, &modules, { .allocator = &pith_allocator_default }
     };
     return pith_encoder_create(e, &parts, &err);
+}
+
+/* The output that dense vectors are made from. */
+static int dense_output(const pith_graph *graph) {
+    const pith_head *dense;
+    assert_int_equal(pith_head_find(&dense, "dense", &err), PITH_OK);
+    return pith_head_output(dense, graph);
 }
 
 static pith_status create(pith_encoder **e, const pith_graph *graph, bool ragged, int output) {
@@ -95,7 +102,7 @@ static void which_output(void **state) {
         pith_graph *graph = graph_of("NS");
         for (int p = 0; p < 3; p++)
             add_output(graph, cases[i].ports[p].name, cases[i].ports[p].dtype, cases[i].ports[p].dims);
-        assert_int_equal(pith_encoder_output(graph), cases[i].wanted);
+        assert_int_equal(dense_output(graph), cases[i].wanted);
     }
 }
 
@@ -107,7 +114,6 @@ static void refused(void **state) {
         int output;
         const char *says;
     } cases[] = {
-        { PITH_F32, "NS4", -1, "no output has one vector per text or per token" },
         { PITH_F64, "NS4", 0, "output 'y' has dtype float64; float32, float16 and bfloat16 can be read" },
         { PITH_F32, "NSW", 0, "the width of output 'y' is not known" },
         { PITH_F32, "NS-", 0, "the width of output 'y' is not known" },
@@ -146,9 +152,9 @@ static void who_pools(void **state) {
         pith_graph *graph = graph_of(cases[i].ids);
         add_output(graph, "y", PITH_F32, cases[i].dims);
         if (create(&e, graph, cases[i].ragged, 0)) fail_msg("%s", err.message);
-        assert_int_equal(pith_encoder_model(e)->pooled, cases[i].pooled);
-        assert_int_equal(pith_encoder_model(e)->width, cases[i].width);
-        assert_ptr_equal(pith_encoder_model(e)->modules, &modules);
+        assert_int_equal(pith_encoder_model(e, 0)->pooled, cases[i].pooled);
+        assert_int_equal(pith_encoder_model(e, 0)->width, cases[i].width);
+        assert_ptr_equal(pith_encoder_model(e, 0)->modules, &modules);
         pith_encoder_destroy(e);
     }
 }
@@ -252,25 +258,27 @@ static void another_runtime(void **state) {
                                  NULL, &arena, &err),
         PITH_OK);
     pith_graph *graph = graph_of("NS");
+    const int output = 0;
     add_output(graph, "y", PITH_F32, "NS4");
-    const pith_encoder_parts parts = { { &rows_runtime, graph, NULL },          false, 0, letters, &modules,
+    const pith_encoder_parts parts = { { &rows_runtime, graph, NULL },          false, &output, 1, letters, &modules,
                                        { .allocator = &pith_allocator_default } };
     pith_encoder *e;
-    const pith_head *head;
-    if (pith_encoder_create(&e, &parts, &err) || pith_head_find(&head, "dense", &err)) fail_msg("%s", err.message);
+    pith_head_use use = { .output = 0 };
+    if (pith_encoder_create(&e, &parts, &err) || pith_head_find(&use.head, "dense", &err)) fail_msg("%s", err.message);
     const pith_str texts[] = { PITH_STR("b"), PITH_STR("u b b"), PITH_STR("b z") };
     float vectors[3][4] = { { 0 } };
     pith_dense dense = { .normalize = 0, .vectors = vectors[0] };
     pith_embed_stats stats = { 0 };
+    use.request = &dense;
     pith_encode_job job = { .texts = texts, .count = 2, .threads = 1, .stats = &stats };
-    if (pith_encoder_run(e, &job, head, &dense, &err)) fail_msg("%s", err.message);
+    if (pith_encoder_run(e, &job, &use, 1, &err)) fail_msg("%s", err.message);
     assert_memory_equal(vectors, ((float[2][4]){ { 3, 6, 9, 1 }, { 7 / 3.0f, 14 / 3.0f, 7, 1 } }), 2 * sizeof *vectors);
     assert_int_equal(rows_engine.runs, 2);
     job.count = 3;
-    assert_int_equal(pith_encoder_run(e, &job, head, &dense, &err), PITH_ERR_RUN);
+    assert_int_equal(pith_encoder_run(e, &job, &use, 1, &err), PITH_ERR_RUN);
     assert_non_null(strstr(err.message, "the engine has stopped"));
     job.count = 2;
-    assert_int_equal(pith_encoder_run(e, &job, head, &dense, &err), PITH_OK);
+    assert_int_equal(pith_encoder_run(e, &job, &use, 1, &err), PITH_OK);
     pith_encoder_destroy(e);
     assert_int_equal(rows_engine.alive, 0);
     pith_tokenizer_unload(letters);

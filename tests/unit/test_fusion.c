@@ -59,7 +59,8 @@ static net *open_net(const char *name, int output, int level) {
     };
     if (level) must(pith_opt_run(&o, NULL), &err, path);
     must(pith_graph_check(n->graph, &err), &err, path);
-    if (level == 3) must(pith_ragged_make(&n->ragged, &n->reason, output, &o), &err, path);
+    if (level == 3)
+        must(pith_ragged_make(&n->ragged, &n->reason, output < 0 ? NULL : &output, 1, &o, o.graph->arena), &err, path);
     if (n->ragged) must(pith_graph_check(n->ragged, &err), &err, path);
     n->padded_run = executor_of(n, n->graph);
     if (n->ragged) n->ragged_run = executor_of(n, n->ragged);
@@ -88,7 +89,7 @@ static void optimise_within(const char *name, size_t parts) {
         made.limit = i ? used * i / (parts + 1) : 0;
         pith_opt o = { .graph = graph, .level = 3, .allocator = &pith_allocator_default, .err = &err };
         pith_status status = pith_opt_run(&o, NULL);
-        if (!status) status = pith_ragged_make(&ragged, &reason, -1, &o);
+        if (!status) status = pith_ragged_make(&ragged, &reason, NULL, 0, &o, o.graph->arena);
         if (status && (!i || status != PITH_ERR_MEMORY)) fail_msg("%s: part %zu: status %d", name, i, status);
         if (!i) used = made.total;
         refused += status != PITH_OK;

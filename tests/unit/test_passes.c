@@ -582,7 +582,7 @@ static void check_reason(bench *b, const char *node, const char *why) {
     pith_graph *ragged;
     pith_str reason = { "", 0 };
     optimise(b);
-    assert_int_equal(pith_ragged_make(&ragged, &reason, -1, &b->opt), PITH_OK);
+    assert_int_equal(pith_ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
     assert_null(ragged);
     if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
 }
@@ -593,7 +593,7 @@ static void check_each_text(bench *b, const char *node, const char *why, const c
     pith_str reason;
     bool said = false;
     optimise(b);
-    assert_int_equal(pith_ragged_make(&ragged, &reason, -1, &b->opt), PITH_OK);
+    assert_int_equal(pith_ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
     if (!ragged) fail_msg("reason: %s", reason.data);
     assert_int_equal(pith_graph_check(ragged, &b->err), PITH_OK);
     int steps = 0, others = 0;

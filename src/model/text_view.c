@@ -1,0 +1,104 @@
+/* text_view.c - see text_view.h. */
+#include "model/text_view.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "model/model.h"
+#include "ragged/ragged.h"
+
+pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m, pith_report *report,
+                                       pith_error *err) {
+    pith_opt o = pith_model_optimizer(m, m->graph, err);
+    o.report = report;
+    if (pith_opt_without(m->limits, "ragged")) {
+        view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
+        return PITH_OK;
+    }
+    if (m->options.optimization == 0) {
+        view->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
+        return PITH_OK;
+    }
+    return pith_ragged_make(&view->ragged, &view->ragged_reason, view->output_count ? view->outputs : NULL,
+                            (size_t)view->output_count, &o, &view->arena);
+}
+
+pith_status pith_text_view_make_program(pith_text_view *view, const pith_model *m, pith_error *err) {
+    if (!view->ragged) return PITH_OK;
+    return pith_program_open(&view->program, m->runtime, view->ragged, &m->files, &view->arena, err);
+}
+
+pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *m, pith_error *err) {
+    static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 }; /* a ragged graph has no other outputs */
+    PITH_TRY(pith_text_view_make_program(view, m, err));
+    const pith_program *program = &view->program;
+    if (!view->ragged) PITH_TRY(pith_model_program(&program, m, err));
+    pith_encoder_parts parts = { .program = *program,
+                                 .ragged = view->ragged != NULL,
+                                 .outputs = view->ragged ? places : view->outputs,
+                                 .output_count = view->output_count,
+                                 .tokenizer = m->tokenizer,
+                                 .modules = &m->modules,
+                                 .executor = pith_model_executor_options(m) };
+    return pith_encoder_create(&view->encoder, &parts, err);
+}
+
+void pith_text_view_free(pith_text_view *view) {
+    pith_encoder_destroy(view->encoder);
+    pith_program_close(&view->program);
+    pith_arena_free(&view->arena);
+}
+
+static bool text_view_has(const pith_text_view *view, const int *outputs, int count) {
+    return view->encoder && view->output_count == count &&
+           !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
+}
+
+static pith_status text_view_create(pith_text_view **view, const pith_model *m, const int *outputs, int count,
+                                    pith_error *err) {
+    pith_text_view *v = pith_memory_alloc(m->options.allocator, sizeof *v, 64);
+    if (!v) return pith_fail_memory(err, sizeof *v);
+    *v = (pith_text_view){ .output_count = count };
+    memcpy(v->outputs, outputs, (size_t)count * sizeof *outputs);
+    pith_arena_init(&v->arena, m->options.allocator);
+    pith_status status = pith_text_view_make_ragged(v, m, NULL, err);
+    if (!status) status = pith_text_view_make_encoder(v, m, err);
+    if (!status) {
+        *view = v;
+        return PITH_OK;
+    }
+    pith_text_view_free(v);
+    pith_memory_free(m->options.allocator, v);
+    return status;
+}
+
+pith_status pith_text_view_get(const pith_text_view **view, const pith_model *model, const int *outputs, int count,
+                               pith_error *err) {
+    pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
+    pith_status status = PITH_OK;
+    *view = &m->text;
+    if (text_view_has(*view, outputs, count)) return PITH_OK;
+    pthread_mutex_lock(&m->view_lock);
+    const pith_text_view *found = m->views;
+    while (found && !text_view_has(found, outputs, count)) found = found->next;
+    if (!found) {
+        pith_text_view *made = NULL;
+        status = text_view_create(&made, m, outputs, count, err);
+        if (!status) {
+            made->next = m->views;
+            m->views = made;
+            found = made;
+        }
+    }
+    *view = found;
+    pthread_mutex_unlock(&m->view_lock);
+    return status;
+}
+
+void pith_text_views_trim(const pith_model *model) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    if (m->text.encoder) pith_encoder_trim(m->text.encoder);
+    pthread_mutex_lock(&m->view_lock);
+    for (pith_text_view *v = m->views; v; v = v->next) pith_encoder_trim(v->encoder);
+    pthread_mutex_unlock(&m->view_lock);
+}
