@@ -90,7 +90,8 @@ static void no_tokens(void **state) {
         pith_error err = PITH_ERROR_INIT;
         float vectors[3][WIDTH];
         const pith_dense request = { .normalize = normalize, .vectors = vectors[0] };
-        const pith_head_rows none = { 1, NULL, 0, WIDTH, &arena }, all = { 2, rows[0], ROWS, WIDTH, &arena };
+        const pith_head_rows none = { 1, NULL, 0, WIDTH, NULL, &arena },
+                             all = { 2, rows[0], ROWS, WIDTH, NULL, &arena };
         for (int i = 0; i < WIDTH; i++) vectors[0][i] = vectors[1][i] = vectors[2][i] = -99;
         pith_arena_init(&arena, NULL);
         assert_int_equal(pith_head_find(&head, "nothing", &err), PITH_ERR_UNSUPPORTED);
