@@ -87,13 +87,13 @@ def names():
         seen[path.name] = path
 
 
-# Public functions that keep the host's floating-point mode: they hand out what is there, allocate or free.
+# Public functions that keep the host's floating-point mode: they hand out what is there, count, allocate or free.
 KEEP_MODE = set("""
-pith_image_free pith_image_processor_close
+pith_element_bits pith_element_dtype pith_element_name pith_image_free pith_image_processor_close
 pith_embed_dim pith_embed_max_length pith_model_bytes pith_model_close pith_model_input pith_model_input_count
 pith_model_output pith_model_output_count pith_model_tokenizer pith_model_trim pith_pin_threads pith_profile_create
-pith_profile_destroy pith_profile_now pith_profile_phase pith_session_destroy pith_text_free pith_text_stream_create
-pith_text_stream_destroy pith_token_text pith_tokenizer_close pith_tokens_free pith_value_close pith_version
+pith_profile_destroy pith_profile_now pith_profile_phase pith_session_destroy pith_shape_count pith_shape_format
+pith_text_free pith_text_stream_create pith_text_stream_destroy pith_text_valid pith_token_text pith_tokenizer_close pith_tokens_free pith_value_close pith_version
 """.split())
 
 

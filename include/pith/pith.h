@@ -19,10 +19,12 @@
 #ifndef PITH_PITH_H
 #define PITH_PITH_H
 
+#include "pith/cpu.h"
 #include "pith/embed.h"
 #include "pith/model.h"
 #include "pith/profile.h"
 #include "pith/session.h"
+#include "pith/tensor.h"
 #include "pith/tokens.h"
 #include "pith/types.h"
 

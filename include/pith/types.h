@@ -129,6 +129,10 @@ typedef struct pith_str {
     size_t size;
 } pith_str;
 
+/* Returns the length of the longest beginning of a text that is valid UTF-8 (RFC 3629) and ends between characters. It
+ * is text.size if all of the text is valid, which functions that take texts demand. Thread-safe. */
+PITH_API size_t pith_text_valid(pith_str text);
+
 /* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a byte. For
  * PITH_STRING, data is pith_str[]. */
 typedef struct pith_tensor {

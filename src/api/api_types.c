@@ -1,6 +1,7 @@
 /* api_types.c - the public functions of pith/types.h. */
 #include "api/entry.h"
 #include "base/threads.h"
+#include "base/utf8.h"
 
 #define TEXT_OF_VALUE(x) #x
 #define TEXT_OF(x) TEXT_OF_VALUE(x)
@@ -8,5 +9,7 @@
 const char *pith_version(void) {
     return TEXT_OF(PITH_VERSION_MAJOR) "." TEXT_OF(PITH_VERSION_MINOR) "." TEXT_OF(PITH_VERSION_PATCH);
 }
+
+size_t pith_text_valid(pith_str text) { return pith_utf8_valid_prefix(text.data, text.size); }
 
 void pith_pin_threads(int32_t pin) { pith_threads_pin(pin != 0); }

@@ -1,7 +1,10 @@
 /* dtype.c - the table of element types, by number. */
 #include "base/dtype.h"
 
+#include <string.h>
+
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/text_out.h"
 
 typedef enum { OTHER, FLOAT, INT } kind;
@@ -48,6 +51,12 @@ const char *pith_dtype_name(int dtype) {
     if (dtype == PITH_SEQUENCE) return "sequence";
     if (dtype == PITH_NONE) return "none";
     return types[dtype_known(dtype)].name;
+}
+
+int pith_dtype_find(const char *name) {
+    for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_NONE; dtype++)
+        if (!strcmp(pith_dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;
+    return PITH_UNDEFINED;
 }
 
 bool pith_dtype_is_plain(int dtype) { return pith_dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
@@ -97,6 +106,31 @@ bool pith_dims_parse(const char *text, int64_t *dims, int *rank) {
         if (*text == 'x' && !*++text) return false;
     }
     return true;
+}
+
+pith_status pith_dims_take(int64_t *dims, int32_t *rank, const char *text, pith_error *err) {
+    int64_t parsed[PITH_MAX_RANK] = { 0 };
+    int count;
+    if (!pith_dims_parse(text, parsed, &count))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "'%.200s' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
+                         text, PITH_MAX_RANK);
+    memcpy(dims, parsed, sizeof parsed);
+    *rank = count;
+    return PITH_OK;
+}
+
+pith_status pith_dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank, pith_error *err) {
+    char shape[200];
+    size_t size;
+    if (!pith_dtype_bits(dtype))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "elements of dtype %d (%s) have no size", dtype,
+                         pith_dtype_name(dtype));
+    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &size))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the shape %s has a negative size or too many elements",
+                         pith_dims_text(dims, rank, shape, sizeof shape));
+    *bytes = size;
+    return PITH_OK;
 }
 
 const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {

@@ -9,6 +9,7 @@
 /* Returns the bits of one element (4 for U4, 128 for a string, which is a pith_str), or 0 for an unknown dtype. */
 int pith_dtype_bits(int dtype);
 const char *pith_dtype_name(int dtype); /* NumPy's name, such as "float32"; else "unknown" */
+int pith_dtype_find(const char *name);  /* the dtype of this name, or PITH_UNDEFINED */
 bool pith_dtype_is_float(int dtype);    /* every float, f64 to f4 */
 bool pith_dtype_is_int(int dtype);      /* every integer width, not bool */
 bool pith_dtype_is_plain(int dtype);    /* elements are whole bytes and not strings */
@@ -25,5 +26,9 @@ const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t s
 /* Parses a shape such as "1x3x480x640"; "" is a scalar. Sizes must be below 2^31, and at most PITH_MAX_RANK of them.
  * If it returns false, dims and *rank are unspecified. */
 bool pith_dims_parse(const char *text, int64_t *dims, int *rank);
+
+/* These work for the public functions pith_shape_parse and pith_shape_bytes. */
+pith_status pith_dims_take(int64_t *dims, int32_t *rank, const char *text, pith_error *err);
+pith_status pith_dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank, pith_error *err);
 
 #endif

@@ -1,0 +1,26 @@
+/* tensor_convert.c - see tensor_convert.h. */
+#include "kernels/tensor_convert.h"
+
+#include "base/error.h"
+#include "kernels/convert.h"
+
+pith_status pith_convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first, size_t count,
+                                pith_error *err) {
+    const pith_tensor *t = tensor;
+    size_t bytes;
+    if (!pith_convert_known(t->dtype, dtype))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%s cannot be converted to %s", pith_dtype_name(t->dtype),
+                         pith_dtype_name(dtype));
+    if (t->rank < 0 || t->rank > PITH_MAX_RANK)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the tensor has rank %d; 0 to %d are possible", (int)t->rank,
+                         PITH_MAX_RANK);
+    PITH_TRY(pith_dims_bytes(&bytes, t->dtype, t->dims, t->rank, err));
+    if (t->bytes < bytes)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the tensor has %zu bytes; its shape needs %zu", t->bytes, bytes);
+    uint64_t elements_there = (uint64_t)pith_dims_count(t->dims, t->rank);
+    if (first > elements_there || count > elements_there - first)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu elements from %zu on are wanted; the tensor has %llu", count,
+                         first, (unsigned long long)elements_there);
+    pith_convert(elements, dtype, 0, t->data, t->dtype, (int64_t)first, (int64_t)count, true);
+    return PITH_OK;
+}
