@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
 #include "cli/peak.h"
+#include "cli/seconds.h"
 #include "kernels/attention.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
@@ -21,7 +20,7 @@ enum { ROUNDS = 15 };
 
 static const char *filter = "";
 
-static double now(void) { return 1e-9 * (double)pith_clock_thread_ns(); }
+static double now(void) { return seconds_on(CLOCK_THREAD_CPUTIME_ID); }
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -58,11 +57,12 @@ static double median(double *x) {
 /* Operations a second of the loop that only multiplies and adds. Its first turns go untimed: a core that only read for
  * a while takes some microseconds to run wide registers at their speed. */
 static double peak(pith_isa isa) {
+    peak_burst *burst = peak_burst_of(pith_isa_name(isa));
     double work = 0, start = now(), end;
-    while (now() - start < 1e-4) peak_burst(isa);
+    while (now() - start < 1e-4) burst();
     start = now();
     do {
-        work += peak_burst(isa);
+        work += burst();
         end = now();
     } while (end - start < 5e-4);
     return work / (end - start);

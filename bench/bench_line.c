@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "cli/seconds.h"
 
 enum { ROUNDS = 20, TURNS = 500, LAST = -1 };
 
@@ -35,12 +35,12 @@ static void *answer(void *unused) {
 static double measure(void) {
     double least = 1;
     for (int round = 0; round < ROUNDS; round++) {
-        uint64_t begin = pith_clock_ns();
+        double begin = now_seconds();
         for (int turn = 0; turn < TURNS; turn++) {
             atomic_store_explicit(&line, 1, memory_order_release);
             while (atomic_load_explicit(&line, memory_order_acquire)) continue;
         }
-        double seconds = 1e-9 * (double)(pith_clock_ns() - begin) / TURNS;
+        double seconds = (now_seconds() - begin) / TURNS;
         if (seconds < least) least = seconds;
     }
     return least;

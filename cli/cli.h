@@ -12,6 +12,8 @@
 
 #include <pith/pith.h>
 
+#include "cli/seconds.h"
+
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define DEFAULT_MODEL "all-MiniLM-L6-v2"
@@ -97,8 +99,9 @@ extern const pith_log warnings;
 
 /* realloc that never returns NULL: it ends the process if memory is out. */
 void *grow(void *memory, size_t bytes);
+/* Returns the array with room for one item more than the count it has. An array that begins as NULL and is only grown
+ * so has room for the next power of two. */
+void *grow_for(void *items, size_t count, size_t item_bytes);
 void list_add(string_list *list, const char *item);
-
-double now_seconds(void);
 
 #endif

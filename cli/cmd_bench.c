@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/common_options.h"
 #include "cli/json_out.h"
@@ -26,7 +25,7 @@ enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };
 typedef struct workload {
     const char *name;
     bytes text;
-    size_t *begins; /* count + 1 places in text */
+    size_t *ends; /* of the texts, in text */
     pith_str *texts;
     size_t count;
     uint64_t tokens;
@@ -48,6 +47,7 @@ typedef struct memory {
 typedef struct bench {
     const command *command;
     const char *path;
+    pith_cpu_info cpu;
     pith_open_options open;
     pith_embed_options embed;
     pith_model *model;
@@ -67,9 +67,8 @@ typedef struct bench {
 /* ---- texts ---- */
 
 static void end_text(workload *w) {
-    w->begins = grow(w->begins, (w->count + 2) * sizeof *w->begins);
-    if (!w->count) w->begins[0] = 0;
-    w->begins[++w->count] = w->text.size;
+    w->ends = grow_for(w->ends, w->count, sizeof *w->ends);
+    w->ends[w->count++] = w->text.size;
 }
 
 /* words: of each text; 0 mixed, -1 short. */
@@ -128,19 +127,17 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
     for (size_t i = 0; i < b->load_count; i++) {
         workload *w = &b->loads[i];
         w->texts = grow(NULL, w->count * sizeof *w->texts);
-        for (size_t t = 0; t < w->count; t++)
-            w->texts[t] = (pith_str){ w->text.data + w->begins[t], w->begins[t + 1] - w->begins[t] };
+        for (size_t t = 0; t < w->count; t++) {
+            size_t begin = t ? w->ends[t - 1] : 0;
+            w->texts[t] = (pith_str){ w->text.data + begin, w->ends[t] - begin };
+        }
     }
     return code;
 }
 
 /* ---- measuring ---- */
 
-static double processor_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double processor_seconds(void) { return seconds_on(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* Linux: what the kernel counts for this process; zeros elsewhere. */
 static memory read_memory(void) {
@@ -268,8 +265,7 @@ static summary summarize(series *s) {
 
 static void bench_print_text(bench *b) {
     printf("model      %s\n", b->path);
-    printf("processor  %s, %d threads usable; reads %.1f GB/s\n", pith_isa_name(pith_cpu_get()->isa),
-           pith_cpu_get()->threads, b->bandwidth * 1e-9);
+    printf("processor  %s, %d threads usable; reads %.1f GB/s\n", b->cpu.isa, (int)b->cpu.threads, b->bandwidth * 1e-9);
     printf("opening    %.1f ms, to the first vector %.1f ms\n", quantile(b->open_seconds, OPENS, 0.5) * 1e3,
            b->first_seconds * 1e3);
     printf("memory     %.1f MB resident at most, %.1f MB of it private; %.1f and %.1f MB when opened\n",
@@ -310,18 +306,18 @@ static json_t *series_json(series *s) {
 static void bench_print_json(bench *b) {
     json_t *results = json_array();
     for (size_t i = 0; i < b->series_count; i++) json_array_append_new(results, series_json(&b->series[i]));
-    json_t *json = json_pack("{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version",
-                             pith_version(), "model", json_text(b->path), "isa", pith_isa_name(pith_cpu_get()->isa),
-                             "threads", pith_cpu_get()->threads, "read_bytes_per_second", b->bandwidth, "open_seconds",
-                             quantile(b->open_seconds, OPENS, 0.5), "first_vector_seconds", b->first_seconds, "memory",
-                             "opened_bytes", (json_int_t)b->opened.resident, "opened_anonymous_bytes",
-                             (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
-                             "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
+    json_t *json =
+        json_pack("{s:s, s:o, s:s, s:i, s:f, s:f, s:f, s:{s:I, s:I, s:I, s:I}, s:o}", "version", pith_version(),
+                  "model", json_text(b->path), "isa", b->cpu.isa, "threads", (int)b->cpu.threads,
+                  "read_bytes_per_second", b->bandwidth, "open_seconds", quantile(b->open_seconds, OPENS, 0.5),
+                  "first_vector_seconds", b->first_seconds, "memory", "opened_bytes", (json_int_t)b->opened.resident,
+                  "opened_anonymous_bytes", (json_int_t)b->opened.anonymous, "peak_bytes", (json_int_t)b->worked.peak,
+                  "anonymous_bytes", (json_int_t)b->worked.anonymous, "results", results);
     json_print(json);
 }
 
 static int take_threads(bench *b, const string_list *given) {
-    int all = pith_cpu_get()->threads;
+    int32_t all = b->cpu.threads;
     if (given->count > THREAD_COUNTS)
         return usage(b->command, "--threads may be given %d times at most", THREAD_COUNTS);
     for (size_t i = 0; i < given->count; i++) {
@@ -339,7 +335,7 @@ static int take_threads(bench *b, const string_list *given) {
 static void bench_end(bench *b) {
     for (size_t i = 0; i < b->load_count; i++) {
         free(b->loads[i].text.data);
-        free(b->loads[i].begins);
+        free(b->loads[i].ends);
         free(b->loads[i].texts);
     }
     for (size_t i = 0; i < b->series_count; i++) {
@@ -385,6 +381,7 @@ static int bench_run(int argc, char **argv) {
     string_list rest = { NULL, 0 };
     bench_settings s = { .bench = { .command = c,
                                     .path = DEFAULT_MODEL,
+                                    .cpu = PITH_CPU_INFO_INIT,
                                     .open = PITH_OPEN_OPTIONS_INIT,
                                     .embed = PITH_EMBED_OPTIONS_INIT,
                                     .rounds = 5,
@@ -396,6 +393,7 @@ static int bench_run(int argc, char **argv) {
     if (code < 0 && s.texts && s.names.count) code = usage(c, "--texts and --workload do not go together");
     if (code < 0) {
         pith_pin_threads(s.pin);
+        pith_cpu_report(&s.bench.cpu, NULL);
         code = take_threads(&s.bench, &s.threads);
         if (!code) code = make_loads(&s.bench, &s.names, s.texts);
         if (!code) code = bench_work(&s.bench, s.json, s.profile);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/dtype.h"
 #include "cli/common_options.h"
 #include "cli/model_inputs.h"
 #include "cli/output.h"
@@ -37,7 +36,7 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
             fprintf(stderr, "output %zu: %s is written as unsigned integers of the same size, since NumPy lacks it\n",
-                    i, pith_dtype_name(outputs[i].dtype));
+                    i, pith_element_name(outputs[i].dtype));
     }
     return output_close_standard(c, code);
 }

@@ -10,13 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/threads.h"
 #include "cli/common_options.h"
 #include "cli/compare.h"
 #include "cli/compile.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
+#include "cli/parallel.h"
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
 #include "cli/verify_fusions.h"
@@ -55,7 +54,7 @@ static int collect(const char *path, const struct stat *st, int type, struct FTW
     if (type == FTW_DNR) return errno = EACCES, -1;
     if (type != FTW_F || strcmp(path + where->base, "model.onnx")) return 0;
     job *j = collecting;
-    if ((j->count & (j->count - 1)) == 0) j->tests = grow(j->tests, (j->count ? 2 * j->count : 1) * sizeof *j->tests);
+    j->tests = grow_for(j->tests, j->count, sizeof *j->tests);
     test *t = &j->tests[j->count++];
     memset(t, 0, sizeof *t);
     t->folder = strndup(path, where->base ? (size_t)where->base - 1 : 0);
@@ -164,51 +163,67 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
 
 static int filter_sets(const struct dirent *entry) { return !strncmp(entry->d_name, "test_data_set_", 14); }
 
-static void run_test(void *context, size_t part, int worker) {
-    (void)worker;
-    job *j = context;
-    test *t = &j->tests[part];
+/* Runs the sets of test data, `sets` of `count`, on the open model; true if all agree. */
+static bool run_sets(test *t, const job *j, const pith_model *model, pith_session *session, struct dirent **sets,
+                     int count) {
+    char path[4096];
+    tolerance close;
+    bool good = find_tolerance(&close, j, t->folder, t->message, sizeof t->message);
+    for (int i = 0; good && i < count; i++) {
+        snprintf(path, sizeof path, "%s/%.60s", t->folder, sets[i]->d_name);
+        good = run_set(t, model, session, path, close);
+    }
+    return good;
+}
+
+/* Opens the model of a test and runs its sets; true if all agree. */
+static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     char path[4096];
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     pith_session *session = NULL;
-    struct dirent **sets = NULL;
     void *file = NULL;
+    bool good = false;
     options.optimization = j->level;
     options.loop_limit = j->loop_limit;
     options.flags = j->strict ? PITH_OPEN_STRICT_SHAPES : 0;
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
-    int count = scandir(t->folder, &sets, filter_sets, alphasort);
-    t->outcome = FAILED;
-    if (count <= 0) {
-        t->outcome = SKIPPED;
-        snprintf(t->message, sizeof t->message, "no test_data_set_N");
-    } else if (pith_model_open(&model, path, &options, &err) ||
-               (j->compiled && reopen_compiled(&model, &file, &options, &err)) ||
-               pith_session_create(&session, model, &err)) {
+    if (pith_model_open(&model, path, &options, &err) ||
+        (j->compiled && reopen_compiled(&model, &file, &options, &err)) || pith_session_create(&session, model, &err))
         snprintf(t->message, sizeof t->message, "%s", err.message);
-    } else {
-        tolerance close;
-        bool good = find_tolerance(&close, j, t->folder, t->message, sizeof t->message);
-        for (int i = 0; good && i < count; i++) {
-            snprintf(path, sizeof path, "%s/%.60s", t->folder, sets[i]->d_name);
-            good = run_set(t, model, session, path, close);
-        }
-        if (good) t->outcome = PASSED;
-    }
-    for (int i = 0; i < count; i++) free(sets[i]);
-    free(sets);
+    else
+        good = run_sets(t, j, model, session, sets, count);
     pith_session_destroy(session);
     pith_model_close(model);
     free(file);
-    if (!t->skip || count <= 0) return;
+    return good;
+}
+
+/* A test of the skip list is skipped, unless it passes: then the list is wrong. */
+static void apply_skip(test *t) {
     bool stale = t->outcome == PASSED && !t->skip->may_pass;
     if (stale)
         snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip->reason);
     else
         snprintf(t->message, sizeof t->message, "%s", t->skip->reason);
     t->outcome = stale ? FAILED : SKIPPED;
+}
+
+static void run_test(void *context, size_t part) {
+    job *j = context;
+    test *t = &j->tests[part];
+    struct dirent **sets = NULL;
+    int count = scandir(t->folder, &sets, filter_sets, alphasort);
+    if (count <= 0) {
+        t->outcome = SKIPPED;
+        snprintf(t->message, sizeof t->message, "no test_data_set_N");
+    } else {
+        t->outcome = run_folder(t, j, sets, count) ? PASSED : FAILED;
+        if (t->skip) apply_skip(t);
+    }
+    for (int i = 0; i < count; i++) free(sets[i]);
+    free(sets);
 }
 
 /* ---- the list of skips ---- */
@@ -224,17 +239,17 @@ static int read_skips(skip_list *list, const char *path) {
     string_list paths = { &path, 1 };
     int state;
     if (!path) return EXIT_DONE;
-    size_t *begins = NULL;
+    size_t *ends = NULL;
     text_input_open(&in, &paths);
     while ((state = text_input_next(&in, &list->text, NULL)) > 0) {
-        begins = grow(begins, (list->count + 1) * sizeof *begins);
         bytes_add(&list->text, "", 1);
-        begins[list->count++] = list->text.size;
+        ends = grow_for(ends, list->count, sizeof *ends);
+        ends[list->count++] = list->text.size;
     }
     list->items = grow(NULL, list->count * sizeof *list->items);
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
-        char *line = list->text.data + (i ? begins[i - 1] : 0);
+        char *line = list->text.data + (i ? ends[i - 1] : 0);
         line += strspn(line, " \t");
         size_t n = strcspn(line, " \t");
         if (!n || line[0] == '#') continue;
@@ -244,7 +259,7 @@ static int read_skips(skip_list *list, const char *path) {
         list->items[kept++] = (skip){ line + may_pass, *reason ? reason : "no reason given", may_pass };
     }
     list->count = kept;
-    free(begins);
+    free(ends);
     int code = state < 0 ? fail(&command_verify, "%s", in.message) : EXIT_DONE;
     text_input_close(&in);
     return code;
@@ -354,7 +369,7 @@ static void count_outcomes(size_t *totals, const job *j) {
 static int run_tests(const command *c, verify_settings *s) {
     job *j = &s->job;
     size_t totals[3] = { 0, 0, 0 };
-    if (!s->list) pith_threads_run(run_test, j, j->count, s->threads ? s->threads : pith_cpu_get()->threads);
+    if (!s->list) parallel_run(run_test, j, j->count, s->threads);
     count_outcomes(totals, j);
     for (size_t i = 0; s->list && i < j->count; i++) puts(j->tests[i].name);
     if (!s->list && s->json)

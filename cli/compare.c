@@ -5,72 +5,86 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/dtype.h"
-#include "base/half.h"
-#include "base/str.h"
 #include "cli/tensor_file.h"
 
-#define READ(type)                                                                                                     \
-    do {                                                                                                               \
-        type value;                                                                                                    \
-        memcpy(&value, p + i * sizeof value, sizeof value);                                                            \
-        return (double)value;                                                                                          \
-    } while (0)
+/* Elements that are converted at a time. */
+enum { BLOCK = 256 };
 
-/* Element i of parts numbers (2 per complex element) as a double, as NumPy compares them too. */
-static double number(const pith_tensor *t, size_t i) {
-    const unsigned char *p = t->data;
-    uint16_t half = 0;
-    int bits = pith_dtype_bits(t->dtype);
-    if (t->dtype == PITH_F16 || t->dtype == PITH_BF16) memcpy(&half, p + 2 * i, 2);
-    if (bits < 8) {
-        int value = p[i * (size_t)bits / 8] >> (i * (size_t)bits % 8) & ((1 << bits) - 1);
-        if (t->dtype == PITH_F4E2M1) return (double)pith_f32_of_f8((uint8_t)value, t->dtype);
-        bool is_signed = t->dtype == PITH_I4 || t->dtype == PITH_I2;
-        return is_signed && value >> (bits - 1) ? value - (1 << bits) : value;
-    }
-    switch (t->dtype) {
-    case PITH_F32:
-    case PITH_C64: READ(float);
-    case PITH_F64:
-    case PITH_C128: READ(double);
-    case PITH_U8:
-    case PITH_BOOL: READ(uint8_t);
-    case PITH_I8: READ(int8_t);
-    case PITH_U16: READ(uint16_t);
-    case PITH_I16: READ(int16_t);
-    case PITH_U32: READ(uint32_t);
-    case PITH_I32: READ(int32_t);
-    case PITH_U64: READ(uint64_t);
-    case PITH_I64: READ(int64_t);
-    case PITH_F16: return (double)pith_f32_of_f16(half);
-    case PITH_BF16: return (double)pith_f32_of_bf16(half);
-    default: return (double)pith_f32_of_f8(p[i], t->dtype);
-    }
+/* The parts of a complex tensor (2 per element) as a tensor of real numbers; any other tensor as it is. */
+static pith_tensor parts_of(const pith_tensor *t, size_t count) {
+    bool complex = t->dtype == PITH_C64 || t->dtype == PITH_C128;
+    if (!complex) return *t;
+    return (pith_tensor){ .data = t->data,
+                          .bytes = t->bytes,
+                          .dtype = t->dtype == PITH_C64 ? PITH_F32 : PITH_F64,
+                          .rank = 2,
+                          .dims = { (int64_t)count, 2 } };
 }
 
+/* Where two tensors of numbers differ most, among the elements that differ too much. */
+typedef struct difference {
+    size_t count, place;
+    double largest, got, wanted;
+} difference;
+
+static void compare_numbers(difference *d, double a, double b, size_t place, tolerance t, double *worst) {
+    if (a == b || (isnan(a) && isnan(b))) return;
+    double by = isnan(a) || isnan(b) || isinf(a) || isinf(b) ? INFINITY : fabs(a - b);
+    if (worst && by > *worst) *worst = by;
+    if (by <= t.atol + t.rtol * fabs(b)) return;
+    if (++d->count > 1 && by <= d->largest) return;
+    d->largest = by;
+    d->place = place;
+    d->got = a;
+    d->wanted = b;
+}
+
+/* As doubles, as NumPy compares them too. */
 static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count, tolerance t, double *worst,
                           char *message, size_t size) {
-    size_t parts = got->dtype == PITH_C64 || got->dtype == PITH_C128 ? 2 : 1, bad = 0, place = 0;
-    double largest = 0, a_at = 0, b_at = 0;
+    double a[BLOCK], b[BLOCK];
+    pith_tensor x = parts_of(got, count), y = parts_of(wanted, count);
+    size_t parts = x.dtype == got->dtype ? 1 : 2;
+    difference d = { 0 };
+    pith_error err = PITH_ERROR_INIT;
     if (got->dtype == PITH_BF16 && t.rtol < t.rtol_bf16) t.rtol = t.rtol_bf16;
-    for (size_t i = 0; i < count * parts; i++) {
-        double a = number(got, i), b = number(wanted, i);
-        if (a == b || (isnan(a) && isnan(b))) continue;
-        double difference = isnan(a) || isnan(b) || isinf(a) || isinf(b) ? INFINITY : fabs(a - b);
-        if (worst && difference > *worst) *worst = difference;
-        if (difference <= t.atol + t.rtol * fabs(b)) continue;
-        bad++;
-        if (bad > 1 && difference <= largest) continue;
-        largest = difference;
-        place = i / parts;
-        a_at = a;
-        b_at = b;
+    for (size_t at = 0, n; at < count * parts; at += n) {
+        n = count * parts - at < BLOCK ? count * parts - at : BLOCK;
+        if (pith_tensor_convert(a, PITH_F64, &x, at, n, &err) || pith_tensor_convert(b, PITH_F64, &y, at, n, &err)) {
+            snprintf(message, size, "%s", err.message);
+            return false;
+        }
+        for (size_t i = 0; i < n; i++) compare_numbers(&d, a[i], b[i], (at + i) / parts, t, worst);
     }
-    if (!bad) return true;
-    snprintf(message, size, "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", bad,
-             count, place, a_at, b_at, largest);
+    if (!d.count) return true;
+    snprintf(message, size, "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", d.count,
+             count, d.place, d.got, d.wanted, d.largest);
     return false;
+}
+
+static bool sequences_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst,
+                            char *message, size_t size) {
+    const pith_tensor *x = got->data, *y = wanted->data;
+    char why[300];
+    for (int64_t i = 0; i < got->dims[0]; i++)
+        if (!tensors_agree(&x[i], &y[i], t, worst, why, sizeof why)) {
+            snprintf(message, size, "item %lld: %s", (long long)i, why);
+            return false;
+        }
+    return true;
+}
+
+/* The beginning of a string, for messages. */
+#define SHOWN(s) (int)((s).size < 200 ? (s).size : 200), (s).data ? (s).data : ""
+
+static bool strings_agree(const pith_tensor *got, const pith_tensor *wanted, size_t count, char *message, size_t size) {
+    const pith_str *x = got->data, *y = wanted->data;
+    for (size_t i = 0; i < count; i++)
+        if (x[i].size != y[i].size || (x[i].size && memcmp(x[i].data, y[i].data, x[i].size))) {
+            snprintf(message, size, "element %zu: '%.*s' instead of '%.*s'", i, SHOWN(x[i]), SHOWN(y[i]));
+            return false;
+        }
+    return true;
 }
 
 bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance t, double *worst, char *message,
@@ -82,26 +96,11 @@ bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance 
         snprintf(message, size, "%s instead of %s", tensor_text(got, a, sizeof a), tensor_text(wanted, b, sizeof b));
         return false;
     }
-    if (got->dtype == PITH_NONE) return true;
-    int64_t count = pith_dims_count(got->dims, got->rank);
-    if (got->dtype == PITH_SEQUENCE) {
-        const pith_tensor *x = got->data, *y = wanted->data;
-        for (int64_t i = 0; i < count; i++)
-            if (!tensors_agree(&x[i], &y[i], t, worst, a, sizeof a)) {
-                snprintf(message, size, "item %lld: %s", (long long)i, a);
-                return false;
-            }
-        return true;
+    size_t count = (size_t)pith_shape_count(got->dims, got->rank);
+    switch (got->dtype) {
+    case PITH_NONE: return true;
+    case PITH_SEQUENCE: return sequences_agree(got, wanted, t, worst, message, size);
+    case PITH_STRING: return strings_agree(got, wanted, count, message, size);
+    default: return numbers_agree(got, wanted, count, t, worst, message, size);
     }
-    if (got->dtype == PITH_STRING) {
-        const pith_str *x = got->data, *y = wanted->data;
-        for (int64_t i = 0; i < count; i++)
-            if (!pith_str_eq(x[i], y[i])) {
-                snprintf(message, size, "element %lld: '%.*s' instead of '%.*s'", (long long)i, PITH_STR_ARG(x[i]),
-                         PITH_STR_ARG(y[i]));
-                return false;
-            }
-        return true;
-    }
-    return numbers_agree(got, wanted, (size_t)count, t, worst, message, size);
 }

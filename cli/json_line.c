@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/str.h"
+#include "cli/json_scan.h"
 
-void json_line_init(json_line *l, bool replace) {
-    l->replace = replace;
-    l->message[0] = 0;
-    pith_arena_init(&l->arena, &pith_allocator_default);
+void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
+
+static void forget_strings(json_line *l) {
+    for (size_t i = 0; i < l->decoded.count; i++) free((char *)(uintptr_t)l->decoded.items[i]);
+    free(l->decoded.items);
+    l->decoded = (string_list){ NULL, 0 };
 }
 
-void json_line_free(json_line *l) { pith_arena_free(&l->arena); }
+void json_line_free(json_line *l) { forget_strings(l); }
 
 static pith_str skip_mark(pith_str line) {
     bool marked = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3);
@@ -51,19 +52,22 @@ static bool has_half_pair(pith_str raw) {
     return high;
 }
 
+static bool is_key(pith_str key, const char *name) {
+    return key.size == strlen(name) && !memcmp(key.data, name, key.size);
+}
+
 /* "id, title, price" for messages. */
 static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
-    pith_json j;
-    pith_error err = PITH_ERROR_INIT;
+    json_scan s;
     pith_str key;
     size_t used = 0;
     list[0] = 0;
-    pith_json_init(&j, line, NULL, &l->arena, &err);
-    pith_json_object(&j);
-    while (pith_json_next_key(&j, &key) && used + 80 < size) {
-        used += (size_t)snprintf(list + used, size - used, "%s%.60s", used ? ", " : "",
-                                 pith_arena_str(&l->arena, key).data);
-        pith_json_skip(&j);
+    json_scan_begin(&s, line, &l->decoded);
+    json_scan_object(&s);
+    while (json_scan_key(&s, &key) && used + 80 < size) {
+        used += (size_t)snprintf(list + used, size - used, "%s%.*s", used ? ", " : "",
+                                 (int)(key.size < 60 ? key.size : 60), key.data);
+        json_scan_skip(&s);
     }
 }
 
@@ -87,8 +91,7 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
 
 /* The text of a JSON string. */
 static bool decode(json_line *l, pith_str *text, const char *field, pith_str value) {
-    pith_json j;
-    pith_error err = PITH_ERROR_INIT;
+    json_scan s;
     if (!l->replace && has_half_pair((pith_str){ value.data + 1, value.size - 2 })) {
         snprintf(l->message, sizeof l->message,
                  "the field '%.100s' has half of a surrogate pair, which is not a character (--invalid replace puts "
@@ -96,102 +99,106 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
                  field);
         return false;
     }
-    pith_json_init(&j, value, NULL, &l->arena, &err);
-    *text = pith_json_string(&j);
-    if (j.failed) snprintf(l->message, sizeof l->message, "%s", err.message);
-    return !j.failed;
+    json_scan_begin(&s, value, &l->decoded);
+    *text = json_scan_string(&s);
+    return true;
+}
+
+/* Appends the member that ends at `end` to kept. begin: where the one before it ended, or the brace. */
+static void keep_member(bytes *kept, const char *begin, const char *end, bool first) {
+    if (first) { /* without the comma, if what was before this member is left out */
+        const char *comma = skip_white(begin, end);
+        if (*comma == ',') begin = comma + 1;
+        bytes_add(kept, "{", 1);
+    }
+    bytes_add(kept, begin, (size_t)(end - begin));
+}
+
+/* Finds the values of the fields, as they are written, and keeps members. False: it is not an object, or it is damaged.
+ */
+static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields, size_t count,
+                        bytes *kept) {
+    json_scan s;
+    pith_str key;
+    bool first = true;
+    json_scan_begin(&s, line, &l->decoded);
+    if (json_scan_peek(&s) != '{') {
+        snprintf(l->message, sizeof l->message, "this is not a JSON object");
+        return false;
+    }
+    json_scan_object(&s);
+    for (const char *begin = s.p; json_scan_key(&s, &key); begin = s.p) {
+        pith_str value = json_scan_skip(&s);
+        for (size_t i = 0; i < count; i++)
+            if (is_key(key, fields[i])) values[i] = value;
+        if (!kept || is_key(key, "embedding")) continue;
+        keep_member(kept, begin, s.p, first);
+        first = false;
+    }
+    json_scan_end(&s);
+    if (s.failed) snprintf(l->message, sizeof l->message, "%s", s.message);
+    if (kept && !s.failed) bytes_add(kept, first ? "{" : ",", 1);
+    return !s.failed;
 }
 
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields, size_t count,
                      bytes *kept) {
-    pith_json j;
-    pith_error err = PITH_ERROR_INIT;
-    pith_str key;
-    bool first = true;
     line = skip_mark(line);
-    pith_arena_reset(&l->arena);
-    pith_json_init(&j, line, NULL, &l->arena, &err);
+    forget_strings(l);
     for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
-    if (pith_json_peek(&j) != PITH_JSON_OBJECT) {
-        snprintf(l->message, sizeof l->message, "this is not a JSON object");
-        return false;
-    }
-    pith_json_object(&j);
-    for (const char *begin = j.p; pith_json_next_key(&j, &key); begin = j.p) {
-        pith_str value = pith_json_raw(&j);
-        for (size_t i = 0; i < count; i++)
-            if (pith_str_is(key, fields[i])) texts[i] = value;
-        if (!kept || pith_str_is(key, "embedding")) continue;
-        if (first) { /* without the comma, if what was before this member is left out */
-            const char *comma = skip_white(begin, j.p);
-            if (*comma == ',') begin = comma + 1;
-            bytes_add(kept, "{", 1);
-        }
-        bytes_add(kept, begin, (size_t)(j.p - begin));
-        first = false;
-    }
-    pith_json_finish(&j);
-    if (j.failed) {
-        snprintf(l->message, sizeof l->message, "%s", err.message);
-        return false;
-    }
+    if (!scan_object(l, texts, line, fields, count, kept)) return false;
     for (size_t i = 0; i < count; i++) {
         if (!texts[i].size || texts[i].data[0] != '"') return no_text(l, line, fields[i], texts[i]);
         if (!decode(l, &texts[i], fields[i], texts[i])) return false;
     }
-    if (kept) bytes_add(kept, first ? "{" : ",", 1);
     return true;
 }
 
 /* ---- ids ---- */
 
-static int32_t read_id(pith_json *j) {
-    int64_t id = pith_json_int(j);
-    if (!j->failed && (id < 0 || id > INT32_MAX))
-        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is not a token id", (long long)id);
-    return j->failed ? 0 : (int32_t)id;
+static int32_t read_id(json_scan *s) {
+    int64_t id = json_scan_int(s);
+    if (!s->failed && (id < 0 || id > INT32_MAX)) json_scan_fail(s, "%lld is not a token id", (long long)id);
+    return s->failed ? 0 : (int32_t)id;
 }
 
-static void read_ids(pith_json *j, int32_t **ids, size_t *count) {
-    size_t room = 0;
+static void read_ids(json_scan *s, int32_t **ids, size_t *count) {
     *count = 0;
-    pith_json_array(j);
-    while (pith_json_next_item(j)) {
-        int32_t id = read_id(j);
-        if (j->failed) return;
-        if (*count == room) *ids = grow(*ids, (room = 2 * room + 64) * sizeof **ids);
+    json_scan_array(s);
+    while (json_scan_item(s)) {
+        int32_t id = read_id(s);
+        if (s->failed) return;
+        *ids = grow_for(*ids, *count, sizeof **ids);
         (*ids)[(*count)++] = id;
     }
 }
 
 bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bool single) {
-    pith_json j;
-    pith_error err = PITH_ERROR_INIT;
+    json_scan s;
     pith_str key;
-    bool found = true;
-    pith_arena_reset(&l->arena);
-    pith_json_init(&j, skip_mark(line), NULL, &l->arena, &err);
-    pith_json_kind kind = pith_json_peek(&j);
-    if (kind == PITH_JSON_OBJECT) {
-        found = false;
-        pith_json_object(&j);
-        while (pith_json_next_key(&j, &key)) {
-            if (!pith_str_is(key, "ids")) {
-                pith_json_skip(&j);
+    forget_strings(l);
+    json_scan_begin(&s, skip_mark(line), &l->decoded);
+    char first = json_scan_peek(&s);
+    if (first == '{') {
+        bool found = false;
+        json_scan_object(&s);
+        while (json_scan_key(&s, &key)) {
+            if (!is_key(key, "ids")) {
+                json_scan_skip(&s);
                 continue;
             }
             found = true;
-            read_ids(&j, ids, count);
+            read_ids(&s, ids, count);
         }
-        if (!found) pith_json_fail(&j, PITH_ERR_FORMAT, "there is no field 'ids'");
-    } else if (single && kind == PITH_JSON_NUMBER) {
-        *ids = grow(*ids, sizeof **ids);
-        (*ids)[0] = read_id(&j);
+        if (!found) json_scan_fail(&s, "there is no field 'ids'");
+    } else if (single && (first == '-' || (first >= '0' && first <= '9'))) {
+        *ids = grow_for(*ids, 0, sizeof **ids);
+        (*ids)[0] = read_id(&s);
         *count = 1;
     } else {
-        read_ids(&j, ids, count);
+        read_ids(&s, ids, count);
     }
-    pith_json_finish(&j);
-    if (j.failed) snprintf(l->message, sizeof l->message, "%s", err.message);
-    return !j.failed;
+    json_scan_end(&s);
+    if (s.failed) snprintf(l->message, sizeof l->message, "%s", s.message);
+    return !s.failed;
 }

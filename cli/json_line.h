@@ -5,16 +5,15 @@
 #ifndef PITH_CLI_JSON_LINE_H
 #define PITH_CLI_JSON_LINE_H
 
-#include "base/memory.h"
 #include "cli/text_input.h"
 
 /* The largest object, which is held in memory. */
 #define JSON_LINE_BYTES ((size_t)64 << 20)
 
 typedef struct json_line {
-    pith_arena arena;   /* of the line read last */
-    bool replace;       /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
-    char message[1024]; /* after a failure: the reason, without the place */
+    string_list decoded; /* strings of the line read last, from malloc */
+    bool replace;        /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
+    char message[1024];  /* after a failure: the reason, without the place */
 } json_line;
 
 void json_line_init(json_line *l, bool replace);

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dtype.h"
 #include "cli/text_input.h"
 
 static void make_room(model_inputs *in) {
-    in->names = grow(in->names, (in->count + 1) * sizeof *in->names);
-    in->files = grow(in->files, (in->count + 1) * sizeof *in->files);
-    in->tensors = grow(in->tensors, (in->count + 1) * sizeof *in->tensors);
+    in->names = grow_for(in->names, in->count, sizeof *in->names);
+    in->files = grow_for(in->files, in->count, sizeof *in->files);
+    in->tensors = grow_for(in->tensors, in->count, sizeof *in->tensors);
 }
 
 /* Splits NAME=VALUE at the first '='; a name is copied. */
@@ -82,9 +81,10 @@ int model_inputs_shape(model_inputs *in, const command *c, const string_list *sh
         while (i < in->count && strcmp(in->names[i], name)) i++;
         free(name);
         if (i == in->count) continue;
-        int64_t before = pith_dims_count(in->tensors[i].dims, in->tensors[i].rank);
-        if (!pith_dims_parse(text, in->tensors[i].dims, &in->tensors[i].rank)) return not_a_shape(c, shapes->items[s]);
-        if (pith_dims_count(in->tensors[i].dims, in->tensors[i].rank) != before)
+        pith_tensor *t = &in->tensors[i];
+        int64_t before = pith_shape_count(t->dims, t->rank);
+        if (pith_shape_parse(t->dims, &t->rank, text, NULL)) return not_a_shape(c, shapes->items[s]);
+        if (pith_shape_count(t->dims, t->rank) != before)
             return fail(c, "--input-shape '%s': the file has %lld elements", shapes->items[s], (long long)before);
     }
     return EXIT_DONE;
@@ -102,8 +102,7 @@ int model_inputs_invent(model_inputs *in, const command *c, const pith_model *mo
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
         if (port.optional || has_input(in, port.name)) continue;
         for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
-        if (port.dtype == PITH_STRING || !pith_dtype_bits(port.dtype) ||
-            !pith_dtype_bytes(port.dtype, pith_dims_count(t.dims, t.rank), &t.bytes))
+        if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
             return fail(c, "input '%s' is missing; give it with -i, or its shape with --input-shape", port.name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
         make_room(in);

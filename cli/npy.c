@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/dtype.h"
-#include "base/utf8.h"
+#include <utf8proc.h>
 
 static const struct {
     int dtype;
@@ -57,9 +55,9 @@ static bool parse_shape(const char *p, pith_tensor *t) {
 
 /* U and S arrays: fixed width, padded with NULs; width in elements of unit bytes. */
 static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, size_t width, size_t unit) {
-    size_t items, text, per = 0, total;
-    if (pith_mul_overflows(count, sizeof(pith_str), &items) || pith_mul_overflows(width, 4, &per) ||
-        pith_mul_overflows(count, per, &text) || pith_add_overflows(items, text, &total))
+    size_t items, text, per, total;
+    if (__builtin_mul_overflow(count, sizeof(pith_str), &items) || __builtin_mul_overflow(width, 4, &per) ||
+        __builtin_mul_overflow(count, per, &text) || __builtin_add_overflow(items, text, &total))
         return false;
     pith_str *strings = grow(NULL, total);
     char *out = (char *)(strings + count);
@@ -70,11 +68,11 @@ static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, 
             memcpy(out, p, length);
             size = length;
         } else {
-            uint32_t c;
+            int32_t c;
             for (size_t k = 0; k < width; k++) {
                 memcpy(&c, p + 4 * k, 4);
-                if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) c = 0xFFFD;
-                size += pith_utf8_put(out + size, c);
+                if (!utf8proc_codepoint_valid(c)) c = 0xFFFD;
+                size += (size_t)utf8proc_encode_char(c, (unsigned char *)out + size);
             }
             while (size && !out[size - 1]) size--;
         }
@@ -92,9 +90,58 @@ static bool refuse(char *message, size_t size, const char *why) {
     return false;
 }
 
+/* What the header says: the shape in *t, and NumPy's type. NULL, or why the file is refused. */
+static const char *parse_header(pith_tensor *t, char type[16], const unsigned char *p, size_t length) {
+    char *header = grow(NULL, length + 1);
+    memcpy(header, p, length);
+    header[length] = 0;
+    const char *descr = after_key(header, "descr"), *order = after_key(header, "fortran_order"),
+               *shape = after_key(header, "shape");
+    bool known = descr && order && shape && descr[0] == '\'' && parse_shape(shape, t);
+    bool fortran = known && !strncmp(order, "True", 4) && t->rank > 1;
+    if (known) snprintf(type, 16, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
+    free(header);
+    if (!known) return "the header cannot be read; structured types are not supported";
+    if (fortran) return "the array is in Fortran order: save numpy.ascontiguousarray(x) instead";
+    return pith_shape_count(t->dims, t->rank) < 0 ? "the shape is too large" : NULL;
+}
+
+/* The strings of an array whose type is U or S and their width, such as "<U8". NULL, or why they are refused. */
+static const char *read_strings(pith_tensor *t, const char *type, const unsigned char *contents, size_t have) {
+    size_t count = (size_t)pith_shape_count(t->dims, t->rank), width = strtoul(type + 2, NULL, 10), need;
+    size_t unit = type[1] == 'U' ? 4 : 1;
+    if (!width && count) return "strings of width 0 are not supported";
+    if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) || need > have)
+        return "the contents are shorter than the shape";
+    return parse_strings(t, contents, count, width, unit) ? NULL : "the shape is too large";
+}
+
+static const char *read_numbers(pith_tensor *t, const unsigned char *contents, size_t have) {
+    if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) || t->bytes > have)
+        return "the contents are shorter than the shape";
+    t->data = grow(NULL, t->bytes);
+    memcpy(t->data, contents, t->bytes);
+    return NULL;
+}
+
+static int32_t find_type(const char *descr) {
+    for (size_t i = 0; i < TYPE_COUNT; i++)
+        if (!strcmp(types[i].descr, descr)) return types[i].dtype;
+    return PITH_UNDEFINED;
+}
+
+static bool refuse_type(char *message, size_t size, const char *type) {
+    const char *why = type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
+                      : !strcmp(type, "|O") ? "means Python objects: save an array of numbers or strings"
+                                            : "is not supported";
+    snprintf(message, size, "the element type '%s' %s", type, why);
+    return false;
+}
+
 bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
     const unsigned char *p = data;
     pith_tensor t = { 0 };
+    char type[16] = "";
     if (size < 12 || memcmp(p, "\x93NUMPY", 6))
         return refuse(message, message_size, "not a .npy file; write one with numpy.save");
     size_t prefix = p[6] == 1 ? 10 : 12;
@@ -102,48 +149,15 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     if (prefix == 12) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (length > size - prefix || length > 65536)
         return refuse(message, message_size, "the header is cut off or too long");
-    char *header = grow(NULL, length + 1);
-    memcpy(header, p + prefix, length);
-    header[length] = 0;
-    const char *descr = after_key(header, "descr"), *order = after_key(header, "fortran_order"),
-               *shape = after_key(header, "shape");
-    bool known = descr && order && shape && descr[0] == '\'' && parse_shape(shape, &t);
-    bool fortran = known && !strncmp(order, "True", 4) && t.rank > 1;
-    char type[16] = "";
-    if (known) snprintf(type, sizeof type, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
-    free(header);
-    if (!known) return refuse(message, message_size, "the header cannot be read; structured types are not supported");
-    if (fortran)
-        return refuse(message, message_size, "the array is in Fortran order: save numpy.ascontiguousarray(x) instead");
-
+    const char *why = parse_header(&t, type, p + prefix, length);
+    if (why) return refuse(message, message_size, why);
     const unsigned char *contents = p + prefix + length;
     size_t have = size - prefix - length;
-    int64_t count = pith_dims_count(t.dims, t.rank);
-    if (count < 0) return refuse(message, message_size, "the shape is too large");
-    size_t unit = type[1] == 'U' ? 4 : type[1] == 'S' ? 1 : 0, need;
-    if (unit && (type[0] == '<' || type[0] == '|')) {
-        size_t width = strtoul(type + 2, NULL, 10);
-        if (!width && count) return refuse(message, message_size, "strings of width 0 are not supported");
-        if (pith_mul_overflows(width, unit, &need) || pith_mul_overflows(need, (size_t)count, &need) || need > have)
-            return refuse(message, message_size, "the contents are shorter than the shape");
-        if (!parse_strings(&t, contents, (size_t)count, width, unit))
-            return refuse(message, message_size, "the shape is too large");
-        *tensor = t;
-        return true;
-    }
-    for (size_t i = 0; i < TYPE_COUNT && t.dtype == PITH_UNDEFINED; i++)
-        if (!strcmp(types[i].descr, type)) t.dtype = types[i].dtype;
-    if (t.dtype == PITH_UNDEFINED) {
-        const char *why = type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
-                          : !strcmp(type, "|O") ? "means Python objects: save an array of numbers or strings"
-                                                : "is not supported";
-        snprintf(message, message_size, "the element type '%s' %s", type, why);
-        return false;
-    }
-    if (!pith_dtype_bytes(t.dtype, count, &t.bytes) || t.bytes > have)
-        return refuse(message, message_size, "the contents are shorter than the shape");
-    t.data = grow(NULL, t.bytes);
-    memcpy(t.data, contents, t.bytes);
+    bool strings = (type[0] == '<' || type[0] == '|') && (type[1] == 'U' || type[1] == 'S');
+    t.dtype = strings ? PITH_STRING : find_type(type);
+    if (t.dtype == PITH_UNDEFINED) return refuse_type(message, message_size, type);
+    why = strings ? read_strings(&t, type, contents, have) : read_numbers(&t, contents, have);
+    if (why) return refuse(message, message_size, why);
     *tensor = t;
     return true;
 }
@@ -200,12 +214,10 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const char *p = strings[i].data, *end = p + strings[i].size;
         for (size_t k = 0; k < width; k++) {
-            uint32_t c = 0;
-            size_t next = end - p < 4 ? (size_t)(end - p) : 4;
-            if (p < end && pith_utf8_valid_prefix(p, next))
-                c = pith_utf8_next(&p);
-            else if (p < end)
-                c = 0xFFFD, p++;
+            int32_t c = 0;
+            utf8proc_ssize_t n = p < end ? utf8proc_iterate((const unsigned char *)p, end - p, &c) : 0;
+            if (n < 0) c = 0xFFFD, n = 1;
+            p += n;
             bytes_add(out, &c, 4);
         }
     }
@@ -214,24 +226,22 @@ static void write_strings(bytes *out, const pith_tensor *t, size_t count) {
 bool npy_write(bytes *out, const pith_tensor *t, bool *raw) {
     *raw = false;
     if (t->rank < 0 || t->rank > PITH_MAX_RANK) return false;
-    int64_t count = pith_dims_count(t->dims, t->rank);
+    size_t count = (size_t)pith_shape_count(t->dims, t->rank);
     if (t->dtype == PITH_STRING) {
-        write_strings(out, t, (size_t)count);
+        write_strings(out, t, count);
         return true;
     }
     if (!npy_header(out, t->dtype, t->rank, t->dims, 0, raw)) return false;
-    int bits = pith_dtype_bits(t->dtype);
-    if (bits >= 8) {
+    if (pith_element_bits(t->dtype) >= 8) {
         bytes_add(out, t->data, t->bytes);
         return true;
     }
+    pith_tensor packed = *t;
+    if (packed.dtype == PITH_F4E2M1) packed.dtype = PITH_U4; /* its bits */
     bool is_signed = t->dtype == PITH_I4 || t->dtype == PITH_I2;
-    const unsigned char *packed = t->data;
-    for (int64_t i = 0; i < count; i++) {
-        int per = 8 / bits, shift = (int)(i % per) * bits, value = packed[i / per] >> shift & ((1 << bits) - 1);
-        if (is_signed && value >> (bits - 1)) value -= 1 << bits;
-        unsigned char byte = (unsigned char)value;
-        bytes_add(out, &byte, 1);
-    }
+    bytes_reserve(out, count);
+    if (pith_tensor_convert(out->data + out->size, is_signed ? PITH_I8 : PITH_U8, &packed, 0, count, NULL))
+        return false;
+    out->size += count;
     return true;
 }

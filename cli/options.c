@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/help.h"
 #include "cli/json_out.h"
@@ -64,14 +63,13 @@ void *grow(void *memory, size_t bytes) {
     return grown;
 }
 
-double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+void *grow_for(void *items, size_t count, size_t item_bytes) {
+    if (count & (count - 1)) return items;
+    return grow(items, (count ? 2 * count : 1) * item_bytes);
 }
 
 void list_add(string_list *list, const char *item) {
-    list->items = grow(list->items, (list->count + 1) * sizeof *list->items);
+    list->items = grow_for(list->items, list->count, sizeof *list->items);
     list->items[list->count++] = item;
 }
 

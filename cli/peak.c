@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "cli/seconds.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -45,32 +46,34 @@ static float first4(float32x4_t a) { return vgetq_lane_f32(a, 0); }
 static double burst_neon(void) { BURST(float32x4_t, vdupq_n_f32, fma4, first4, 4) }
 #endif
 static float fma1(float a, float b, float c) { return a * b + c; }
-static double burst_scalar(void) { BURST(float, , fma1, , 1) }
+static double burst_scalar(void){ BURST(float, , fma1, , 1) }
 
-double peak_burst(pith_isa isa) {
-    static double (*const bursts[PITH_ISA_COUNT])(void) = {
-        [PITH_ISA_scalar] = burst_scalar,
+peak_burst *peak_burst_of(const char *isa) {
+    static const struct {
+        const char *isa;
+        peak_burst *burst;
+    } bursts[] = {
+        { "scalar", burst_scalar },
 #if defined(__x86_64__)
-        [PITH_ISA_avx2] = burst_avx2,
-        [PITH_ISA_avx512] = burst_avx512,
+        { "avx2", burst_avx2 },
+        { "avx512", burst_avx512 },
 #elif defined(__aarch64__)
-        [PITH_ISA_neon] = burst_neon,
+        { "neon", burst_neon },
 #endif
     };
-    return bursts[isa]();
+    for (size_t i = 0; i < sizeof bursts / sizeof *bursts; i++)
+        if (!strcmp(bursts[i].isa, isa)) return bursts[i].burst;
+    return NULL;
 }
 
 /* The thread's own time: what other processes take is not the processor's weakness. */
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double now(void) { return seconds_on(CLOCK_THREAD_CPUTIME_ID); }
 
 /* ---- several threads at once ---- */
 
 typedef struct crew {
-    double until_seconds;   /* multiply-adds: how long */
+    peak_burst *burst; /* multiply-adds: of what, and how long */
+    double until_seconds;
     const uint64_t *memory; /* reading: NULL for multiply-adds */
     size_t words, share;
 } crew;
@@ -99,8 +102,7 @@ static void *work(void *context) {
         kept = (float)read_all(c->memory + (size_t)m->number * c->share, c->share);
         done = (double)(c->share * sizeof *c->memory);
     } else {
-        pith_isa isa = pith_cpu_get()->isa;
-        do done += peak_burst(isa);
+        do done += c->burst();
         while (now() - begin < c->until_seconds);
     }
     end = now();
@@ -124,12 +126,16 @@ static double run_crew(crew *c, int threads) {
 }
 
 double peak_flops(int threads, double seconds) {
-    crew c = { .until_seconds = seconds };
+    pith_cpu_info cpu = PITH_CPU_INFO_INIT;
+    pith_cpu_report(&cpu, NULL);
+    crew c = { .burst = peak_burst_of(cpu.isa), .until_seconds = seconds };
     return run_crew(&c, threads);
 }
 
 double peak_bandwidth(int threads) {
-    size_t l3 = pith_cpu_get()->l3, bytes = l3 * 2 > ((size_t)128 << 20) ? l3 * 2 : (size_t)128 << 20;
+    pith_cpu_info cpu = PITH_CPU_INFO_INIT;
+    pith_cpu_report(&cpu, NULL);
+    size_t least = (size_t)128 << 20, bytes = cpu.l3_bytes * 2 > least ? cpu.l3_bytes * 2 : least;
     uint64_t *memory = malloc(bytes);
     if (!memory) return 0;
     memset(memory, 1, bytes);

@@ -8,10 +8,12 @@
 
 #include <pith/pith.h>
 
-#include "base/cpu.h"
+/* One burst of f32 multiply-adds in the calling thread, about 0.1 ms; returns its FLOP. */
+typedef double peak_burst(void);
 
-/* One burst of f32 multiply-adds of this level in the calling thread, about 0.1 ms; returns its FLOP. */
-double peak_burst(pith_isa isa);
+/* Returns the burst of an instruction set (the name is that of pith_cpu_info), or NULL if this machine's kind of
+ * processor has no such set. */
+peak_burst *peak_burst_of(const char *isa);
 
 /* Returns the FLOP per second of `threads` threads together. Each runs for `seconds` of its own CPU time. */
 PITH_API double peak_flops(int threads, double seconds);

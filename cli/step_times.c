@@ -36,7 +36,7 @@ static step_time *find(step_times *times, const json_t *event, size_t runs) {
     int64_t step = (int64_t)number_of(args, "step");
     for (size_t i = 0; i < times->count; i++)
         if (times->steps[i].step == step) return &times->steps[i];
-    times->steps = grow(times->steps, (times->count + 1) * sizeof *times->steps);
+    times->steps = grow_for(times->steps, times->count, sizeof *times->steps);
     step_time *s = &times->steps[times->count++];
     *s = (step_time){ .step = step,
                       .op = strdup(text_of(event, "name")),

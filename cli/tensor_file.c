@@ -1,23 +1,48 @@
 /* tensor_file.c - tensors from and to files. */
 #include "cli/tensor_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/dtype.h"
-#include "base/file.h"
+#include "cli/cleaned.h"
 #include "cli/npy.h"
 #include "cli/output.h"
 
-static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_t size) {
-    pith_file file;
-    pith_error err = PITH_ERROR_INIT;
-    char why[200];
-    if (pith_file_open(&file, path, false, NULL, &err)) return snprintf(message, size, "%s", err.message), false;
-    bool good = npy_parse(tensor, file.data, file.size, why, sizeof why);
-    if (!good) snprintf(message, size, "%s: %s", path, why);
-    pith_file_close(&file);
+/* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is wrong. */
+static const char *map_file(void **data, size_t *size, int fd) {
+    struct stat st;
+    const char *why = NULL;
+    *data = NULL;
+    *size = 0;
+    if (fd < 0) return strerror(errno);
+    if (fstat(fd, &st))
+        why = strerror(errno);
+    else if (!S_ISREG(st.st_mode))
+        why = S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file";
+    else if ((*size = (size_t)st.st_size)) {
+        *data = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (*data == MAP_FAILED) why = strerror(errno);
+    }
+    close(fd);
+    return why;
+}
+
+static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_t message_size) {
+    void *data;
+    size_t size;
+    char text[200];
+    /* O_NONBLOCK: a pipe without a writer is refused and not waited for. */
+    const char *why = map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (why) return cleaned_print(message, message_size, "%s: %s", path, why), false;
+    bool good = npy_parse(tensor, data, size, text, sizeof text);
+    if (!good) snprintf(message, message_size, "%s: %s", path, text);
+    if (data) munmap(data, size);
     return good;
 }
 
@@ -33,15 +58,15 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
 
 void tensor_file_reinterpret(tensor_file *file, int32_t wanted) {
     pith_tensor *t = &file->tensor;
-    int bits = wanted > 0 && wanted < PITH_DTYPE_COUNT ? pith_dtype_bits(wanted) : 0;
+    int bits = pith_element_bits(wanted);
     bool unsigned_raw = t->dtype == PITH_U8 || t->dtype == PITH_U16, raw = unsigned_raw || t->dtype == PITH_I8;
     bool lacking =
         wanted == PITH_BF16 || (wanted >= PITH_F8E4M3FN && wanted <= PITH_F8E5M2FNUZ) || wanted == PITH_F8E8M0;
     if (file->value || !raw) return;
-    if (lacking && unsigned_raw && bits == pith_dtype_bits(t->dtype)) t->dtype = wanted;
+    if (lacking && unsigned_raw && bits == pith_element_bits(t->dtype)) t->dtype = wanted;
     if ((bits != 2 && bits != 4) || t->dtype == PITH_U16) return;
     unsigned char *packed = t->data; /* packed in place: the first element in the low bits */
-    int64_t count = pith_dims_count(t->dims, t->rank);
+    int64_t count = pith_shape_count(t->dims, t->rank);
     int per = 8 / bits;
     for (int64_t i = 0; i < count; i++) {
         unsigned value = packed[i] & ((1u << bits) - 1), shift = (unsigned)(i % per * bits);
@@ -82,7 +107,7 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
     bytes contents = { NULL, 0, 0 };
     bool here = false;
     if (!npy_write(&contents, t, &here))
-        code = fail(sink->command, "%s cannot be written as .npy; use --pb", pith_dtype_name(t->dtype));
+        code = fail(sink->command, "%s cannot be written as .npy; use --pb", pith_element_name(t->dtype));
     *raw |= here;
     snprintf(name, sizeof name, "%s.npy", path);
     if (!code) code = tensor_file_write_bytes(sink, name, &contents);
@@ -113,7 +138,7 @@ const char *tensor_text(const pith_tensor *t, char *buffer, size_t size) {
     else if (t->dtype == PITH_SEQUENCE)
         snprintf(buffer, size, "sequence of %lld", (long long)t->dims[0]);
     else
-        snprintf(buffer, size, "%s %s", pith_dtype_name(t->dtype),
-                 pith_dims_text(t->dims, t->rank, shape, sizeof shape));
+        snprintf(buffer, size, "%s %s", pith_element_name(t->dtype),
+                 pith_shape_format(shape, sizeof shape, t->dims, t->rank));
     return buffer;
 }

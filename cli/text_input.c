@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
-
 /* Bytes per read(2). Larger saves system calls, which are few already; smaller stays in the L2 cache. */
 #define BUFFER_BYTES ((size_t)256 << 10)
 
@@ -154,7 +152,7 @@ void bytes_replace_invalid(bytes *b, size_t from) {
     const char *p = b->data + from;
     size_t left = b->size - from;
     while (left) {
-        size_t n = pith_utf8_valid_prefix(p, left);
+        size_t n = pith_text_valid((pith_str){ p, left });
         bytes_add(&good, p, n);
         p += n;
         left -= n;
@@ -221,7 +219,7 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r')
         out->size--;
     if (cut) *cut = over;
-    size_t valid = pith_utf8_valid_prefix(out->data + from, out->size - from);
+    size_t valid = pith_text_valid((pith_str){ out->data + from, out->size - from });
     if (valid == out->size - from) return 1;
     if (in->replace) {
         bytes_replace_invalid(out, from);
