@@ -1,7 +1,8 @@
 /* family_bert.c - BERT. */
 #include "hf/hf_encoder.h"
 
-static const pith_hf_encoder_layout bert_layout = { PITH_HF_BERT_NAMES, .type_input = true, .has_types = true };
+static const pith_hf_encoder_layout bert_layout = { PITH_HF_BERT_NAMES, .relative_keys = true, .type_input = true,
+                                                    .has_types = true };
 
 const pith_hf_family pith_hf_family_bert = { .model_type = "bert",
                                              .build = pith_hf_encoder_build,

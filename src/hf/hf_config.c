@@ -17,6 +17,7 @@ static const struct {
     size_t at;
 } keys[] = {
     { "activation", STRING, AT(hidden_act) },
+    { "activation_function", STRING, AT(hidden_act) },
     { "dim", INT, AT(hidden_size) },
     { "hidden_act", STRING, AT(hidden_act) },
     { "hidden_dim", INT, AT(intermediate_size) },
@@ -24,10 +25,16 @@ static const struct {
     { "intermediate_size", INT, AT(intermediate_size) },
     { "is_decoder", BOOL, AT(is_decoder) },
     { "layer_norm_eps", REAL, AT(layer_norm_eps) },
+    { "layer_norm_epsilon", REAL, AT(layer_norm_eps) },
     { "max_position_embeddings", INT, AT(positions) },
     { "model_type", STRING, AT(model_type) },
+    { "n_embd", INT, AT(hidden_size) },
+    { "n_head", INT, AT(heads) },
     { "n_heads", INT, AT(heads) },
+    { "n_inner", INT, AT(intermediate_size) },
+    { "n_layer", INT, AT(layers) },
     { "n_layers", INT, AT(layers) },
+    { "n_positions", INT, AT(positions) },
     { "num_attention_heads", INT, AT(heads) },
     { "num_hidden_layers", INT, AT(layers) },
     { "pad_token_id", INT, AT(pad_token_id) },
@@ -55,7 +62,8 @@ pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const cha
                                 .hidden_act = PITH_STR("gelu"),
                                 .position_embedding_type = PITH_STR("absolute"),
                                 .layer_norm_eps = 1e-12,
-                                .pad_token_id = -1 };
+                                .pad_token_id = -1,
+                                .text = text };
     pith_json_init(&j, text, name, arena, err ? err : &local);
     for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
         size_t i = 0, count = sizeof keys / sizeof *keys;

@@ -1,4 +1,4 @@
-/* hf_config.h - the values of config.json that the builders need. */
+/* hf_config.h - the values of config.json that most builders need, and its text for the rest (hf_builder.h). */
 #ifndef PITH_HF_HF_CONFIG_H
 #define PITH_HF_HF_CONFIG_H
 
@@ -10,6 +10,7 @@ typedef struct pith_hf_config {
     int64_t hidden_size, layers, heads, intermediate_size, vocab_size, positions, types, pad_token_id, relative_buckets;
     double layer_norm_eps;
     bool is_decoder;
+    pith_str text; /* of the whole file, well-formed */
 } pith_hf_config;
 
 /* Reads the text of config.json; name is for messages. The keys of DistilBERT (dim, n_layers, …) mean the same. */

@@ -1,236 +1,47 @@
-/* hf_encoder.c - BERT, RoBERTa, DistilBERT and MPNet as a graph of ordinary operators.
+/* hf_encoder.c - BERT and its relatives as a graph of ordinary operators.
  *
- * The graph is spelled as exporters spell it (eager attention, opset 20), so the passes that fuse exported models fuse
- * this one as well. Weights stay as they are stored. A matrix is read through a Transpose and, in half precision, a
- * Cast, which the fused steps look through. Table rows are widened after the look-up. Sources: modeling_bert,
- * modeling_roberta, modeling_distilbert, modeling_mpnet of transformers. */
+ * Each layer is norm(x + attention(x)), then norm(x + feed_forward(x)). A layout says how a family names its tensors
+ * and what it has instead of BERT's parts. Sources: modeling_bert, modeling_roberta, modeling_distilbert,
+ * modeling_mpnet, modeling_albert, modeling_electra of transformers; the other families name theirs. */
 #include "hf/hf_encoder.h"
 
-#include <float.h>
 #include <math.h>
-#include <string.h>
-
-#include "base/dtype.h"
-#include "base/error.h"
-#include "base/half.h"
 
 /* The largest distance MPNet tells apart. */
 #define RELATIVE_DISTANCE_MAX 128
 
-typedef struct builder {
-    pith_graph *graph;
+/* What all layers share. */
+typedef struct encoder {
     const pith_hf_encoder_layout *layout;
-    const pith_hf_config *config;
-    const pith_weights *weights;
-    const char *weights_name;
-    pith_str prefix; /* before "embeddings." in the tensors' names */
-    pith_str place;  /* of the nodes being made: "encoder.layer.0.attention.self.query" */
-    pith_error *err;
-    pith_status status; /* the first fault; after it everything returns NULL */
-} builder;
+    pith_value *padding, *bias, *distances; /* distances: indices of the table of relative_key */
+    pith_hf_rotary turn;
+    bool absolute; /* a table of positions is added to the embeddings */
+    bool keys_too; /* relative_key_query */
+} encoder;
 
-static pith_value *made(builder *b, pith_value *value) {
-    if (!value && !b->status) b->status = pith_fail_memory(b->err, 0);
-    return value;
-}
-
-/* A node with one output. */
-static pith_value *hf_encoder_put(builder *b, const char *op, pith_value *const *inputs, int count) {
-    if (b->status) return NULL;
-    pith_node *node = pith_graph_add_node(b->graph, NULL, "", op, inputs, count, NULL, 1);
-    pith_str name = pith_arena_printf(b->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(b->place), op);
-    if (!node || !name.data) return made(b, NULL);
-    node->name = name;
-    return node->outputs[0];
-}
-
-#define PUT(b, op, ...)                                                                                                \
-    hf_encoder_put(b, op, (pith_value *[]){ __VA_ARGS__ },                                                             \
-                   (int)(sizeof(pith_value *[]){ __VA_ARGS__ } / sizeof(pith_value *)))
-
-static void set_int(builder *b, pith_value *value, const char *name, int64_t number) {
-    if (value && pith_node_set_int(value->producer, name, number)) made(b, NULL);
-}
-
-static pith_value *put_axis(builder *b, const char *op, pith_value *x, int64_t axis) {
-    pith_value *y = PUT(b, op, x);
-    set_int(b, y, "axis", axis);
-    return y;
-}
-
-static pith_value *hf_encoder_cast(builder *b, pith_value *x, pith_dtype to) {
-    pith_value *y = PUT(b, "Cast", x);
-    set_int(b, y, "to", to);
-    return y;
-}
-
-static pith_value *hf_encoder_transpose(builder *b, pith_value *x, const int64_t *perm, size_t count) {
-    pith_value *y = PUT(b, "Transpose", x);
-    if (y && pith_node_set_ints(y->producer, "perm", perm, count)) made(b, NULL);
-    return y;
-}
-
-static pith_value *i64s(builder *b, const int64_t *items, int64_t count) {
-    return b->status ? NULL : made(b, pith_graph_add_i64s(b->graph, PITH_STR(""), items, count));
-}
-
-static pith_value *i64(builder *b, int64_t item) { return i64s(b, &item, 1); }
-
-static pith_value *i64_scalar(builder *b, int64_t item) {
-    int64_t *copy = b->status ? NULL : pith_arena_alloc(b->graph->arena, sizeof *copy);
-    if (!copy) return made(b, NULL);
-    *copy = item;
-    pith_tensor t = { .data = copy, .bytes = sizeof *copy, .dtype = PITH_I64 };
-    return made(b, pith_graph_add_const(b->graph, PITH_STR(""), &t));
-}
-
-static pith_value *f32(builder *b, float item) {
-    return b->status ? NULL : made(b, pith_graph_add_f32(b->graph, PITH_STR(""), item));
-}
-
-static pith_value *unsqueeze(builder *b, pith_value *x, int64_t axis) { return PUT(b, "Unsqueeze", x, i64(b, axis)); }
-
-static pith_value *hf_encoder_reshape(builder *b, pith_value *x, const int64_t *dims, int64_t rank) {
-    return PUT(b, "Reshape", x, i64s(b, dims, rank));
-}
-
-/* ---- tensors ---- */
-
-/* prefix + place + suffix as it stands in the file. */
-static const pith_tensor *hf_encoder_find(builder *b, const char *suffix, pith_str *name) {
-    *name = pith_arena_printf(b->graph->arena, PITH_STR_FMT PITH_STR_FMT "%s", PITH_STR_ARG(b->prefix),
-                              PITH_STR_ARG(b->place), suffix);
-    if (!name->data) made(b, NULL);
-    return b->status ? NULL : pith_weights_find(b->weights, *name);
-}
-
-/* The tensor at the place being built, checked. old_suffix (may be NULL): what early models called it. */
-static pith_value *tensor(builder *b, const char *suffix, const char *old_suffix, int rank, const int64_t *dims) {
-    char want[128], found[128];
-    pith_str name, old_name;
-    const pith_tensor *t = hf_encoder_find(b, suffix, &name);
-    if (!t && old_suffix) t = hf_encoder_find(b, old_suffix, &old_name);
-    if (b->status) return NULL;
-    pith_dims_text(dims, rank, want, sizeof want);
-    if (!t) {
-        b->status = pith_fail(b->err, PITH_ERR_NOT_FOUND,
-                              "%s: tensor '" PITH_STR_FMT "' is missing; config.json asks for shape %s",
-                              b->weights_name, PITH_STR_ARG(name), want);
-    } else if (t->rank != rank || memcmp(t->dims, dims, (size_t)rank * sizeof *dims)) {
-        b->status =
-            pith_fail(b->err, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' has shape %s; config.json asks for %s",
-                      b->weights_name, PITH_STR_ARG(name), pith_dims_text(t->dims, t->rank, found, sizeof found), want);
-    } else if (t->dtype != PITH_F32 && t->dtype != PITH_F16 && t->dtype != PITH_BF16) {
-        b->status = pith_fail(b->err, PITH_ERR_UNSUPPORTED,
-                              "%s: tensor '" PITH_STR_FMT "' is %s; float32, float16 and bfloat16 are supported",
-                              b->weights_name, PITH_STR_ARG(name), pith_dtype_name(t->dtype));
-    }
-    return b->status ? NULL : made(b, pith_graph_add_const(b->graph, name, t));
-}
-
-static pith_value *hf_encoder_widen(builder *b, const pith_value *stored, pith_value *x) {
-    return !stored || stored->type.dtype == PITH_F32 ? x : hf_encoder_cast(b, x, PITH_F32);
-}
-
-static pith_value *vector(builder *b, const char *suffix, const char *old_suffix, int64_t size) {
-    pith_value *v = tensor(b, suffix, old_suffix, 1, &size);
-    return hf_encoder_widen(b, v, v);
-}
-
-static void go_to(builder *b, int64_t layer, const char *name) {
-    pith_arena *arena = b->graph->arena;
-    b->place = layer < 0 ? pith_arena_printf(arena, "%s", name)
-                         : pith_arena_printf(arena, "%s%lld.%s", b->layout->layer, (long long)layer, name);
-    if (!b->place.data) made(b, NULL);
-}
-
-/* ---- layers ---- */
-
-static pith_value *hf_encoder_look_up(builder *b, const char *name, int64_t rows, pith_value *ids) {
-    go_to(b, -1, name);
-    pith_value *table = tensor(b, ".weight", NULL, 2, (int64_t[]){ rows, b->config->hidden_size });
-    return hf_encoder_widen(b, table, PUT(b, "Gather", table, ids));
-}
-
-static pith_value *linear(builder *b, int64_t layer, const char *name, pith_value *x, int64_t in, int64_t out) {
-    go_to(b, layer, name);
-    pith_value *stored = tensor(b, ".weight", NULL, 2, (int64_t[]){ out, in });
-    pith_value *weight = hf_encoder_transpose(b, hf_encoder_widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
-    pith_value *bias = vector(b, ".bias", NULL, out);
-    return PUT(b, "Add", PUT(b, "MatMul", x, weight), bias);
-}
-
-static pith_value *norm(builder *b, int64_t layer, const char *name, pith_value *x) {
-    go_to(b, layer, name);
-    pith_value *gain = vector(b, ".weight", ".gamma", b->config->hidden_size);
-    pith_value *bias = vector(b, ".bias", ".beta", b->config->hidden_size);
-    pith_value *y = PUT(b, "LayerNormalization", x, gain, bias);
-    set_int(b, y, "axis", -1);
-    if (y && pith_node_set_float(y->producer, "epsilon", (float)b->config->layer_norm_eps)) made(b, NULL);
-    return y;
-}
-
-static pith_value *hf_encoder_activate(builder *b, int64_t layer, pith_value *x) {
-    static const struct {
-        const char *name, *op, *approximate;
-    } known[] = {
-        { "gelu", "Gelu", "none" },     { "gelu_fast", "Gelu", "tanh" },
-        { "gelu_new", "Gelu", "tanh" }, { "gelu_pytorch_tanh", "Gelu", "tanh" },
-        { "relu", "Relu", NULL },       { "tanh", "Tanh", NULL },
-    };
-    go_to(b, layer, "activation");
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (!pith_str_is(b->config->hidden_act, known[i].name)) continue;
-        pith_value *y = PUT(b, known[i].op, x);
-        if (y && known[i].approximate &&
-            pith_node_set_str(y->producer, "approximate", pith_str_of(known[i].approximate))) {
-            made(b, NULL);
-        }
-        return y;
-    }
-    if (!b->status) {
-        b->status =
-            pith_fail(b->err, PITH_ERR_UNSUPPORTED,
-                      "config.json: activation \"" PITH_STR_FMT
-                      "\" is not supported; supported are gelu, gelu_fast, gelu_new, gelu_pytorch_tanh, relu, tanh",
-                      PITH_STR_ARG(b->config->hidden_act));
-    }
-    return NULL;
-}
-
-/* The length of the sequence, a scalar. */
-static pith_value *sequence_length(builder *b, pith_value *ids) {
-    pith_value *length = PUT(b, "Gather", PUT(b, "Shape", ids), i64_scalar(b, 1));
-    set_int(b, length, "axis", 0);
-    return length;
-}
+/* ---- positions ---- */
 
 /* Position of each token: 0, 1, 2, … [1, sequence], or counted over what is no padding [batch, sequence]. */
-static pith_value *hf_encoder_positions(builder *b, pith_value *ids) {
+static pith_value *hf_encoder_positions(pith_hf_builder *b, const encoder *e, pith_value *ids) {
     const pith_hf_config *c = b->config;
-    if (b->layout->padded_positions) {
+    if (e->layout->padded_positions) {
         int64_t pad = c->pad_token_id < 0 ? 1 : c->pad_token_id;
-        pith_value *real = hf_encoder_cast(b, PUT(b, "Not", PUT(b, "Equal", ids, i64_scalar(b, pad))), PITH_I64);
-        pith_value *counted = PUT(b, "Mul", PUT(b, "CumSum", real, i64_scalar(b, 1)), real);
-        return PUT(b, "Add", counted, i64_scalar(b, pad));
+        pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, pad));
+        pith_value *real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
+        pith_value *counted = PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "CumSum", real, pith_hf_i64_scalar(b, 1)), real);
+        return PITH_HF_PUT(b, "Add", counted, pith_hf_i64_scalar(b, pad));
     }
     int64_t *all = b->status ? NULL : pith_arena_array(b->graph->arena, (size_t)c->positions, sizeof *all);
-    if (!all) return made(b, NULL);
+    if (!all) return pith_hf_made(b, NULL);
     for (int64_t i = 0; i < c->positions; i++) all[i] = i;
     pith_tensor t = { .data = all,
                       .bytes = (size_t)c->positions * sizeof *all,
                       .dtype = PITH_I64,
                       .rank = 2,
                       .dims = { 1, c->positions } };
-    pith_value *table = made(b, pith_graph_add_const(b->graph, PITH_STR("position_ids"), &t));
-    return PUT(b, "Slice", table, i64(b, 0), unsqueeze(b, sequence_length(b, ids), 0), i64(b, 1));
-}
-
-/* 0 where the token is real, the lowest f32 where it is padding: [batch, 1, 1, sequence]. */
-static pith_value *padding_term(builder *b, pith_value *mask) {
-    go_to(b, -1, "attention_mask");
-    pith_value *real = hf_encoder_cast(b, unsqueeze(b, unsqueeze(b, mask, 1), 2), PITH_F32);
-    return PUT(b, "Mul", PUT(b, "Sub", f32(b, 1), real), f32(b, -FLT_MAX));
+    pith_value *table = pith_hf_made(b, pith_graph_add_const(b->graph, PITH_STR("position_ids"), &t));
+    return PITH_HF_PUT(b, "Slice", table, pith_hf_i64(b, 0), pith_hf_unsqueeze(b, pith_hf_length(b, ids), 0),
+                       pith_hf_i64(b, 1));
 }
 
 /* The bucket of a key `distance` places after the query: exact near by, logarithmic further off. */
@@ -245,147 +56,181 @@ static int64_t relative_bucket(int64_t distance, int64_t buckets) {
 }
 
 /* MPNet's bias by distance, [1, heads, sequence, sequence]: the learned row of each distance's bucket. */
-static pith_value *relative_term(builder *b, pith_value *ids) {
+static pith_value *relative_term(pith_hf_builder *b, pith_value *ids) {
     const pith_hf_config *c = b->config;
     int64_t buckets = c->relative_buckets ? c->relative_buckets : 32, reach = c->positions - 1;
-    go_to(b, -1, "encoder.relative_attention_bias");
-    if (buckets < 4 && !b->status)
-        b->status =
-            pith_fail(b->err, PITH_ERR_FORMAT,
-                      "config.json: relative_attention_num_buckets is %lld; it must be at least 4", (long long)buckets);
-    pith_value *learned = tensor(b, ".weight", NULL, 2, (int64_t[]){ buckets, c->heads });
+    pith_hf_go_to(b, "encoder.relative_attention_bias");
+    if (buckets < 4)
+        pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: relative_attention_num_buckets is %lld; it must be at least 4",
+                     (long long)buckets);
+    pith_value *learned = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ buckets, c->heads });
     int64_t *bucket = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
-    if (!bucket) return made(b, NULL);
+    if (!bucket) return pith_hf_made(b, NULL);
     for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = relative_bucket(d, buckets);
-    pith_value *bucket_of = i64s(b, bucket, 2 * reach + 1);
-    pith_value *range = PUT(b, "Range", i64_scalar(b, 0), sequence_length(b, ids), i64_scalar(b, 1));
-    pith_value *distance = PUT(b, "Sub", unsqueeze(b, range, 0), unsqueeze(b, range, 1));
-    pith_value *place = PUT(b, "Gather", bucket_of, PUT(b, "Add", distance, i64(b, reach)));
-    pith_value *rows = hf_encoder_widen(b, learned, PUT(b, "Gather", learned, place));
-    return unsqueeze(b, hf_encoder_transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
+    pith_value *bucket_of = pith_hf_i64s(b, bucket, 2 * reach + 1);
+    pith_value *distance = PITH_HF_PUT(b, "Add", pith_hf_distances(b, ids), pith_hf_i64(b, reach));
+    pith_value *place = PITH_HF_PUT(b, "Gather", bucket_of, distance);
+    pith_value *rows = pith_hf_widen(b, learned, PITH_HF_PUT(b, "Gather", learned, place));
+    return pith_hf_unsqueeze(b, pith_hf_transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
 }
 
-static pith_value *embed(builder *b, pith_value *ids, pith_value *types) {
+/* What BERT adds to the scores with relative_key: the learned row of the distance, by the query of each head, and with
+ * relative_key_query by the key too. */
+static pith_value *hf_encoder_relative_scores(pith_hf_builder *b, const encoder *e, pith_value *q, pith_value *k,
+                                              int64_t size) {
+    const int64_t rows = 2 * b->config->positions - 1;
+    pith_hf_in_layer(b, "attention.self.distance_embedding");
+    pith_value *stored = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ rows, size });
+    pith_value *table = pith_hf_transpose(b, pith_hf_widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
+    pith_value *by_query = pith_hf_pick(b, PITH_HF_PUT(b, "MatMul", q, table), e->distances);
+    if (!e->keys_too) return by_query;
+    /* By key: the rows belong to keys, so the distances are read the other way round. */
+    pith_value *turned = pith_hf_transpose(b, e->distances, (int64_t[]){ 1, 0 }, 2);
+    pith_value *by_key = pith_hf_pick(b, PITH_HF_PUT(b, "MatMul", k, table), turned);
+    return PITH_HF_PUT(b, "Add", by_query, pith_hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4));
+}
+
+/* ---- parts ---- */
+
+static pith_value *hf_encoder_embed(pith_hf_builder *b, const encoder *e, pith_value *ids, pith_value *types) {
     const pith_hf_config *c = b->config;
-    pith_value *sum = hf_encoder_look_up(b, "embeddings.word_embeddings", c->vocab_size, ids);
-    if (b->layout->has_types) {
+    const pith_hf_encoder_layout *f = e->layout;
+    int64_t n = f->projection ? pith_hf_int(b, "embedding_size", c->hidden_size, 1, 1 << 20) : c->hidden_size;
+    pith_hf_go_to(b, "embeddings.word_embeddings");
+    pith_value *sum = pith_hf_look_up(b, c->vocab_size, n, ids);
+    if (f->has_types) {
         if (!types)
-            types = PUT(b, "Expand", hf_encoder_reshape(b, i64(b, 0), (int64_t[]){ 1, 1 }, 2), PUT(b, "Shape", ids));
-        sum = PUT(b, "Add", sum, hf_encoder_look_up(b, "embeddings.token_type_embeddings", c->types, types));
+            types = PITH_HF_PUT(b, "Expand", pith_hf_reshape(b, pith_hf_i64(b, 0), (int64_t[]){ 1, 1 }, 2),
+                                PITH_HF_PUT(b, "Shape", ids));
+        pith_hf_go_to(b, "embeddings.token_type_embeddings");
+        sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, c->types, n, types));
     }
-    go_to(b, -1, "embeddings.position_ids");
-    pith_value *place = hf_encoder_positions(b, ids);
-    sum = PUT(b, "Add", sum, hf_encoder_look_up(b, "embeddings.position_embeddings", c->positions, place));
-    return norm(b, -1, "embeddings.LayerNorm", sum);
+    if (e->absolute) {
+        pith_hf_go_to(b, "embeddings.position_ids");
+        pith_value *place = hf_encoder_positions(b, e, ids);
+        pith_hf_go_to(b, "embeddings.position_embeddings");
+        sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, c->positions, n, place));
+    }
+    pith_hf_go_to(b, f->table_norm ? f->table_norm : "embeddings.LayerNorm");
+    pith_value *x = pith_hf_norm(b, sum, n, c->layer_norm_eps, true);
+    if (!f->projection || (n == c->hidden_size && !f->projects)) return x;
+    pith_hf_go_to(b, f->projection);
+    return pith_hf_linear(b, x, n, c->hidden_size, true);
 }
 
-static pith_value *attend(builder *b, int64_t layer, pith_value *x, pith_value *padding, pith_value *relative) {
+static pith_value *hf_encoder_linear(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
+                                     bool has_bias) {
+    pith_hf_in_layer(b, name);
+    return pith_hf_linear(b, x, in, out, has_bias);
+}
+
+static pith_value *hf_encoder_norm(pith_hf_builder *b, const char *name, pith_value *x) {
+    pith_hf_in_layer(b, name);
+    return pith_hf_norm(b, x, b->config->hidden_size, b->config->layer_norm_eps, true);
+}
+
+/* Query, key and value rows. */
+static void hf_encoder_project(pith_hf_builder *b, const pith_hf_encoder_layout *f, pith_value *x, pith_value **parts) {
+    int64_t n = b->config->hidden_size;
+    const char *names[] = { f->query, f->key, f->value }, *norms[] = { f->query_norm, f->key_norm, NULL };
+    if (f->qkv) pith_hf_split(b, parts, 3, hf_encoder_linear(b, f->qkv, x, n, 3 * n, !f->no_attention_bias), n, 2);
+    for (int i = 0; i < 3; i++) {
+        if (!f->qkv) parts[i] = hf_encoder_linear(b, names[i], x, n, n, !f->no_attention_bias);
+        if (norms[i]) parts[i] = hf_encoder_norm(b, norms[i], parts[i]);
+    }
+}
+
+static pith_value *hf_encoder_attend(pith_hf_builder *b, const encoder *e, pith_value *x) {
     const pith_hf_config *c = b->config;
-    const pith_hf_encoder_layout *f = b->layout;
+    const pith_hf_encoder_layout *f = e->layout;
     int64_t n = c->hidden_size, size = n / c->heads;
-    const int64_t split[] = { 0, 0, c->heads, size }, joined[] = { 0, 0, n };
-    const int64_t heads_first[] = { 0, 2, 1, 3 }, keys_last[] = { 0, 2, 3, 1 };
-    pith_value *q =
-        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->query, x, n, n), split, 4), heads_first, 4);
-    pith_value *k =
-        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->key, x, n, n), split, 4), keys_last, 4);
-    pith_value *v =
-        hf_encoder_transpose(b, hf_encoder_reshape(b, linear(b, layer, f->value, x, n, n), split, 4), heads_first, 4);
-    go_to(b, layer, "attention");
-    pith_value *scores = PUT(b, "Mul", PUT(b, "MatMul", q, k), f32(b, (float)(1 / sqrt((double)size))));
-    if (relative) scores = PUT(b, "Add", scores, relative);
-    pith_value *weights = put_axis(b, "Softmax", PUT(b, "Add", scores, padding), -1);
-    pith_value *heads = hf_encoder_transpose(b, PUT(b, "MatMul", weights, v), heads_first, 4);
-    return linear(b, layer, f->attention_out, hf_encoder_reshape(b, heads, joined, 3), n, n);
+    double scale = 1 / sqrt((double)size);
+    pith_value *parts[3] = { NULL };
+    hf_encoder_project(b, f, x, parts);
+    for (int i = 0; i < 3; i++) {
+        parts[i] = pith_hf_heads(b, parts[i], c->heads, size);
+        if (f->rotary && i < 2) parts[i] = pith_hf_turn(b, &e->turn, parts[i], c->heads, size);
+    }
+    pith_hf_in_layer(b, "attention");
+    pith_value *scores = pith_hf_scores(b, parts[0], parts[1], scale);
+    if (e->distances) {
+        pith_value *more = hf_encoder_relative_scores(b, e, parts[0], parts[1], size);
+        scores = PITH_HF_PUT(b, "Add", scores, PITH_HF_PUT(b, "Mul", more, pith_hf_f32(b, (float)scale)));
+    }
+    pith_value *biases[] = { e->bias, e->padding };
+    pith_value *rows = pith_hf_attend(b, scores, biases, 2, parts[2], n);
+    return hf_encoder_linear(b, f->attention_out, rows, n, n, !f->no_attention_bias);
 }
 
-static pith_value *hf_encoder_encode(builder *b, int64_t layer, pith_value *x, pith_value *padding,
-                                     pith_value *relative) {
-    const pith_hf_config *c = b->config;
-    const pith_hf_encoder_layout *f = b->layout;
-    pith_value *y = attend(b, layer, x, padding, relative);
-    x = norm(b, layer, f->attention_norm, PUT(b, "Add", y, x));
-    y = hf_encoder_activate(b, layer, linear(b, layer, f->up, x, c->hidden_size, c->intermediate_size));
-    y = linear(b, layer, f->down, y, c->intermediate_size, c->hidden_size);
-    return norm(b, layer, f->norm, PUT(b, "Add", y, x));
+static pith_value *hf_encoder_feed_forward(pith_hf_builder *b, const pith_hf_encoder_layout *f, pith_value *x) {
+    int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
+    bool halves = f->gating == PITH_HF_GATE_FIRST || f->gating == PITH_HF_GATE_SECOND;
+    pith_value *y = hf_encoder_linear(b, f->up, x, n, halves ? 2 * inner : inner, !f->no_up_bias);
+    if (halves) {
+        y = pith_hf_gate_halves(b, y, inner, f->gating == PITH_HF_GATE_SECOND);
+    } else if (f->gating == PITH_HF_GATE_APART) {
+        pith_value *gate = hf_encoder_linear(b, f->gate, x, n, inner, !f->no_up_bias);
+        y = PITH_HF_PUT(b, "Mul", y, pith_hf_activate(b, gate));
+    } else {
+        y = pith_hf_activate(b, y);
+    }
+    return hf_encoder_linear(b, f->down, y, inner, n, !f->no_down_bias);
+}
+
+static pith_value *hf_encoder_encode(pith_hf_builder *b, const encoder *e, int64_t layer, pith_value *x) {
+    const pith_hf_encoder_layout *f = e->layout;
+    if (f->place)
+        f->place(b, layer);
+    else
+        pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "%s%lld.", f->layer, (long long)layer));
+    pith_value *y = hf_encoder_attend(b, e, x);
+    x = hf_encoder_norm(b, f->attention_norm, PITH_HF_PUT(b, "Add", y, x));
+    y = hf_encoder_feed_forward(b, f, x);
+    return hf_encoder_norm(b, f->norm, PITH_HF_PUT(b, "Add", y, x));
 }
 
 /* ---- the whole ---- */
 
-static pith_value *hf_encoder_input(builder *b, const char *name) {
-    pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")),
-                        pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
-    pith_value *value = b->status ? NULL : pith_graph_add_value(b->graph, pith_str_of(name), PITH_VALUE_INPUT);
-    if (!value || dims[0] == PITH_DIM_UNKNOWN || dims[1] == PITH_DIM_UNKNOWN) return made(b, NULL);
-    pith_type_set(&value->type, PITH_I64, 2, dims);
-    b->graph->inputs[b->graph->input_count++] = value;
-    return value;
-}
-
-/* Models save the encoder alone or inside a larger one: "bert.embeddings.…", "0.auto_model.embeddings.…". */
-static void find_prefix(builder *b) {
-    const pith_str tail = PITH_STR("embeddings.word_embeddings.weight");
-    bool found = false;
-    for (size_t i = 0; i < b->weights->count; i++) {
-        pith_str key = b->weights->keys[i];
-        if (key.size < tail.size || memcmp(key.data + key.size - tail.size, tail.data, tail.size)) continue;
-        if (found && b->prefix.size <= key.size - tail.size) continue;
-        b->prefix = (pith_str){ key.data, key.size - tail.size };
-        found = true;
-    }
-}
-
-static pith_status check_config(const pith_hf_config *c, const pith_hf_encoder_layout *f, pith_error *err) {
-    const struct {
-        const char *name;
-        int64_t value, limit;
-    } sizes[] = {
-        { "hidden_size", c->hidden_size, 1 << 20 },
-        { "num_hidden_layers", c->layers, 1 << 12 },
-        { "num_attention_heads", c->heads, c->hidden_size },
-        { "intermediate_size", c->intermediate_size, 1 << 24 },
-        { "vocab_size", c->vocab_size, INT32_MAX },
-        { "max_position_embeddings", c->positions, 1 << 20 },
-        { "type_vocab_size", f->has_types ? c->types : 1, 1 << 20 },
-    };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (sizes[i].value >= 1 && sizes[i].value <= sizes[i].limit) continue;
-        return pith_fail(err, PITH_ERR_FORMAT, "config.json: %s is %lld; it must be between 1 and %lld", sizes[i].name,
-                         (long long)sizes[i].value, (long long)sizes[i].limit);
-    }
-    if (c->hidden_size % c->heads) {
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "config.json: hidden_size %lld is not a multiple of num_attention_heads %lld",
-                         (long long)c->hidden_size, (long long)c->heads);
-    }
-    if (!pith_str_is(c->position_embedding_type, "absolute")) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "config.json: position_embedding_type \"" PITH_STR_FMT "\"; only \"absolute\" is supported",
-                         PITH_STR_ARG(c->position_embedding_type));
-    }
+static void hf_encoder_check(pith_hf_builder *b, encoder *e) {
+    const pith_hf_config *c = b->config;
+    pith_hf_check_sizes(b);
+    if (e->layout->has_types) pith_hf_check_size(b, "type_vocab_size", c->types, 1 << 20);
+    pith_hf_check_heads(b);
     if (c->is_decoder)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "config.json: is_decoder is true; only encoders are supported");
-    return PITH_OK;
+        pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: is_decoder is true; only encoders are supported");
+    if (e->layout->alibi || e->layout->rotary) return;
+    e->absolute = pith_str_is(c->position_embedding_type, "absolute");
+    e->keys_too = pith_str_is(c->position_embedding_type, "relative_key_query");
+    if (!e->absolute &&
+        !(e->layout->relative_keys && (e->keys_too || pith_str_is(c->position_embedding_type, "relative_key"))))
+        pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
+                     "config.json: position_embedding_type \"" PITH_STR_FMT "\" is not supported; supported %s",
+                     PITH_STR_ARG(c->position_embedding_type),
+                     e->layout->relative_keys ? "are absolute, relative_key, relative_key_query" : "is absolute");
 }
 
-pith_status pith_hf_encoder_build(pith_graph *graph, const void *given, const pith_hf_config *config,
+pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layout *layout) {
+    encoder e = { .layout = layout };
+    hf_encoder_check(b, &e);
+    if (b->status) return b->status;
+    pith_value *ids = pith_hf_input(b, "input_ids"), *mask = pith_hf_input(b, "attention_mask");
+    pith_value *types = layout->type_input && layout->has_types ? pith_hf_input(b, "token_type_ids") : NULL;
+    pith_value *x = hf_encoder_embed(b, &e, ids, types);
+    e.padding = pith_hf_padding_bias(b, mask);
+    if (layout->relative_bias) e.bias = relative_term(b, ids);
+    if (layout->alibi) e.bias = pith_hf_alibi_bias(b, ids, b->config->heads);
+    if (layout->rotary) e.turn = pith_hf_rotary_tables(b, ids, mask, &layout->turn);
+    if (!e.absolute && !layout->alibi && !layout->rotary) {
+        pith_hf_go_to(b, "distances"); /* of the query minus the key */
+        e.distances = PITH_HF_PUT(b, "Sub", pith_hf_i64_scalar(b, b->config->positions - 1), pith_hf_distances(b, ids));
+    }
+    for (int64_t i = 0; i < b->config->layers && !b->status; i++) x = hf_encoder_encode(b, &e, i, x);
+    return pith_hf_end(b, x);
+}
+
+pith_status pith_hf_encoder_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
                                   const pith_weights *weights, const char *weights_name, pith_error *err) {
-    const pith_hf_encoder_layout *layout = given;
-    PITH_TRY(check_config(config, layout, err));
-    builder b = { graph, layout, config, weights, weights_name, PITH_STR(""), PITH_STR(""), err, PITH_OK };
-    find_prefix(&b);
-    graph->inputs = pith_arena_array(graph->arena, 3, sizeof *graph->inputs);
-    graph->outputs = pith_arena_array(graph->arena, 1, sizeof *graph->outputs);
-    if (!graph->inputs || !graph->outputs) return pith_fail_memory(err, 0);
-    pith_value *ids = hf_encoder_input(&b, "input_ids"), *mask = hf_encoder_input(&b, "attention_mask");
-    pith_value *types = layout->type_input ? hf_encoder_input(&b, "token_type_ids") : NULL;
-    pith_value *x = embed(&b, ids, types);
-    pith_value *padding = padding_term(&b, mask);
-    pith_value *relative = layout->relative_bias ? relative_term(&b, ids) : NULL;
-    for (int64_t i = 0; i < config->layers && !b.status; i++) x = hf_encoder_encode(&b, i, x, padding, relative);
-    if (b.status) return b.status;
-    x->name = PITH_STR("last_hidden_state");
-    x->output_uses = 1;
-    graph->outputs[graph->output_count++] = x;
-    return PITH_OK;
+    pith_hf_builder b;
+    PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
+    return pith_hf_encoder_make(&b, layout);
 }

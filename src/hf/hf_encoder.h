@@ -1,17 +1,39 @@
-/* hf_encoder.h - the BERT family: encoders that normalise after each block. */
+/* hf_encoder.h - encoders that normalise after each block: BERT and its relatives. */
 #ifndef PITH_HF_HF_ENCODER_H
 #define PITH_HF_HF_ENCODER_H
 
-#include "hf/family.h"
+#include "hf/hf_attention.h"
+
+typedef enum pith_hf_gate {
+    PITH_HF_NO_GATE,     /* down(act(up(x))) */
+    PITH_HF_GATE_FIRST,  /* up gives two halves: act(first) * second */
+    PITH_HF_GATE_SECOND, /* first * act(second) */
+    PITH_HF_GATE_APART   /* up(x) * act(gate(x)) */
+} pith_hf_gate;
 
 /* The names a family gives to its tensors, and where it differs from BERT. Names of a layer follow `layer`; each names
- * a pair of .weight and .bias. */
+ * a pair of .weight and .bias. NULL where the family has no such part. */
 typedef struct pith_hf_encoder_layout {
-    const char *layer, *query, *key, *value, *attention_out, *attention_norm, *up, *down, *norm;
+    const char *layer; /* before the number: "encoder.layer." */
+    const char *query, *key, *value, *attention_out, *attention_norm, *up, *down, *norm;
+    const char *qkv;                   /* one matrix instead of query, key and value */
+    const char *query_norm, *key_norm; /* over all heads together, before they are split */
+    const char *gate;                  /* of PITH_HF_GATE_APART */
+    const char *table_norm;            /* after the look-ups; NULL: "embeddings.LayerNorm" */
+    const char *projection;            /* from tables of embedding_size to hidden_size, where these differ, … */
+    bool projects;                     /* … and where they are equal */
+    pith_hf_gate gating;
     bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
     bool has_types;
     bool padded_positions; /* position of the i-th token that is no padding: pad_token_id + 1 + i */
     bool relative_bias;    /* one bias per head and distance, added to the scores of every layer */
+    bool relative_keys;    /* position_embedding_type may be relative_key or relative_key_query */
+    bool alibi;            /* instead of a table of positions */
+    bool rotary;           /* instead of a table of positions */
+    bool no_attention_bias, no_up_bias, no_down_bias; /* these matrices have no .bias */
+    pith_hf_rotary_settings turn;                     /* with rotary */
+    /* Sets the builder's layer i; NULL: layer, i and a dot. */
+    void (*place)(pith_hf_builder *b, int64_t i);
 } pith_hf_encoder_layout;
 
 /* The names of BERT's layers. */
@@ -24,5 +46,9 @@ typedef struct pith_hf_encoder_layout {
 /* For pith_hf_family.build; layout is a pith_hf_encoder_layout. */
 pith_status pith_hf_encoder_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
                                   const pith_weights *weights, const char *weights_name, pith_error *err);
+/* What follows pith_hf_begin in it, for families that read settings of their own first. */
+pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layout *layout);
+/* What stands before the tables' names. */
+#define PITH_HF_ENCODER_ANCHOR "embeddings.word_embeddings.weight"
 
 #endif

@@ -15,8 +15,11 @@ static void families(void **state) {
         const char *name, *model_type;
         size_t inputs;
     } cases[] = {
-        { "bert", "bert", 3 },       { "bert-f16", "bert", 3 },         { "bert-bf16", "bert", 3 },
-        { "roberta", "roberta", 2 }, { "distilbert", "distilbert", 2 }, { "mpnet", "mpnet", 2 },
+        { "bert", "bert", 3 },        { "bert-f16", "bert", 3 },          { "bert-bf16", "bert", 3 },
+        { "roberta", "roberta", 2 },  { "distilbert", "distilbert", 2 },  { "mpnet", "mpnet", 2 },
+        { "albert", "albert", 3 },    { "electra", "electra", 3 },        { "embedding-gemma", "gemma3_text", 2 },
+        { "gte", "new", 3 },          { "gte-apart", "new", 2 },          { "modernbert", "modernbert", 2 },
+        { "nomic", "nomic_bert", 3 }, { "nomic-plain", "nomic_bert", 2 }, { "qwen3", "qwen3", 2 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[512];
@@ -174,9 +177,10 @@ static void configs_that_do_not_fit(void **state) {
     pith_graph *graph;
     assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "config.json"));
-    refuse_config("\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
-                  "architecture \"llama\" is not supported; supported are bert, camembert, distilbert, mpnet, roberta, "
-                  "xlm-roberta");
+    refuse_config(
+        "\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
+        "architecture \"llama\" is not supported; supported are albert, bert, camembert, distilbert, electra, "
+        "gemma3_text, modernbert, mpnet, new, nomic_bert, qwen3, roberta, xlm-roberta");
     refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
                   "model.safetensors and model.safetensors.index.json are both missing");
     put_file("model.safetensors", weights, size);
@@ -194,8 +198,10 @@ static void configs_that_do_not_fit(void **state) {
     refuse_config("\"hidden_size\": 32", "\"hidden_size\": \"32\"", PITH_ERR_FORMAT,
                   "hidden_size: expected a number, found a string");
     refuse_config("\"gelu\",", "\"gelu\"", PITH_ERR_FORMAT, "config.json:");
-    refuse_config("\"vocab_size\": 128", "\"position_embedding_type\": \"relative_key\", \"vocab_size\": 128",
-                  PITH_ERR_UNSUPPORTED, "relative_key");
+    refuse_config("\"vocab_size\": 128", "\"position_embedding_type\": \"relative\", \"vocab_size\": 128",
+                  PITH_ERR_UNSUPPORTED,
+                  "position_embedding_type \"relative\" is not supported; supported are absolute, "
+                  "relative_key, relative_key_query");
 }
 
 static void refuse_weights(const char *header, size_t data_size, pith_status status, const char *text) {

@@ -1,0 +1,38 @@
+/* family_albert.c - ALBERT: BERT with tables of embedding_size, whose layers share their weights in groups. */
+#include "hf/hf_encoder.h"
+
+/* Layer i belongs to group i / (layers per group), and runs each of the group's inner layers once. */
+static void albert_place(pith_hf_builder *b, int64_t i) {
+    int64_t groups = pith_hf_int(b, "num_hidden_groups", 1, 1, b->config->layers);
+    int64_t group = (int64_t)((double)i / ((double)b->config->layers / (double)groups));
+    pith_hf_set_layer(
+        b, pith_arena_printf(b->graph->arena, "encoder.albert_layer_groups.%lld.albert_layers.0.", (long long)group));
+}
+
+static const pith_hf_encoder_layout albert_layout = { .query = "attention.query",
+                                                      .key = "attention.key",
+                                                      .value = "attention.value",
+                                                      .attention_out = "attention.dense",
+                                                      .attention_norm = "attention.LayerNorm",
+                                                      .up = "ffn",
+                                                      .down = "ffn_output",
+                                                      .norm = "full_layer_layer_norm",
+                                                      .projection = "encoder.embedding_hidden_mapping_in",
+                                                      .projects = true,
+                                                      .place = albert_place,
+                                                      .relative_keys = true,
+                                                      .type_input = true,
+                                                      .has_types = true };
+
+static pith_status albert_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
+                                const pith_weights *weights, const char *weights_name, pith_error *err) {
+    pith_hf_builder b;
+    PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
+    if (pith_hf_int(&b, "inner_group_num", 1, 1, 1 << 12) != 1)
+        pith_hf_fail(&b, PITH_ERR_UNSUPPORTED, "config.json: inner_group_num is not 1, which alone is supported");
+    return pith_hf_encoder_make(&b, layout);
+}
+
+const pith_hf_family pith_hf_family_albert = { .model_type = "albert",
+                                               .build = albert_build,
+                                               .layout = &albert_layout };

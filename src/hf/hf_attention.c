@@ -1,0 +1,94 @@
+/* hf_attention.c - heads, masks and biases of attention. Scores are scaled and masked as exporters write it, so that
+ * the attention pass fuses them. */
+#include "hf/hf_attention.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- heads ---- */
+
+static const int64_t heads_first[] = { 0, 2, 1, 3 };
+
+pith_value *pith_hf_heads(pith_hf_builder *b, pith_value *rows, int64_t heads, int64_t size) {
+    const int64_t split[] = { 0, 0, heads, size };
+    return pith_hf_transpose(b, pith_hf_reshape(b, rows, split, 4), heads_first, 4);
+}
+
+pith_value *pith_hf_repeat_heads(pith_hf_builder *b, pith_value *x, int64_t heads, int64_t times, int64_t size) {
+    const int64_t repeat[] = { 1, 1, times, 1, 1 }, joined[] = { 0, heads * times, -1, size };
+    if (times == 1) return x;
+    pith_value *wide = PITH_HF_PUT(b, "Expand", pith_hf_unsqueeze(b, x, 2), pith_hf_i64s(b, repeat, 5));
+    return pith_hf_reshape(b, wide, joined, 4);
+}
+
+pith_value *pith_hf_scores(pith_hf_builder *b, pith_value *q, pith_value *k, double scale) {
+    pith_value *turned = pith_hf_transpose(b, k, (int64_t[]){ 0, 1, 3, 2 }, 4);
+    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "MatMul", q, turned), pith_hf_f32(b, (float)scale));
+}
+
+pith_value *pith_hf_attend(pith_hf_builder *b, pith_value *scores, pith_value *const *biases, int bias_count,
+                           pith_value *v, int64_t width) {
+    const int64_t joined[] = { 0, 0, width };
+    for (int i = 0; i < bias_count; i++)
+        if (biases[i]) scores = PITH_HF_PUT(b, "Add", scores, biases[i]);
+    pith_value *weights = pith_hf_put_axis(b, "Softmax", scores, -1);
+    pith_value *heads = pith_hf_transpose(b, PITH_HF_PUT(b, "MatMul", weights, v), heads_first, 4);
+    return pith_hf_reshape(b, heads, joined, 3);
+}
+
+/* ---- masks and biases ---- */
+
+pith_value *pith_hf_padding_bias(pith_hf_builder *b, pith_value *mask) {
+    pith_hf_go_to(b, "attention_mask");
+    pith_value *real = pith_hf_cast(b, pith_hf_unsqueeze(b, pith_hf_unsqueeze(b, mask, 1), 2), PITH_F32);
+    return PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "Sub", pith_hf_f32(b, 1), real), pith_hf_f32(b, -FLT_MAX));
+}
+
+pith_value *pith_hf_distances(pith_hf_builder *b, pith_value *ids) {
+    pith_value *range = pith_hf_range(b, ids);
+    return PITH_HF_PUT(b, "Sub", pith_hf_unsqueeze(b, range, 0), pith_hf_unsqueeze(b, range, 1));
+}
+
+pith_value *pith_hf_window_bias(pith_hf_builder *b, pith_value *ids, int64_t before, int64_t after) {
+    pith_value *taken = NULL;
+    if (before < 0 && after < 0) return NULL;
+    pith_hf_go_to(b, "window");
+    pith_value *distance = pith_hf_distances(b, ids);
+    if (before >= 0 && before == after) {
+        taken = PITH_HF_PUT(b, "LessOrEqual", PITH_HF_PUT(b, "Abs", distance), pith_hf_i64_scalar(b, after));
+    } else {
+        if (after >= 0) taken = PITH_HF_PUT(b, "LessOrEqual", distance, pith_hf_i64_scalar(b, after));
+        pith_value *late =
+            before < 0 ? NULL : PITH_HF_PUT(b, "GreaterOrEqual", distance, pith_hf_i64_scalar(b, -before));
+        if (late) taken = taken ? PITH_HF_PUT(b, "And", taken, late) : late;
+    }
+    pith_value *bias = PITH_HF_PUT(b, "Where", taken, pith_hf_f32(b, 0), pith_hf_f32(b, -FLT_MAX));
+    return pith_hf_unsqueeze(b, pith_hf_unsqueeze(b, bias, 0), 0);
+}
+
+/* 2^(-8 (i + 1) / count): the slopes for a power of 2. */
+static float hf_attention_slope(int64_t i, int64_t count) {
+    return (float)pow(2, -8.0 * (double)(i + 1) / (double)count);
+}
+
+pith_value *pith_hf_alibi_bias(pith_hf_builder *b, pith_value *ids, int64_t heads) {
+    int64_t power = 1;
+    while (power * 2 <= heads) power *= 2;
+    pith_hf_go_to(b, "alibi");
+    float *slopes = b->status ? NULL : pith_arena_array(b->graph->arena, (size_t)heads, sizeof *slopes);
+    if (!slopes) return pith_hf_made(b, NULL);
+    for (int64_t i = 0; i < heads; i++)
+        slopes[i] = i < power ? -hf_attention_slope(i, power) : -hf_attention_slope(2 * (i - power), 2 * power);
+    pith_value *distance = pith_hf_cast(b, PITH_HF_PUT(b, "Abs", pith_hf_distances(b, ids)), PITH_F32);
+    pith_value *slope = pith_hf_f32s(b, slopes, 4, (int64_t[]){ 1, heads, 1, 1 });
+    return PITH_HF_PUT(b, "Mul", slope, pith_hf_unsqueeze(b, pith_hf_unsqueeze(b, distance, 0), 0));
+}
+
+pith_value *pith_hf_pick(pith_hf_builder *b, pith_value *x, pith_value *index) {
+    pith_value *front = PITH_HF_PUT(b, "Shape", x), *keys = PITH_HF_PUT(b, "Shape", index);
+    pith_hf_set_int(b, front, "end", 2);
+    pith_value *wide = PITH_HF_PUT(b, "Expand", index, pith_hf_join(b, front, keys, 0));
+    pith_value *picked = PITH_HF_PUT(b, "GatherElements", x, wide);
+    pith_hf_set_int(b, picked, "axis", 3);
+    return picked;
+}
