@@ -14,6 +14,8 @@ typedef struct pith_hf_family {
     pith_status (*build)(pith_graph *graph, const void *layout, const pith_hf_config *config,
                          const pith_weights *weights, const char *weights_name, pith_error *err);
     const void *layout; /* private to build; a pith_hf_encoder_layout for pith_hf_encoder_build */
+    /* For code that goes by another architecture's model_type: is it this one? Asked before families without it. */
+    bool (*takes)(const pith_hf_config *config);
 } pith_hf_family;
 
 /* Made from select/families.def by select/tables.c, in alphabetical order. */

@@ -60,13 +60,19 @@ static pith_status hf_build_add_weights(pith_weights *weights, const char **name
                      dir);
 }
 
-static pith_status hf_build_find_family(const pith_hf_family **family, pith_str model_type, pith_arena *arena,
+static pith_status hf_build_find_family(const pith_hf_family **family, const pith_hf_config *config, pith_arena *arena,
                                         pith_error *err) {
-    pith_str known = PITH_STR("");
+    pith_str known = PITH_STR(""), model_type = config->model_type;
     for (size_t i = 0; i < pith_hf_family_count; i++) {
         *family = pith_hf_family_table[i];
+        if ((*family)->takes && pith_str_is(model_type, (*family)->model_type) && (*family)->takes(config))
+            return PITH_OK;
+    }
+    for (size_t i = 0; i < pith_hf_family_count; i++) {
+        *family = pith_hf_family_table[i];
+        if ((*family)->takes) continue;
         if (pith_str_is(model_type, (*family)->model_type)) return PITH_OK;
-        known = pith_arena_printf(arena, "%s%s%s", known.data, i ? ", " : "", (*family)->model_type);
+        known = pith_arena_printf(arena, "%s%s%s", known.data, known.size ? ", " : "", (*family)->model_type);
         if (!known.data) return pith_fail_memory(err, 0);
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
@@ -85,7 +91,7 @@ pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files
     pith_graph *built;
     PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
-    PITH_TRY(hf_build_find_family(&family, config.model_type, arena, err));
+    PITH_TRY(hf_build_find_family(&family, &config, arena, err));
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(hf_build_add_weights(&weights, &weights_name, files, dir, arena, err));
     PITH_TRY(pith_graph_create(&built, arena, NULL, err));

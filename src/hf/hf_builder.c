@@ -237,16 +237,47 @@ pith_value *pith_hf_vector(pith_hf_builder *b, const char *suffix, const char *o
 /* Where torch keeps the weight of a layer that has adapters beside it. */
 #define UNDER_ADAPTERS ".parametrizations.weight.original"
 
+/* The chosen matrix of an adapter's stack [adapters, rows, columns], as stored. */
+static pith_value *hf_builder_adapter(pith_hf_builder *b, const char *suffix, int64_t rows, int64_t columns) {
+    pith_value *stack = pith_hf_tensor(b, suffix, NULL, 3, (int64_t[]){ b->adapters, rows, columns });
+    if (!stack) return NULL;
+    pith_tensor t = { .dtype = stack->type.dtype, .rank = 2, .dims = { rows, columns } };
+    t.bytes = stack->type.data->bytes / (size_t)b->adapters;
+    t.data = (char *)stack->type.data->data + t.bytes * (size_t)(b->adapter - 1);
+    return pith_hf_made(b, pith_graph_add_const(b->graph, PITH_STR(""), &t));
+}
+
+#define ADAPTER_A ".parametrizations.weight.0.lora_A"
+#define ADAPTER_B ".parametrizations.weight.0.lora_B"
+
+/* The table's rows plus those of the adapter: A's row of the id by B. */
 pith_value *pith_hf_look_up(pith_hf_builder *b, int64_t rows, int64_t size, pith_value *ids) {
     pith_value *table = pith_hf_tensor(b, ".weight", UNDER_ADAPTERS, 2, (int64_t[]){ rows, size });
-    return pith_hf_widen(b, table, PITH_HF_PUT(b, "Gather", table, ids));
+    pith_value *x = pith_hf_widen(b, table, PITH_HF_PUT(b, "Gather", table, ids));
+    if (!b->adapter) return x;
+    pith_value *down = hf_builder_adapter(b, ADAPTER_A, rows, b->adapter_rank);
+    pith_value *up = hf_builder_adapter(b, ADAPTER_B, b->adapter_rank, size);
+    pith_value *y = pith_hf_widen(b, down, PITH_HF_PUT(b, "Gather", down, ids));
+    y = PITH_HF_PUT(b, "MatMul", y, pith_hf_widen(b, up, up));
+    return PITH_HF_PUT(b, "Add", x, PITH_HF_PUT(b, "Mul", y, pith_hf_f32(b, (float)b->adapter_scale)));
+}
+
+/* x by A, then by B. */
+static pith_value *hf_builder_adapt(pith_hf_builder *b, pith_value *x, int64_t in, int64_t out) {
+    pith_value *parts[] = { hf_builder_adapter(b, ADAPTER_A, b->adapter_rank, in),
+                            hf_builder_adapter(b, ADAPTER_B, out, b->adapter_rank) };
+    for (int i = 0; i < 2; i++)
+        x = PITH_HF_PUT(b, "MatMul", x,
+                        pith_hf_transpose(b, pith_hf_widen(b, parts[i], parts[i]), (int64_t[]){ 1, 0 }, 2));
+    return PITH_HF_PUT(b, "Mul", x, pith_hf_f32(b, (float)b->adapter_scale));
 }
 
 pith_value *pith_hf_linear(pith_hf_builder *b, pith_value *x, int64_t in, int64_t out, bool has_bias) {
     pith_value *stored = pith_hf_tensor(b, ".weight", UNDER_ADAPTERS, 2, (int64_t[]){ out, in });
     pith_value *weight = pith_hf_transpose(b, pith_hf_widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
     pith_value *y = PITH_HF_PUT(b, "MatMul", x, weight);
-    return has_bias ? PITH_HF_PUT(b, "Add", y, pith_hf_vector(b, ".bias", NULL, out)) : y;
+    if (has_bias) y = PITH_HF_PUT(b, "Add", y, pith_hf_vector(b, ".bias", NULL, out));
+    return b->adapter ? PITH_HF_PUT(b, "Add", y, hf_builder_adapt(b, x, in, out)) : y;
 }
 
 static void hf_builder_set_norm(pith_hf_builder *b, pith_value *y, double eps) {

@@ -19,6 +19,9 @@ typedef struct pith_hf_builder {
     pith_str layer;           /* before the names in a layer, with the prefix left out: "encoder.layer.3." */
     pith_str place;           /* of the nodes being made: "encoder.layer.3.attention.self.query" */
     pith_map constants;       /* tensor names to value ids: each tensor becomes one value */
+    int64_t adapter;          /* which of several low-rank adapters is added to the matrices, from 1; 0: none */
+    int64_t adapters, adapter_rank;
+    double adapter_scale;
     pith_error *err;
     pith_status status;
 } pith_hf_builder;
@@ -102,6 +105,7 @@ int64_t pith_hf_int(pith_hf_builder *b, const char *key, int64_t fallback, int64
 double pith_hf_real(pith_hf_builder *b, const char *key, double fallback);
 bool pith_hf_bool(pith_hf_builder *b, const char *key, bool fallback);
 pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallback);
+bool pith_hf_is_list(pith_hf_builder *b, const char *key);
 /* Item `index` of a list of strings; "" if the list is absent or shorter. */
 pith_str pith_hf_item(pith_hf_builder *b, const char *key, int64_t index);
 /* Fails, naming the key, unless the setting is absent or as said. */

@@ -68,6 +68,7 @@ pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const cha
     for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
         size_t i = 0, count = sizeof keys / sizeof *keys;
         while (i < count && !pith_str_is(key, keys[i].key)) i++;
+        if (pith_str_is(key, "use_flash_attn")) config->flash = true;
         if (i == count)
             pith_json_skip(&j);
         else if (!pith_json_null(&j))

@@ -10,6 +10,7 @@ typedef struct pith_hf_config {
     int64_t hidden_size, layers, heads, intermediate_size, vocab_size, positions, types, pad_token_id, relative_buckets;
     double layer_norm_eps;
     bool is_decoder;
+    bool flash;    /* use_flash_attn is there: a setting of code beside weights */
     pith_str text; /* of the whole file, well-formed */
 } pith_hf_config;
 

@@ -13,7 +13,8 @@
 /* What all layers share. */
 typedef struct encoder {
     const pith_hf_encoder_layout *layout;
-    pith_value *padding, *bias, *distances; /* distances: indices of the table of relative_key */
+    pith_value *padding, *bias;
+    pith_value *distances; /* indices of the table of relative_key */
     pith_hf_rotary turn;
     bool absolute; /* a table of positions is added to the embeddings */
     bool keys_too; /* relative_key_query */
@@ -111,9 +112,16 @@ static pith_value *hf_encoder_embed(pith_hf_builder *b, const encoder *e, pith_v
         pith_hf_go_to(b, "embeddings.position_embeddings");
         sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, c->positions, n, place));
     }
+    bool projects = f->projection && (n != c->hidden_size || f->projects);
+    if (projects && f->projects_first) {
+        pith_hf_go_to(b, f->projection);
+        sum = pith_hf_linear(b, sum, n, c->hidden_size, false);
+        projects = false;
+        n = c->hidden_size;
+    }
     pith_hf_go_to(b, f->table_norm ? f->table_norm : "embeddings.LayerNorm");
     pith_value *x = pith_hf_norm(b, sum, n, c->layer_norm_eps, true);
-    if (!f->projection || (n == c->hidden_size && !f->projects)) return x;
+    if (!projects) return x;
     pith_hf_go_to(b, f->projection);
     return pith_hf_linear(b, x, n, c->hidden_size, true);
 }
@@ -144,7 +152,7 @@ static pith_value *hf_encoder_attend(pith_hf_builder *b, const encoder *e, pith_
     const pith_hf_config *c = b->config;
     const pith_hf_encoder_layout *f = e->layout;
     int64_t n = c->hidden_size, size = n / c->heads;
-    double scale = 1 / sqrt((double)size);
+    double scale = f->scale != 0 ? f->scale : 1 / sqrt((double)size);
     pith_value *parts[3] = { NULL };
     hf_encoder_project(b, f, x, parts);
     for (int i = 0; i < 3; i++) {
@@ -153,8 +161,9 @@ static pith_value *hf_encoder_attend(pith_hf_builder *b, const encoder *e, pith_
     }
     pith_hf_in_layer(b, "attention");
     pith_value *scores = pith_hf_scores(b, parts[0], parts[1], scale);
-    if (e->distances) {
-        pith_value *more = hf_encoder_relative_scores(b, e, parts[0], parts[1], size);
+    if (e->distances || f->relate) {
+        pith_value *more = f->relate ? f->relate(b, f->state, parts[0], parts[1])
+                                     : hf_encoder_relative_scores(b, e, parts[0], parts[1], size);
         scores = PITH_HF_PUT(b, "Add", scores, PITH_HF_PUT(b, "Mul", more, pith_hf_f32(b, (float)scale)));
     }
     pith_value *biases[] = { e->bias, e->padding };
@@ -184,7 +193,8 @@ static pith_value *hf_encoder_encode(pith_hf_builder *b, const encoder *e, int64
     else
         pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "%s%lld.", f->layer, (long long)layer));
     pith_value *y = hf_encoder_attend(b, e, x);
-    x = hf_encoder_norm(b, f->attention_norm, PITH_HF_PUT(b, "Add", y, x));
+    y = hf_encoder_norm(b, f->attention_norm, PITH_HF_PUT(b, "Add", y, x));
+    x = f->again_norm ? hf_encoder_norm(b, f->again_norm, PITH_HF_PUT(b, "Add", y, x)) : y;
     y = hf_encoder_feed_forward(b, f, x);
     return hf_encoder_norm(b, f->norm, PITH_HF_PUT(b, "Add", y, x));
 }
@@ -198,7 +208,7 @@ static void hf_encoder_check(pith_hf_builder *b, encoder *e) {
     pith_hf_check_heads(b);
     if (c->is_decoder)
         pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: is_decoder is true; only encoders are supported");
-    if (e->layout->alibi || e->layout->rotary) return;
+    if (e->layout->alibi || e->layout->rotary || e->layout->no_positions) return;
     e->absolute = pith_str_is(c->position_embedding_type, "absolute");
     e->keys_too = pith_str_is(c->position_embedding_type, "relative_key_query");
     if (!e->absolute &&
@@ -220,7 +230,8 @@ pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layou
     if (layout->relative_bias) e.bias = relative_term(b, ids);
     if (layout->alibi) e.bias = pith_hf_alibi_bias(b, ids, b->config->heads);
     if (layout->rotary) e.turn = pith_hf_rotary_tables(b, ids, mask, &layout->turn);
-    if (!e.absolute && !layout->alibi && !layout->rotary) {
+    if (layout->prepare) layout->prepare(b, layout->state, ids);
+    if (!e.absolute && !layout->alibi && !layout->rotary && !layout->no_positions) {
         pith_hf_go_to(b, "distances"); /* of the query minus the key */
         e.distances = PITH_HF_PUT(b, "Sub", pith_hf_i64_scalar(b, b->config->positions - 1), pith_hf_distances(b, ids));
     }

@@ -18,9 +18,11 @@ typedef struct pith_hf_encoder_layout {
     const char *query, *key, *value, *attention_out, *attention_norm, *up, *down, *norm;
     const char *qkv;                   /* one matrix instead of query, key and value */
     const char *query_norm, *key_norm; /* over all heads together, before they are split */
+    const char *again_norm;            /* x is added to the normalised attention once more, and normalised by this */
     const char *gate;                  /* of PITH_HF_GATE_APART */
     const char *table_norm;            /* after the look-ups; NULL: "embeddings.LayerNorm" */
     const char *projection;            /* from tables of embedding_size to hidden_size, where these differ, … */
+    bool projects_first;               /* the projection comes before table_norm and has no bias */
     bool projects;                     /* … and where they are equal */
     pith_hf_gate gating;
     bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
@@ -30,10 +32,18 @@ typedef struct pith_hf_encoder_layout {
     bool relative_keys;    /* position_embedding_type may be relative_key or relative_key_query */
     bool alibi;            /* instead of a table of positions */
     bool rotary;           /* instead of a table of positions */
+    bool no_positions;     /* no table of positions */
     bool no_attention_bias, no_up_bias, no_down_bias; /* these matrices have no .bias */
     pith_hf_rotary_settings turn;                     /* with rotary */
+    double scale;                                     /* of scores; 0: 1 / sqrt(size of a head) */
     /* Sets the builder's layer i; NULL: layer, i and a dot. */
     void (*place)(pith_hf_builder *b, int64_t i);
+    /* Called once, before the layers. */
+    void (*prepare)(pith_hf_builder *b, void *state, pith_value *ids);
+    /* A term of the scores [batch, heads, sequence, sequence] before they are scaled, in the builder's layer; q and k
+     * are [batch, heads, sequence, size]. */
+    pith_value *(*relate)(pith_hf_builder *b, const void *state, pith_value *q, pith_value *k);
+    void *state; /* of prepare and relate */
 } pith_hf_encoder_layout;
 
 /* The names of BERT's layers. */

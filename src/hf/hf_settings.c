@@ -94,6 +94,12 @@ pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallbac
     return value;
 }
 
+bool pith_hf_is_list(pith_hf_builder *b, const char *key) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_json j;
+    return hf_settings_find(&j, b, key, &err) && pith_json_peek(&j) == PITH_JSON_ARRAY;
+}
+
 pith_str pith_hf_item(pith_hf_builder *b, const char *key, int64_t index) {
     pith_error err = PITH_ERROR_INIT;
     pith_json j;

@@ -201,6 +201,138 @@ class Gte(nn.Module):
         return x
 
 
+class JinaBert(nn.Module):
+    """jinaai/jina-bert-implementation, modeling_bert.py: JinaBertModel. Second version: jina-bert-v2-qk-post-norm."""
+
+    class Mlp(nn.Module):
+        def __init__(self, second, act):
+            super().__init__()
+            self.second, self.act = second, act
+            self.up = "up_gated_layer" if second else "gated_layers"
+            self.down = "down_layer" if second else "wo"
+            self.add_module(self.up, nn.Linear(HIDDEN, 2 * INNER, bias=False))
+            self.add_module(self.down, nn.Linear(INNER, HIDDEN))
+            if not second:
+                self.layernorm = nn.LayerNorm(HIDDEN, eps=1e-12)
+
+        def forward(self, x):
+            a, b = self.get_submodule(self.up)(x).split(INNER, dim=-1)
+            return self.get_submodule(self.down)(a * self.act(b) if self.second else self.act(a) * b)
+
+    class Layer(nn.Module):
+        def __init__(self, second, act):
+            super().__init__()
+            self.attention = Attention(("self.query", "self.key", "self.value", "output.dense"), bias=True,
+                                       norms=("self.layer_norm_q", "self.layer_norm_k") if second else ())
+            self.attention.add("output.LayerNorm", nn.LayerNorm(HIDDEN, eps=1e-12))
+            self.mlp = JinaBert.Mlp(second, act)
+            if second:
+                self.layer_norm_1, self.layer_norm_2 = nn.LayerNorm(HIDDEN, eps=1e-12), nn.LayerNorm(HIDDEN, eps=1e-12)
+
+    def __init__(self, second=False, heads=4, gate="geglu"):
+        super().__init__()
+        self.second, self.heads = second, heads
+        act = nn.functional.gelu if gate == "geglu" else nn.functional.relu
+        self.embeddings = Embeddings(2)
+        self.encoder = nn.Module()
+        self.encoder.layer = nn.ModuleList(JinaBert.Layer(second, act) for _ in range(2))
+        self.config = {
+            "model_type": "bert", "hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": heads,
+            "intermediate_size": INNER, "vocab_size": VOCAB, "max_position_embeddings": 64, "type_vocab_size": 2,
+            "hidden_act": "gelu", "layer_norm_eps": 1e-12, "position_embedding_type": "alibi",
+            "feed_forward_type": gate, "emb_pooler": "mean", "attn_implementation": "torch"}
+
+    def forward(self, ids, types):
+        at = torch.arange(ids.shape[1])
+        bias = -alibi_slopes(self.heads)[:, None, None] * (at[None, :] - at[:, None]).abs()
+        x = self.embeddings.LayerNorm(self.embeddings(ids, types))
+        for layer in self.encoder.layer:
+            y = layer.attention(x, self.heads, bias, None)
+            y = layer.attention.get_submodule("output.LayerNorm")(y + x)
+            if self.second:
+                x = layer.layer_norm_1(x + y)
+                x = layer.layer_norm_2(x + layer.mlp(x))
+            else:
+                x = layer.mlp.layernorm(y + layer.mlp(y))
+        return x
+
+
+class JinaXlm(nn.Module):
+    """jinaai/xlm-roberta-flash-implementation: XLMRobertaModel, in XLMRobertaLoRA if there are tasks. An adapter adds
+    B A / rank * alpha to a matrix and A B / rank * alpha to a table."""
+
+    class Mlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(HIDDEN, INNER), nn.Linear(INNER, HIDDEN)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mixer = Attention(("Wqkv", "out_proj"), bias=True)
+            self.mlp = JinaXlm.Mlp()
+            self.norm1, self.norm2 = nn.LayerNorm(HIDDEN, eps=1e-5), nn.LayerNorm(HIDDEN, eps=1e-5)
+
+    def __init__(self, rotary=True, tasks=(), task=None, rank=2, alpha=3):
+        super().__init__()
+        self.rotary, self.chosen, self.scale = rotary, tasks.index(task) if task else None, alpha / rank
+        self.embeddings = Embeddings(1, norm=False, positions=0 if rotary else 64)
+        self.emb_ln = nn.LayerNorm(HIDDEN, eps=1e-5)
+        self.encoder = nn.Module()
+        self.encoder.layers = nn.ModuleList(JinaXlm.Block() for _ in range(2))
+        self.adapters = nn.ParameterDict()
+        for name, module in list(self.named_modules()) if tasks else ():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                rows, columns = module.weight.shape
+                key, table = name.replace(".", "/"), isinstance(module, nn.Embedding)
+                a, b = ((rows, rank), (rank, columns)) if table else ((rank, columns), (rows, rank))
+                self.adapters[key + "/lora_A"] = nn.Parameter(torch.zeros(len(tasks), *a))
+                self.adapters[key + "/lora_B"] = nn.Parameter(torch.zeros(len(tasks), *b))
+        self.config = {
+            "model_type": "xlm-roberta", "hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "intermediate_size": INNER, "vocab_size": VOCAB, "max_position_embeddings": 64, "type_vocab_size": 1,
+            "hidden_act": "gelu", "layer_norm_eps": 1e-5, "pad_token_id": 1, "use_flash_attn": False,
+            "position_embedding_type": "rotary" if rotary else "absolute", "rotary_emb_base": 2000.0}
+        if tasks:
+            self.config |= {"lora_adaptations": list(tasks), "lora_rank": rank, "lora_alpha": alpha}
+        if task:
+            self.config |= {"default_task": task}
+
+    def published_names(self, state):
+        """Tensors as torch's parametrizations name them."""
+        keys = {k.split(".", 1)[1].rsplit("/", 1)[0].replace("/", ".") for k in state if k.startswith("adapters")}
+        out = {}
+        for k, v in state.items():
+            owner, last = k.rsplit(".", 1)
+            if k.startswith("adapters"):
+                path, last = k.split(".", 1)[1].rsplit("/", 1)
+                out[f"{path.replace('/', '.')}.parametrizations.weight.0.{last}"] = v
+            else:
+                out[f"{owner}.parametrizations.weight.original" if owner in keys and last == "weight" else k] = v
+        return out
+
+    def merge(self):
+        if self.chosen is None:
+            return
+        for name, module in self.named_modules():
+            key = name.replace(".", "/")
+            if key + "/lora_A" in self.adapters:
+                a, b = (self.adapters[f"{key}/lora_{x}"].data[self.chosen] for x in "AB")
+                module.weight.data += self.scale * (a @ b if isinstance(module, nn.Embedding) else b @ a)
+
+    def forward(self, ids, types):
+        length = ids.shape[1]
+        turn = (*tables(length, 2000.0, HIDDEN // 2), False) if self.rotary else None
+        x = self.embeddings(ids, torch.zeros_like(ids))
+        if not self.rotary:
+            x = x + self.embeddings.position_embeddings(torch.arange(length) + 2)  # no pad in a text alone
+        x = self.emb_ln(x)
+        for layer in self.encoder.layers:
+            x = layer.norm1(layer.mixer(x, 2, 0, turn) + x)
+            x = layer.norm2(layer.mlp.fc2(nn.functional.gelu(layer.mlp.fc1(x))) + x)
+        return x
+
+
 # ---- the directories ----
 
 def like(**more):
@@ -217,6 +349,15 @@ def net(kind, config, **more):
 
 def decoder(kind, config, **more):
     return net(kind, config, **like(num_attention_heads=4, num_key_value_heads=2, head_dim=8, use_cache=False) | more)
+
+
+def wide(hidden, make):
+    """A network written here, of another width."""
+    global HIDDEN
+    usual, HIDDEN = HIDDEN, hidden
+    model = make()
+    HIDDEN = usual
+    return model
 
 
 TYPES = ("input_ids", "attention_mask", "token_type_ids")
@@ -251,6 +392,20 @@ MODELS = {
     "nomic-stretched": (MASK, lambda: Nomic(gated=False, stretch=2.0), "", torch.float32),
     "gte": (TYPES, lambda: Gte(factor=2.0), "new.", torch.float32),
     "gte-apart": (MASK, lambda: Gte(packed=False, types=0), "", torch.bfloat16),
+    "jina-v2": (TYPES, lambda: JinaBert(), "", torch.float32),
+    "jina-v2-slopes": (TYPES, lambda: wide(24, lambda: JinaBert(heads=3, gate="reglu")), "bert.", torch.bfloat16),
+    "jina-v2-code": (TYPES, lambda: JinaBert(second=True, heads=2), "", torch.float32),
+    "jina-v3": (MASK, lambda: JinaXlm(tasks=("retrieval.query", "text-matching")), "roberta.", torch.float32),
+    "jina-v3-task": (MASK, lambda: JinaXlm(tasks=("retrieval.query", "text-matching"), task="text-matching"),
+                     "roberta.", torch.bfloat16),
+    "jina-xlm-absolute": (MASK, lambda: JinaXlm(rotary=False), "roberta.", torch.float16),
+    "deberta-v3": (MASK, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
+        relative_attention=True, position_buckets=8, max_relative_positions=-1, share_att_key=True,
+        max_position_embeddings=32, pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm", position_biased_input=False,
+        type_vocab_size=0)), "deberta.", torch.float32),
+    "deberta-v2-apart": (TYPES, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
+        relative_attention=True, max_relative_positions=16, share_att_key=False, pos_att_type=["c2p", "p2c"],
+        position_biased_input=True, type_vocab_size=2, embedding_size=8)), "", torch.bfloat16),
     "albert": (TYPES, lambda: net("AlbertModel", "AlbertConfig", **like(
         embedding_size=8, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=1, hidden_act="gelu_new")),
         "albert.", torch.float32),
@@ -288,7 +443,7 @@ def make_inputs(names):
 
 def compute(model, inputs):
     """Each text alone; rows of padding stay 0."""
-    out = np.zeros((len(LENGTHS), LENGTH, HIDDEN), np.float32)
+    rows = []
     for i, n in enumerate(LENGTHS):
         given = {k: torch.from_numpy(v[i:i + 1, :n]) for k, v in inputs.items()}
         with torch.no_grad():
@@ -296,8 +451,8 @@ def compute(model, inputs):
                 y = model(given["input_ids"], given.get("token_type_ids"))
             else:
                 y = model(**given).last_hidden_state
-        out[i, :n] = y[0].numpy()
-    return out
+        rows.append(np.pad(y[0].numpy(), ((0, LENGTH - n), (0, 0))))
+    return np.stack(rows).astype(np.float32)
 
 
 def store(name, model, prefix, dtype, inputs):
@@ -308,11 +463,16 @@ def store(name, model, prefix, dtype, inputs):
     if config.get("use_bidirectional_attention"):  # the class halved what it was given and would do so again
         config["sliding_window"] = 2 * (config["sliding_window"] - 1)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    state = {prefix + k: v.detach().to(dtype).contiguous() for k, v in model.state_dict().items()
+    stored = model.published_names(model.state_dict()) if hasattr(model, "published_names") else model.state_dict()
+    state = {prefix + k: v.detach().to(dtype).contiguous() for k, v in stored.items()
              if v.dtype.is_floating_point and "pooler" not in k}
     safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    model.load_state_dict({k[len(prefix):]: v for k, v in state.items()}, strict=False)
-    out = compute(model.double(), inputs)
+    for p in model.parameters():  # as they are stored
+        p.data = p.data.to(dtype).double()
+    model = model.double()
+    if hasattr(model, "merge"):
+        model.merge()
+    out = compute(model, inputs)
     out.tofile(folder / "last_hidden_state.f32")
     for k, v in inputs.items():
         v.tofile(folder / f"{k}.i64")

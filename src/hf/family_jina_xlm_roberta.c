@@ -1,0 +1,62 @@
+/* family_jina_xlm_roberta.c - Jina v3: XLM-RoBERTa with rotary positions and an adapter for each task.
+ *
+ * Its code lies beside its weights: jinaai/xlm-roberta-flash-implementation, modeling_xlm_roberta.py, modeling_lora.py.
+ * Without a task it computes with the weights alone, as that code does. default_task in config.json names an entry of
+ * lora_adaptations, whose adapters are then added. */
+#include "hf/hf_encoder.h"
+
+/* Adapters that are told apart. */
+#define ADAPTERS_MAX 64
+
+static const pith_hf_encoder_layout jina_xlm_layout = { .layer = "encoder.layers.",
+                                                        .qkv = "mixer.Wqkv",
+                                                        .attention_out = "mixer.out_proj",
+                                                        .attention_norm = "norm1",
+                                                        .up = "mlp.fc1",
+                                                        .down = "mlp.fc2",
+                                                        .norm = "norm2",
+                                                        .table_norm = "emb_ln",
+                                                        .padded_positions = true,
+                                                        .has_types = true };
+
+static void jina_xlm_choose_task(pith_hf_builder *b) {
+    pith_str task = pith_hf_string(b, "default_task", "");
+    b->adapters = 0;
+    while (b->adapters < ADAPTERS_MAX) {
+        pith_str item = pith_hf_item(b, "lora_adaptations", b->adapters);
+        if (!item.size) break;
+        b->adapters++;
+        if (pith_str_eq(item, task)) b->adapter = b->adapters;
+    }
+    b->adapter_rank = pith_hf_int(b, "lora_rank", 4, 1, 1 << 16);
+    b->adapter_scale = pith_hf_real(b, "lora_alpha", 1) / (double)b->adapter_rank;
+    if (task.size && !b->adapter)
+        pith_hf_fail(b, PITH_ERR_FORMAT,
+                     "config.json: default_task \"" PITH_STR_FMT "\" is not an entry of lora_adaptations",
+                     PITH_STR_ARG(task));
+}
+
+static pith_status jina_xlm_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
+                                  const pith_weights *weights, const char *weights_name, pith_error *err) {
+    pith_hf_builder b;
+    pith_hf_encoder_layout f = *(const pith_hf_encoder_layout *)layout;
+    PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, "emb_ln.weight", err));
+    pith_hf_check_sizes(&b);
+    pith_hf_check_heads(&b);
+    if (b.status) return b.status;
+    f.rotary = pith_str_is(config->position_embedding_type, "rotary");
+    f.turn = (pith_hf_rotary_settings){ .theta = pith_hf_real(&b, "rotary_emb_base", 10000),
+                                        .size = config->hidden_size / config->heads };
+    f.has_types = config->types > 0;
+    jina_xlm_choose_task(&b);
+    return pith_hf_encoder_make(&b, &f);
+}
+
+/* use_flash_attn is a setting of that code alone. */
+static bool jina_xlm_takes(const pith_hf_config *config) {
+    return pith_str_is(config->position_embedding_type, "rotary") || config->flash;
+}
+
+const pith_hf_family pith_hf_family_jina_xlm_roberta = {
+    .model_type = "xlm-roberta", .build = jina_xlm_build, .layout = &jina_xlm_layout, .takes = jina_xlm_takes
+};
