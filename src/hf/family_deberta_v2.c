@@ -62,13 +62,15 @@ static void deberta_prepare(pith_hf_builder *b, void *state, pith_value *ids) {
     if (d->p2c) d->by_key = PITH_HF_PUT(b, "Gather", pith_hf_i64s(b, rows, 2 * reach + 1), at);
 }
 
-/* x by the projected table: [batch, heads, sequence, 2 * span]. */
-static pith_value *deberta_by_table(pith_hf_builder *b, const deberta *d, const char *name, pith_value *x) {
+/* x by rows of the projected table: [batch, heads, sequence, sequence]. */
+static pith_value *deberta_by_table(pith_hf_builder *b, const deberta *d, const char *name, pith_value *x,
+                                    pith_value *index) {
     int64_t n = b->config->hidden_size, heads = b->config->heads;
-    const int64_t split[] = { 1, 2 * d->span, heads, n / heads }, columns[] = { 0, 2, 3, 1 };
+    const int64_t split[] = { 2 * d->span, heads, n / heads }, columns[] = { 1, 2, 0 };
     pith_hf_in_layer(b, name);
-    pith_value *rows = pith_hf_reshape(b, pith_hf_linear(b, d->table, n, n, true), split, 4);
-    return PITH_HF_PUT(b, "MatMul", x, pith_hf_transpose(b, rows, columns, 4));
+    pith_value *rows = pith_hf_reshape(b, pith_hf_linear(b, d->table, n, n, true), split, 3);
+    pith_value *table = pith_hf_transpose(b, rows, columns, 3);
+    return pith_hf_pick(b, x, heads, n / heads, table, true, index);
 }
 
 static pith_value *deberta_relate(pith_hf_builder *b, const void *state, pith_value *q, pith_value *k) {
@@ -76,11 +78,11 @@ static pith_value *deberta_relate(pith_hf_builder *b, const void *state, pith_va
     pith_value *by_query = NULL, *by_key = NULL;
     if (d->c2p) {
         const char *name = d->share ? "attention.self.key_proj" : "attention.self.pos_key_proj";
-        by_query = pith_hf_pick(b, deberta_by_table(b, d, name, q), d->by_query);
+        by_query = deberta_by_table(b, d, name, q, d->by_query);
     }
     if (d->p2c) {
         const char *name = d->share ? "attention.self.query_proj" : "attention.self.pos_query_proj";
-        by_key = pith_hf_pick(b, deberta_by_table(b, d, name, k), d->by_key);
+        by_key = deberta_by_table(b, d, name, k, d->by_key);
         by_key = pith_hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4);
     }
     return by_query && by_key ? PITH_HF_PUT(b, "Add", by_query, by_key) : by_query ? by_query : by_key;

@@ -84,11 +84,30 @@ pith_value *pith_hf_alibi_bias(pith_hf_builder *b, pith_value *ids, int64_t head
     return PITH_HF_PUT(b, "Mul", slope, pith_hf_unsqueeze(b, pith_hf_unsqueeze(b, distance, 0), 0));
 }
 
-pith_value *pith_hf_pick(pith_hf_builder *b, pith_value *x, pith_value *index) {
-    pith_value *front = PITH_HF_PUT(b, "Shape", x), *keys = PITH_HF_PUT(b, "Shape", index);
-    pith_hf_set_int(b, front, "end", 2);
-    pith_value *wide = PITH_HF_PUT(b, "Expand", index, pith_hf_join(b, front, keys, 0));
-    pith_value *picked = PITH_HF_PUT(b, "GatherElements", x, wide);
-    pith_hf_set_int(b, picked, "axis", 3);
-    return picked;
+/* Entries from .. to of x's shape. */
+static pith_value *hf_attention_sizes(pith_hf_builder *b, pith_value *x, int64_t from, int64_t to) {
+    pith_value *sizes = PITH_HF_PUT(b, "Shape", x);
+    pith_hf_set_int(b, sizes, "start", from);
+    pith_hf_set_int(b, sizes, "end", to);
+    return sizes;
+}
+
+/* Batch and heads are one axis here, as exporters write it: the products of all columns, which are many more than the
+ * tokens of a short text, are then no value per token, and only exist for one text at a time. */
+pith_value *pith_hf_pick(pith_hf_builder *b, pith_value *x, int64_t heads, int64_t size, pith_value *table,
+                         bool by_head, pith_value *index) {
+    pith_value *all = pith_hf_i64(b, -1), *length = hf_attention_sizes(b, index, 0, 1),
+               *batch = hf_attention_sizes(b, x, 0, 1);
+    pith_value *square = hf_attention_sizes(b, index, 0, 2);
+    pith_value *rows_shape = pith_hf_join(b, pith_hf_join(b, all, length, 0), pith_hf_i64(b, size), 0);
+    pith_value *rows = PITH_HF_PUT(b, "Reshape", x, rows_shape);
+    if (by_head)
+        table = PITH_HF_PUT(b, "Tile", table, pith_hf_join(b, batch, pith_hf_i64s(b, (int64_t[]){ 1, 1 }, 2), 0));
+    pith_value *products = PITH_HF_PUT(b, "MatMul", rows, table);
+    pith_value *wide_index =
+        PITH_HF_PUT(b, "Expand", index, pith_hf_join(b, hf_attention_sizes(b, products, 0, 1), square, 0));
+    pith_value *picked = PITH_HF_PUT(b, "GatherElements", products, wide_index);
+    pith_hf_set_int(b, picked, "axis", 2);
+    pith_value *back = pith_hf_join(b, pith_hf_i64s(b, (int64_t[]){ -1, heads }, 2), square, 0);
+    return PITH_HF_PUT(b, "Reshape", picked, back);
 }

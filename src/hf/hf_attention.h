@@ -29,9 +29,11 @@ pith_value *pith_hf_window_bias(pith_hf_builder *b, pith_value *ids, int64_t bef
  * Long"; where the number of heads is no power of 2, the slopes of the next power are taken two apart. */
 pith_value *pith_hf_alibi_bias(pith_hf_builder *b, pith_value *ids, int64_t heads);
 
-/* Picks, from x [batch, heads, sequence, count], for each query and key the item that index [sequence, sequence] says:
- * [batch, heads, sequence, sequence]. */
-pith_value *pith_hf_pick(pith_hf_builder *b, pith_value *x, pith_value *index);
+/* For each query and key, the product of x's row and the column of `table` that index [sequence, sequence] says: row i
+ * of the result takes columns index[i], [batch, heads, sequence, sequence]. x: [batch, heads, sequence, size]. table:
+ * [size, columns], or [heads, size, columns] if each head has its own. */
+pith_value *pith_hf_pick(pith_hf_builder *b, pith_value *x, int64_t heads, int64_t size, pith_value *table,
+                         bool by_head, pith_value *index);
 
 /* ---- rotary positions ---- */
 

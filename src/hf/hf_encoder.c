@@ -83,11 +83,11 @@ static pith_value *hf_encoder_relative_scores(pith_hf_builder *b, const encoder 
     pith_hf_in_layer(b, "attention.self.distance_embedding");
     pith_value *stored = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ rows, size });
     pith_value *table = pith_hf_transpose(b, pith_hf_widen(b, stored, stored), (int64_t[]){ 1, 0 }, 2);
-    pith_value *by_query = pith_hf_pick(b, PITH_HF_PUT(b, "MatMul", q, table), e->distances);
+    pith_value *by_query = pith_hf_pick(b, q, b->config->heads, size, table, false, e->distances);
     if (!e->keys_too) return by_query;
     /* By key: the rows belong to keys, so the distances are read the other way round. */
     pith_value *turned = pith_hf_transpose(b, e->distances, (int64_t[]){ 1, 0 }, 2);
-    pith_value *by_key = pith_hf_pick(b, PITH_HF_PUT(b, "MatMul", k, table), turned);
+    pith_value *by_key = pith_hf_pick(b, k, b->config->heads, size, table, false, turned);
     return PITH_HF_PUT(b, "Add", by_query, pith_hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4));
 }
 
