@@ -401,11 +401,14 @@ MODELS = {
     "jina-xlm-absolute": (MASK, lambda: JinaXlm(rotary=False), "roberta.", torch.float16),
     "deberta-v3": (MASK, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
         relative_attention=True, position_buckets=8, max_relative_positions=-1, share_att_key=True,
-        max_position_embeddings=32, pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm", position_biased_input=False,
+        pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm", position_biased_input=False,
         type_vocab_size=0)), "deberta.", torch.float32),
     "deberta-v2-apart": (TYPES, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
-        relative_attention=True, max_relative_positions=16, share_att_key=False, pos_att_type=["c2p", "p2c"],
+        relative_attention=True, position_buckets=6, max_relative_positions=12, share_att_key=False, pos_att_type=["c2p", "p2c"],
         position_biased_input=True, type_vocab_size=2, embedding_size=8)), "", torch.bfloat16),
+    "deberta-v2-near": (MASK, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
+        relative_attention=True, max_relative_positions=16, share_att_key=False, pos_att_type=["c2p"],
+        position_biased_input=False, type_vocab_size=0)), "deberta.", torch.float16),
     "albert": (TYPES, lambda: net("AlbertModel", "AlbertConfig", **like(
         embedding_size=8, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=1, hidden_act="gelu_new")),
         "albert.", torch.float32),

@@ -45,6 +45,7 @@ static const struct {
     { "jina-xlm-absolute", 16, 1e-5f },
     { "deberta-v3", 16, 1e-5f },
     { "deberta-v2-apart", 16, 1e-5f },
+    { "deberta-v2-near", 16, 1e-5f },
     { "albert", 16, 1e-5f },
     { "electra", 16, 1e-5f },
     { "bert-relative-key", 16, 1e-5f },
