@@ -23,6 +23,7 @@
 #include "pith/embed.h"
 #include "pith/model.h"
 #include "pith/profile.h"
+#include "pith/score.h"
 #include "pith/session.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"

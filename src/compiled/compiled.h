@@ -21,7 +21,7 @@
 
 #include "base/memory.h"
 
-#define PITH_COMPILED_VERSION 1u
+#define PITH_COMPILED_VERSION 2u
 #define PITH_COMPILED_ALIGNMENT 64u
 #define PITH_COMPILED_PAGE 4096u
 

@@ -7,6 +7,7 @@
 #include "base/account.h"
 #include "base/file.h"
 #include "compiled/compiled.h"
+#include "hf/labels.h"
 #include "model/text_view.h"
 #include "opt/pass.h"
 #include "pith/session.h"
@@ -35,6 +36,7 @@ struct pith_model {
     const pith_runtime *runtime;
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
+    pith_hf_labels labels;
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;

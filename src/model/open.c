@@ -135,6 +135,7 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
     PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(pith_hf_labels_read(&m->labels, m->dir.data, &m->account.allocator, &m->arena, err));
     return make_ragged(m, err);
 }
 

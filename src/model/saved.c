@@ -41,6 +41,14 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m) {
     pith_put_str(out, m->default_prompt);
 }
 
+static void write_labels(pith_bytes_out *out, const pith_hf_labels *l) {
+    pith_put_u32(out, l->classifier);
+    pith_put_u32(out, (uint32_t)l->classify);
+    pith_put_u32(out, (uint32_t)l->rerank);
+    pith_put_u32(out, (uint32_t)l->count);
+    for (size_t i = 0; i < l->count; i++) pith_put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
+}
+
 static void write_report(pith_bytes_out *out, const pith_model *m) {
     pith_put_u32(out, (uint32_t)m->op_count);
     for (size_t i = 0; i < m->op_count; i++) {
@@ -58,6 +66,7 @@ static void write_report(pith_bytes_out *out, const pith_model *m) {
 
 static void write_model(pith_bytes_out *out, const pith_model *m) {
     write_modules(out, &m->modules);
+    write_labels(out, &m->labels);
     pith_put_u32(out, m->from_safetensors);
     pith_put_u32(out, (uint32_t)m->options.optimization);
     pith_put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
@@ -117,6 +126,19 @@ static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *ar
     m->default_prompt = pith_get_str(in);
 }
 
+static pith_activation save_read_activation(pith_bytes_in *in) {
+    return (pith_activation)pith_get_below(in, PITH_ACTIVATION_SOFTMAX + 1, "an unknown activation");
+}
+
+static void save_read_labels(pith_hf_labels *l, pith_bytes_in *in, pith_arena *arena) {
+    l->classifier = pith_get_below(in, 2, "a flag other than 0 and 1");
+    l->classify = save_read_activation(in);
+    l->rerank = save_read_activation(in);
+    pith_str *names = save_read_array(in, arena, &l->count, 4, sizeof *names);
+    for (size_t i = 0; i < l->count; i++) names[i] = save_read_text(in, arena);
+    l->names = names;
+}
+
 static void read_report(pith_bytes_in *in, pith_model *m) {
     m->ops = save_read_array(in, &m->arena, &m->op_count, 12, sizeof *m->ops);
     for (size_t i = 0; i < m->op_count; i++) {
@@ -136,6 +158,7 @@ static void read_report(pith_bytes_in *in, pith_model *m) {
 static pith_status save_read_model(pith_model *m, pith_str section, pith_error *err) {
     pith_bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
+    save_read_labels(&m->labels, &in, &m->arena);
     m->from_safetensors = pith_get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
     m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");

@@ -1,0 +1,13 @@
+/* scores.h - the request of the head "scores": the logits of a classifier, or what an activation makes of them. */
+#ifndef PITH_HEADS_SCORES_H
+#define PITH_HEADS_SCORES_H
+
+#include "heads/head.h"
+#include "pith/score.h"
+
+typedef struct pith_scores {
+    pith_activation activation; /* not PITH_ACTIVATION_MODEL */
+    float *scores;              /* [texts, width of the output], row i for text i */
+} pith_scores;
+
+#endif

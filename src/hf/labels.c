@@ -1,0 +1,151 @@
+/* labels.c - see labels.h.
+ *
+ * Sources: transformers, configuration_utils.py (id2label, num_labels, problem_type) and
+ * pipelines/text_classification.py; sentence-transformers, cross_encoder (activation_fn). */
+#include "hf/labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+/* More labels than any classifier has; it bounds the table that a file can ask for. */
+#define LABELS_MAX 100000
+
+typedef struct labels_file {
+    pith_hf_labels *labels;
+    pith_arena *arena;
+    pith_str problem, activation; /* in the file, or decoded in the arena */
+    pith_str *names;
+    size_t room;
+} labels_file;
+
+static int64_t labels_number(pith_str digits) {
+    int64_t n = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        if (digits.data[i] < '0' || digits.data[i] > '9' || n > LABELS_MAX) return -1;
+        n = 10 * n + (digits.data[i] - '0');
+    }
+    return digits.size && n < LABELS_MAX ? n : -1;
+}
+
+/* {"0": "negative", "1": "positive"} */
+static void labels_read_names(pith_json *j, labels_file *f) {
+    pith_str key;
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        int64_t id = labels_number(key);
+        if (id < 0) {
+            pith_json_fail(j, PITH_ERR_FORMAT, "'" PITH_STR_FMT "' is not the number of a label", PITH_STR_ARG(key));
+            return;
+        }
+        while ((size_t)id >= f->room) {
+            size_t before = f->room;
+            void *grown = f->names;
+            if (!pith_arena_grow(f->arena, &grown, f->room, &f->room, sizeof *f->names)) {
+                pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+                return;
+            }
+            f->names = grown;
+            memset(f->names + before, 0, (f->room - before) * sizeof *f->names);
+        }
+        if (pith_json_peek(j) == PITH_JSON_STRING)
+            f->names[id] = pith_json_copy(j, f->arena, pith_json_string(j));
+        else
+            f->names[id] = pith_json_copy(j, f->arena, pith_json_raw(j));
+        if ((size_t)id >= f->labels->count) f->labels->count = (size_t)id + 1;
+    }
+}
+
+/* A string, or null for none. */
+static pith_str labels_read_text(pith_json *j) { return pith_json_null(j) ? PITH_STR("") : pith_json_string(j); }
+
+static void labels_read_architectures(pith_json *j, labels_file *f) {
+    static const char suffix[] = "ForSequenceClassification";
+    const size_t size = sizeof suffix - 1;
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        pith_str name = pith_json_string(j);
+        f->labels->classifier |= name.size >= size && !memcmp(name.data + name.size - size, suffix, size);
+    }
+}
+
+static void labels_read_sentence_transformers(pith_json *j, labels_file *f) {
+    pith_str key;
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "activation_fn"))
+            f->activation = labels_read_text(j);
+        else
+            pith_json_skip(j);
+    }
+}
+
+static pith_status labels_parse(labels_file *f, pith_str text, const char *name, pith_error *err) {
+    pith_json j;
+    pith_str key, older = PITH_STR("");
+    pith_json_init(&j, text, name, f->arena, err);
+    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
+        if (pith_str_is(key, "id2label") && pith_json_peek(&j) == PITH_JSON_OBJECT)
+            labels_read_names(&j, f);
+        else if (pith_str_is(key, "architectures") && pith_json_peek(&j) == PITH_JSON_ARRAY)
+            labels_read_architectures(&j, f);
+        else if (pith_str_is(key, "problem_type"))
+            f->problem = labels_read_text(&j);
+        else if (pith_str_is(key, "sbert_ce_default_activation_function"))
+            older = labels_read_text(&j);
+        else if (pith_str_is(key, "sentence_transformers") && pith_json_peek(&j) == PITH_JSON_OBJECT)
+            labels_read_sentence_transformers(&j, f);
+        else
+            pith_json_skip(&j);
+    }
+    pith_json_finish(&j);
+    if (!f->activation.size) f->activation = older;
+    return j.failed ? j.err->code : PITH_OK;
+}
+
+/* The activation of a class path such as "torch.nn.modules.linear.Identity". */
+static pith_status labels_activation(pith_activation *activation, pith_str path, const char *name, pith_error *err) {
+    static const struct {
+        const char *class;
+        pith_activation activation;
+    } known[] = { { "Identity", PITH_ACTIVATION_NONE },
+                  { "Sigmoid", PITH_ACTIVATION_SIGMOID },
+                  { "Softmax", PITH_ACTIVATION_SOFTMAX } };
+    size_t dot = path.size;
+    while (dot && path.data[dot - 1] != '.') dot--;
+    pith_str class = { path.data + dot, path.size - dot };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (!pith_str_is(class, known[i].class)) continue;
+        *activation = known[i].activation;
+        return PITH_OK;
+    }
+    return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", name,
+                     PITH_STR_ARG(path));
+}
+
+static pith_status labels_decide(labels_file *f, const char *name, pith_error *err) {
+    pith_hf_labels *l = f->labels;
+    l->names = f->names;
+    if (pith_str_is(f->problem, "multi_label_classification") || l->count == 1) l->classify = PITH_ACTIVATION_SIGMOID;
+    if (l->count > 1) l->rerank = PITH_ACTIVATION_NONE;
+    return f->activation.size ? labels_activation(&l->rerank, f->activation, name, err) : PITH_OK;
+}
+
+pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator, pith_arena *arena,
+                             pith_error *err) {
+    *labels = (pith_hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
+    labels_file f = { .labels = labels, .arena = arena };
+    pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
+    pith_file file;
+    pith_str path;
+    bool there;
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, "config.json", err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
+    pith_status status = labels_parse(&f, (pith_str){ (const char *)file.data, file.size }, path.data, &fault);
+    if (!status) status = labels_decide(&f, path.data, &fault); /* while the strings of the file are there */
+    pith_file_close(&file);
+    return status ? pith_fail(err, status, "%s", fault.message) : PITH_OK;
+}

@@ -1,0 +1,22 @@
+/* labels.h - what config.json says about a classifier: its labels, and what turns logits into scores. */
+#ifndef PITH_HF_LABELS_H
+#define PITH_HF_LABELS_H
+
+#include <stdbool.h>
+
+#include "base/memory.h"
+#include "pith/score.h"
+
+typedef struct pith_hf_labels {
+    const pith_str *names;    /* [count] id2label; data is NULL for a label without a name. Followed by a NUL. */
+    size_t count;             /* 0: config.json names no labels */
+    bool classifier;          /* an architecture in config.json is one for sequence classification */
+    pith_activation classify; /* never PITH_ACTIVATION_MODEL; see pith_classify */
+    pith_activation rerank;   /* the same; see pith_rerank */
+} pith_hf_labels;
+
+/* Reads the directory's config.json; a missing file leaves the defaults. Strings are in the arena. */
+pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator, pith_arena *arena,
+                             pith_error *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* scoring.c - classifiers and rerankers: the head "scores" on the logits of a model. */
+#include "model/scoring.h"
+
+#include "base/caller_options.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "heads/scores.h"
+
+/* Sets *output to the index of the model's logits and *labels to how many there are. */
+static pith_status scoring_find(int *output, size_t *labels, const pith_model *m, pith_error *err) {
+    const pith_head *head;
+    PITH_TRY(pith_head_find(&head, "scores", err));
+    if (!m->tokenizer)
+        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                         "this model cannot read text: %s", m->no_text.message);
+    *output = pith_head_output(head, m->graph);
+    const pith_type *type = *output < 0 ? NULL : &m->graph->outputs[*output]->type;
+    pith_dim width = type ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
+    pith_str name = type ? m->graph->output_names[*output] : PITH_STR("");
+    bool named = pith_str_is(name, "logits") || pith_str_is(name, "scores");
+    bool known = pith_dim_known(width) && width > 0;
+    if (!known || !(named || m->labels.classifier || m->labels.count == (size_t)width))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the model is not a classifier: it has no output 'logits' with a row of known width per text");
+    if (m->labels.count && m->labels.count != (size_t)width)
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "config.json has %zu labels, but the model's output '" PITH_STR_FMT "' gives %lld scores",
+                         m->labels.count, PITH_STR_ARG(name), (long long)width);
+    *labels = (size_t)width;
+    return PITH_OK;
+}
+
+size_t pith_model_label_count(const pith_model *m) {
+    int output;
+    size_t labels;
+    return scoring_find(&output, &labels, m, NULL) ? 0 : labels;
+}
+
+const char *pith_model_label_name(const pith_model *m, size_t label) {
+    bool named = label < m->labels.count && m->labels.names[label].data;
+    return named ? m->labels.names[label].data : "";
+}
+
+static pith_status scoring_run(float *scores, const pith_model *m, int output, pith_activation activation,
+                               const pith_str *texts, const pith_str *pairs, size_t count, const pith_score_options *o,
+                               pith_error *err) {
+    const pith_text_view *view;
+    pith_scores request = { activation, scores };
+    pith_head_use use = { .request = &request };
+    pith_encode_job job = { .texts = texts,
+                            .pairs = pairs,
+                            .count = count,
+                            .prompt_name = "",
+                            .threads = o->threads,
+                            .max_length = o->max_length,
+                            .batch_tokens = o->batch_tokens,
+                            .cancel = o->cancel,
+                            .profile = o->profile,
+                            .stats = o->stats };
+    PITH_TRY(pith_head_find(&use.head, "scores", err));
+    PITH_TRY(pith_text_view_get(&view, m, &output, 1, err));
+    return pith_encoder_run(view->encoder, &job, &use, 1, err);
+}
+
+static pith_status scoring_options(pith_score_options *o, const pith_score_options *given, pith_error *err) {
+    *o = (pith_score_options)PITH_SCORE_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, given, err);
+    if (o->activation >= PITH_ACTIVATION_MODEL && o->activation <= PITH_ACTIVATION_SOFTMAX) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "activation is %d, which is not a PITH_ACTIVATION_* value", o->activation);
+}
+
+pith_status pith_model_classify(float *scores, const pith_model *m, const pith_str *texts, const pith_str *pairs,
+                                size_t count, const pith_score_options *options, pith_error *err) {
+    pith_score_options o;
+    int output;
+    size_t labels;
+    PITH_TRY(scoring_options(&o, options, err));
+    PITH_TRY(scoring_find(&output, &labels, m, err));
+    pith_activation activation = o.activation  ? (pith_activation)o.activation
+                                 : labels == 1 ? PITH_ACTIVATION_SIGMOID
+                                               : m->labels.classify;
+    pith_status status = scoring_run(scores, m, output, activation, texts, pairs, count, &o, err);
+    return pith_account_explain(&m->account, status, err);
+}
+
+pith_status pith_model_rerank(float *scores, const pith_model *m, pith_str query, const pith_str *documents,
+                              size_t count, const pith_score_options *options, pith_error *err) {
+    pith_score_options o;
+    int output;
+    size_t labels;
+    PITH_TRY(scoring_options(&o, options, err));
+    PITH_TRY(scoring_find(&output, &labels, m, err));
+    if (labels != 1)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the model gives %zu scores per pair of texts; a reranker gives one (use classify)", labels);
+    pith_str *queries = pith_memory_alloc(m->options.allocator, count * sizeof *queries, 16);
+    if (!queries) return pith_account_explain(&m->account, pith_fail_memory(err, count * sizeof *queries), err);
+    for (size_t i = 0; i < count; i++) queries[i] = query;
+    pith_activation activation = o.activation ? (pith_activation)o.activation : m->labels.rerank;
+    pith_status status = scoring_run(scores, m, output, activation, queries, documents, count, &o, err);
+    pith_memory_free(m->options.allocator, queries);
+    return pith_account_explain(&m->account, status, err);
+}

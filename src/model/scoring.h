@@ -1,0 +1,14 @@
+/* scoring.h - the implementation of pith/score.h. The caller has set the floating-point mode. */
+#ifndef PITH_MODEL_SCORING_H
+#define PITH_MODEL_SCORING_H
+
+#include "model/model.h"
+
+size_t pith_model_label_count(const pith_model *model);
+const char *pith_model_label_name(const pith_model *model, size_t label);
+pith_status pith_model_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
+                                size_t count, const pith_score_options *options, pith_error *err);
+pith_status pith_model_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
+                              size_t count, const pith_score_options *options, pith_error *err);
+
+#endif
