@@ -133,8 +133,8 @@ static pith_status labels_decide(labels_file *f, const char *name, pith_error *e
     return f->activation.size ? labels_activation(&l->rerank, f->activation, name, err) : PITH_OK;
 }
 
-pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator, pith_arena *arena,
-                             pith_error *err) {
+pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator,
+                                pith_arena *arena, pith_error *err) {
     *labels = (pith_hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
     labels_file f = { .labels = labels, .arena = arena };
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
