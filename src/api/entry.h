@@ -1,8 +1,8 @@
 /* entry.h - how a public function calls the library.
  *
  * Only the files of this folder define public functions. The body of one that computes is PITH_ENTRY alone: it sets the
- * library's floating-point mode, makes the call and restores the host's mode. Getters, and functions that only allocate
- * or free, call straight through; tools/lint.py lists them by name. */
+ * library's floating-point mode, makes the call and restores the host's mode. Getters, and functions that only count,
+ * allocate or free, call straight through; tools/lint.py lists them by name. */
 #ifndef PITH_API_ENTRY_H
 #define PITH_API_ENTRY_H
 
