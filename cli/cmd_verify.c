@@ -163,7 +163,7 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
 
 static int filter_sets(const struct dirent *entry) { return !strncmp(entry->d_name, "test_data_set_", 14); }
 
-/* Runs the sets of test data, `sets` of `count`, on the open model; true if all agree. */
+/* Runs the folder's sets of test data on the open model; true if all agree. */
 static bool run_sets(test *t, const job *j, const pith_model *model, pith_session *session, struct dirent **sets,
                      int count) {
     char path[4096];

@@ -63,7 +63,8 @@ PITH_API size_t pith_embed_max_length(const pith_model *model, const pith_embed_
  * A text's vector has the same bits whatever the other texts, the number of threads and the CPU are; with precision
  * bf16 it does depend on the CPU. The empty text is a valid text. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and
  * the message names its index. After an error the first stats->texts_done rows are complete and the others are
- * unspecified. Any number of threads may call this on one model at once. */
+ * unspecified. With count 0 only the model and the options are checked; vectors and texts may then be NULL. Any number
+ * of threads may call this on one model at once. */
 PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
                                 const pith_embed_options *options, pith_error *err);
 
