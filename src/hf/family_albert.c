@@ -1,10 +1,9 @@
 /* family_albert.c - ALBERT: BERT with tables of embedding_size, whose layers share their weights in groups. */
 #include "hf/hf_encoder.h"
 
-/* Layer i belongs to group i / (layers per group), and runs each of the group's inner layers once. */
-static void albert_place(pith_hf_builder *b, int64_t i) {
-    int64_t groups = pith_hf_int(b, "num_hidden_groups", 1, 1, b->config->layers);
-    int64_t group = (int64_t)((double)i / ((double)b->config->layers / (double)groups));
+/* Layer i belongs to group i / (layers per group); state points to the number of groups. */
+static void albert_place(pith_hf_builder *b, const void *state, int64_t i) {
+    int64_t group = (int64_t)((double)i / ((double)b->config->layers / (double)*(const int64_t *)state));
     pith_hf_set_layer(
         b, pith_arena_printf(b->graph->arena, "encoder.albert_layer_groups.%lld.albert_layers.0.", (long long)group));
 }
@@ -27,10 +26,14 @@ static const pith_hf_encoder_layout albert_layout = { .query = "attention.query"
 static pith_status albert_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
                                 const pith_weights *weights, const char *weights_name, pith_error *err) {
     pith_hf_builder b;
+    pith_hf_encoder_layout f = *(const pith_hf_encoder_layout *)layout;
     PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
     if (pith_hf_int(&b, "inner_group_num", 1, 1, 1 << 12) != 1)
         pith_hf_fail(&b, PITH_ERR_UNSUPPORTED, "config.json: inner_group_num is not 1, which alone is supported");
-    return pith_hf_encoder_make(&b, layout);
+    pith_hf_check_sizes(&b);
+    int64_t groups = pith_hf_int(&b, "num_hidden_groups", 1, 1, config->layers);
+    f.state = &groups;
+    return pith_hf_encoder_make(&b, &f);
 }
 
 const pith_hf_family pith_hf_family_albert = { .model_type = "albert",

@@ -101,18 +101,18 @@ static const pith_hf_encoder_layout deberta_layout = { .layer = "encoder.layer."
                                                        .projects_first = true,
                                                        .type_input = true };
 
-/* pos_att_type is a list, or a string of names between bars. */
-static bool deberta_has_term(pith_hf_builder *b, const char *name) {
-    pith_str listed = pith_hf_is_list(b, "pos_att_type") ? PITH_STR("") : pith_hf_string(b, "pos_att_type", "");
-    for (size_t at = 0; at < listed.size;) {
-        size_t end = at;
-        while (end < listed.size && listed.data[end] != '|') end++;
-        if (pith_str_is((pith_str){ listed.data + at, end - at }, name)) return true;
-        at = end + 1;
+static void deberta_read_terms(pith_hf_builder *b, deberta *d) {
+    int64_t count;
+    pith_str *terms = pith_hf_strings(b, "pos_att_type", 8, &count);
+    for (int64_t i = 0; i < count; i++) {
+        bool c2p = pith_str_is(terms[i], "c2p"), p2c = pith_str_is(terms[i], "p2c");
+        if (!c2p && !p2c)
+            pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
+                         "config.json: pos_att_type \"" PITH_STR_FMT "\" is not supported; supported are c2p, p2c",
+                         PITH_STR_ARG(terms[i]));
+        d->c2p |= c2p;
+        d->p2c |= p2c;
     }
-    for (int64_t i = 0; !listed.size && i < 8; i++)
-        if (pith_str_is(pith_hf_item(b, "pos_att_type", i), name)) return true;
-    return false;
 }
 
 static void deberta_read(pith_hf_builder *b, deberta *d) {
@@ -120,10 +120,9 @@ static void deberta_read(pith_hf_builder *b, deberta *d) {
     pith_str norm = pith_hf_string(b, "norm_rel_ebd", "none");
     *d = (deberta){ .buckets = pith_hf_int(b, "position_buckets", -1, -1, 1 << 20),
                     .distance_max = pith_hf_int(b, "max_relative_positions", -1, -1, 1 << 20),
-                    .c2p = deberta_has_term(b, "c2p"),
-                    .p2c = deberta_has_term(b, "p2c"),
                     .share = pith_hf_bool(b, "share_att_key", false),
                     .norm = pith_str_is(norm, "layer_norm") };
+    deberta_read_terms(b, d);
     if (d->distance_max < 1) d->distance_max = positions;
     d->span = d->buckets > 0 ? d->buckets : d->distance_max;
     if (d->buckets > 0 && (d->buckets < 4 || d->distance_max - 1 <= d->buckets / 2))

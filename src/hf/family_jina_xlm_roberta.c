@@ -21,13 +21,9 @@ static const pith_hf_encoder_layout jina_xlm_layout = { .layer = "encoder.layers
 
 static void jina_xlm_choose_task(pith_hf_builder *b) {
     pith_str task = pith_hf_string(b, "default_task", "");
-    b->adapters = 0;
-    while (b->adapters < ADAPTERS_MAX) {
-        pith_str item = pith_hf_item(b, "lora_adaptations", b->adapters);
-        if (!item.size) break;
-        b->adapters++;
-        if (pith_str_eq(item, task)) b->adapter = b->adapters;
-    }
+    pith_str *tasks = pith_hf_strings(b, "lora_adaptations", ADAPTERS_MAX, &b->adapters);
+    for (int64_t i = 0; i < b->adapters && task.size; i++)
+        if (pith_str_eq(tasks[i], task)) b->adapter = i + 1;
     b->adapter_rank = pith_hf_int(b, "lora_rank", 4, 1, 1 << 16);
     b->adapter_scale = pith_hf_real(b, "lora_alpha", 1) / (double)b->adapter_rank;
     if (task.size && !b->adapter)

@@ -8,7 +8,8 @@
 typedef struct modernbert {
     pith_value *padding, *window;
     pith_hf_rotary turn[2];
-    int64_t every; /* each such layer attends to all tokens */
+    const bool *local; /* by layer_types; NULL: */
+    int64_t every;     /* each such layer attends to all tokens */
     double eps;
     bool norm_bias, mlp_bias, attention_bias;
 } modernbert;
@@ -36,8 +37,7 @@ static pith_value *modernbert_attend(pith_hf_builder *b, const modernbert *m, pi
 
 static pith_value *modernbert_encode(pith_hf_builder *b, const modernbert *m, int64_t i, pith_value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
-    pith_str type = pith_hf_item(b, "layer_types", i);
-    bool local = type.size ? pith_str_is(type, "sliding_attention") : i % m->every != 0;
+    bool local = m->local ? m->local[i] : i % m->every != 0;
     pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "layers.%lld.", (long long)i));
     pith_value *y = x;
     if (i > 0) {
@@ -58,6 +58,7 @@ static void modernbert_share(pith_hf_builder *b, modernbert *m, pith_value *ids,
     int64_t reach = pith_hf_int(b, "local_attention", 128, 1, 1 << 20) / 2;
     pith_hf_rotary_settings turn = { .size = b->config->hidden_size / b->config->heads, .scaling = "rope_scaling" };
     *m = (modernbert){ .every = pith_hf_int(b, "global_attn_every_n_layers", 3, 1, 1 << 12),
+                       .local = pith_hf_local_layers(b),
                        .eps = pith_hf_real(b, "norm_eps", 1e-5),
                        .norm_bias = pith_hf_bool(b, "norm_bias", false),
                        .mlp_bias = pith_hf_bool(b, "mlp_bias", false),

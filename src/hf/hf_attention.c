@@ -36,6 +36,26 @@ pith_value *pith_hf_attend(pith_hf_builder *b, pith_value *scores, pith_value *c
     return pith_hf_reshape(b, heads, joined, 3);
 }
 
+const bool *pith_hf_local_layers(pith_hf_builder *b) {
+    int64_t count, layers = b->config->layers;
+    pith_str *types = pith_hf_strings(b, "layer_types", layers, &count);
+    bool *local = b->status ? NULL : pith_arena_array(b->graph->arena, (size_t)layers, sizeof *local);
+    if (!local) pith_hf_made(b, NULL);
+    if (!local || !pith_hf_has(b, "layer_types")) return NULL;
+    if (count < layers)
+        pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: layer_types has %lld entries; num_hidden_layers is %lld",
+                     (long long)count, (long long)layers);
+    for (int64_t i = 0; i < count; i++) {
+        local[i] = pith_str_is(types[i], "sliding_attention");
+        if (!local[i] && !pith_str_is(types[i], "full_attention"))
+            pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
+                         "config.json: layer_types: \"" PITH_STR_FMT
+                         "\" is not supported; supported are full_attention, sliding_attention",
+                         PITH_STR_ARG(types[i]));
+    }
+    return local;
+}
+
 /* ---- masks and biases ---- */
 
 pith_value *pith_hf_padding_bias(pith_hf_builder *b, pith_value *mask) {

@@ -16,6 +16,9 @@ pith_value *pith_hf_scores(pith_hf_builder *b, pith_value *q, pith_value *k, dou
 pith_value *pith_hf_attend(pith_hf_builder *b, pith_value *scores, pith_value *const *biases, int bias_count,
                            pith_value *v, int64_t width);
 
+/* Which layers attend to a window, by layer_types; NULL if config.json does not have them. */
+const bool *pith_hf_local_layers(pith_hf_builder *b);
+
 /* ---- masks and biases: added to scores; what is masked gets the lowest f32 ---- */
 
 /* [batch, 1, 1, sequence] from the attention mask. */

@@ -105,9 +105,8 @@ int64_t pith_hf_int(pith_hf_builder *b, const char *key, int64_t fallback, int64
 double pith_hf_real(pith_hf_builder *b, const char *key, double fallback);
 bool pith_hf_bool(pith_hf_builder *b, const char *key, bool fallback);
 pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallback);
-bool pith_hf_is_list(pith_hf_builder *b, const char *key);
-/* Item `index` of a list of strings; "" if the list is absent or shorter. */
-pith_str pith_hf_item(pith_hf_builder *b, const char *key, int64_t index);
+/* A list of at most `limit` strings; a single string is a list whose items stand between bars. */
+pith_str *pith_hf_strings(pith_hf_builder *b, const char *key, int64_t limit, int64_t *count);
 /* Fails, naming the key, unless the setting is absent or as said. */
 void pith_hf_want_bool(pith_hf_builder *b, const char *key, bool wanted);
 void pith_hf_want_string(pith_hf_builder *b, const char *key, const char *wanted);

@@ -15,9 +15,10 @@ typedef struct decoder {
     int64_t size, shared;         /* of a head; heads of keys and values */
     int64_t window;               /* 0: none */
     int64_t first_local, pattern; /* without layer_types: layers from first_local on, but each pattern-th, have it */
+    const bool *local;            /* by layer_types */
     double eps, scale;
     float plus; /* to the gains of norms */
-    bool projection_bias, out_bias, mlp_bias;
+    bool projection_bias, out_bias;
 } decoder;
 
 static pith_value *hf_decoder_norm(pith_hf_builder *b, const decoder *d, const char *name, pith_value *x) {
@@ -60,34 +61,27 @@ static pith_value *hf_decoder_attend(pith_hf_builder *b, const decoder *d, pith_
     return hf_decoder_linear(b, "self_attn.o_proj", rows, width, b->config->hidden_size, d->out_bias);
 }
 
-static pith_value *hf_decoder_feed_forward(pith_hf_builder *b, const decoder *d, pith_value *x) {
+static pith_value *hf_decoder_feed_forward(pith_hf_builder *b, pith_value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
-    pith_value *gate = pith_hf_activate(b, hf_decoder_linear(b, "mlp.gate_proj", x, n, inner, d->mlp_bias));
-    pith_value *up = hf_decoder_linear(b, "mlp.up_proj", x, n, inner, d->mlp_bias);
-    return hf_decoder_linear(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, d->mlp_bias);
+    pith_value *gate = pith_hf_activate(b, hf_decoder_linear(b, "mlp.gate_proj", x, n, inner, false));
+    pith_value *up = hf_decoder_linear(b, "mlp.up_proj", x, n, inner, false);
+    return hf_decoder_linear(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, false);
 }
 
-static bool hf_decoder_is_local(pith_hf_builder *b, const decoder *d, int64_t i) {
-    pith_str type = pith_hf_item(b, "layer_types", i);
+static bool hf_decoder_is_local(const decoder *d, int64_t i) {
     if (!d->window) return false;
-    if (!type.size) return i >= d->first_local && (i + 1) % d->pattern != 0;
-    if (!pith_str_is(type, "sliding_attention") && !pith_str_is(type, "full_attention"))
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
-                     "config.json: layer_types: \"" PITH_STR_FMT
-                     "\" is not supported; supported are full_attention, sliding_attention",
-                     PITH_STR_ARG(type));
-    return pith_str_is(type, "sliding_attention");
+    return d->local ? d->local[i] : i >= d->first_local && (i + 1) % d->pattern != 0;
 }
 
 static pith_value *hf_decoder_decode(pith_hf_builder *b, const decoder *d, int64_t i, pith_value *x) {
     bool gemma = d->layout->gemma;
     pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "layers.%lld.", (long long)i));
     pith_value *y = hf_decoder_norm(b, d, "input_layernorm", x);
-    y = hf_decoder_attend(b, d, y, hf_decoder_is_local(b, d, i));
+    y = hf_decoder_attend(b, d, y, hf_decoder_is_local(d, i));
     if (gemma) y = hf_decoder_norm(b, d, "post_attention_layernorm", y);
     x = PITH_HF_PUT(b, "Add", x, y);
     y = hf_decoder_norm(b, d, gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
-    y = hf_decoder_feed_forward(b, d, y);
+    y = hf_decoder_feed_forward(b, y);
     if (gemma) y = hf_decoder_norm(b, d, "post_feedforward_layernorm", y);
     return PITH_HF_PUT(b, "Add", x, y);
 }
@@ -104,8 +98,7 @@ static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decode
                     .eps = pith_hf_real(b, "rms_norm_eps", 1e-6),
                     .plus = layout->gemma ? 1 : 0,
                     .projection_bias = bias || layout->projection_bias,
-                    .out_bias = bias,
-                    .mlp_bias = pith_hf_bool(b, "mlp_bias", false) };
+                    .out_bias = bias };
     d->scale = 1 / sqrt(layout->gemma ? pith_hf_real(b, "query_pre_attn_scalar", 256) : (double)d->size);
     if (heads % d->shared)
         pith_hf_fail(b, PITH_ERR_FORMAT,
@@ -118,6 +111,7 @@ static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decode
         d->window = pith_hf_int(b, "sliding_window", layout->gemma ? 4096 : 0, 1, 1 << 24);
     d->first_local = layout->gemma ? 0 : pith_hf_int(b, "max_window_layers", 28, 0, 1 << 12);
     d->pattern = layout->gemma ? pith_hf_int(b, "sliding_window_pattern", 6, 1, 1 << 12) : INT64_MAX;
+    d->local = pith_hf_local_layers(b);
     pith_hf_want_bool(b, "is_causal", true);
     pith_hf_want_absent(b, "attn_logit_softcapping");
     if (!layout->gemma) pith_hf_want_bool(b, "use_bidirectional_attention", false);

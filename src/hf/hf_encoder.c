@@ -189,7 +189,7 @@ static pith_value *hf_encoder_feed_forward(pith_hf_builder *b, const pith_hf_enc
 static pith_value *hf_encoder_encode(pith_hf_builder *b, const encoder *e, int64_t layer, pith_value *x) {
     const pith_hf_encoder_layout *f = e->layout;
     if (f->place)
-        f->place(b, layer);
+        f->place(b, f->state, layer);
     else
         pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "%s%lld.", f->layer, (long long)layer));
     pith_value *y = hf_encoder_attend(b, e, x);

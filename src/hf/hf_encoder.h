@@ -37,13 +37,13 @@ typedef struct pith_hf_encoder_layout {
     pith_hf_rotary_settings turn;                     /* with rotary */
     double scale;                                     /* of scores; 0: 1 / sqrt(size of a head) */
     /* Sets the builder's layer i; NULL: layer, i and a dot. */
-    void (*place)(pith_hf_builder *b, int64_t i);
+    void (*place)(pith_hf_builder *b, const void *state, int64_t i);
     /* Called once, before the layers. */
     void (*prepare)(pith_hf_builder *b, void *state, pith_value *ids);
     /* A term of the scores [batch, heads, sequence, sequence] before they are scaled, in the builder's layer; q and k
      * are [batch, heads, sequence, size]. */
     pith_value *(*relate)(pith_hf_builder *b, const void *state, pith_value *q, pith_value *k);
-    void *state; /* of prepare and relate */
+    void *state; /* of place, prepare and relate */
 } pith_hf_encoder_layout;
 
 /* The names of BERT's layers. */

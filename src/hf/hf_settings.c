@@ -94,24 +94,36 @@ pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallbac
     return value;
 }
 
-bool pith_hf_is_list(pith_hf_builder *b, const char *key) {
-    pith_error err = PITH_ERROR_INIT;
-    pith_json j;
-    return hf_settings_find(&j, b, key, &err) && pith_json_peek(&j) == PITH_JSON_ARRAY;
+/* The parts of a string between bars. */
+static int64_t hf_settings_cut(pith_str *items, int64_t limit, pith_str all) {
+    int64_t count = 0;
+    for (size_t at = 0, end; at < all.size && count < limit; at = end + 1) {
+        for (end = at; end < all.size && all.data[end] != '|';) end++;
+        items[count++] = (pith_str){ all.data + at, end - at };
+    }
+    return count;
 }
 
-pith_str pith_hf_item(pith_hf_builder *b, const char *key, int64_t index) {
+pith_str *pith_hf_strings(pith_hf_builder *b, const char *key, int64_t limit, int64_t *count) {
     pith_error err = PITH_ERROR_INIT;
     pith_json j;
-    pith_str item = PITH_STR("");
-    int64_t at = 0;
-    if (!hf_settings_find(&j, b, key, &err) || !hf_settings_is(b, &j, key, PITH_JSON_ARRAY, "a list")) return item;
-    for (pith_json_array(&j); at <= index && pith_json_next_item(&j); at++) {
-        if (!hf_settings_is(b, &j, key, PITH_JSON_STRING, "a list of strings")) return PITH_STR("");
-        item = pith_json_string(&j);
+    pith_str *items = b->status ? NULL : pith_arena_array(b->graph->arena, (size_t)limit, sizeof *items);
+    *count = 0;
+    if (!items) {
+        pith_hf_made(b, NULL);
+        return NULL;
+    }
+    if (!hf_settings_find(&j, b, key, &err)) return items;
+    if (pith_json_peek(&j) == PITH_JSON_STRING) {
+        *count = hf_settings_cut(items, limit, pith_json_string(&j));
+    } else if (hf_settings_is(b, &j, key, PITH_JSON_ARRAY, "a list")) {
+        for (pith_json_array(&j); *count < limit && pith_json_next_item(&j);) {
+            if (!hf_settings_is(b, &j, key, PITH_JSON_STRING, "a list of strings")) break;
+            items[(*count)++] = pith_json_string(&j);
+        }
     }
     if (j.failed) pith_hf_fail(b, err.code, "%s", err.message);
-    return at > index ? item : PITH_STR("");
+    return items;
 }
 
 void pith_hf_want_bool(pith_hf_builder *b, const char *key, bool wanted) {
