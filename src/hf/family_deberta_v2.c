@@ -36,6 +36,10 @@ static int64_t deberta_row(const deberta *d, int64_t bucket) {
     return row < 0 ? 0 : row < 2 * d->span ? row : 2 * d->span - 1;
 }
 
+static pith_value *deberta_rows(pith_hf_builder *b, const int64_t *rows, int64_t count, pith_value *at) {
+    return pith_hf_cast(b, PITH_HF_PUT(b, "Gather", pith_hf_i64s(b, rows, count), at), PITH_I32);
+}
+
 /* Rows of the table for all pairs: by the bucket of query minus key, and by its negative. */
 static void deberta_prepare(pith_hf_builder *b, void *state, pith_value *ids) {
     deberta *d = state;
@@ -57,9 +61,9 @@ static void deberta_prepare(pith_hf_builder *b, void *state, pith_value *ids) {
     pith_value *at = PITH_HF_PUT(b, "Clip", PITH_HF_PUT(b, "Neg", pith_hf_distances(b, ids)), least, limit);
     at = PITH_HF_PUT(b, "Add", at, limit);
     for (int64_t i = -reach; i <= reach; i++) rows[reach + i] = deberta_row(d, deberta_bucket(d, i));
-    if (d->c2p) d->by_query = PITH_HF_PUT(b, "Gather", pith_hf_i64s(b, rows, 2 * reach + 1), at);
+    if (d->c2p) d->by_query = deberta_rows(b, rows, 2 * reach + 1, at);
     for (int64_t i = -reach; i <= reach; i++) rows[reach + i] = deberta_row(d, -deberta_bucket(d, i));
-    if (d->p2c) d->by_key = PITH_HF_PUT(b, "Gather", pith_hf_i64s(b, rows, 2 * reach + 1), at);
+    if (d->p2c) d->by_key = deberta_rows(b, rows, 2 * reach + 1, at);
 }
 
 /* x by rows of the projected table: [batch, heads, sequence, sequence]. */

@@ -21,10 +21,15 @@ static void nomic_choose_activation(pith_hf_builder *b, pith_hf_encoder_layout *
             pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
                          "config.json: activation_function \"glu\" is not supported; supported are geglu, swiglu and "
                          "the plain functions");
+        if (!c->intermediate_size && c->hidden_size > 0 && c->hidden_size <= 1 << 20)
+            c->intermediate_size = 4 * c->hidden_size;
         return;
     }
     c->hidden_act = swiglu ? PITH_STR("silu") : PITH_STR("gelu");
-    c->intermediate_size = (c->intermediate_size + 255) / 256 * 256; /* whole blocks of 256 */
+    if (!c->intermediate_size && c->hidden_size > 0 && c->hidden_size <= 1 << 20)
+        c->intermediate_size = 8 * c->hidden_size / 3;
+    if (c->intermediate_size <= 1 << 24)
+        c->intermediate_size = (c->intermediate_size + 255) / 256 * 256; /* whole blocks of 256 */
     f->gating = PITH_HF_GATE_APART;
     f->up = "mlp.fc11";
     f->gate = "mlp.fc12";
@@ -48,11 +53,10 @@ static pith_status nomic_build(pith_graph *graph, const void *layout, const pith
     pith_hf_config c = *config;
     pith_hf_encoder_layout f = *(const pith_hf_encoder_layout *)layout;
     PITH_TRY(pith_hf_begin(&b, graph, &c, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
-    if (!c.intermediate_size && c.hidden_size > 0 && c.hidden_size <= 1 << 20) c.intermediate_size = 4 * c.hidden_size;
+    nomic_choose_activation(&b, &f, &c);
     pith_hf_check_sizes(&b);
     pith_hf_check_heads(&b);
     nomic_check(&b);
-    nomic_choose_activation(&b, &f, &c);
     if (b.status) return b.status;
     int64_t size = c.hidden_size / c.heads;
     double fraction = pith_hf_real(&b, "rotary_emb_fraction", 0);

@@ -233,7 +233,8 @@ pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layou
     if (layout->prepare) layout->prepare(b, layout->state, ids);
     if (!e.absolute && !layout->alibi && !layout->rotary && !layout->no_positions) {
         pith_hf_go_to(b, "distances"); /* of the query minus the key */
-        e.distances = PITH_HF_PUT(b, "Sub", pith_hf_i64_scalar(b, b->config->positions - 1), pith_hf_distances(b, ids));
+        pith_value *last = pith_hf_i64_scalar(b, b->config->positions - 1);
+        e.distances = pith_hf_cast(b, PITH_HF_PUT(b, "Sub", last, pith_hf_distances(b, ids)), PITH_I32);
     }
     for (int64_t i = 0; i < b->config->layers && !b->status; i++) x = hf_encoder_encode(b, &e, i, x);
     return pith_hf_end(b, x);

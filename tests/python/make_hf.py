@@ -379,6 +379,8 @@ MODELS = {
     "qwen3-llama3": (MASK, lambda: decoder("Qwen3Model", "Qwen3Config", rope_scaling={
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 32}), "model.", torch.float16),
+    "qwen2": (MASK, lambda: decoder("Qwen2Model", "Qwen2Config", rope_scaling={
+        "rope_type": "dynamic", "factor": 2.0}), "model.", torch.bfloat16),
     "embedding-gemma": (MASK, lambda: decoder(
         "Gemma3TextModel", "Gemma3TextConfig", num_hidden_layers=3, sliding_window=8, query_pre_attn_scalar=12,
         layer_types=["sliding_attention", "full_attention", "sliding_attention"], use_bidirectional_attention=True),

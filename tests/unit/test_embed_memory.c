@@ -253,10 +253,11 @@ static void work_refused(const void *dir) {
 /* Every place that asks an arena, from every place that calls it, in all families of networks. */
 static void test_arenas(void **state) {
     (void)state;
-    static const char *const families[] = { "roberta", "distilbert", "mpnet", "bert-f16", "albert",
-                                            "bert-relative-key-query", "deberta-v3", "gemma3", "gte-apart", "jina-v2-code",
-                                            "jina-v3-task", "modernbert", "nomic-plain", "nomic-stretched",
-                                            "qwen3-window" };
+    static const char *const families[] = { "roberta",      "distilbert",      "mpnet",
+                                            "bert-f16",     "albert",          "bert-relative-key-query",
+                                            "deberta-v3",   "gemma3",          "gte-apart",
+                                            "jina-v2-code", "jina-v3-task",    "modernbert",
+                                            "nomic-plain",  "nomic-stretched", "qwen3-window" };
     char dir[600];
     size_t count = arena_fails_each(work_refused, DIR);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {

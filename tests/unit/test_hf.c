@@ -177,10 +177,10 @@ static void configs_that_do_not_fit(void **state) {
     pith_graph *graph;
     assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "config.json"));
-    refuse_config(
-        "\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
-        "architecture \"llama\" is not supported; supported are albert, bert, camembert, distilbert, electra, "
-        "gemma3_text, modernbert, mpnet, new, nomic_bert, qwen3, roberta, xlm-roberta");
+    refuse_config("\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
+                  "architecture \"llama\" is not supported; supported are albert, bert, camembert, deberta-v2, "
+                  "distilbert, electra, "
+                  "gemma3_text, modernbert, mpnet, new, nomic_bert, qwen2, qwen3, roberta, xlm-roberta");
     refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
                   "model.safetensors and model.safetensors.index.json are both missing");
     put_file("model.safetensors", weights, size);

@@ -30,6 +30,7 @@ static const struct {
     { "qwen3", 16, 1e-5f },
     { "qwen3-window", 16, 1e-5f },
     { "qwen3-llama3", 16, 1e-5f },
+    { "qwen2", 16, 1e-5f },
     { "embedding-gemma", 16, 1e-5f },
     { "gemma3", 16, 1e-5f },
     { "nomic", 16, 1e-5f },

@@ -50,8 +50,9 @@ static const struct {
     { "nomic", "\"rotary_emb_fraction\": 1.0", "\"rotary_emb_fraction\": 1.5", BAD, "rotary positions need" },
     { "nomic", "\"n_head\": 2", "\"n_head\": 3", BAD, "not a multiple of num_attention_heads" },
     { "nomic", "\"max_trained_positions\": 16", "\"max_trained_positions\": 0", BAD, "max_trained_positions is 0" },
-    { "gte", "\"ntk\"", "\"longrope\"", NO, "rope_scaling: type \"longrope\" is not supported; supported are default, "
-                                            "dynamic, linear, llama3, ntk, yarn" },
+    { "gte", "\"ntk\"", "\"longrope\"", NO,
+      "rope_scaling: type \"longrope\" is not supported; supported are default, "
+      "dynamic, linear, llama3, ntk, yarn" },
     { "gte", "\"factor\": 2.0", "\"factor\": 2.0, \"mixed_b\": 0.5", NO, "rope_scaling.mixed_b" },
     { "gte", "\"factor\": 2.0", "\"factor\": 0", BAD, "rope_scaling.factor must be a number above 0" },
     { "gte", "\"factor\": 2.0", "\"factor\": \"2\"", BAD, "rope_scaling.factor must be a number" },
@@ -61,7 +62,8 @@ static const struct {
     { "gte", "\"logn_attention_scale\": false", "\"logn_attention_scale\": true", NO, "logn_attention_scale" },
     { "gte", "\"position_embedding_type\": \"rope\"", "\"position_embedding_type\": \"sinus\"", NO,
       "position_embedding_type \"sinus\"" },
-    { "modernbert", "\"local_attention\": 8", "\"local_attention\": 8.5", BAD, "local_attention must be a whole number" },
+    { "modernbert", "\"local_attention\": 8", "\"local_attention\": 8.5", BAD,
+      "local_attention must be a whole number" },
     { "modernbert", "\"local_attention\": 8", "\"local_attention\": 0", BAD, "local_attention is 0" },
     { "modernbert", "\"hidden_activation\": \"gelu\"", "\"hidden_activation\": \"mish\"", NO, "activation \"mish\"" },
     { "modernbert", "\"norm_eps\"", "\"layer_types\": [\"full_attention\", \"sliding_attention\"], \"norm_eps\"", BAD,
@@ -81,7 +83,8 @@ static const struct {
     { "qwen3-window", "\"head_dim\": 8", "\"head_dim\": 8, \"is_causal\": false", NO, "is_causal is false" },
     { "qwen3-window", "\"head_dim\": 8", "\"head_dim\": 8, \"use_bidirectional_attention\": true", NO,
       "use_bidirectional_attention is true" },
-    { "qwen3-window", "\"head_dim\": 8", "\"head_dim\": 8, \"partial_rotary_factor\": 0.5", NO, "partial_rotary_factor" },
+    { "qwen3-window", "\"head_dim\": 8", "\"head_dim\": 8, \"partial_rotary_factor\": 0.5", NO,
+      "partial_rotary_factor" },
     { "qwen3-window", "\"sliding_window\": 8", "\"sliding_window\": -8", BAD, "sliding_window is -8" },
     { "qwen3-window", "\"sliding_window\": 8", "\"sliding_window\": null", PITH_OK, NULL },
     { "qwen3", "\"head_dim\": 8", "\"head_dim\": 4", BAD, "has shape [32, 16]; config.json asks for [16, 16]" },
@@ -94,8 +97,9 @@ static const struct {
       "conv_kernel_size" },
     { "deberta-v3", "\"position_buckets\": 8", "\"position_buckets\": 8, \"attention_head_size\": 4", BAD,
       "attention_head_size is 4" },
-    { "jina-v2", "\"geglu\"", "\"swiglu\"", NO, "feed_forward_type \"swiglu\" is not supported; supported are geglu, "
-                                               "reglu, original" },
+    { "jina-v2", "\"geglu\"", "\"swiglu\"", NO,
+      "feed_forward_type \"swiglu\" is not supported; supported are geglu, "
+      "reglu, original" },
     { "jina-v2-code", "\"geglu\"", "\"original\"", NO, "feed_forward_type \"original\"" },
     { "jina-v3", "\"lora_rank\": 2", "\"lora_rank\": 2, \"default_task\": \"classification\"", BAD,
       "default_task \"classification\" is not an entry of lora_adaptations" },
