@@ -24,6 +24,7 @@
 #include "pith/model.h"
 #include "pith/profile.h"
 #include "pith/score.h"
+#include "pith/search.h"
 #include "pith/session.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"

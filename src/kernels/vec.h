@@ -28,6 +28,7 @@
  *   vi_dot_pairs(a, b)                 the products of the lower and of the upper 16 bits, signed, added
  *   vi_dot_bytes(a, b)                 the same of bytes, a's unsigned, for each half of a lane; sums must fit 16 bits
  *   vi_load_i16                        16 int16, sign extended
+ *   vi_load_i8_pairs                   32 int8 as 16 pairs of int16, the first of each in the lower bits
  *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane
  *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
  *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n; vm_lanes(m): bit i is lane i;
@@ -73,9 +74,11 @@
 PITH_INLINE vf vf_clear(void) { return vf_zero(); }
 PITH_INLINE vm vm_lowest(vm a) { return vf_eq(vf_iota(), vf_set1((float)__builtin_ctz(vm_lanes(a) | 1u << 16))); }
 #if !defined(PITH_LEVEL_avx2)
+#if !defined(PITH_LEVEL_neon)
 PITH_INLINE vi vi_dot_pairs(vi a, vi b) {
     return vi_add(vi_mul(vi_sar(vi_shl(a, 16), 16), vi_sar(vi_shl(b, 16), 16)), vi_mul(vi_sar(a, 16), vi_sar(b, 16)));
 }
+#endif
 PITH_INLINE vf vf_fma_onto(vf a, vf b, vf c) { return vf_fma(a, b, c); }
 #endif
 PITH_INLINE vf vf_fma_at(const float *a, vf b, vf c) { return vf_fma_onto(vf_set1(*a), b, c); }

@@ -31,6 +31,10 @@ PITH_INLINE vi vi_load_i16(const int16_t *p) {
     return (vi){ _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)),
                  _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p + 1)) };
 }
+PITH_INLINE vi vi_load_i8_pairs(const int8_t *p) {
+    return (vi){ _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)),
+                 _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p + 1)) };
+}
 PITH_INLINE void vi_store_16(void *p, vi a) { /* packing works within 128 bits */
     const __m256i low = _mm256_set1_epi32(0xFFFF);
     __m256i words = _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));

@@ -32,6 +32,9 @@ PITH_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
 PITH_INLINE vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 PITH_INLINE void vi_store(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 PITH_INLINE vi vi_load_i16(const int16_t *p) { return _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
+PITH_INLINE vi vi_load_i8_pairs(const int8_t *p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+}
 PITH_INLINE void vi_store_16(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a)); }
 PITH_INLINE void vi_store_8(void *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
 PITH_INLINE vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }

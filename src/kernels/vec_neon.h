@@ -32,6 +32,10 @@ PITH_INLINE vi vi_load_i16(const int16_t *p) {
     return (vi){ vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
                  vmovl_s16(vget_high_s16(high)) };
 }
+PITH_INLINE vi vi_load_i8_pairs(const int8_t *p) {
+#define PITH_VEC_WIDEN(p) vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p)))
+    return (vi){ PITH_VEC_WIDEN(p), PITH_VEC_WIDEN(p + 8), PITH_VEC_WIDEN(p + 16), PITH_VEC_WIDEN(p + 24) };
+}
 PITH_INLINE void vi_store_16(void *p, vi x) {
     vst1q_s16(p, vcombine_s16(vmovn_s32(x.a), vmovn_s32(x.b)));
     vst1q_s16((int16_t *)p + 8, vcombine_s16(vmovn_s32(x.c), vmovn_s32(x.d)));
@@ -52,6 +56,11 @@ PITH_INLINE int32x4_t pith_vec_bytes(int32x4_t a, int32x4_t b) {
     return vreinterpretq_s32_s16(vpaddq_s16(low, high));
 }
 PITH_VEC_2(vi, vi_dot_bytes, vi, pith_vec_bytes)
+PITH_INLINE int32x4_t pith_vec_pairs(int32x4_t a, int32x4_t b) {
+    const int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
+    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+}
+PITH_VEC_2(vi, vi_dot_pairs, vi, pith_vec_pairs)
 PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
 PITH_INLINE int32_t vi_hsum(vi x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
 PITH_VEC_2(vi, vi_and, vi, vandq_s32)

@@ -72,6 +72,7 @@ PITH_VEC(vi, vi_set1, (int32_t x), x)
 PITH_VEC(vi, vi_load, (const int32_t *p), p[i])
 PITH_INLINE void vi_store(int32_t *p, vi a) { memcpy(p, a.v, sizeof a.v); }
 PITH_VEC(vi, vi_load_i16, (const int16_t *p), p[i])
+PITH_VEC(vi, vi_load_i8_pairs, (const int8_t *p), PITH_VEC_INT((uint16_t)p[2 * i] | (uint32_t)p[2 * i + 1] << 16))
 PITH_INLINE void vi_store_16(void *p, vi a) {
     for (int i = 0; i < 16; i++) {
         uint16_t low = (uint16_t)a.v[i];

@@ -14,6 +14,7 @@
 #include "kernels/quantize.h"
 #include "kernels/reduce.h"
 #include "kernels/rotary.h"
+#include "kernels/scores.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
@@ -246,6 +247,40 @@ static int run_small(const call *c) {
     return 1;
 }
 
+/* Scores of rows for queries; 0 if it is none of them. The bytes of x are rows of any type. */
+static int run_scores(const call *c) {
+    enum { ROWS = 9, QUERIES = 6 };
+    static int32_t sums[ROWS * QUERIES];
+    static int16_t queries[QUERIES * 32 * 8];
+    const size_t dim = (size_t)(c->round + 1), wide = dim % 8 * 32;
+    if (strncmp(c->row->family, "scores_", 7) != 0) return 0;
+    if (is(c, "scores_int8") || is(c, "scores_hamming")) {
+        const int bits = is(c, "scores_hamming");
+        for (size_t i = 0; i < COUNT(queries); i++) queries[i] = (int16_t)(z[i] * 127.0f);
+        pith_int_scores a = { .rows = x,
+                              .queries = queries,
+                              .row_bytes = 264,
+                              .row_count = ROWS,
+                              .width = bits ? dim * 7 : wide,
+                              .query_count = QUERIES,
+                              .scores = sums,
+                              .stride = ROWS };
+        ((pith_int_scores_fn *)c->fn)(&a);
+        put_bytes(0, sums, sizeof sums);
+        return 1;
+    }
+    pith_scores a = { .rows = x,
+                      .row_bytes = 4 * dim,
+                      .row_count = ROWS,
+                      .dim = dim,
+                      .queries = y,
+                      .query_count = QUERIES,
+                      .scores = out,
+                      .stride = ROWS };
+    ((pith_scores_fn *)c->fn)(&a);
+    return 1;
+}
+
 static void run_gemm(const call *c) {
     pith_gemm g = { .a = y,
                     .b = packed,
@@ -299,7 +334,7 @@ static int run(const call *c) {
     const char *family = c->row->family;
     const int round = c->round;
     const int64_t n = c->n;
-    if (run_small(c) || run_int8(c) || run_half(c)) return 1;
+    if (run_scores(c) || run_small(c) || run_int8(c) || run_half(c)) return 1;
     if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
         return 1;
