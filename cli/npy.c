@@ -90,58 +90,17 @@ static bool refuse(char *message, size_t size, const char *why) {
     return false;
 }
 
-/* What the header says: the shape in *t, and NumPy's type. NULL, or why the file is refused. */
-static const char *parse_header(pith_tensor *t, char type[16], const unsigned char *p, size_t length) {
-    char *header = grow(NULL, length + 1);
-    memcpy(header, p, length);
-    header[length] = 0;
-    const char *descr = after_key(header, "descr"), *order = after_key(header, "fortran_order"),
-               *shape = after_key(header, "shape");
-    bool known = descr && order && shape && descr[0] == '\'' && parse_shape(shape, t);
-    bool fortran = known && !strncmp(order, "True", 4) && t->rank > 1;
-    if (known) snprintf(type, 16, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
-    free(header);
-    if (!known) return "the header cannot be read; structured types are not supported";
-    if (fortran) return "the array is in Fortran order: save numpy.ascontiguousarray(x) instead";
-    return pith_shape_count(t->dims, t->rank) < 0 ? "the shape is too large" : NULL;
-}
+/* What a header says: the tensor without data or dtype, NumPy's name of its type, and the bytes that follow. */
+typedef struct npy_head {
+    pith_tensor tensor;
+    char type[16];
+    const unsigned char *contents;
+    size_t have;
+} npy_head;
 
-/* The strings of an array whose type is U or S and their width, such as "<U8". NULL, or why they are refused. */
-static const char *read_strings(pith_tensor *t, const char *type, const unsigned char *contents, size_t have) {
-    size_t count = (size_t)pith_shape_count(t->dims, t->rank), width = strtoul(type + 2, NULL, 10), need;
-    size_t unit = type[1] == 'U' ? 4 : 1;
-    if (!width && count) return "strings of width 0 are not supported";
-    if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) || need > have)
-        return "the contents are shorter than the shape";
-    return parse_strings(t, contents, count, width, unit) ? NULL : "the shape is too large";
-}
-
-static const char *read_numbers(pith_tensor *t, const unsigned char *contents, size_t have) {
-    if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) || t->bytes > have)
-        return "the contents are shorter than the shape";
-    t->data = grow(NULL, t->bytes);
-    memcpy(t->data, contents, t->bytes);
-    return NULL;
-}
-
-static int32_t find_type(const char *descr) {
-    for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (!strcmp(types[i].descr, descr)) return types[i].dtype;
-    return PITH_UNDEFINED;
-}
-
-static bool refuse_type(char *message, size_t size, const char *type) {
-    const char *why = type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
-                      : !strcmp(type, "|O") ? "means Python objects: save an array of numbers or strings"
-                                            : "is not supported";
-    snprintf(message, size, "the element type '%s' %s", type, why);
-    return false;
-}
-
-bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
+static bool parse_head(npy_head *head, const void *data, size_t size, char *message, size_t message_size) {
     const unsigned char *p = data;
     pith_tensor t = { 0 };
-    char type[16] = "";
     if (size < 12 || memcmp(p, "\x93NUMPY", 6))
         return refuse(message, message_size, "not a .npy file; write one with numpy.save");
     size_t prefix = p[6] == 1 ? 10 : 12;
@@ -149,16 +108,76 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     if (prefix == 12) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (length > size - prefix || length > 65536)
         return refuse(message, message_size, "the header is cut off or too long");
-    const char *why = parse_header(&t, type, p + prefix, length);
-    if (why) return refuse(message, message_size, why);
-    const unsigned char *contents = p + prefix + length;
-    size_t have = size - prefix - length;
-    bool strings = (type[0] == '<' || type[0] == '|') && (type[1] == 'U' || type[1] == 'S');
-    t.dtype = strings ? PITH_STRING : find_type(type);
-    if (t.dtype == PITH_UNDEFINED) return refuse_type(message, message_size, type);
-    why = strings ? read_strings(&t, type, contents, have) : read_numbers(&t, contents, have);
-    if (why) return refuse(message, message_size, why);
-    *tensor = t;
+    char *header = grow(NULL, length + 1);
+    memcpy(header, p + prefix, length);
+    header[length] = 0;
+    const char *descr = after_key(header, "descr"), *order = after_key(header, "fortran_order"),
+               *shape = after_key(header, "shape");
+    bool known = descr && order && shape && descr[0] == '\'' && parse_shape(shape, &t);
+    bool fortran = known && !strncmp(order, "True", 4) && t.rank > 1;
+    *head = (npy_head){ .contents = p + prefix + length, .have = size - prefix - length };
+    if (known) snprintf(head->type, sizeof head->type, "%.*s", (int)strcspn(descr + 1, "'"), descr + 1);
+    free(header);
+    if (!known) return refuse(message, message_size, "the header cannot be read; structured types are not supported");
+    if (fortran)
+        return refuse(message, message_size, "the array is in Fortran order: save numpy.ascontiguousarray(x) instead");
+
+    if (pith_shape_count(t.dims, t.rank) < 0) return refuse(message, message_size, "the shape is too large");
+    head->tensor = t;
+    return true;
+}
+
+/* Bytes of a character of strings; 0: the elements are none. */
+static size_t string_unit(const npy_head *head) {
+    if (head->type[0] != '<' && head->type[0] != '|') return 0;
+    return head->type[1] == 'U' ? 4 : head->type[1] == 'S' ? 1 : 0;
+}
+
+/* Finds the dtype of the numbers, and data where it is. */
+static bool view_numbers(npy_head *head, char *message, size_t message_size) {
+    pith_tensor *t = &head->tensor;
+    for (size_t i = 0; i < TYPE_COUNT && t->dtype == PITH_UNDEFINED; i++)
+        if (!strcmp(types[i].descr, head->type)) t->dtype = types[i].dtype;
+    if (t->dtype == PITH_UNDEFINED) {
+        const char *why = head->type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
+                          : !strcmp(head->type, "|O") ? "means Python objects: save an array of numbers or strings"
+                                                      : "is not supported";
+        snprintf(message, message_size, "the element type '%s' %s", head->type, why);
+        return false;
+    }
+    if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) || t->bytes > head->have)
+        return refuse(message, message_size, "the contents are shorter than the shape");
+    t->data = (void *)(uintptr_t)head->contents;
+    return true;
+}
+
+bool npy_view(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
+    npy_head head;
+    if (!parse_head(&head, data, size, message, message_size)) return false;
+    if (string_unit(&head)) return refuse(message, message_size, "the elements are strings, not numbers");
+    if (!view_numbers(&head, message, message_size)) return false;
+    *tensor = head.tensor;
+    return true;
+}
+
+bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size) {
+    npy_head head;
+    if (!parse_head(&head, data, size, message, message_size)) return false;
+    pith_tensor *t = &head.tensor;
+    const size_t unit = string_unit(&head), count = (size_t)pith_shape_count(t->dims, t->rank);
+    if (unit) {
+        size_t width = strtoul(head.type + 2, NULL, 10), need;
+        if (!width && count) return refuse(message, message_size, "strings of width 0 are not supported");
+        if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) || need > head.have)
+            return refuse(message, message_size, "the contents are shorter than the shape");
+        if (!parse_strings(t, head.contents, count, width, unit))
+            return refuse(message, message_size, "the shape is too large");
+    } else {
+        if (!view_numbers(&head, message, message_size)) return false;
+        t->data = grow(NULL, t->bytes);
+        memcpy(t->data, head.contents, t->bytes);
+    }
+    *tensor = *t;
     return true;
 }
 

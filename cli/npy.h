@@ -8,6 +8,8 @@
  * S) become PITH_STRING. The tensor's data is freed with npy_free. False: message says why. */
 bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size);
 void npy_free(pith_tensor *tensor);
+/* The same for numbers only, without a copy: the tensor's data lies within the file's bytes, at any alignment. */
+bool npy_view(pith_tensor *tensor, const void *data, size_t size, char *message, size_t message_size);
 
 /* The header for a tensor of this dtype and shape; bfloat16 and 8-bit floats are written as unsigned integers of their
  * size (raw is then true). rows_width: the header is padded so that dims[0] may grow to that many digits. False: there
