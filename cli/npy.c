@@ -168,7 +168,8 @@ bool npy_parse(pith_tensor *tensor, const void *data, size_t size, char *message
     if (unit) {
         size_t width = strtoul(head.type + 2, NULL, 10), need;
         if (!width && count) return refuse(message, message_size, "strings of width 0 are not supported");
-        if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) || need > head.have)
+        if (__builtin_mul_overflow(width, unit, &need) || __builtin_mul_overflow(need, count, &need) ||
+            need > head.have)
             return refuse(message, message_size, "the contents are shorter than the shape");
         if (!parse_strings(t, head.contents, count, width, unit))
             return refuse(message, message_size, "the shape is too large");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "heads/scores.h"
+#include "heads/score_request.h"
 #include "kernels/norm.h"
 #include "kernels/unary.h"
 

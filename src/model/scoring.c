@@ -4,7 +4,7 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "heads/scores.h"
+#include "heads/score_request.h"
 
 /* Sets *output to the index of the model's logits and *labels to how many there are. */
 static pith_status scoring_find(int *output, size_t *labels, const pith_model *m, pith_error *err) {

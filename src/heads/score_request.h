@@ -1,6 +1,7 @@
-/* scores.h - the request of the head "scores": the logits of a classifier, or what an activation makes of them. */
-#ifndef PITH_HEADS_SCORES_H
-#define PITH_HEADS_SCORES_H
+/* score_request.h - the request of the head "scores": the logits of a classifier, or what an activation makes of them.
+ */
+#ifndef PITH_HEADS_SCORE_REQUEST_H
+#define PITH_HEADS_SCORE_REQUEST_H
 
 #include "heads/head.h"
 #include "pith/score.h"
