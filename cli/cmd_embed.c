@@ -433,6 +433,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     j.in.replace = s->invalid == 1;
     j.in.limit = j.jsonl ? JSON_LINE_BYTES : LINE_BYTES;
     json_line_init(&j.json, j.in.replace);
+    j.json.added = "embedding";
     output out;
     code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
     if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)s->format, j.dim)))

@@ -2,12 +2,12 @@
  *
  * The file is mapped and never copied. Queries are vectors of another file, or texts that a model embeds. Texts come in
  * batches, which end when the next line is not there yet, so that a program can ask line by line through pipes. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/common_options.h"
+#include "cli/json_out.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -53,19 +53,6 @@ typedef struct search_work {
 
 /* ---- results ---- */
 
-static void print_text(bytes *out, pith_str text) {
-    const size_t from = out->size;
-    bytes_add(out, text.data, text.size);
-    bytes_replace_invalid(out, from);
-    json_t *string = json_stringn(out->data + from, out->size - from);
-    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
-    if (!quoted) grow(NULL, SIZE_MAX); /* memory is out */
-    out->size = from;
-    bytes_add(out, quoted, strlen(quoted));
-    free(quoted);
-    json_decref(string);
-}
-
 /* {"query": 0, "hits": [{"index": 3, "score": 0.8, "text": "…"}]} */
 static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
     bytes *line = &w->line;
@@ -80,7 +67,7 @@ static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
             bytes_add(line, "null", 4);
         if (w->texts.begins) {
             bytes_print(line, ", \"text\": ");
-            print_text(line, text_lines_get(&w->texts, (size_t)hits[i].index));
+            json_quote(line, text_lines_get(&w->texts, (size_t)hits[i].index));
         }
         bytes_add(line, "}", 1);
     }

@@ -131,7 +131,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         pith_str value = json_scan_skip(&s);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
-        if (!kept || is_key(key, "embedding")) continue;
+        if (!kept || (l->added && is_key(key, l->added))) continue;
         keep_member(kept, begin, s.p, first);
         first = false;
     }

@@ -12,6 +12,7 @@
 
 typedef struct json_line {
     string_list decoded; /* strings of the line read last, from malloc */
+    const char *added;   /* the member that the command adds; an old one of this name is not kept. NULL: none */
     bool replace;        /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
     char message[1024];  /* after a failure: the reason, without the place */
 } json_line;
@@ -22,7 +23,7 @@ void json_line_free(json_line *l);
 /* True if a line is empty or white space only, and so holds no object. */
 bool json_line_blank(pith_str line);
 /* Finds the texts in these fields, valid until the next call. If a field occurs twice, the last one counts. Returns
- * false with a message. If kept is not NULL, the members other than "embedding" are appended to it as they were
+ * false with a message. If kept is not NULL, the members other than `added` are appended to it as they were
  * written, with an opening brace and no closing one. */
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields, size_t count,
                      bytes *kept);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/text_input.h"
-
 static bool wanted, printed;
 
 json_t *json_text(const char *text) {
@@ -17,6 +15,19 @@ json_t *json_text(const char *text) {
     json_t *string = json_stringn(valid.data ? valid.data : "", valid.size);
     free(valid.data);
     return string;
+}
+
+void json_quote(bytes *out, pith_str text) {
+    const size_t from = out->size;
+    bytes_add(out, text.data, text.size);
+    bytes_replace_invalid(out, from);
+    json_t *string = json_stringn(out->data ? out->data + from : "", out->size - from);
+    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    if (!quoted) grow(NULL, SIZE_MAX); /* memory is out */
+    out->size = from;
+    bytes_add(out, quoted, strlen(quoted));
+    free(quoted);
+    json_decref(string);
 }
 
 void json_print(json_t *object) {

@@ -1,0 +1,194 @@
+/* cmd_classify.c - pith classify: labels for texts, or for pairs of texts, each with a score. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common_options.h"
+#include "cli/json_out.h"
+#include "cli/number.h"
+#include "cli/output.h"
+#include "cli/profile_file.h"
+#include "cli/text_batch.h"
+
+/* Texts of a batch. More keep more threads busy; the first result comes later. */
+#define BATCH_TEXTS ((size_t)1024)
+
+typedef struct classify_settings {
+    const char *model, *output, *field, *pair_field, *profile;
+    bool null, jsonl, raw, check;
+    int32_t top;
+    int invalid;
+    pith_open_options open;
+    pith_score_options score;
+} classify_settings;
+
+typedef struct ranked {
+    float score;
+    size_t label;
+} ranked;
+
+/* The best first; equal scores in the order of the labels. */
+static int compare_ranked(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return (x->label > y->label) - (x->label < y->label);
+}
+
+/* [{"label": "joy", "score": 0.98}, ...] */
+static void print_labels(bytes *out, const pith_model *model, ranked *labels, size_t count, size_t top) {
+    char number[NUMBER_CHARS];
+    qsort(labels, count, sizeof *labels, compare_ranked);
+    bytes_add(out, "[", 1);
+    for (size_t i = 0; i < count && i < top; i++) {
+        const char *name = pith_label_name(model, labels[i].label);
+        bytes_print(out, "%s{\"label\": ", i ? ", " : "");
+        if (*name)
+            json_quote(out, (pith_str){ name, strlen(name) });
+        else
+            bytes_print(out, "\"LABEL_%zu\"", labels[i].label);
+        bytes_print(out, ", \"score\": ");
+        bytes_add(out, number, number_print(number, labels[i].score));
+        bytes_add(out, "}", 1);
+    }
+    bytes_add(out, "]", 1);
+}
+
+/* A line per text of the batch. */
+static bool write_batch(output *out, bytes *line, const pith_model *model, const text_batch *b, const float *scores,
+                        size_t top) {
+    const size_t count = pith_label_count(model);
+    ranked *labels = grow(NULL, count * sizeof *labels);
+    bool good = true;
+    for (size_t i = 0; good && i < b->count; i++) {
+        line->size = 0;
+        for (size_t k = 0; k < count; k++) labels[k] = (ranked){ scores[i * count + k], k };
+        if (b->keeps) {
+            bytes_add(line, b->kept.data + b->kept_begins[i], b->kept_begins[i + 1] - b->kept_begins[i]);
+            bytes_print(line, "\"labels\":");
+        }
+        print_labels(line, model, labels, count, top);
+        bytes_print(line, b->keeps ? "}\n" : "\n");
+        good = output_write(out, line->data, line->size);
+    }
+    free(labels);
+    return good && output_flush(out);
+}
+
+static int classify_batches(const classify_settings *s, const pith_model *model, text_batch *b, output *out) {
+    const command *c = &command_classify;
+    pith_error err = PITH_ERROR_INIT;
+    bytes line = { NULL, 0, 0 };
+    float *scores = grow(NULL, BATCH_TEXTS * pith_label_count(model) * sizeof *scores);
+    size_t top = s->top ? (size_t)s->top : SIZE_MAX;
+    unsigned long long done = 0;
+    int code = EXIT_DONE, state;
+    while (!code && (state = text_batch_next(b, BATCH_TEXTS)) > 0) {
+        const pith_str *pairs = b->width == 2 ? b->texts[1] : NULL;
+        if (pith_classify(scores, model, b->texts[0], pairs, b->count, &s->score, &err))
+            code = fail(c, "texts %llu to %llu: %s", done + 1, done + b->count, err.message);
+        else if (!write_batch(out, &line, model, b, scores, top))
+            break;
+        done += b->count;
+    }
+    if (!code && state < 0) code = fail(c, "%s", b->message);
+    free(line.data);
+    free(scores);
+    return code;
+}
+
+static int classify_files(const classify_settings *s, const pith_model *model, const string_list *files) {
+    output out;
+    text_batch b;
+    int code = output_open(&out, &command_classify, s->output, files);
+    if (code) return code;
+    text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, s->pair_field);
+    b.in.separator = s->null ? 0 : '\n';
+    b.in.replace = s->invalid == 1;
+    b.keeps = s->jsonl;
+    b.json.added = "labels";
+    code = classify_batches(s, model, &b, &out);
+    text_batch_close(&b);
+    return output_close(&out, &command_classify, true, code);
+}
+
+static int classify_run(int argc, char **argv) {
+    const command *c = &command_classify;
+    classify_settings s = { .model = NULL, .open = PITH_OPEN_OPTIONS_INIT, .score = PITH_SCORE_OPTIONS_INIT };
+    string_list files = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &files);
+    if (code >= 0) return code;
+    if (!s.model) return usage(c, "-m MODEL is needed: there is no default classifier");
+    if (!s.jsonl && (s.field || s.pair_field)) return usage(c, "--field and --pair-field go with --jsonl");
+    if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    code = profile_open(&s.score.profile, c, s.profile, &files);
+    if (code) return code;
+    s.open.log = &warnings;
+    s.open.profile = s.score.profile;
+    if (s.check) s.open.flags |= PITH_OPEN_CHECK;
+    if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
+    if (pith_model_open(&model, s.model, &s.open, &err)) {
+        pith_profile_destroy(s.score.profile);
+        return fail_model(c, &err, s.model);
+    }
+    if (pith_classify(NULL, model, NULL, NULL, 0, &s.score, &err))
+        code = fail(c, "%s", err.message);
+    else
+        code = classify_files(&s, model, &files);
+    pith_model_close(model);
+    return profile_close(s.score.profile, c, code);
+}
+
+#define AT(member) offsetof(classify_settings, member)
+
+static const option options[] = {
+    OPTION_SECTION("model"),
+    { "model", 'm', OPTION_STRING, AT(model), "MODEL",
+      .help = "a directory, an .onnx or .pith file, or a name in the model cache" },
+    { "max-length", 0, OPTION_INT, AT(score.max_length), "N",
+      .help = "number of tokens at which a text, or a pair together, is cut (the model's)", .min = 1,
+      .max = INT32_MAX },
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    OPTION_PRECISION(AT(open.precision)),
+    OPTION_SECTION("input"),
+    OPTION_NULL(AT(null)),
+    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
+      .help = "lines are JSON objects, which are written again with the member \"labels\"" },
+    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
+    { "pair-field", 0, OPTION_STRING, AT(pair_field), "NAME",
+      .help = "with --jsonl, the member that holds the second text of a pair" },
+    OPTION_INVALID(AT(invalid)),
+    OPTION_SECTION("output"),
+    OPTION_OUTPUT(AT(output)),
+    { "top-k", 'k', OPTION_INT, AT(top), "N", .help = "write only the N best labels (all)", .min = 1,
+      .max = INT32_MAX },
+    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "write the model's logits, not probabilities" },
+    OPTION_PROFILE(AT(profile)),
+    OPTION_SECTION("work"),
+    OPTION_THREADS(AT(score.threads)),
+    OPTION_BATCH_TOKENS(AT(score.batch_tokens)),
+    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo \"what a day\" | pith classify -m emotion", "[{\"label\": \"joy\", \"score\": 0.98}, ...]" },
+    { "pith classify -m nli --jsonl --field premise --pair-field hypothesis pairs.jsonl", "adds \"labels\"" },
+    { "pith classify -m toxicity -k 1 comments.txt", "the best label of each line" },
+    { NULL, NULL },
+};
+
+const command command_classify = {
+    .name = "classify",
+    .summary = "give texts labels with scores",
+    .forms = "-m MODEL [options] [FILE...]",
+    .takes = "FILE",
+    .description =
+        "Each line of the files, or of standard input, is a text. Each text gets a line with all labels of "
+        "the model, the best first.\nScores are probabilities: over all labels together, or of each label by "
+        "itself if the model's config.json says multi_label_classification.",
+    .examples = examples,
+    .options = options,
+    .run = classify_run,
+};

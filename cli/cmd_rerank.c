@@ -1,0 +1,248 @@
+/* cmd_rerank.c - pith rerank: how well documents answer a query.
+ *
+ * The documents of one query are scored together, so they are held in memory: with --query all texts of the input, else
+ * those of one line. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common_options.h"
+#include "cli/json_out.h"
+#include "cli/number.h"
+#include "cli/output.h"
+#include "cli/profile_file.h"
+#include "cli/text_batch.h"
+
+/* Texts that are read at a time. */
+#define BATCH_TEXTS ((size_t)1024)
+
+typedef struct rerank_settings {
+    const char *model, *query, *output, *field, *profile;
+    bool null, jsonl, raw, documents, check;
+    int32_t top;
+    int invalid;
+    pith_open_options open;
+    pith_score_options score;
+} rerank_settings;
+
+typedef struct ranked {
+    size_t index;
+    float score;
+} ranked;
+
+/* A query and its documents. */
+typedef struct question {
+    pith_str query;
+    const pith_str *documents;
+    size_t count;
+    int64_t number; /* of the query; -1: there is only one */
+} question;
+
+/* The best first; equal scores in the order of the documents. */
+static int compare_ranked(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* {"index": 0, "score": 0.93, "document": "..."} */
+static bool write_ranked(output *out, bytes *line, const rerank_settings *s, const question *q, const ranked *r) {
+    char number[NUMBER_CHARS];
+    line->size = 0;
+    bytes_add(line, "{", 1);
+    if (q->number >= 0) bytes_print(line, "\"query\": %lld, ", (long long)q->number);
+    bytes_print(line, "\"index\": %zu, \"score\": ", r->index);
+    bytes_add(line, number, number_print(number, r->score));
+    if (s->documents) {
+        bytes_print(line, ", \"document\": ");
+        json_quote(line, q->documents[r->index]);
+    }
+    bytes_add(line, "}\n", 2);
+    return output_write(out, line->data, line->size);
+}
+
+static int answer(const rerank_settings *s, const pith_model *model, const question *q, output *out) {
+    pith_error err = PITH_ERROR_INIT;
+    float *scores = grow(NULL, (q->count + 1) * sizeof *scores);
+    ranked *order = grow(NULL, (q->count + 1) * sizeof *order);
+    bytes line = { NULL, 0, 0 };
+    int code = EXIT_DONE;
+    if (pith_rerank(scores, model, q->query, q->documents, q->count, &s->score, &err)) {
+        code = fail(&command_rerank, "%s", err.message);
+    } else {
+        for (size_t i = 0; i < q->count; i++) order[i] = (ranked){ i, scores[i] };
+        if (s->top) qsort(order, q->count, sizeof *order, compare_ranked);
+        size_t shown = s->top && (size_t)s->top < q->count ? (size_t)s->top : q->count;
+        for (size_t i = 0; i < shown && write_ranked(out, &line, s, q, &order[i]); i++) continue;
+        output_flush(out);
+    }
+    free(line.data);
+    free(scores);
+    free(order);
+    return code;
+}
+
+/* All texts of the input are documents of one query. */
+static int answer_query(const rerank_settings *s, const pith_model *model, text_batch *b, output *out) {
+    bytes text = { NULL, 0, 0 };
+    size_t count = 0, *ends = NULL;
+    int state, code;
+    while ((state = text_batch_next(b, BATCH_TEXTS)) > 0)
+        for (size_t i = 0; i < b->count; i++) {
+            bytes_add(&text, b->texts[0][i].data, b->texts[0][i].size);
+            ends = grow_for(ends, count, sizeof *ends);
+            ends[count++] = text.size;
+        }
+    pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
+    for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
+        documents[i] = (pith_str){ text.data + begin, ends[i] - begin };
+    const question q = { { s->query, strlen(s->query) }, documents, count, -1 };
+    code = state < 0 ? fail(&command_rerank, "%s", b->message) : answer(s, model, &q, out);
+    free(documents);
+    free(ends);
+    free(text.data);
+    return code;
+}
+
+/* {"query": "...", "documents": ["...", ...]}. NULL, or why a line is refused. */
+static const char *take_question(question *q, pith_str **documents, const json_t *line) {
+    const json_t *query = json_object_get(line, "query"), *list = json_object_get(line, "documents");
+    if (!json_is_string(query)) return "there is no string \"query\"; with --query, every line is a document";
+    if (!json_is_array(list)) return "there is no array \"documents\"";
+    q->query = (pith_str){ json_string_value(query), json_string_length(query) };
+    q->count = json_array_size(list);
+    *documents = grow(*documents, (q->count + 1) * sizeof **documents);
+    for (size_t i = 0; i < q->count; i++) {
+        const json_t *text = json_array_get(list, i);
+        if (!json_is_string(text)) return "a document is not a string";
+        (*documents)[i] = (pith_str){ json_string_value(text), json_string_length(text) };
+    }
+    q->documents = *documents;
+    return NULL;
+}
+
+/* Each line has a query and its documents. */
+static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in, output *out) {
+    const command *c = &command_rerank;
+    bytes line = { NULL, 0, 0 };
+    pith_str *documents = NULL;
+    question q = { .number = 0 };
+    int code = EXIT_DONE, state;
+    bool cut;
+    for (; !code && !line.size && (state = text_input_next(in, &line, &cut)) > 0; line.size = 0) {
+        if (json_line_blank((pith_str){ line.data, line.size })) continue;
+        json_error_t fault;
+        json_t *object = cut ? NULL : json_loadb(line.data, line.size, JSON_ALLOW_NUL, &fault);
+        const char *why = cut ? "the line is longer than 64 MiB" : object ? NULL : fault.text;
+        if (object) why = take_question(&q, &documents, object);
+        code = why ? fail(c, "%s: %s", text_input_place(in), why) : answer(s, model, &q, out);
+        json_decref(object);
+        q.number++;
+    }
+    if (!code && state < 0) code = fail(c, "%s", in->message);
+    free(documents);
+    free(line.data);
+    return code;
+}
+
+static int rerank_files(const rerank_settings *s, const pith_model *model, const string_list *files) {
+    output out;
+    text_batch b;
+    int code = output_open(&out, &command_rerank, s->output, files);
+    if (code) return code;
+    text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, NULL);
+    b.in.separator = s->null ? 0 : '\n';
+    b.in.replace = s->invalid == 1;
+    if (!s->query) b.in.limit = JSON_LINE_BYTES;
+    code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &out);
+    text_batch_close(&b);
+    return output_close(&out, &command_rerank, true, code);
+}
+
+static int rerank_run(int argc, char **argv) {
+    const command *c = &command_rerank;
+    rerank_settings s = { .model = NULL, .open = PITH_OPEN_OPTIONS_INIT, .score = PITH_SCORE_OPTIONS_INIT };
+    string_list files = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &files);
+    if (code >= 0) return code;
+    if (!s.model) return usage(c, "-m MODEL is needed: there is no default reranker");
+    if (!s.query && (s.jsonl || s.field || s.null))
+        return usage(c, "--jsonl, --field and -0 go with --query; without it each line is a JSON object with "
+                        "\"query\" and \"documents\"");
+    if (s.field && !s.jsonl) return usage(c, "--field goes with --jsonl");
+    if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    code = profile_open(&s.score.profile, c, s.profile, &files);
+    if (code) return code;
+    s.open.log = &warnings;
+    s.open.profile = s.score.profile;
+    if (s.check) s.open.flags |= PITH_OPEN_CHECK;
+    if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
+    if (pith_model_open(&model, s.model, &s.open, &err)) {
+        pith_profile_destroy(s.score.profile);
+        return fail_model(c, &err, s.model);
+    }
+    if (pith_rerank(NULL, model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
+        code = fail(c, "%s", err.message);
+    else
+        code = rerank_files(&s, model, &files);
+    pith_model_close(model);
+    return profile_close(s.score.profile, c, code);
+}
+
+#define AT(member) offsetof(rerank_settings, member)
+
+static const option options[] = {
+    OPTION_SECTION("model"),
+    { "model", 'm', OPTION_STRING, AT(model), "MODEL",
+      .help = "a directory, an .onnx or .pith file, or a name in the model cache" },
+    { "max-length", 0, OPTION_INT, AT(score.max_length), "N",
+      .help = "number of tokens at which a query and a document together are cut (the model's)", .min = 1,
+      .max = INT32_MAX },
+    OPTION_LEVEL(AT(open.optimization)),
+    OPTION_CHECK(AT(check)),
+    OPTION_PRECISION(AT(open.precision)),
+    OPTION_SECTION("input"),
+    { "query", 'q', OPTION_STRING, AT(query), "TEXT",
+      .help = "the query; each line is then a document. Without it each line is a JSON object with \"query\" and "
+              "\"documents\"" },
+    OPTION_NULL(AT(null)),
+    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL, .help = "lines are JSON objects that hold a document" },
+    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the document (text)" },
+    OPTION_INVALID(AT(invalid)),
+    OPTION_SECTION("output"),
+    OPTION_OUTPUT(AT(output)),
+    { "top-k", 'k', OPTION_INT, AT(top), "N",
+      .help = "write the N best documents of a query, the best first (all, in the order they came)", .min = 1,
+      .max = INT32_MAX },
+    { "return-documents", 0, OPTION_FLAG, AT(documents), NULL, .help = "write the documents too" },
+    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "write the model's logits, without its activation" },
+    OPTION_PROFILE(AT(profile)),
+    OPTION_SECTION("work"),
+    OPTION_THREADS(AT(score.threads)),
+    OPTION_BATCH_TOKENS(AT(score.batch_tokens)),
+    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith rerank -m ms-marco-MiniLM-L6-v2 --query \"capital of France\" passages.txt",
+      "{\"index\": 0, \"score\": 8.61}" },
+    { "pith rerank -m bge-reranker-base -q \"a cat\" -k 3 --return-documents lines.txt", "the three best lines" },
+    { "pith rerank -m bge-reranker-base questions.jsonl", "lines with \"query\" and \"documents\"" },
+    { NULL, NULL },
+};
+
+const command command_rerank = {
+    .name = "rerank",
+    .summary = "score documents by how well they answer a query",
+    .forms = "-m MODEL --query TEXT [options] [FILE...]\n-m MODEL [options] [FILE...]",
+    .takes = "FILE",
+    .description =
+        "Each document becomes one line, in the order they came: its number and its score. A higher score is "
+        "a better answer.\nModels are cross-encoders, which read the query and a document together.",
+    .examples = examples,
+    .options = options,
+    .run = rerank_run,
+};
