@@ -99,8 +99,8 @@ extern const pith_log warnings;
 
 /* realloc that never returns NULL: it ends the process if memory is out. */
 void *grow(void *memory, size_t bytes);
-/* Returns the array with room for one item more than the count it has. An array that begins as NULL and is only grown
- * so has room for the next power of two. */
+/* Makes room for one more item in an array of count items, which began as NULL and grew with this function only.
+ * Returns the array. */
 void *grow_for(void *items, size_t count, size_t item_bytes);
 void list_add(string_list *list, const char *item);
 
