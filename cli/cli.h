@@ -98,7 +98,7 @@ int fail_model(const command *c, const pith_error *err, const char *model);
 extern const pith_log warnings;
 
 /* realloc that never returns NULL: it ends the process if memory is out. */
-void *grow(void *memory, size_t bytes);
+void *grow(void *memory, size_t size);
 /* Makes room for one more item in an array of count items, which began as NULL and grew with this function only.
  * Returns the array. */
 void *grow_for(void *items, size_t count, size_t item_bytes);

@@ -54,8 +54,8 @@ static void write_warning(void *user, pith_log_level level, const char *text) {
 
 const pith_log warnings = { write_warning, NULL };
 
-void *grow(void *memory, size_t bytes) {
-    void *grown = realloc(memory, bytes ? bytes : 1);
+void *grow(void *memory, size_t size) {
+    void *grown = realloc(memory, size ? size : 1);
     if (!grown) {
         fprintf(stderr, "pith %s: out of memory\n", current ? current->name : "");
         exit(EXIT_FAILED);
@@ -84,7 +84,7 @@ static int option_choice(const char *choices, const char *text) {
 }
 
 /* "4000", "512k", "1.5G": bytes; false if it is none of these, or nothing. */
-static bool parse_bytes(size_t *bytes, const char *text) {
+static bool parse_bytes(size_t *size, const char *text) {
     static const char units[] = "kMG";
     char *end;
     double x = strtod(text, &end);
@@ -92,7 +92,7 @@ static bool parse_bytes(size_t *bytes, const char *text) {
     if (*end && (!unit || end[1])) return false;
     if (unit) x *= (double)((size_t)1024 << 10 * (unit - units));
     if (end == text || !(x >= 1) || x > 1e18) return false;
-    *bytes = (size_t)x;
+    *size = (size_t)x;
     return true;
 }
 
