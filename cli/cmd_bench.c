@@ -414,6 +414,8 @@ static const option options[] = {
       .max = INT32_MAX },
     OPTION_LEVEL(AT(bench.open.optimization)),
     OPTION_PRECISION(AT(bench.open.precision)),
+    OPTION_MODEL_FILE(AT(bench.open.model_file)),
+    OPTION_ROUTE(AT(bench.open.route)),
     OPTION_SECTION("work"),
     { "workload", 0, OPTION_LIST, AT(names), "NAME", .help = "run this workload; may be given many times (all)" },
     { "texts", 0, OPTION_STRING, AT(texts), "FILE", .help = "texts, one per line, instead of made-up ones" },

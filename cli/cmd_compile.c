@@ -206,6 +206,8 @@ static const option options[] = {
     { "precision", 0, OPTION_CHOICE, AT(open.precision), "HOW",
       .help = "arithmetic of the dense layers (auto: f32); an int8 file has two fifths of the size",
       .choices = "auto|f32|int8|bf16" },
+    OPTION_MODEL_FILE(AT(open.model_file)),
+    OPTION_ROUTE(AT(open.route)),
     { "calibrate", 0, OPTION_STRING, AT(texts), "WHAT",
       .help =
           "with int8, the texts that calibrate the weights, so that vectors stay near those of f32: a FILE with one "

@@ -478,6 +478,8 @@ static const option options[] = {
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
+    OPTION_MODEL_FILE(AT(open.model_file)),
+    OPTION_ROUTE(AT(open.route)),
     OPTION_SECTION("input"),
     OPTION_NULL(AT(null)),
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,

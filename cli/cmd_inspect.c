@@ -245,6 +245,8 @@ static const option options[] = {
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
+    OPTION_MODEL_FILE(AT(open.model_file)),
+    OPTION_ROUTE(AT(open.route)),
     OPTION_INPUT_SHAPE(AT(timing.shapes)),
     OPTION_STRICT_SHAPES(AT(strict)),
     OPTION_LOOP_LIMIT(AT(loop_limit)),

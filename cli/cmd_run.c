@@ -127,6 +127,8 @@ static const option options[] = {
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
+    OPTION_MODEL_FILE(AT(open.model_file)),
+    OPTION_ROUTE(AT(open.route)),
     OPTION_THREADS(AT(run.threads)),
     OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
     OPTION_LOOP_LIMIT(AT(loop_limit)),

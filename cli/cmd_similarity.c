@@ -81,6 +81,8 @@ static const option options[] = {
     OPTION_PROMPT_NAME(AT(embed.prompt_name)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),
+    OPTION_MODEL_FILE(AT(open.model_file)),
+    OPTION_ROUTE(AT(open.route)),
     OPTION_JSON(AT(json), "print {\"similarities\": [[...], ...]}, one row per text"),
     OPTION_THREADS(AT(embed.threads)),
     OPTION_END,

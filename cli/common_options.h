@@ -42,6 +42,16 @@
             .help = "arithmetic of the dense layers (auto: f32, or what a .pith file was compiled for)",               \
             .choices = "auto|f32|int8|bf16"                                                                            \
     }
+#define OPTION_MODEL_FILE(at)                                                                                          \
+    {                                                                                                                  \
+        "model-file", 0, OPTION_STRING, at, "NAME",                                                                    \
+            .help = "which file of the model's directory to open, such as onnx/model_fp16.onnx (the best one)"         \
+    }
+#define OPTION_ROUTE(at)                                                                                               \
+    {                                                                                                                  \
+        "route", 0, OPTION_STRING, at, "NAME",                                                                         \
+            .help = "which route of the model's Router module to take, such as query (the model's default)"            \
+    }
 #define OPTION_THREADS(at)                                                                                             \
     {                                                                                                                  \
         "threads", 't', OPTION_INT, at, "N", .help = "number of threads (all the process may use)", .min = 1,          \

@@ -38,12 +38,16 @@ typedef struct pith_open_options {
                                         shape, whatever the file declares. If any is given, the shapes that the file
                                         declares for its other values are ignored. */
     size_t input_shape_count;
-    int32_t precision;   /* a pith_precision: arithmetic of the dense layers */
-    const char *runtime; /* name of the engine that runs the model; NULL: "builtin", Pith's own */
+    int32_t precision;      /* a pith_precision: arithmetic of the dense layers */
+    const char *runtime;    /* name of the engine that runs the model; NULL: "builtin", Pith's own */
+    const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx", "pytorch_model.bin";
+                               NULL: the best one there, see docs/cli.md */
+    const char *route;      /* which route of a Router module to take: "query"; NULL: the model's default */
 } pith_open_options;
 
 /* clang-format off */
-#define PITH_OPEN_OPTIONS_INIT { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL }
+#define PITH_OPEN_OPTIONS_INIT \
+    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Opens a model. path is one of:

@@ -1,8 +1,10 @@
 /* file.c - whole files as memory: mapped if they are regular files, read if the caller wants a copy. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -166,6 +168,41 @@ uint64_t pith_file_size(const char *path) {
 bool pith_dir_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* More names than this are no model. */
+#define DIR_NAMES_MAX 100000
+
+static int file_compare_names(const void *a, const void *b) {
+    return strcmp(((const pith_str *)a)->data, ((const pith_str *)b)->data);
+}
+
+static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const char *path, pith_arena *arena,
+                            pith_error *err) {
+    size_t capacity = 0;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.') continue;
+        if (*count == DIR_NAMES_MAX)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: more than %d names", path, DIR_NAMES_MAX);
+        void *items = *names;
+        pith_str name = pith_arena_str(arena, pith_str_of(entry->d_name));
+        if (!name.data || !pith_arena_grow(arena, &items, *count, &capacity, sizeof name))
+            return pith_fail_memory(err, sizeof name);
+        *names = items;
+        (*names)[(*count)++] = name;
+    }
+    if (*count) qsort(*names, *count, sizeof **names, file_compare_names);
+    return PITH_OK;
+}
+
+pith_status pith_dir_names(pith_str **names, size_t *count, const char *path, pith_arena *arena, pith_error *err) {
+    *names = NULL;
+    *count = 0;
+    DIR *dir = opendir(path);
+    if (!dir) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    pith_status status = dir_read(names, count, dir, path, arena, err);
+    closedir(dir);
+    return status;
 }
 
 pith_str pith_path_name(pith_str path) {

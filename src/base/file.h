@@ -47,6 +47,8 @@ pith_status pith_file_find(bool *there, pith_str *path, pith_arena *arena, const
                            pith_error *err);
 uint64_t pith_file_size(const char *path); /* 0 if there is none */
 bool pith_dir_exists(const char *path);
+/* Lists the names in a directory, sorted, without those that begin with a dot. Arrays and names are in the arena. */
+pith_status pith_dir_names(pith_str **names, size_t *count, const char *path, pith_arena *arena, pith_error *err);
 /* Return the parent folder of a path ("." for a bare name; data is NULL if memory is out), and the part behind its last
  * slash. */
 pith_str pith_path_parent(pith_arena *arena, pith_str path);

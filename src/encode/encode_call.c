@@ -61,6 +61,7 @@ typedef struct encode_call {
     size_t use_count;
     const void **states; /* of the heads */
     pith_str prompt;
+    int64_t prompt_rows; /* rows of a text that pooling leaves out */
     uint64_t began;
     int threads, inner_threads;
     int32_t max_length;
@@ -130,11 +131,28 @@ static pith_status encode_prompt(pith_str *prompt, const pith_modules *m, const 
                          PITH_STR_ARG(wanted), known[0] ? known : "none");
     }
     *prompt = m->prompts[i].text;
-    if (prompt->size && !m->include_prompt)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the model's pooling leaves out the prompt's tokens (include_prompt: false); this version "
-                         "cannot do that");
     return PITH_OK;
+}
+
+static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
+    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
+    options.max_length = c->max_length;
+    options.no_offsets = 1;
+    options.no_specials = c->e->parts.modules->no_specials;
+    return options;
+}
+
+/* Counts the rows that belong to the prompt: those of the prompt alone, without a special token at its end. Source:
+ * sentence-transformers, Transformer._get_prompt_length. */
+static pith_status encode_count_prompt(encode_call *c, pith_error *err) {
+    const pith_tokenize_options options = encode_tokenize_options(c);
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    if (c->e->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
+    pith_status status = pith_tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options, err);
+    if (!status) c->prompt_rows = (int64_t)tokens.count;
+    if (!status && tokens.count && tokens.special[tokens.count - 1]) c->prompt_rows--;
+    pith_token_rows_free(&tokens);
+    return status ? pith_fail_at(err, status, "prompt: ") : PITH_OK;
 }
 
 /* *text with the prompt in front of it. */
@@ -150,16 +168,37 @@ static pith_status encode_add_prompt(pith_str *text, const encode_call *c, pith_
     return PITH_OK;
 }
 
+/* The text's first characters, if the model cuts texts so. A byte that is not UTF-8 counts as part of a character. */
+static pith_str encode_cut_characters(const encode_call *c, pith_str text) {
+    const int64_t limit = (int64_t)c->max_length * c->e->token_characters;
+    int64_t n = 0;
+    for (size_t i = 0; limit && i < text.size; i++) {
+        n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
+        if (n > limit) return (pith_str){ text.data, i };
+    }
+    return text;
+}
+
+/* Leaves out the tokens of this id; -1: none. */
+static void encode_drop(pith_tokens *tokens, int32_t id) {
+    size_t n = 0;
+    for (size_t i = 0; id >= 0 && i < tokens->count; i++) {
+        if (tokens->ids[i] == id) continue;
+        tokens->ids[n] = tokens->ids[i];
+        tokens->type_ids[n++] = tokens->type_ids[i];
+    }
+    if (id >= 0) tokens->count = n;
+}
+
 static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
-    pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
-    options.max_length = c->max_length;
-    options.no_offsets = 1;
-    pith_str text = c->job->texts[number];
+    const pith_tokenize_options options = encode_tokenize_options(c);
+    pith_str text = encode_cut_characters(c, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
     pith_status status = pith_tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
     if (status) return pith_fail_at(err, status, "text %zu: ", number);
+    encode_drop(&w->tokens, c->e->dropped);
     size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
     int32_t *ids = n <= INT32_MAX ? pith_arena_alloc(&w->rows, n * columns * sizeof *ids) : NULL;
     if (!ids) return pith_fail_memory(err, n * columns * sizeof *ids);
@@ -248,7 +287,7 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
         const pith_row *row = c->ordered[k->first + i];
         int64_t count = model->pooled ? 1 : row->count;
         pith_arena_mark mark = pith_arena_get_mark(scratch);
-        pith_head_rows rows = { text, x, count, model->width, row->ids, scratch };
+        pith_head_rows rows = { text, x, count, model->width, c->prompt_rows, row->ids, scratch };
         pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith_fail_at(err, status, "text %zu: ", text);
         pith_arena_rewind(scratch, mark);
@@ -363,7 +402,7 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
         }
         for (size_t use = 0; use < c->use_count; use++) {
             int64_t width = c->e->models[c->uses[use].output].width;
-            pith_head_rows rows = { c->first_text + i, NULL, 0, width, NULL, &c->workers[0].chunk };
+            pith_head_rows rows = { c->first_text + i, NULL, 0, width, 0, NULL, &c->workers[0].chunk };
             PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
         }
     }
@@ -444,6 +483,7 @@ static pith_status encode_open(encode_call *c, pith_error *err) {
         PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
     }
     PITH_TRY(encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
+    PITH_TRY(encode_count_prompt(c, err));
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)c->threads * sizeof *c->workers);
     for (int i = 0; i < c->threads; i++) {

@@ -35,11 +35,13 @@ static pith_status encoder_read_output(pith_encoder *e, int place, pith_error *e
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the width of output '" PITH_STR_FMT "' is not known",
                          PITH_STR_ARG(out->name));
     bool by_token = e->parts.ragged && pith_dim_equal(encoder_tokens(graph), type->dims[0]);
-    e->models[place] = (pith_head_model){ .modules = e->parts.modules,
-                                          .width = width,
-                                          .pooled = e->parts.ragged ? !by_token : type->rank == 2,
-                                          .isa = pith_cpu_get()->isa };
-    return PITH_OK;
+    pith_head_model *model = &e->models[place];
+    *model = (pith_head_model){ .modules = e->parts.modules,
+                                .width = width,
+                                .pooled = e->parts.ragged ? !by_token : type->rank == 2,
+                                .isa = pith_cpu_get()->isa };
+    if (model->pooled) return PITH_OK;
+    return pith_vector_steps_prepare(&model->steps, e->parts.modules, model->isa, &e->arena, err);
 }
 
 /* Bytes of the widest row that belongs to a token. */
@@ -65,6 +67,33 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
     return fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
 }
 
+/* A token with more characters counts as one with so many. */
+#define TOKEN_CHARACTERS_MAX 256
+
+static int32_t encoder_count_characters(pith_str text) {
+    int32_t n = 0;
+    for (size_t i = 0; i < text.size && n < TOKEN_CHARACTERS_MAX; i++) n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
+    return n;
+}
+
+/* The median length of the vocabulary's tokens, rounded down. Source: model2vec 0.10, StaticModel.__init__. */
+static int32_t encoder_median_token(const pith_tokenizer *tokenizer) {
+    int64_t counts[TOKEN_CHARACTERS_MAX + 1] = { 0 }, total = 0, before = 0;
+    int32_t middle[2] = { -1, -1 };
+    for (int32_t id = 0; id < pith_tokenizer_vocab_size(tokenizer); id++) {
+        pith_str token = pith_tokenizer_token(tokenizer, id);
+        if (!token.data) continue;
+        counts[encoder_count_characters(token)]++;
+        total++;
+    }
+    for (int32_t n = 0; n <= TOKEN_CHARACTERS_MAX; n++) {
+        before += counts[n];
+        if (middle[0] < 0 && before * 2 >= total) middle[0] = n;
+        if (middle[1] < 0 && before * 2 > total) middle[1] = n;
+    }
+    return total ? (middle[0] + middle[1]) / 2 : 0;
+}
+
 static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     const pith_encoder_parts *parts = &e->parts;
     const pith_graph *graph = parts->program.graph;
@@ -73,6 +102,9 @@ static pith_status encoder_init(pith_encoder *e, pith_error *err) {
         PITH_TRY(encoder_read_output(e, i, err));
     }
     PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
+    e->dropped = parts->modules->dropped.size ? pith_tokenizer_id(parts->tokenizer, parts->modules->dropped)
+                                              : parts->modules->dropped_id;
+    e->token_characters = parts->modules->cuts_characters ? encoder_median_token(parts->tokenizer) : 0;
     e->chunk_tokens = encoder_choose_chunk(graph);
     e->idle_limit = (size_t)pith_cpu_get()->threads;
     e->idle = pith_arena_array(&e->arena, e->idle_limit, sizeof *e->idle);

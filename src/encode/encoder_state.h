@@ -17,7 +17,9 @@ struct pith_encoder {
     pith_head_model models[PITH_ENCODER_OUTPUTS]; /* of these outputs */
     pith_arena arena;
     pith_feed feed;
-    int64_t chunk_tokens; /* the default token budget of a chunk */
+    int32_t dropped;          /* id of a token that is left out of texts; -1: none */
+    int32_t token_characters; /* the median length of a token, if texts are cut by characters; else 0 */
+    int64_t chunk_tokens;     /* the default token budget of a chunk */
     pith_trace_fn *trace;
     void *trace_context;
     pthread_mutex_t lock; /* guards the members below */

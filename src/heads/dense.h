@@ -8,7 +8,7 @@
 typedef struct pith_dense {
     int32_t pooling;   /* pith_pooling */
     int32_t normalize; /* -1: what modules.json says; 0: no; 1: to length 1 */
-    int32_t dim;       /* keep this many components, cut before normalisation; 0: all */
+    int32_t dim;       /* keep this many components, cut before normalisation; 0: what the model says, else all */
     float *vectors;    /* [texts, pith_dense_dim], row i for text i; not read by pith_dense_dim */
 } pith_dense;
 

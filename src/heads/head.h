@@ -9,13 +9,15 @@
 
 #include "base/cpu.h"
 #include "graph/graph.h"
+#include "heads/vector_steps.h"
 #include "hf/modules.h"
 
 /* The facts about the model, and about the output that the head reads. */
 typedef struct pith_head_model {
-    const pith_modules *modules; /* settings from the directory's small files */
-    int64_t width;               /* floats per row */
-    bool pooled;                 /* the output has one row per text, not one per token */
+    const pith_modules *modules;    /* settings from the directory's small files */
+    int64_t width;                  /* floats per row */
+    bool pooled;                    /* the output has one row per text, not one per token */
+    const pith_vector_steps *steps; /* behind the pooling; NULL: none, or the output is pooled */
     pith_isa isa;
 } pith_head_model;
 
@@ -25,7 +27,8 @@ typedef struct pith_head_rows {
     const float *rows; /* [count, width] */
     int64_t count;     /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
     int64_t width;
-    const int32_t *ids;  /* the ids of the text's tokens: [count], if the model is not pooled */
+    int64_t prompt; /* the first so many rows are those of a prompt that the pooling leaves out; may be above count */
+    const int32_t *ids; /* the ids of the text's tokens: [count], if the model is not pooled */
     pith_arena *scratch; /* memory until emit returns */
 } pith_head_rows;
 

@@ -1,6 +1,7 @@
-/* head_dense.c - one vector per text: rows are pooled, cut to the requested dimension, and normalised.
+/* head_dense.c - one vector per text: rows are pooled, go through the modules behind the pooling, and are cut to the
+ * requested dimension and normalised.
  *
- * A text without tokens gives a vector of zeros. */
+ * The pooled vector of a text without tokens is zeros. */
 #include <string.h>
 
 #include "base/error.h"
@@ -11,7 +12,8 @@
 typedef struct dense_state {
     uint32_t pooling; /* PITH_POOL_*; not read if the model is pooled */
     bool pooled;
-    int64_t full; /* components before the cut */
+    int64_t pool_width; /* components of the pooled vector */
+    const pith_vector_steps *steps;
     int64_t dim;
     pith_row_f32_fn *normalize; /* NULL: as it is */
     float *vectors;
@@ -27,34 +29,55 @@ static uint32_t dense_pooling(const pith_head_model *model, const pith_dense *re
     }
 }
 
-static int64_t dense_full(const pith_head_model *model, const pith_dense *request) {
+static int64_t dense_pool_width(const pith_head_model *model, const pith_dense *request) {
     return model->pooled ? model->width : model->width * pith_pool_parts(dense_pooling(model, request));
 }
 
-size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request) {
-    int64_t full = dense_full(model, request);
-    if (request->dim < 0 || request->dim > full) return 0;
-    return (size_t)(request->dim ? request->dim : full);
+/* 0: the modules behind the pooling take *needed components. */
+static int64_t dense_full(const pith_head_model *model, const pith_dense *request, int64_t *needed) {
+    return pith_vector_steps_width(model->steps, dense_pool_width(model, request), needed);
 }
 
-static pith_status dense_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
-                              pith_error *err) {
-    const pith_dense *r = request;
+size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request) {
+    int64_t needed, full = dense_full(model, request, &needed);
+    int64_t dim = request->dim ? request->dim : model->modules->truncate_dim;
+    if (!request->dim && dim > full) dim = full;
+    if (dim < 0 || dim > full) return 0;
+    return (size_t)(dim ? dim : full);
+}
+
+static pith_status dense_check(const pith_head_model *model, const pith_dense *r, pith_error *err) {
+    int64_t needed, width = dense_pool_width(model, r), full = dense_full(model, r, &needed);
     if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
         return pith_fail(err, PITH_ERR_ARGUMENT, "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
     if (r->pooling != PITH_POOLING_MODEL && model->pooled)
         return pith_fail(
             err, PITH_ERR_ARGUMENT,
             "the model's graph pools already; leave pooling at PITH_POOLING_MODEL (--pooling: leave it out)");
+    if (!width)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "modules.json lists no Pooling, so the model gives a vector for each token; name a pooling "
+                         "(--pooling) to make one of them");
+    if (!full)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the pooled vectors have %lld numbers, but a module behind the pooling takes %lld; use the "
+                         "model's own pooling",
+                         (long long)width, (long long)needed);
+    if (pith_dense_dim(model, r)) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim, (long long)full);
+}
+
+static pith_status dense_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
+                              pith_error *err) {
+    const pith_dense *r = request;
+    PITH_TRY(dense_check(model, r, err));
     size_t dim = pith_dense_dim(model, r);
-    if (!dim)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim,
-                         (long long)dense_full(model, r));
     dense_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
     *s = (dense_state){ .pooling = dense_pooling(model, r),
                         .pooled = model->pooled,
-                        .full = dense_full(model, r),
+                        .pool_width = dense_pool_width(model, r),
+                        .steps = model->steps,
                         .dim = (int64_t)dim,
                         .vectors = r->vectors };
     if (r->normalize < 0 ? model->modules->normalize : r->normalize != 0) {
@@ -70,16 +93,13 @@ static pith_status dense_emit(const void *state, const pith_head_rows *x, pith_e
     const dense_state *s = state;
     float *place = s->vectors + (int64_t)x->text * s->dim;
     const float *vector = x->rows;
-    if (!x->count) {
-        memset(place, 0, (size_t)s->dim * sizeof *place);
-        return PITH_OK;
-    }
-    if (!s->pooled) {
-        float *pooled = pith_arena_alloc(x->scratch, (size_t)s->full * sizeof *pooled);
-        if (!pooled) return pith_fail_memory(err, (size_t)s->full * sizeof *pooled);
-        pith_pool_rows(pooled, s->pooling, x->rows, x->count, x->width);
+    if (!s->pooled || !x->count) {
+        float *pooled = pith_arena_array(x->scratch, (size_t)s->pool_width, sizeof *pooled);
+        if (!pooled) return pith_fail_memory(err, (size_t)s->pool_width * sizeof *pooled);
+        if (x->count) pith_pool_rows(pooled, s->pooling, x->rows, x->count, x->width, x->prompt);
         vector = pooled;
     }
+    PITH_TRY(pith_vector_steps_run(&vector, s->steps, vector, s->pool_width, x->scratch, err));
     if (s->normalize)
         s->normalize(vector, place, 1, s->dim);
     else

@@ -7,61 +7,81 @@
 #include <math.h>
 #include <string.h>
 
-typedef void pool_fn(float *y, const float *x, int64_t rows, int64_t width);
+/* Rows [first, rows) count. */
+typedef struct pool_input {
+    const float *x;
+    int64_t first, rows, width;
+} pool_input;
 
-static void pool_cls(float *y, const float *x, int64_t rows, int64_t width) {
-    (void)rows;
-    memcpy(y, x, (size_t)width * sizeof *y);
+typedef void pool_fn(float *y, const pool_input *p);
+
+static void pool_cls(float *y, const pool_input *p) {
+    const int64_t row = p->first < p->rows ? p->first : 0;
+    memcpy(y, p->x + row * p->width, (size_t)p->width * sizeof *y);
 }
 
-static void pool_last(float *y, const float *x, int64_t rows, int64_t width) {
-    memcpy(y, x + (rows - 1) * width, (size_t)width * sizeof *y);
+static void pool_last(float *y, const pool_input *p) {
+    if (p->first < p->rows)
+        memcpy(y, p->x + (p->rows - 1) * p->width, (size_t)p->width * sizeof *y);
+    else
+        memset(y, 0, (size_t)p->width * sizeof *y);
 }
 
-static void pool_max(float *y, const float *x, int64_t rows, int64_t width) {
-    memcpy(y, x, (size_t)width * sizeof *y);
-    for (int64_t r = 1; r < rows; r++)
-        for (int64_t i = 0; i < width; i++) {
-            float v = x[r * width + i];
+static void pool_max(float *y, const pool_input *p) {
+    for (int64_t i = 0; i < p->width; i++) y[i] = -INFINITY;
+    for (int64_t r = p->first; r < p->rows; r++)
+        for (int64_t i = 0; i < p->width; i++) {
+            float v = p->x[r * p->width + i];
             y[i] = v > y[i] || v != v ? v : y[i];
         }
 }
 
-static void sum(float *y, const float *x, int64_t rows, int64_t width) {
-    memcpy(y, x, (size_t)width * sizeof *y);
-    for (int64_t r = 1; r < rows; r++)
-        for (int64_t i = 0; i < width; i++) y[i] += x[r * width + i];
+/* Begins with the first row, not with 0, so that -0 stays -0. */
+static void sum(float *y, const pool_input *p) {
+    if (p->first < p->rows)
+        memcpy(y, p->x + p->first * p->width, (size_t)p->width * sizeof *y);
+    else
+        memset(y, 0, (size_t)p->width * sizeof *y);
+    for (int64_t r = p->first + 1; r < p->rows; r++)
+        for (int64_t i = 0; i < p->width; i++) y[i] += p->x[r * p->width + i];
 }
 
+/* by 0: there are no rows, and y is 0. */
 static void pooling_divide(float *y, int64_t width, float by) {
-    for (int64_t i = 0; i < width; i++) y[i] /= by;
+    for (int64_t i = 0; i < width && by > 0; i++) y[i] /= by;
 }
 
-static void pool_mean(float *y, const float *x, int64_t rows, int64_t width) {
-    sum(y, x, rows, width);
-    pooling_divide(y, width, (float)rows);
+static void pool_mean(float *y, const pool_input *p) {
+    sum(y, p);
+    pooling_divide(y, p->width, (float)(p->rows - p->first));
 }
 
-static void pool_mean_sqrt(float *y, const float *x, int64_t rows, int64_t width) {
-    sum(y, x, rows, width);
-    pooling_divide(y, width, sqrtf((float)rows));
+static void pool_mean_sqrt(float *y, const pool_input *p) {
+    sum(y, p);
+    pooling_divide(y, p->width, sqrtf((float)(p->rows - p->first)));
 }
 
-static void pool_weighted(float *y, const float *x, int64_t rows, int64_t width) {
-    memcpy(y, x, (size_t)width * sizeof *y);
-    for (int64_t r = 1; r < rows; r++)
-        for (int64_t i = 0; i < width; i++) y[i] += x[r * width + i] * (float)(r + 1);
-    pooling_divide(y, width, (float)rows * (float)(rows + 1) / 2);
+static void pool_weighted(float *y, const pool_input *p) {
+    const float a = (float)p->first, n = (float)p->rows;
+    for (int64_t i = 0; i < p->width; i++) y[i] = p->first < p->rows ? p->x[p->first * p->width + i] * (a + 1) : 0;
+    for (int64_t r = p->first + 1; r < p->rows; r++)
+        for (int64_t i = 0; i < p->width; i++) y[i] += p->x[r * p->width + i] * (float)(r + 1);
+    pooling_divide(y, p->width, n * (n + 1) / 2 - a * (a + 1) / 2);
 }
 
-int pith_pool_parts(uint32_t pooling) { return __builtin_popcount(pooling); }
+int pith_pool_parts(uint32_t pooling) {
+    int parts = 0;
+    for (; pooling; pooling >>= PITH_POOL_BITS) parts++;
+    return parts;
+}
 
-void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width) {
-    static pool_fn *const modes[PITH_POOL_MODES] = { pool_cls,       pool_max,      pool_mean,
-                                                     pool_mean_sqrt, pool_weighted, pool_last };
-    for (int mode = 0; mode < PITH_POOL_MODES; mode++)
-        if (pooling >> mode & 1u) {
-            modes[mode](vector, x, rows, width);
-            vector += width;
-        }
+void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width, int64_t skip) {
+    static pool_fn *const modes[PITH_POOL_MODES] = {
+        [PITH_POOL_CLS] = pool_cls,           [PITH_POOL_MAX] = pool_max,
+        [PITH_POOL_MEAN] = pool_mean,         [PITH_POOL_MEAN_SQRT] = pool_mean_sqrt,
+        [PITH_POOL_WEIGHTED] = pool_weighted, [PITH_POOL_LAST] = pool_last,
+    };
+    const pool_input p = { x, skip < rows ? skip : rows, rows, width };
+    for (; pooling; pooling >>= PITH_POOL_BITS, vector += width)
+        modes[pooling & ((1u << PITH_POOL_BITS) - 1)](vector, &p);
 }

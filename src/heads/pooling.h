@@ -4,11 +4,13 @@
 
 #include "hf/modules.h"
 
-/* x: rows of width floats, contiguous, rows >= 1. vector receives width floats for each bit of pooling (PITH_POOL_*),
- * in the order of the bits. Sums run over ascending rows, one accumulator a component, in f32. */
-void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width);
+/* x: rows of width floats, contiguous, rows >= 1. The first `skip` rows are left out, as those of a prompt; the weights
+ * of the weighted mean still count them. vector receives width floats for each mode of pooling (pith_modules.pooling),
+ * in order. Sums run over ascending rows, one accumulator a component, in f32. If all rows are left out, cls takes the
+ * first, max is minus infinity and the others are 0, as in sentence-transformers. */
+void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width, int64_t skip);
 
-/* How many bits of pooling are set: the vector is that many widths long. */
+/* How many modes pooling has: the vector is that many widths long. */
 int pith_pool_parts(uint32_t pooling);
 
 #endif

@@ -1,116 +1,24 @@
-/* modules.c - modules.json, 1_Pooling/config.json, sentence_bert_config.json, config.json and
- * config_sentence_transformers.json to one struct.
+/* modules.c - modules.json and config_sentence_transformers.json to one struct; each module is read by its class.
  *
- * Each file has a reader that fills its fields, and a table pairs files with readers. The layout is that of Sentence
- * Transformers: modules.json lists Transformer, Pooling and Normalize in the order they are applied, each with the
- * folder of its own config. Without modules.json the vector is the mean over tokens, not normalised. The other files
- * may be missing as well, except the config of a Pooling module that modules.json names. If a key is there twice, the
- * last one counts, as in Python. */
+ * The layout is that of sentence-transformers: modules.json lists the modules in the order in which they are applied,
+ * each with the folder of its own files. Without modules.json the directory is a network whose tokens' vectors are
+ * averaged (or, with an architecture for causal language models, whose last one is taken), as sentence-transformers
+ * does; or it is a static model in Model2Vec's layout. Other files may be missing, except those that a module cannot do
+ * without. If a key is there twice, the last one counts, as in Python. */
 #include "hf/modules.h"
 
+#include <string.h>
+
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "hf/model2vec.h"
+#include "hf/module_class.h"
+#include "hf/module_transformer.h"
 
-/* A maximum length above this counts as none: transformers writes 1e30 for "no limit". */
-#define LENGTH_MAX (1 << 30)
+/* ---- config_sentence_transformers.json ---- */
 
-typedef struct reader {
-    pith_modules *modules;
-    const char *dir;
-    const pith_allocator *allocator;
-    pith_arena *arena;
-    pith_error *err;
-    pith_str pooling_dir, normalize_dir; /* of these modules; data is NULL if there is none */
-} reader;
-
-typedef void read_fn(pith_json *j, reader *r);
-
-/* Reads a file under dir with fn, or nothing if it is not there. Strings that are kept must be copied by fn. */
-static pith_status modules_read_file(bool *there, reader *r, const char *name, read_fn *fn) {
-    pith_str path;
-    PITH_TRY(pith_file_find(there, &path, r->arena, r->dir, name, r->err));
-    if (!*there) return PITH_OK;
-    pith_file file;
-    PITH_TRY(pith_file_open(&file, path.data, false, r->allocator, r->err));
-    pith_json j;
-    pith_error fault = PITH_ERROR_INIT; /* the scanner's own: r->err may be NULL */
-    pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, r->arena, &fault);
-    fn(&j, r);
-    pith_json_finish(&j);
-    pith_file_close(&file);
-    return j.failed ? pith_fail(r->err, fault.code, "%s", fault.message) : PITH_OK;
-}
-
-static int32_t modules_count(pith_json *j) {
-    if (pith_json_null(j)) return 0;
-    int64_t n = pith_json_int(j);
-    return n > 0 && n < LENGTH_MAX ? (int32_t)n : 0;
-}
-
-/* Position tables of these families begin after the padding index. Source: transformers,
- * create_position_ids_from_input_ids. */
-static bool positions_follow_padding(pith_str model_type) {
-    static const char *const types[] = { "roberta",    "xlm-roberta",          "xlm-roberta-xl", "camembert", "mpnet",
-                                         "longformer", "roberta-prelayernorm", "data2vec-text",  "ibert" };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (pith_str_is(model_type, types[i])) return true;
-    return false;
-}
-
-static void modules_read_config(pith_json *j, reader *r) {
-    pith_modules *m = r->modules;
-    pith_str key;
-    bool offset = false;
-    int32_t pad = -1;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_position_embeddings"))
-            m->positions = modules_count(j);
-        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
-            pad = modules_count(j);
-        else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
-            offset = positions_follow_padding(pith_json_string(j));
-        else
-            pith_json_skip(j);
-    }
-    m->pad_token_id = pad < 0 ? 0 : pad;
-    int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
-    if (offset && m->positions > first) m->positions -= first;
-}
-
-/* A string that must be the one given, or null: the key says how the vectors are made. */
-static void expect_word(pith_json *j, const char *key, const char *known) {
-    if (pith_json_null(j)) return;
-    pith_str word = pith_json_string(j);
-    if (!j->failed && !pith_str_is(word, known))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported is '%s'", key,
-                       PITH_STR_ARG(word), known);
-}
-
-static void read_sentence_bert(pith_json *j, reader *r) {
-    pith_str key;
-    bool lower = false;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_seq_length"))
-            r->modules->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
-        else if (pith_str_is(key, "do_lower_case"))
-            lower = !pith_json_null(j) && pith_json_bool(j);
-        else if (pith_str_is(key, "transformer_task"))
-            expect_word(j, "transformer_task", "feature-extraction");
-        else if (pith_str_is(key, "module_output_name"))
-            expect_word(j, "module_output_name", "token_embeddings");
-        else
-            pith_json_skip(j);
-    }
-    if (lower)
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "do_lower_case is not supported; use a tokenizer that makes texts lower case");
-}
-
-static void read_prompts(pith_json *j, reader *r) {
+static void modules_read_prompts(pith_json *j, pith_module_reader *r) {
     pith_prompt *prompts = NULL;
     size_t n = 0, capacity = 0;
     pith_str key;
@@ -132,183 +40,215 @@ static void read_prompts(pith_json *j, reader *r) {
     r->modules->prompt_count = n;
 }
 
-static void read_sentence_transformers(pith_json *j, reader *r) {
+static bool modules_has_prompt(const pith_modules *m, pith_str name) {
+    size_t i = 0;
+    while (i < m->prompt_count && !pith_str_eq(m->prompts[i].name, name)) i++;
+    return i < m->prompt_count;
+}
+
+static void modules_read_settings(pith_json *j, pith_module_reader *r, void *to) {
+    pith_modules *m = to;
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        bool prompts = pith_str_is(key, "prompts"), name = pith_str_is(key, "default_prompt_name");
-        if ((prompts || name) && pith_json_null(j)) continue;
-        if (prompts)
-            read_prompts(j, r);
-        else if (name)
-            r->modules->default_prompt = pith_json_copy(j, r->arena, pith_json_string(j));
+        if (pith_json_null(j)) continue;
+        if (pith_str_is(key, "prompts"))
+            modules_read_prompts(j, r);
+        else if (pith_str_is(key, "default_prompt_name"))
+            m->default_prompt = pith_json_copy(j, r->arena, pith_json_string(j));
+        else if (pith_str_is(key, "truncate_dim"))
+            m->truncate_dim = (int32_t)pith_json_limit(j, INT32_MAX);
+        else if (pith_str_is(key, "similarity_fn_name"))
+            m->similarity = pith_json_copy(j, r->arena, pith_json_string(j));
         else
             pith_json_skip(j);
     }
-    const pith_modules *m = r->modules;
-    size_t i = 0;
-    if (j->failed || !m->default_prompt.data) return;
-    while (i < m->prompt_count && !pith_str_eq(m->prompts[i].name, m->default_prompt)) i++;
-    if (i == m->prompt_count)
+    if (!j->failed && m->default_prompt.data && !modules_has_prompt(m, m->default_prompt))
         pith_json_fail(j, PITH_ERR_FORMAT, "default_prompt_name '" PITH_STR_FMT "' is not the name of a prompt",
                        PITH_STR_ARG(m->default_prompt));
 }
 
-/* In the order in which the parts of a vector stand. */
-static const struct {
-    const char *key, *name;
-    uint32_t mode;
-} modes[PITH_POOL_MODES] = {
-    { "pooling_mode_cls_token", "cls", PITH_POOL_CLS },
-    { "pooling_mode_max_tokens", "max", PITH_POOL_MAX },
-    { "pooling_mode_mean_tokens", "mean", PITH_POOL_MEAN },
-    { "pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", PITH_POOL_MEAN_SQRT },
-    { "pooling_mode_weightedmean_tokens", "weightedmean", PITH_POOL_WEIGHTED },
-    { "pooling_mode_lasttoken", "lasttoken", PITH_POOL_LAST },
-};
-
-/* One mode's name, to come after those of `from` and below. */
-static void modules_read_mode(pith_json *j, uint32_t *pooling, size_t *from) {
-    pith_str name = pith_json_string(j);
-    size_t i = *from;
-    while (i < PITH_POOL_MODES && !pith_str_is(name, modes[i].name)) i++;
-    if (!j->failed && i == PITH_POOL_MODES)
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "pooling mode '" PITH_STR_FMT "' is unknown, repeated or out of order",
-                       PITH_STR_ARG(name));
-    if (i < PITH_POOL_MODES) *pooling |= modes[i].mode;
-    *from = i + 1;
+static pith_status modules_settings(pith_module_reader *r) {
+    static const char name[] = "config_sentence_transformers.json";
+    const pith_str here = PITH_STR("");
+    pith_modules *m = r->modules;
+    bool there;
+    PITH_TRY(pith_module_json(&there, r, here, name, modules_read_settings, m));
+    for (size_t i = 0; i < m->prompt_count; i++)
+        PITH_TRY(pith_module_decide(r, "prompt", here, name, PITH_STR_FMT ": " PITH_STR_FMT,
+                                    PITH_STR_ARG(m->prompts[i].name), PITH_STR_ARG(m->prompts[i].text)));
+    if (m->default_prompt.data)
+        PITH_TRY(pith_module_decide(r, "default prompt", here, name, PITH_STR_FMT, PITH_STR_ARG(m->default_prompt)));
+    if (m->truncate_dim) PITH_TRY(pith_module_decide(r, "truncate_dim", here, name, "%d", m->truncate_dim));
+    if (!m->similarity.size) return PITH_OK;
+    return pith_module_decide(r, "similarity", here, name, PITH_STR_FMT, PITH_STR_ARG(m->similarity));
 }
 
-/* pooling_mode: a name or a list of them, as sentence-transformers 6 writes it. */
-static uint32_t read_modes(pith_json *j) {
-    uint32_t pooling = 0;
-    size_t from = 0;
-    if (pith_json_peek(j) != PITH_JSON_ARRAY) {
-        modules_read_mode(j, &pooling, &from);
-        return pooling;
+/* ---- modules.json ---- */
+
+static const pith_module_class *modules_find_class(pith_str name) {
+    for (size_t i = 0; i < pith_module_class_count; i++)
+        if (pith_str_is(name, pith_module_class_table[i]->name)) return pith_module_class_table[i];
+    return NULL;
+}
+
+static pith_status modules_fail_class(pith_module_reader *r, pith_str type) {
+    pith_str known = PITH_STR("");
+    for (size_t i = 0; i < pith_module_class_count; i++) {
+        if (!pith_module_class_table[i]->read) continue;
+        known =
+            pith_arena_printf(r->arena, "%s%s%s", known.data, known.size ? ", " : "", pith_module_class_table[i]->name);
+        if (!known.data) return pith_fail_memory(r->err, 0);
     }
-    pith_json_array(j);
-    while (pith_json_next_item(j)) modules_read_mode(j, &pooling, &from);
-    return pooling;
+    return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported; supported are %s",
+                     PITH_STR_ARG(type), known.data);
 }
 
-static void read_pooling(pith_json *j, reader *r) {
-    pith_str key;
-    uint32_t pooling = 0, named = 0; /* by a flag each, and by pooling_mode, which counts where it is given */
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        size_t i = 0;
-        while (i < PITH_POOL_MODES && !pith_str_is(key, modes[i].key)) i++;
-        if (i < PITH_POOL_MODES)
-            pooling = (pooling & ~modes[i].mode) | (pith_json_bool(j) ? modes[i].mode : 0);
-        else if (pith_str_is(key, "pooling_mode"))
-            named = read_modes(j);
-        else if (pith_str_is(key, "include_prompt"))
-            r->modules->include_prompt = pith_json_bool(j);
-        else
-            pith_json_skip(j);
+/* Classes of these packages are what their names say; others are code that comes with a model. */
+static bool modules_known_package(pith_str type) {
+    static const char *const packages[] = { "sentence_transformers.", "pylate." };
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        size_t n = strlen(packages[i]);
+        if (type.size > n && !memcmp(type.data, packages[i], n)) return true;
     }
-    if (named) pooling = named;
-    if (!j->failed && !pooling) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "no supported pooling mode is set");
-    r->modules->pooling = pooling;
+    return false;
 }
 
-static void read_normalize(pith_json *j, reader *r) {
-    pith_str key;
-    (void)r;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "module_input_name"))
-            expect_word(j, "module_input_name", "sentence_embedding");
-        else if (pith_str_is(key, "module_output_name"))
-            expect_word(j, "module_output_name", "sentence_embedding");
-        else
-            pith_json_skip(j);
-    }
-}
-
-/* One module of the list; the order must be Transformer, Pooling, Normalize. */
-static void add_module(pith_json *j, reader *r, pith_str type, pith_str path) {
+pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str folder) {
     size_t dot = type.size; /* the last part of the Python class is its name */
     while (dot && type.data[dot - 1] != '.') dot--;
     pith_str name = { type.data + dot, type.size - dot };
-    bool pooling = pith_str_is(name, "Pooling"), normalize = pith_str_is(name, "Normalize");
-    if (!pooling && !normalize && !pith_str_is(name, "Transformer"))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "module '" PITH_STR_FMT "' is not supported; supported are Transformer, Pooling and Normalize",
-                       PITH_STR_ARG(type));
-    else if (r->normalize_dir.data || (r->pooling_dir.data && !normalize))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' comes after another %s", PITH_STR_ARG(type),
-                       r->normalize_dir.data ? "Normalize" : "Pooling");
-    else if (pooling && !path.size)
-        pith_json_fail(j, PITH_ERR_FORMAT, "the module Pooling has no path; give the folder of its config.json");
-    else if (pooling)
-        r->pooling_dir = pith_json_copy(j, r->arena, path);
-    else if (normalize)
-        r->normalize_dir = pith_json_copy(j, r->arena, path);
-    else if (path.size && !pith_str_is(path, "."))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "module Transformer is in the folder '" PITH_STR_FMT "'; move its files next to modules.json",
-                       PITH_STR_ARG(path));
+    const pith_module_class *class = modules_find_class(name);
+    if (!class) return modules_fail_class(r, type);
+    if (!modules_known_package(type))
+        return pith_fail(r->err, PITH_ERR_UNSUPPORTED,
+                         "module '" PITH_STR_FMT "' is code that comes with the model, which is not run",
+                         PITH_STR_ARG(type));
+    if (!class->read)
+        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported: %s",
+                         PITH_STR_ARG(type), class->refused);
+    if (pith_str_is(folder, ".")) folder = PITH_STR("");
+    pith_status status = class->read(r, folder);
+    if (!status) return PITH_OK;
+    return pith_fail_at(r->err, status, "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
+                        folder.size ? "folder '" : "beside modules.json", PITH_STR_ARG(folder), folder.size ? "'" : "");
 }
 
-static void modules_read_modules(pith_json *j, reader *r) {
+typedef struct module_entry {
+    pith_str type, path;
+} module_entry;
+
+typedef struct module_list {
+    module_entry *entries;
+    size_t count, capacity;
+} module_list;
+
+static void modules_read_list(pith_json *j, pith_module_reader *r, void *to) {
+    module_list *list = to;
     pith_json_array(j);
     while (pith_json_next_item(j)) {
-        pith_str key, type = PITH_STR(""), path = PITH_STR("");
+        pith_str key;
+        module_entry e = { PITH_STR(""), PITH_STR("") };
         pith_json_object(j);
         while (pith_json_next_key(j, &key)) {
             if (pith_str_is(key, "type"))
-                type = pith_json_string(j);
+                e.type = pith_json_copy(j, r->arena, pith_json_string(j));
             else if (pith_str_is(key, "path"))
-                path = pith_json_string(j);
+                e.path = pith_json_copy(j, r->arena, pith_json_string(j));
             else
                 pith_json_skip(j);
         }
-        if (!j->failed) add_module(j, r, type, path);
+        if (j->failed) return;
+        void *entries = list->entries;
+        if (!pith_arena_grow(r->arena, &entries, list->count, &list->capacity, sizeof e)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        list->entries = entries;
+        list->entries[list->count++] = e;
     }
-    r->modules->normalize = r->normalize_dir.data;
 }
 
-/* The config.json in a module's folder. */
-static pith_status read_module(bool *there, reader *r, pith_str dir, read_fn *fn) {
-    pith_str config = pith_arena_printf(r->arena, "%s/config.json", dir.data);
-    if (!config.data) return pith_fail_memory(r->err, dir.size);
-    return modules_read_file(there, r, config.data, fn);
+/* The last step, if it normalises, is done by the head after it has cut the vector. */
+static void modules_finish(pith_modules *m) {
+    if (!m->step_count || m->steps[m->step_count - 1].kind != PITH_STEP_NORMALIZE) return;
+    m->normalize = true;
+    m->step_count--;
 }
 
-/* What older versions of Sentence Transformers called the same file; the first that is there counts. */
-static pith_status read_limits(reader *r) {
-    static const char *const names[] = {
-        "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
-    };
-    bool there = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !there; i++) {
-        pith_str name = pith_arena_printf(r->arena, "sentence_%s_config.json", names[i]);
-        if (!name.data) return pith_fail_memory(r->err, 64);
-        PITH_TRY(modules_read_file(&there, r, name.data, read_sentence_bert));
+/* A directory without modules.json. */
+static pith_status modules_default(pith_module_reader *r) {
+    bool is_static;
+    PITH_TRY(pith_model2vec_read(&is_static, r));
+    if (is_static) return PITH_OK;
+    bool causal;
+    PITH_TRY(pith_module_transformer_read(r, PITH_STR(""), &causal));
+    r->modules->pooling = causal ? PITH_POOL_LAST : PITH_POOL_MEAN;
+    return pith_module_decide(r, "pooling", PITH_STR(""), causal ? "config.json" : NULL, "%s",
+                              causal ? "lasttoken" : "mean");
+}
+
+pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
+                              pith_error *err) {
+    *modules =
+        (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .folder = PITH_STR("") };
+    pith_module_reader r = { .modules = modules, .source = source, .arena = arena, .err = err };
+    module_list list = { NULL, 0, 0 };
+    bool there;
+    PITH_TRY(pith_module_json(&there, &r, PITH_STR(""), "modules.json", modules_read_list, &list));
+    for (size_t i = 0; i < list.count; i++) {
+        pith_status status = pith_module_read(&r, list.entries[i].type, list.entries[i].path);
+        if (status) return pith_fail_at(err, status, "modules.json: ");
     }
+    if (!list.count) PITH_TRY(modules_default(&r));
+    if (list.count && r.stage == PITH_STAGE_ROWS) modules->pooling = 0;
+    modules_finish(modules);
+    PITH_TRY(modules_settings(&r));
+    if (!source->route || modules->route.size) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name '%s'",
+                     source->route);
+}
+
+/* ---- rows ---- */
+
+static pith_status modules_add_output(int *output, pith_graph *graph, pith_value *value, pith_error *err) {
+    const size_t n = graph->output_count;
+    pith_value **outputs = pith_arena_array(graph->arena, n + 1, sizeof(pith_value *));
+    pith_str *names = pith_arena_array(graph->arena, n + 1, sizeof *names);
+    if (!outputs || !names) return pith_fail_memory(err, n * sizeof *names);
+    value->name = PITH_STR("pith.rows");
+    value->output_uses++;
+    memcpy(outputs, graph->outputs, n * sizeof(pith_value *));
+    if (graph->output_names) memcpy(names, graph->output_names, n * sizeof *names);
+    outputs[n] = value;
+    names[n] = value->name;
+    graph->outputs = outputs;
+    if (graph->output_names) graph->output_names = names;
+    graph->output_next = NULL;
+    graph->output_count++;
+    *output = (int)n;
     return PITH_OK;
 }
 
-pith_status pith_modules_read(pith_modules *modules, const char *dir, const pith_allocator *allocator,
-                              pith_arena *arena, pith_error *err) {
-    *modules = (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true };
-    reader r = { modules, dir, allocator, arena, err, { NULL, 0 }, { NULL, 0 } };
-    bool there;
-    PITH_TRY(modules_read_file(&there, &r, "config.json", modules_read_config));
-    PITH_TRY(read_limits(&r));
-    PITH_TRY(modules_read_file(&there, &r, "config_sentence_transformers.json", read_sentence_transformers));
-    PITH_TRY(modules_read_file(&there, &r, "modules.json", modules_read_modules));
-    if (r.normalize_dir.size) PITH_TRY(read_module(&there, &r, r.normalize_dir, read_normalize));
-    if (!r.pooling_dir.data) return PITH_OK;
-    PITH_TRY(read_module(&there, &r, r.pooling_dir, read_pooling));
-    if (there) return PITH_OK;
-    return pith_fail(
-        err, PITH_ERR_NOT_FOUND,
-        "%s: modules.json names the folder '%s', but %s/config.json is not there; fetch the model with its "
-        "folders",
-        dir, r.pooling_dir.data, r.pooling_dir.data);
+pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modules *m, pith_error *err) {
+    if (!m->row_step_count) return PITH_OK;
+    if (*output >= 0 && graph->outputs[*output]->type.rank == 2) return PITH_OK;
+    if (*output < 0 || graph->outputs[*output]->type.rank != 3)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "module " PITH_STR_FMT
+                         " works on the vectors of tokens, which the graph does not have as an output",
+                         PITH_STR_ARG(m->row_steps[0].place));
+    pith_value *rows = graph->outputs[*output];
+    pith_error fault = PITH_ERROR_INIT;
+    if (rows->type.dtype != PITH_F32) {
+        rows = pith_row_node(graph, PITH_STR("rows"), "Cast", &rows, 1);
+        if (!rows || pith_node_set_int(rows->producer, "to", PITH_F32)) return pith_fail_memory(err, 0);
+    }
+    for (size_t i = 0; i < m->row_step_count; i++) {
+        rows = m->row_steps[i].append(graph, rows, m->row_steps[i].module, &fault);
+        if (!rows) return fault.code ? pith_fail(err, fault.code, "%s", fault.message) : pith_fail_memory(err, 0);
+    }
+    return modules_add_output(output, graph, rows, err);
 }
 
 int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer) {

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "graph/graph.h"
 
 /* The largest header, in bytes: the limit of the reference implementation. */
 #define HEADER_MAX ((uint64_t)100 << 20)
@@ -22,16 +21,6 @@ static const struct {
     { "U64", PITH_U64 },          { "U32", PITH_U32 },        { "U16", PITH_U16 },   { "U8", PITH_U8 },
     { "F8_E4M3", PITH_F8E4M3FN }, { "F8_E5M2", PITH_F8E5M2 }, { "BOOL", PITH_BOOL }, { "C64", PITH_C64 },
 };
-
-pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err) {
-    *weights = (pith_weights){ .arena = arena };
-    return pith_map_init(&weights->names, arena, 256) ? pith_fail_memory(err, 0) : PITH_OK;
-}
-
-const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name) {
-    uint32_t place = pith_map_get(&weights->names, name);
-    return place == UINT32_MAX ? NULL : &weights->items[place];
-}
 
 static void safetensors_read_shape(pith_json *j, pith_tensor *tensor) {
     for (pith_json_array(j); pith_json_next_item(j);) {
@@ -123,31 +112,10 @@ static bool read_entry(pith_json *j, pith_tensor *tensor, span *place, uint64_t 
     return !j->failed;
 }
 
-static pith_status place_data(pith_tensor *tensor, const char *data, pith_arena *arena, pith_error *err) {
-    size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
-    if (alignment > 8) alignment = 8;
-    tensor->data = (void *)(uintptr_t)data;
-    if (pith_constant_lies_anywhere(tensor) || (uintptr_t)data % alignment == 0) return PITH_OK;
-    tensor->data = pith_arena_alloc64(arena, tensor->bytes);
-    if (!tensor->data) return pith_fail_memory(err, tensor->bytes);
-    memcpy(tensor->data, data, tensor->bytes);
-    return PITH_OK;
-}
-
 static pith_status safetensors_add(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_json *j) {
-    uint32_t old;
-    void *keys = w->keys, *items = w->items;
-    if (!pith_arena_grow(w->arena, &keys, w->count, &w->key_capacity, sizeof *w->keys) ||
-        !pith_arena_grow(w->arena, &items, w->count, &w->capacity, sizeof *w->items) ||
-        !pith_map_put(&w->names, name, (uint32_t)w->count, &old)) {
-        return pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    }
-    if (old != UINT32_MAX) return pith_json_fail(j, PITH_ERR_FORMAT, "the tensor is listed twice");
-    w->keys = keys;
-    w->items = items;
-    w->keys[w->count] = name;
-    w->items[w->count++] = *tensor;
-    return PITH_OK;
+    pith_error fault = PITH_ERROR_INIT;
+    pith_status status = pith_weights_put(w, name, tensor, &fault);
+    return status ? pith_json_fail(j, status, "%s", fault.message) : PITH_OK;
 }
 
 pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
@@ -176,7 +144,7 @@ pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const c
             return pith_fail_memory(err, count * sizeof *spans);
         if (!read_entry(&j, &tensor, &spans[count], data_size)) break;
         spans[count].name = name;
-        PITH_TRY(place_data(&tensor, data + spans[count].begin, weights->arena, err));
+        PITH_TRY(pith_weights_place(&tensor, data + spans[count].begin, weights->arena, err));
         PITH_TRY(safetensors_add(weights, name, &tensor, &j));
         count++;
     }

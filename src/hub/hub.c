@@ -1,11 +1,12 @@
 /* hub.c - names of models to directories of the local cache.
  *
  * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain one slash
- * ("organisation/model"). Nothing is downloaded, so a name that is in the cache works without a network. A file or
- * directory of the given name wins over the cache. */
+ * ("organisation/model"). A directory of the Hugging Face cache stands for its snapshot. Nothing is downloaded, so a
+ * name that is in the cache works without a network. A file or directory of the given name wins over the cache. */
 #include "hub/hub.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -30,7 +31,47 @@ pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
         "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all unset; set one of them");
 }
 
-pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
+/* The name in refs/main; data is NULL if there is none. */
+static pith_status hub_main(pith_str *revision, const char *dir, pith_arena *arena, pith_error *err) {
+    pith_str path;
+    pith_file file;
+    bool there;
+    *revision = (pith_str){ NULL, 0 };
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, "refs/main", err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_file_open(&file, path.data, true, arena->allocator, err));
+    size_t n = 0;
+    while (n < file.size && n < 256 && file.data[n] > ' ') n++;
+    *revision = pith_arena_str(arena, (pith_str){ (const char *)file.data, n });
+    pith_file_close(&file);
+    return revision->data ? PITH_OK : hub_out_of_memory(err);
+}
+
+/* A directory of the Hugging Face cache, models--organisation--name, becomes the snapshot that refs/main names, or its
+ * only one. */
+static pith_status hub_snapshot(pith_str *path, pith_arena *arena, pith_error *err) {
+    pith_str snapshots, revision, *names;
+    size_t count;
+    while (path->size > 1 && path->data[path->size - 1] == '/') path->size--;
+    pith_str name = pith_path_name(*path);
+    if (name.size < 8 || memcmp(name.data, "models--", 8)) return PITH_OK;
+    PITH_TRY(pith_path_join(&snapshots, arena, path->data, PITH_STR("snapshots"), err));
+    if (!pith_dir_exists(snapshots.data)) return PITH_OK;
+    PITH_TRY(hub_main(&revision, path->data, arena, err));
+    if (!revision.data) {
+        PITH_TRY(pith_dir_names(&names, &count, snapshots.data, arena, err));
+        if (count != 1)
+            return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: %s; give the directory of one of them", snapshots.data,
+                             count ? "there are several snapshots and no refs/main" : "there is no snapshot");
+        revision = names[0];
+    }
+    PITH_TRY(pith_path_join(path, arena, snapshots.data, revision, err));
+    if (pith_dir_exists(path->data)) return PITH_OK;
+    return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: refs/main names this snapshot, but it is not there; fetch the model",
+                     path->data);
+}
+
+static pith_status hub_look_up(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
     if (!name || !name[0]) return pith_fail(err, PITH_ERR_ARGUMENT, "the model's name is empty");
     if (pith_file_exists(name) || pith_dir_exists(name)) {
         *path = pith_arena_str(arena, pith_str_of(name));
@@ -51,4 +92,9 @@ pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, p
                          name, found.data);
     *path = found;
     return PITH_OK;
+}
+
+pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
+    PITH_TRY(hub_look_up(path, name, arena, err));
+    return hub_snapshot(path, arena, err);
 }

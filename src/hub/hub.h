@@ -8,7 +8,8 @@
  * if none of the variables is set. */
 pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err);
 
-/* Sets *path to `name` if that exists, else to models/<name> in the cache. *path ends with a NUL and is in the arena.
+/* Sets *path to `name` if that exists, else to models/<name> in the cache. A directory models--… of the Hugging Face
+ * cache becomes its snapshot (refs/main, or the only one). *path ends with a NUL and is in the arena.
  * The message of PITH_ERR_NOT_FOUND lists the places that were searched. Never uses the network. */
 pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err);
 

@@ -81,8 +81,9 @@ static void put_parameters(pith_json_out *w, const pith_graph *graph) {
 }
 
 static void put_embedding(pith_json_out *w, const pith_model *m) {
-    static const char *const modes[PITH_POOL_MODES] = { "cls",           "max",          "mean",
-                                                        "mean_sqrt_len", "weightedmean", "lasttoken" };
+    static const char *const modes[PITH_POOL_MODES] = { "?",        "cls",           "max",
+                                                        "mean",     "mean_sqrt_len", "weightedmean",
+                                                        "lasttoken" };
     pith_json_key(w, "embedding");
     pith_json_open(w, "{");
     pith_json_key_bool(w, "possible", m->text.encoder != NULL);
@@ -92,8 +93,8 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
         pith_json_key_int(w, "max_length", (int64_t)pith_model_embed_max_length(m, NULL));
         pith_json_key(w, "pooling");
         pith_json_open(w, "[");
-        for (int i = 0; i < PITH_POOL_MODES; i++)
-            if (m->modules.pooling >> i & 1u) pith_json_separate(w), pith_json_put_string(w, pith_str_of(modes[i]));
+        for (uint32_t left = m->modules.pooling; left; left >>= PITH_POOL_BITS)
+            pith_json_separate(w), pith_json_put_string(w, pith_str_of(modes[left & ((1u << PITH_POOL_BITS) - 1)]));
         pith_json_close(w, "]");
         pith_json_key_bool(w, "normalize", m->modules.normalize);
         pith_json_key(w, "prompts");

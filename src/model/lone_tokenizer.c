@@ -38,13 +38,28 @@ static pith_status open_compiled(pith_compiled *compiled, pith_files *files, con
     return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
 }
 
+/* A directory's modules say in which folder the tokenizer is and whether it makes texts lower case. What is wrong with
+ * them otherwise does not matter here. */
+static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str path, const pith_open_options *options,
+                              pith_error *err) {
+    const pith_modules_source source = { .dir = path.data,
+                                         .route = options->route,
+                                         .allocator = &o->account.allocator };
+    pith_modules modules = { .folder = PITH_STR("") };
+    if (pith_dir_exists(path.data) && pith_modules_read(&modules, &source, &o->arena, NULL))
+        modules = (pith_modules){ .folder = PITH_STR("") };
+    if (modules.folder.size) PITH_TRY(pith_path_join(&path, &o->arena, path.data, modules.folder, err));
+    return (modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
+                                                                                  &o->arena, err);
+}
+
 static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path, const pith_open_options *options,
                              pith_error *err) {
     pith_str found;
     pith_compiled compiled;
     PITH_TRY(pith_hub_find(&found, path, &o->arena, err));
     PITH_TRY(open_compiled(&compiled, &o->files, found.data, err));
-    if (!compiled.writer) return pith_tokenizer_load(tokenizer, found.data, options, &o->arena, err);
+    if (!compiled.writer) return open_files(tokenizer, o, found, options, err);
     pith_status status = pith_compiled_tokenizer(tokenizer, &compiled, options, &o->arena, err);
     return status ? pith_fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
@@ -90,7 +105,8 @@ static pith_status lone_tokenizer_read_modules(pith_modules *modules, pith_files
         found = pith_path_parent(files->arena, found);
         if (!found.data) return pith_fail_memory(err, strlen(path));
     }
-    return pith_modules_read(modules, found.data, files->arena->allocator, files->arena, err);
+    const pith_modules_source source = { .dir = found.data, .allocator = files->arena->allocator };
+    return pith_modules_read(modules, &source, files->arena, err);
 }
 
 pith_status pith_lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,

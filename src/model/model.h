@@ -32,10 +32,12 @@ struct pith_model {
     const char *source_folder;
     pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
     bool from_safetensors;
-    pith_graph *graph; /* optimised */
+    const char *weights_file; /* of from_safetensors; NULL: the first that is there */
+    pith_graph *graph;        /* optimised */
     const pith_runtime *runtime;
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
+    bool modules_read; /* or tried */
     pith_hf_labels labels;
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
@@ -57,6 +59,10 @@ struct pith_model {
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
+
+/* Appends the modules that work on tokens' vectors to a graph of the model whose types are inferred. *output is the
+ * graph's output that embedding reads, before and after. */
+pith_status pith_model_append_rows(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
 pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_error *err);

@@ -74,10 +74,28 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     return PITH_OK;
 }
 
+/* Faults of the modules are kept for pith_embed, unless they are the caller's. */
+static pith_status open_modules(pith_model *m, pith_error *err) {
+    const pith_modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
+                                         &m->account.allocator };
+    pith_error fault = PITH_ERROR_INIT;
+    m->modules_read = true;
+    pith_status status = pith_modules_read(&m->modules, &source, &m->arena, &fault);
+    if (!status) return PITH_OK;
+    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT) return pith_fail(err, status, "%s", fault.message);
+    m->no_text = fault;
+    m->modules = (pith_modules){ .folder = PITH_STR("") };
+    return PITH_OK;
+}
+
 static pith_status open_path(pith_model *m, const char *name, pith_error *err) {
     PITH_TRY(pith_hub_find(&m->path, name, &m->arena, err));
+    if (!pith_dir_exists(m->path.data) && m->options.model_file)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "%s: model_file (--model-file) names a file of a directory, but this is a file", name);
     if (!pith_dir_exists(m->path.data)) return pith_readers_file(m, m->path, err);
     m->dir = m->path;
+    PITH_TRY(open_modules(m, err));
     return pith_readers_directory(m, err);
 }
 
@@ -133,9 +151,11 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
 static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
-    PITH_TRY(pith_tokenizer_load(&m->tokenizer, m->dir.data, &m->options, &m->arena, err));
-    PITH_TRY(pith_modules_read(&m->modules, m->dir.data, &m->account.allocator, &m->arena, err));
-    PITH_TRY(pith_hf_labels_read(&m->labels, m->dir.data, &m->account.allocator, &m->arena, err));
+    pith_str dir = m->dir;
+    if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
+    PITH_TRY((m->modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(&m->tokenizer, dir.data,
+                                                                                        &m->options, &m->arena, err));
+    PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     return make_ragged(m, err);
 }
 
@@ -163,19 +183,44 @@ static pith_status find_text_output(pith_model *m, pith_error *err) {
     return PITH_OK;
 }
 
+pith_status pith_model_append_rows(int *output, const pith_model *m, pith_graph *graph, pith_error *err) {
+    if (!m->modules.row_step_count) return PITH_OK;
+    PITH_TRY(pith_modules_append(output, graph, &m->modules, err));
+    for (pith_node *node = graph->first; node; node = node->next)
+        if (!node->op) PITH_TRY(pith_op_bind_node(node, err));
+    return pith_ops_infer(graph, false, err);
+}
+
+/* Also for a file that was opened by its own name, whose directory is known by now. */
+static pith_status open_rows(pith_model *m, pith_error *err) {
+    pith_error fault = PITH_ERROR_INIT;
+    if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(open_modules(m, err));
+    if (m->no_text.code) return PITH_OK;
+    pith_status status = pith_model_append_rows(&m->text.outputs[0], m, m->graph, &fault);
+    if (status == PITH_ERR_MEMORY) return pith_fail(err, status, "%s", fault.message);
+    if (status) m->no_text = fault;
+    return PITH_OK;
+}
+
 /* What was read becomes what is run; in a compiled file it is that already. */
 static pith_status open_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer && m->options.input_shape_count)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
+    if (m->compiled.writer && m->options.route && !pith_str_is(m->modules.route, m->options.route))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "a compiled model keeps the route it was compiled with ('" PITH_STR_FMT
+                         "'); name another when you compile it",
+                         PITH_STR_ARG(m->modules.route));
     if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    PITH_TRY(find_text_output(m, err));
+    PITH_TRY(open_rows(m, err));
     PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
-    PITH_TRY(find_text_output(m, err));
     return optimize(m, err);
 }
 
@@ -218,6 +263,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->options.profile = NULL;
     m->options.input_shapes = NULL;
     m->options.runtime = NULL;
+    m->options.model_file = m->options.route = NULL;
     if (status)
         pith_model_destroy(m);
     else

@@ -1,4 +1,4 @@
-/* reader.c - chooses the reader that opens a file or a directory. */
+/* reader.c - chooses the reader that opens a file; directory.c does that for directories. */
 #include "model/reader.h"
 
 #include <limits.h>
@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* The reader with the lowest rank above this one; NULL: there is none. */
-static const pith_reader *reader_after(int rank) {
+const pith_reader *pith_reader_after(int rank) {
     const pith_reader *next = NULL;
     for (size_t i = 0; i < pith_reader_table_count; i++) {
         const pith_reader *r = pith_reader_table[i];
@@ -17,7 +16,7 @@ static const pith_reader *reader_after(int rank) {
 }
 
 static pith_status reader_for(const pith_reader **reader, pith_str bytes, pith_error *err) {
-    for (const pith_reader *r = reader_after(INT_MIN); r; r = reader_after(r->rank)) {
+    for (const pith_reader *r = pith_reader_after(INT_MIN); r; r = pith_reader_after(r->rank)) {
         if (!r->takes || !r->takes(bytes)) continue;
         *reader = r;
         return PITH_OK;
@@ -25,7 +24,7 @@ static pith_status reader_for(const pith_reader **reader, pith_str bytes, pith_e
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
 }
 
-static pith_status reader_open(pith_model *m, const pith_reader *reader, pith_source source, pith_error *err) {
+pith_status pith_reader_open(pith_model *m, const pith_reader *reader, pith_source source, pith_error *err) {
     m->reader = reader;
     m->source_bytes = source.bytes;
     m->source_folder = source.folder;
@@ -56,7 +55,7 @@ pith_status pith_readers_file(pith_model *m, pith_str path, pith_error *err) {
     pith_status status = reader_for(&reader, bytes, err);
     if (!status) {
         if (!m->dir.data && !reader->complete) reader_find_directory(m, folder);
-        status = reader_open(m, reader, (pith_source){ bytes, folder.data }, err);
+        status = pith_reader_open(m, reader, (pith_source){ bytes, folder.data }, err);
     }
     return status ? pith_fail_at(err, status, "%s: ", path.data) : PITH_OK;
 }
@@ -64,33 +63,5 @@ pith_status pith_readers_file(pith_model *m, pith_str path, pith_error *err) {
 pith_status pith_readers_memory(pith_model *m, pith_str bytes, pith_error *err) {
     const pith_reader *reader;
     PITH_TRY(reader_for(&reader, bytes, err));
-    return reader_open(m, reader, (pith_source){ bytes, NULL }, err);
-}
-
-/* "model.onnx, onnx/model.onnx, model.safetensors with config.json, …" */
-static pith_status reader_not_there(pith_model *m, pith_error *err) {
-    pith_str list = PITH_STR("");
-    for (const pith_reader *r = reader_after(INT_MIN); r; r = reader_after(r->rank))
-        for (int i = 0; i < PITH_READER_FILES && r->files[i]; i++) {
-            list = pith_arena_printf(&m->arena, "%s%s%s%s%s", list.data, list.size ? ", " : "", r->files[i],
-                                     r->beside ? " with " : "", r->beside ? r->beside : "");
-            if (!list.data) return pith_fail_memory(err, 0);
-        }
-    return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: no model in this directory; looked for %s", m->dir.data, list.data);
-}
-
-pith_status pith_readers_directory(pith_model *m, pith_error *err) {
-    for (const pith_reader *r = reader_after(INT_MIN); r; r = reader_after(r->rank)) {
-        pith_str path;
-        bool there = true;
-        if (r->files[0] && r->beside) PITH_TRY(pith_file_find(&there, &path, &m->arena, m->dir.data, r->beside, err));
-        for (int i = 0; there && i < PITH_READER_FILES && r->files[i]; i++) {
-            bool found;
-            PITH_TRY(pith_file_find(&found, &path, &m->arena, m->dir.data, r->files[i], err));
-            if (!found) continue;
-            return r->takes ? pith_readers_file(m, path, err)
-                            : reader_open(m, r, (pith_source){ { NULL, 0 }, m->dir.data }, err);
-        }
-    }
-    return reader_not_there(m, err);
+    return pith_reader_open(m, reader, (pith_source){ bytes, NULL }, err);
 }

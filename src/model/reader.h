@@ -32,7 +32,12 @@ typedef struct pith_reader {
 extern const pith_reader *const pith_reader_table[];
 extern const size_t pith_reader_table_count;
 
-/* Opens the directory model->dir with the first reader, by rank, whose files it has. */
+/* Returns the reader with the lowest rank above this one; NULL: there is none. */
+const pith_reader *pith_reader_after(int rank);
+pith_status pith_reader_open(pith_model *model, const pith_reader *reader, pith_source source, pith_error *err);
+/* Opens the directory model->dir: the file that options.model_file names; else, if the modules are no network, what
+ * they build; else the first file, by rank of its reader, that the folder of the network has; else the best .onnx file
+ * of any other name. */
 pith_status pith_readers_directory(pith_model *model, pith_error *err);
 /* Open a file, or bytes in memory, with the first reader that takes them. */
 pith_status pith_readers_file(pith_model *model, pith_str path, pith_error *err);

@@ -26,6 +26,25 @@ static void write_ports(pith_bytes_out *out, const pith_port *ports, size_t coun
     }
 }
 
+static void write_floats(pith_bytes_out *out, const float *data, int64_t count) {
+    pith_put_str(out, (pith_str){ data ? (const char *)data : "", data ? (size_t)count * sizeof *data : 0 });
+}
+
+static void write_steps(pith_bytes_out *out, const pith_modules *m) {
+    pith_put_u32(out, (uint32_t)m->step_count);
+    for (size_t i = 0; i < m->step_count; i++) {
+        const pith_vector_step *s = &m->steps[i];
+        pith_put_u32(out, s->kind);
+        pith_put_u32(out, (uint32_t)s->in);
+        pith_put_u32(out, (uint32_t)s->out);
+        pith_put_u32(out, s->activation);
+        pith_put_u32(out, s->residual);
+        write_floats(out, s->weight, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
+        write_floats(out, s->bias, s->out);
+        write_floats(out, s->shortcut, s->in * s->out);
+    }
+}
+
 static void write_modules(pith_bytes_out *out, const pith_modules *m) {
     pith_put_u32(out, m->pooling);
     pith_put_u32(out, m->normalize);
@@ -33,12 +52,26 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m) {
     pith_put_u32(out, (uint32_t)m->max_length);
     pith_put_u32(out, (uint32_t)m->positions);
     pith_put_u32(out, (uint32_t)m->pad_token_id);
+    pith_put_u32(out, m->no_specials);
+    pith_put_u32(out, m->cuts_characters);
+    pith_put_u32(out, (uint32_t)m->truncate_dim);
+    pith_put_str(out, m->dropped);
+    pith_put_u32(out, (uint32_t)m->dropped_id);
+    pith_put_str(out, m->similarity);
+    pith_put_str(out, m->route);
     pith_put_u32(out, (uint32_t)m->prompt_count);
     for (size_t i = 0; i < m->prompt_count; i++) {
         pith_put_str(out, m->prompts[i].name);
         pith_put_str(out, m->prompts[i].text);
     }
     pith_put_str(out, m->default_prompt);
+    write_steps(out, m);
+    pith_put_u32(out, (uint32_t)m->decision_count);
+    for (size_t i = 0; i < m->decision_count; i++) {
+        pith_put_str(out, pith_str_of(m->decisions[i].what));
+        pith_put_str(out, m->decisions[i].value);
+        pith_put_str(out, m->decisions[i].file);
+    }
 }
 
 static void write_labels(pith_bytes_out *out, const pith_hf_labels *l) {
@@ -110,13 +143,74 @@ static pith_port *save_read_ports(pith_bytes_in *in, pith_arena *arena, size_t e
     return ports;
 }
 
+/* NULL if the string is empty; else exactly count floats, which are copied for their alignment. */
+static const float *save_read_floats(pith_bytes_in *in, pith_arena *arena, int64_t count) {
+    pith_str bytes = pith_get_str(in);
+    if (!bytes.size || in->status) return NULL;
+    if (bytes.size != (size_t)count * sizeof(float)) {
+        pith_bytes_fail(in, "a step whose weights have another size");
+        return NULL;
+    }
+    float *data = pith_arena_alloc64(arena, bytes.size);
+    if (!data) {
+        in->status = pith_fail_memory(in->err, bytes.size);
+        return NULL;
+    }
+    return memcpy(data, bytes.data, bytes.size);
+}
+
+static void save_read_steps(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
+    m->steps = save_read_array(in, arena, &m->step_count, 32, sizeof *m->steps);
+    for (size_t i = 0; i < m->step_count && !in->status; i++) {
+        pith_vector_step *s = &m->steps[i];
+        s->kind = (pith_step_kind)pith_get_below(in, PITH_STEP_NORMALIZE + 1, "an unknown step");
+        s->in = pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
+        s->out = pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
+        s->activation = (pith_step_activation)pith_get_below(in, PITH_STEP_ACTIVATIONS, "an unknown activation");
+        s->residual = pith_get_below(in, 2, "a flag other than 0 and 1");
+        s->weight = save_read_floats(in, arena, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
+        s->bias = save_read_floats(in, arena, s->out);
+        s->shortcut = save_read_floats(in, arena, s->in * s->out);
+        bool dense = s->kind == PITH_STEP_DENSE, norm = s->kind == PITH_STEP_LAYER_NORM;
+        bool good = dense  ? s->weight && (!s->residual || s->shortcut || s->in == s->out)
+                    : norm ? s->weight && s->bias && s->in == s->out
+                           : !s->in && !s->out;
+        if (!good && !in->status) pith_bytes_fail(in, "a step without its weights");
+    }
+}
+
+static void save_read_decisions(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
+    m->decisions = save_read_array(in, arena, &m->decision_count, 12, sizeof *m->decisions);
+    m->decision_capacity = m->decision_count;
+    for (size_t i = 0; i < m->decision_count && !in->status; i++) {
+        m->decisions[i].what = save_read_text(in, arena).data;
+        m->decisions[i].value = pith_get_str(in);
+        m->decisions[i].file = pith_get_str(in);
+    }
+}
+
+static void save_read_pooling(pith_modules *m, pith_bytes_in *in) {
+    m->pooling = pith_get_u32(in);
+    for (uint32_t left = m->pooling; left && !in->status; left >>= PITH_POOL_BITS) {
+        const uint32_t mode = left & ((1u << PITH_POOL_BITS) - 1);
+        if (!mode || mode >= PITH_POOL_MODES) pith_bytes_fail(in, "an unknown pooling");
+    }
+}
+
 static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
-    m->pooling = pith_get_below(in, 1u << PITH_POOL_MODES, "an unknown pooling");
+    save_read_pooling(m, in);
     m->normalize = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->include_prompt = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->max_length = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->pad_token_id = (int32_t)pith_get_u32(in);
+    m->no_specials = pith_get_below(in, 2, "a flag other than 0 and 1");
+    m->cuts_characters = pith_get_below(in, 2, "a flag other than 0 and 1");
+    m->truncate_dim = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
+    m->dropped = pith_get_str(in);
+    m->dropped_id = (int32_t)pith_get_u32(in);
+    m->similarity = pith_get_str(in);
+    m->route = pith_get_str(in);
     pith_prompt *prompts = save_read_array(in, arena, &m->prompt_count, 8, sizeof *prompts);
     for (size_t i = 0; i < m->prompt_count; i++) {
         prompts[i].name = pith_get_str(in);
@@ -124,6 +218,8 @@ static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *ar
     }
     m->prompts = prompts;
     m->default_prompt = pith_get_str(in);
+    save_read_steps(m, in, arena);
+    save_read_decisions(m, in, arena);
 }
 
 static pith_activation save_read_activation(pith_bytes_in *in) {

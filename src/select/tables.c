@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "heads/head.h"
 #include "hf/family.h"
+#include "hf/module_class.h"
 #include "kernels/kernel.h"
 #include "model/reader.h"
 #include "ops/op.h"
@@ -147,6 +148,23 @@ const pith_runtime *const pith_runtime_table[] = {
     NULL
 };
 const size_t pith_runtime_table_count = sizeof pith_runtime_table / sizeof pith_runtime_table[0] - 1;
+
+#define MODULE(name) extern const pith_module_class pith_module_class_##name;
+#define REFUSED(symbol, class_name, reason)                                                                            \
+    static const pith_module_class refused_##symbol = { .name = class_name, .refused = reason };
+#include "select/modules.def"
+#undef MODULE
+#undef REFUSED
+
+const pith_module_class *const pith_module_class_table[] = {
+#define MODULE(name) &pith_module_class_##name,
+#define REFUSED(symbol, class_name, reason) &refused_##symbol,
+#include "select/modules.def"
+#undef MODULE
+#undef REFUSED
+    NULL
+};
+const size_t pith_module_class_count = sizeof pith_module_class_table / sizeof pith_module_class_table[0] - 1;
 
 #define BACKEND(name) extern const pith_backend pith_backend_##name;
 #include "select/backends.def"

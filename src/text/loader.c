@@ -431,6 +431,46 @@ static pith_status loader_prepare(pith_loader *loader) {
     return pith_framing_create(loader);
 }
 
+/* The setting of the normalizer with Lowercase in front, for frozen tokenizers. */
+static pith_status loader_lower_setting(pith_loader *loader) {
+    static const char alone[] = "{\"type\":\"Lowercase\"}", kind[] = "normalizer";
+    pith_tokenizer *t = loader->tokenizer;
+    size_t i = 0;
+    while (i < t->setting_count && strcmp(t->settings[i].key, kind) != 0) i++;
+    const pith_str old = i < t->setting_count ? t->settings[i].json : PITH_STR("null");
+    pith_str json = PITH_STR(alone), parts[] = { PITH_STR("{\"type\":\"Sequence\",\"normalizers\":["), PITH_STR(alone),
+                                                 PITH_STR(","), old, PITH_STR("]}") };
+    if (!pith_str_is(old, "null")) {
+        char *text = pith_arena_alloc(loader->arena, old.size + 128), *at = text;
+        if (!text) return pith_fail_memory(loader->err, old.size);
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            memcpy(at, parts[p].data, parts[p].size);
+            at += parts[p].size;
+        }
+        json = (pith_str){ text, (size_t)(at - text) };
+    }
+    if (i == t->setting_count &&
+        !pith_arena_grow(loader->arena, (void **)&t->settings, i, &t->setting_capacity, sizeof *t->settings))
+        return pith_fail_memory(loader->err, sizeof *t->settings);
+    t->setting_count += i == t->setting_count;
+    t->settings[i] = (pith_setting){ kind, json };
+    return PITH_OK;
+}
+
+/* Puts the step Lowercase in front of the others, unless it is one of them. Source: sentence-transformers,
+ * Transformer.__init__, do_lower_case. */
+static pith_status loader_add_lower(pith_loader *loader) {
+    pith_step_list *list = &loader->tokenizer->normalizers;
+    const pith_normalizer_desc *lower = pith_normalizer_find(PITH_STR("Lowercase"));
+    if (!lower) return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "this build has no normalizer \"Lowercase\"");
+    for (size_t i = 0; i < list->count; i++)
+        if (list->steps[i].desc == lower) return PITH_OK;
+    if (!push_step(loader, list, lower, NULL)) return pith_fail_memory(loader->err, sizeof *list->steps);
+    memmove(list->steps + 1, list->steps, (list->count - 1) * sizeof *list->steps);
+    list->steps[0] = (pith_text_step){ lower, NULL };
+    return loader_lower_setting(loader);
+}
+
 static pith_status loader_finish(pith_loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
@@ -444,7 +484,7 @@ static pith_status loader_finish(pith_loader *loader) {
     return loader->err->code;
 }
 
-static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
+static pith_status load_path(pith_loader *loader, const char *path, bool lower, bool copy) {
     const pith_tokenizer_source *source;
     pith_str file_path = pith_str_of(path), dir = file_path;
     if (pith_dir_exists(path))
@@ -465,6 +505,7 @@ static pith_status load_path(pith_loader *loader, const char *path, bool copy) {
     pith_str bytes = { (const char *)file.data, file.size };
     pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
     if (!status && !whole) status = pith_listed_tokens_add(loader);
+    if (!status && lower) status = loader_add_lower(loader);
     if (!status) status = loader_finish(loader);
     pith_file_close(&file);
     return status;
@@ -480,7 +521,7 @@ static pith_status load_frozen(pith_loader *loader) {
 }
 
 /* From path, or json, or frozen: the others have no data. */
-static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, pith_str json, pith_str frozen,
+static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, bool lower, pith_str json, pith_str frozen,
                                const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith_arena scratch;
@@ -488,7 +529,7 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, pit
     loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
-    if (!status && path) status = load_path(&loader, path, options && options->flags & PITH_OPEN_COPY);
+    if (!status && path) status = load_path(&loader, path, lower, options && options->flags & PITH_OPEN_COPY);
     if (!status && json.data) status = pith_source_check_size(&loader, "tokenizer.json", json.size);
     if (!status && json.data) status = load_tokenizer_json(&loader, "tokenizer.json", json);
     if (!status && frozen.data) status = load_frozen(&loader);
@@ -506,17 +547,24 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, pit
 
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err) {
-    return loader_load(tokenizer, dir_or_file, (pith_str){ NULL, 0 }, (pith_str){ NULL, 0 }, options, arena, err);
+    const pith_str none = { NULL, 0 };
+    return loader_load(tokenizer, dir_or_file, false, none, none, options, arena, err);
+}
+
+pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *dir_or_file,
+                                      const pith_open_options *options, pith_arena *arena, pith_error *err) {
+    const pith_str none = { NULL, 0 };
+    return loader_load(tokenizer, dir_or_file, true, none, none, options, arena, err);
 }
 
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err) {
     if (!json.data) json.data = "";
-    return loader_load(tokenizer, NULL, json, (pith_str){ NULL, 0 }, options, arena, err);
+    return loader_load(tokenizer, NULL, false, json, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
                                        const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_str frozen = { bytes ? bytes : "", bytes ? size : 0 };
-    return loader_load(tokenizer, NULL, (pith_str){ NULL, 0 }, frozen, options, arena, err);
+    return loader_load(tokenizer, NULL, false, (pith_str){ NULL, 0 }, frozen, options, arena, err);
 }

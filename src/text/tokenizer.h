@@ -15,6 +15,9 @@
  * options->allocator, which must stay valid too. */
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err);
+/* The same for texts that are made lower case before the tokenizer's own normalizers, unless these do it. */
+pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *dir_or_file,
+                                      const pith_open_options *options, pith_arena *arena, pith_error *err);
 /* The same from a tokenizer.json in memory, which may be freed afterwards. */
 pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
                                      pith_arena *arena, pith_error *err);

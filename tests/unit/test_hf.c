@@ -182,7 +182,7 @@ static void configs_that_do_not_fit(void **state) {
                   "distilbert, electra, "
                   "gemma3_text, modernbert, mpnet, new, nomic_bert, qwen2, qwen3, roberta, xlm-roberta");
     refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
-                  "model.safetensors and model.safetensors.index.json are both missing");
+                  "no weights; looked for model.safetensors and pytorch_model.bin");
     put_file("model.safetensors", weights, size);
     refuse_config("\"hidden_size\": 32", "\"hidden_size\": 64", PITH_ERR_FORMAT,
                   "model.safetensors: tensor 'embeddings.word_embeddings.weight' has shape [128, 32]; config.json "

@@ -9,15 +9,17 @@
 #include "loader_test.h"
 
 static pith_error err;
+static const char *route; /* that is asked for */
 
-static const pith_modules usual = { .pooling = PITH_POOL_MEAN, .include_prompt = true };
+static const pith_modules usual = { .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1 };
 
 /* Reads the directory with one file in it (name NULL: none), which is removed afterwards. */
 static pith_status read_with(pith_modules *m, const char *name, const char *text) {
     char path[512];
     if (name) put_file(name, text, strlen(text));
     err = (pith_error)PITH_ERROR_INIT;
-    pith_status status = pith_modules_read(m, dir, NULL, &arena, &err);
+    const pith_modules_source source = { .dir = dir, .route = route, .allocator = &pith_allocator_default };
+    pith_status status = pith_modules_read(m, &source, &arena, &err);
     snprintf(path, sizeof path, "%s/%s", dir, name ? name : "");
     if (name) assert_int_equal(unlink(path), 0);
     assert_int_equal(status, err.code);
@@ -29,8 +31,12 @@ static void expect(const char *name, const char *text, const pith_modules *wante
     if (read_with(&m, name, text)) fail_msg("%s: %s", text, err.message);
     if (m.pooling != wanted->pooling || m.normalize != wanted->normalize ||
         m.include_prompt != wanted->include_prompt || m.max_length != wanted->max_length ||
-        m.positions != wanted->positions || m.pad_token_id != wanted->pad_token_id ||
-        m.prompt_count != wanted->prompt_count || !pith_str_eq(m.default_prompt, wanted->default_prompt))
+        m.lower_case != wanted->lower_case || m.truncate_dim != wanted->truncate_dim ||
+        m.step_count != wanted->step_count || m.row_step_count != wanted->row_step_count ||
+        !pith_str_eq(m.similarity, wanted->similarity) || !pith_str_eq(m.route, wanted->route) ||
+        !pith_str_eq(m.folder, wanted->folder) || m.positions != wanted->positions ||
+        m.pad_token_id != wanted->pad_token_id || m.prompt_count != wanted->prompt_count ||
+        !pith_str_eq(m.default_prompt, wanted->default_prompt))
         fail_msg("%s %s: pooling %u, normalize %d, include_prompt %d, length %d, positions %d, pad %d, %zu prompts",
                  name ? name : "", text, m.pooling, m.normalize, m.include_prompt, m.max_length, m.positions,
                  m.pad_token_id, m.prompt_count);
@@ -104,7 +110,9 @@ static void lengths(void **state) {
     expect("sentence_bert_config.json",
            "{\"transformer_task\": \"feature-extraction\", \"module_output_name\": \"token_embeddings\"}", &usual);
     expect("sentence_bert_config.json", "{\"transformer_task\": null, \"module_output_name\": null}", &usual);
-    refuse("sentence_bert_config.json", "{\"do_lower_case\": true}", PITH_ERR_UNSUPPORTED, "do_lower_case");
+    pith_modules lower = usual;
+    lower.lower_case = true;
+    expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
     refuse("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}", PITH_ERR_UNSUPPORTED,
            "transformer_task 'fill-mask' is not supported; supported is 'feature-extraction'");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
@@ -133,18 +141,28 @@ static void prompts(void **state) {
     m.default_prompt = PITH_STR("d");
     expect(file, "{\"default_prompt_name\": \"d\", \"prompts\": {\"q\": \"find: \", \"d\": \"\"}, \"y\": [1]}", &m);
     expect(file, "{\"prompts\": null, \"default_prompt_name\": null}", &usual);
+    m = usual;
+    m.truncate_dim = 64;
+    m.similarity = PITH_STR("dot");
+    expect(file, "{\"truncate_dim\": 64, \"similarity_fn_name\": \"dot\"}", &m);
+    expect(file, "{\"truncate_dim\": null, \"similarity_fn_name\": null}", &usual);
+    refuse(file, "{\"truncate_dim\": 0}", PITH_ERR_FORMAT, "truncate_dim");
     refuse(file, "{\"prompts\": {\"q\": \"\"}, \"default_prompt_name\": \"d\"}", PITH_ERR_FORMAT,
            "default_prompt_name 'd' is not the name of a prompt");
     refuse(file, "{\"prompts\": {\"q\": 1}}", PITH_ERR_FORMAT, "prompts.q");
     refuse(file, "{\"default_prompt_name\": 1}", PITH_ERR_FORMAT, "default_prompt_name");
 }
 
+#define ST "sentence_transformers.models."
+#define AND(a, b) ((a) | (b) << PITH_POOL_BITS)
+
 static void put_modules(const char *type, const char *path) {
-    char text[256];
-    int size = snprintf(text, sizeof text,
-                        "[{\"type\": \"x.Transformer\", \"path\": \"\", \"idx\": 0}, {\"type\": \"%s\", "
-                        "\"path\": \"%s\"}]",
-                        type, path);
+    char text[512];
+    int size = snprintf(
+        text, sizeof text,
+        "[{\"type\": \"sentence_transformers.models.Transformer\", \"path\": \"\", \"idx\": 0}, %s{\"type\": \"%s\", "
+        "\"path\": \"%s\"}]",
+        strstr(type, "Pooling") ? "" : "{\"type\": \"" ST "Pooling\", \"path\": \"p\"}, ", type, path);
     put_file("modules.json", text, (size_t)size);
 }
 
@@ -160,7 +178,7 @@ static void poolings(void **state) {
         { "{\"pooling_mode_mean_sqrt_len_tokens\": true}", PITH_POOL_MEAN_SQRT },
         { "{\"pooling_mode_weightedmean_tokens\": true}", PITH_POOL_WEIGHTED },
         { "{\"pooling_mode_lasttoken\": true}", PITH_POOL_LAST },
-        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_max_tokens\": true}", PITH_POOL_LAST | PITH_POOL_MAX },
+        { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_max_tokens\": true}", AND(PITH_POOL_MAX, PITH_POOL_LAST) },
         { "{\"pooling_mode_lasttoken\": true, \"pooling_mode_lasttoken\": false, \"pooling_mode_cls_token\": true}",
           PITH_POOL_CLS },
         { "{\"pooling_mode\": \"cls\"}", PITH_POOL_CLS },
@@ -169,27 +187,28 @@ static void poolings(void **state) {
         { "{\"pooling_mode\": \"mean_sqrt_len_tokens\"}", PITH_POOL_MEAN_SQRT },
         { "{\"pooling_mode\": \"weightedmean\"}", PITH_POOL_WEIGHTED },
         { "{\"pooling_mode\": [\"lasttoken\"]}", PITH_POOL_LAST },
-        { "{\"pooling_mode\": [\"cls\", \"mean\", \"lasttoken\"]}", PITH_POOL_CLS | PITH_POOL_MEAN | PITH_POOL_LAST },
+        { "{\"pooling_mode\": [\"cls\", \"mean\", \"lasttoken\"]}",
+          AND(PITH_POOL_CLS, AND(PITH_POOL_MEAN, PITH_POOL_LAST)) },
+        { "{\"pooling_mode\": [\"mean\", \"cls\", \"mean\"]}",
+          AND(PITH_POOL_MEAN, AND(PITH_POOL_CLS, PITH_POOL_MEAN)) },
+        { "{\"pooling_mode_cls_token\": false}", PITH_POOL_MEAN },
+        { "{}", PITH_POOL_MEAN },
     };
-    static const char *const refusals[][2] = {
-        { "{\"pooling_mode\": [\"mean\", \"mean\"]}", "pooling mode 'mean' is unknown, repeated or out of order" },
-        { "{\"pooling_mode\": [\"mean\", \"cls\"]}", "pooling mode 'cls' is unknown, repeated or out of order" },
-        { "{\"pooling_mode\": [\"lasttoken\", \"cls\"]}", "pooling mode 'cls' is unknown, repeated or out of order" },
-        { "{\"pooling_mode\": \"median\"}", "pooling mode 'median' is unknown, repeated or out of order" },
-        { "{\"pooling_mode\": []}", "no supported pooling mode" },
-        { "{}", "no supported pooling mode" },
-    };
+    static const char nine[] =
+        "{\"pooling_mode\": [\"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\"]}";
     char path[512];
     snprintf(path, sizeof path, "%s/p", dir);
     mkdir(path, 0777);
-    put_modules("sentence_transformers.models.Pooling", "p");
+    put_modules(ST "Pooling", "p");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pith_modules m = usual;
         m.pooling = cases[i].pooling;
         expect("p/config.json", cases[i].text, &m);
     }
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-        refuse("p/config.json", refusals[i][0], PITH_ERR_UNSUPPORTED, refusals[i][1]);
+    refuse("p/config.json", "{\"pooling_mode\": \"median\"}", PITH_ERR_UNSUPPORTED,
+           "pooling mode 'median' is not supported");
+    refuse("p/config.json", "{\"pooling_mode\": []}", PITH_ERR_FORMAT, "the list of pooling modes is empty");
+    refuse("p/config.json", nine, PITH_ERR_UNSUPPORTED, "more than 8 pooling modes");
     refuse("p/config.json", "{\"pooling_mode_cls_token\": 1}", PITH_ERR_FORMAT, "pooling_mode_cls_token");
     pith_modules m = usual;
     m.include_prompt = false;
@@ -205,38 +224,139 @@ static void modules(void **state) {
     char path[512];
     snprintf(path, sizeof path, "%s/n", dir);
     mkdir(path, 0777);
+    put_file("p/config.json", "{}", 2);
     m.normalize = true;
-    put_modules("sentence_transformers.models.Normalize", "n");
+    put_modules(ST "Normalize", "n");
     expect(NULL, "", &m);
     expect("n/config.json", normalize, &m);
     expect("n/config.json", "{\"module_input_name\": null}", &m);
     refuse("n/config.json", "{\"module_input_name\": \"x\"}", PITH_ERR_UNSUPPORTED, "module_input_name 'x'");
     refuse("n/config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED, "module_output_name 'x'");
-    put_modules("Normalize", "");
+    put_modules(ST "Normalize", "");
     expect(NULL, "", &m);
-    put_modules("Transformer", ".");
-    expect(NULL, "", &usual);
+    put_modules(ST "Dropout", "");
+    m = usual;
+    expect(NULL, "", &m);
     expect("modules.json", "[]", &usual);
+}
 
+#define ENTRY(type, path) "{\"type\": \"" ST type "\", \"path\": \"" path "\"}"
+#define POOLED ENTRY("Transformer", "") ", " ENTRY("Pooling", "p")
+
+static void lists(void **state) {
+    (void)state;
     static const struct {
         const char *text;
         pith_status status;
         const char *says;
     } cases[] = {
-        { "[{\"type\": \"x.Transformer\", \"path\": \"0\"}]", PITH_ERR_UNSUPPORTED, "folder '0'" },
-        { "[{\"type\": \"x.Dense\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED, "module 'x.Dense'" },
+        { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
+          "'custom_st.Transformer' is code that comes with the model" },
+        { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
+          "Odd' is not supported; supported are Asym, Dense, Dropout, LayerNorm, Normalize, Pooling, Router, "
+          "StaticEmbedding, Transformer" },
         { "[{\"path\": \"2\"}]", PITH_ERR_UNSUPPORTED, "module ''" },
-        { "[{\"type\": \"x.Pooling\"}]", PITH_ERR_FORMAT, "the module Pooling has no path" },
-        { "[{\"type\": \"x.Pooling\", \"path\": \"p\"}, {\"type\": \"x.Pooling\", \"path\": \"p\"}]",
-          PITH_ERR_UNSUPPORTED, "module 'x.Pooling' comes after another Pooling" },
-        { "[{\"type\": \"x.Pooling\", \"path\": \"p\"}, {\"type\": \"Transformer\", \"path\": \"\"}]",
-          PITH_ERR_UNSUPPORTED, "module 'Transformer' comes after another Pooling" },
-        { "[{\"type\": \"x.Normalize\", \"path\": \"n\"}, {\"type\": \"x.Normalize\", \"path\": \"n\"}]",
-          PITH_ERR_UNSUPPORTED, "module 'x.Normalize' comes after another Normalize" },
+        { "[" ENTRY("WordEmbeddings", "0") "]", PITH_ERR_UNSUPPORTED, "WordEmbeddings' is not supported: " },
+        { "[" ENTRY("Pooling", "p") "]", PITH_ERR_UNSUPPORTED, "no module has made vectors yet" },
+        { "[" POOLED ", " ENTRY("Pooling", "p") "]", PITH_ERR_UNSUPPORTED,
+          "module Pooling (folder 'p'): it is a module of tokens' vectors, but stands where there is one vector" },
+        { "[" POOLED ", " ENTRY("Transformer", "") "]", PITH_ERR_UNSUPPORTED,
+          "module Transformer (beside modules.json): it is a module of texts" },
+        { "[" POOLED ", " ENTRY("Dense", "d") "]", PITH_ERR_NOT_FOUND, "d/config.json is not there" },
+        { "[" ENTRY("Transformer", "") ", " ENTRY("Normalize", "n") "]", PITH_ERR_UNSUPPORTED, "module Normalize" },
+        { "[" ENTRY("Transformer", "") ", " ENTRY("Pooling", "..") "]", PITH_ERR_FORMAT, "outside its folder" },
         { "[{\"type\": 1}]", PITH_ERR_FORMAT, "type" },
     };
+    put_file("p/config.json", "{}", 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse("modules.json", cases[i].text, cases[i].status, cases[i].says);
+    pith_modules m = usual;
+    m.pooling = 0; /* a vector for each token */
+    m.folder = PITH_STR("0_BERT");
+    expect("modules.json", "[" ENTRY("Transformer", "0_BERT") "]", &m);
+}
+
+static void denses(void **state) {
+    (void)state;
+    static const char file[] = "d/config.json";
+    char path[512];
+    snprintf(path, sizeof path, "%s/d", dir);
+    mkdir(path, 0777);
+    put_modules(ST "Pooling", "p");
+    put_file("modules.json", "[" POOLED ", " ENTRY("Dense", "d") "]", strlen("[" POOLED ", " ENTRY("Dense", "d") "]"));
+    pith_modules m = usual;
+    m.step_count = 1;
+    expect(file, "{\"in_features\": 4, \"out_features\": 2, \"bias\": false}", &m);
+    expect(file,
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"torch.nn.modules.activation.GELU\"}",
+           &m);
+    expect(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"sentence_embedding\"}", &m);
+    refuse(file,
+           "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"torch.nn.modules.activation.Mish\"}",
+           PITH_ERR_UNSUPPORTED, "activation_function 'torch.nn.modules.activation.Mish' is not supported");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"os.system\"}",
+           PITH_ERR_UNSUPPORTED, "'os.system'");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"activation_function\": \"evil.GELU\"}",
+           PITH_ERR_UNSUPPORTED, "'evil.GELU'");
+    refuse(file, "{\"in_features\": 4}", PITH_ERR_FORMAT, "in_features is 4 and out_features 0");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 9999999}", PITH_ERR_FORMAT, "out_features 9999999");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
+           "module_input_name 'x'");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
+           "module_output_name 'x'");
+    refuse(file, "{\"in_features\": 4, \"out_features\": 2, \"module_input_name\": \"token_embeddings\"}",
+           PITH_ERR_UNSUPPORTED, "module Dense (folder 'd'): it is a module of tokens' vectors");
+}
+
+/* By task, by mapping, by default. */
+static void routes(void **state) {
+    (void)state;
+    static const char file[] = "r/router_config.json", list[] = "[" POOLED ", " ENTRY("Router", "r") "]";
+    static const char start[] = "{\"types\": {\"q_0\": \"" ST "Normalize\"}, \"structure\": {\"query\": [\"q_0\"], "
+                                "\"document\": []}, \"parameters\": {";
+    static const struct {
+        const char *asked, *parameters, *route, *says;
+    } cases[] = {
+        { NULL, "\"default_route\": \"document\"", "document", NULL },
+        { NULL, "\"default_route\": null", "query", NULL }, /* the first */
+        { "query", "\"default_route\": \"document\"", "query", NULL },
+        { "document", "", "document", NULL },
+        { "q", "\"route_mappings\": {\"('q', 'text')\": \"query\"}", "query", NULL },
+        { "q", "\"route_mappings\": {\"('q', None)\": \"query\"}", "query", NULL },
+        { "other", "\"route_mappings\": {\"(None, 'text')\": \"document\"}", "document", NULL },
+        { NULL, "\"route_mappings\": {\"(None, None)\": \"document\"}", "document", NULL },
+        { NULL, "\"allow_empty_key\": false", NULL, "the model has no default route; name one" },
+        { "other", "", NULL, "there is no route 'other'; the model has: query, document" },
+        { NULL, "\"default_route\": \"x\"", NULL, "there is no route 'x'" },
+    };
+    char path[512], text[1024];
+    snprintf(path, sizeof path, "%s/r", dir);
+    mkdir(path, 0777);
+    put_file("modules.json", list, sizeof list - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pith_modules m = usual;
+        route = cases[i].asked;
+        snprintf(text, sizeof text, "%s%s}}", start, cases[i].parameters);
+        if (cases[i].says) {
+            refuse(file, text, PITH_ERR_ARGUMENT, cases[i].says);
+            continue;
+        }
+        m.route = pith_str_of(cases[i].route);
+        m.normalize = strcmp(cases[i].route, "query") == 0;
+        expect(file, text, &m);
+    }
+    route = NULL;
+    refuse(file, "{\"types\": {}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}", PITH_ERR_FORMAT,
+           "the structure names the module 'x', which has no type");
+    refuse(file, "{\"types\": {\"x\": \"" ST "Router\"}, \"structure\": {\"a\": [\"x\"]}, \"parameters\": {}}",
+           PITH_ERR_UNSUPPORTED, "a Router within a Router");
+    refuse(file, "{\"types\": {\"../x\": \"" ST "Pooling\"}, \"structure\": {\"a\": [\"../x\"]}, \"parameters\": {}}",
+           PITH_ERR_UNSUPPORTED, "module Pooling");
+    refuse(NULL, "", PITH_ERR_NOT_FOUND, "r/config.json is not there");
+    put_modules(ST "Pooling", "p");
+    route = "query";
+    refuse(NULL, "", PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name 'query'");
+    route = NULL;
 }
 
 /* The flag, else the directory's limit, else the tokenizer's; none goes beyond the positions. */
@@ -259,6 +379,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions), cmocka_unit_test(lengths), cmocka_unit_test(prompts),
         cmocka_unit_test(poolings),  cmocka_unit_test(modules), cmocka_unit_test(which_length),
+        cmocka_unit_test(lists),     cmocka_unit_test(denses),  cmocka_unit_test(routes),
     };
     return cmocka_run_group_tests(tests, loader_setup, loader_teardown);
 }

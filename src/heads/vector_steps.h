@@ -1,0 +1,26 @@
+/* vector_steps.h - the modules behind the pooling, on one text's vector: dense layers and norms.
+ *
+ * Each vector is computed by itself with the sums of kernels/gemm.h and kernels/norm.h, so that its bits depend on
+ * nothing else. */
+#ifndef PITH_HEADS_VECTOR_STEPS_H
+#define PITH_HEADS_VECTOR_STEPS_H
+
+#include "base/cpu.h"
+#include "hf/modules.h"
+
+typedef struct pith_vector_steps pith_vector_steps;
+
+/* Packs the weights of the modules' steps, once per model, into the arena. *steps is NULL if there are none. */
+pith_status pith_vector_steps_prepare(const pith_vector_steps **steps, const pith_modules *modules, pith_isa isa,
+                                      pith_arena *arena, pith_error *err);
+
+/* Returns the components of the results for vectors of `in` components; 0 if a step takes another number, which *needed
+ * is set to. steps may be NULL. */
+int64_t pith_vector_steps_width(const pith_vector_steps *steps, int64_t in, int64_t *needed);
+
+/* Applies the steps to x of `in` components, for which pith_vector_steps_width is not 0. *y is x, or a result in
+ * scratch. Thread-safe. */
+pith_status pith_vector_steps_run(const float **y, const pith_vector_steps *steps, const float *x, int64_t in,
+                                  pith_arena *scratch, pith_error *err);
+
+#endif

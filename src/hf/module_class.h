@@ -1,0 +1,86 @@
+/* module_class.h - the modules of sentence-transformers: each class is one file module_<name>.c and one line
+ * MODULE(<name>) in select/modules.def; a class that is known and cannot be run is a line REFUSED(…) there.
+ *
+ * Modules are read in the order of modules.json. A class checks that it fits what came before (reader->stage) and adds
+ * what it does: settings, a step on rows, the pooling, or a step on the vector. */
+#ifndef PITH_HF_MODULE_CLASS_H
+#define PITH_HF_MODULE_CLASS_H
+
+#include "base/json.h"
+#include "hf/modules.h"
+#include "hf/tensor_files.h"
+
+/* What the modules so far have made of a text. */
+typedef enum pith_module_stage { PITH_STAGE_TEXT, PITH_STAGE_ROWS, PITH_STAGE_VECTOR } pith_module_stage;
+
+typedef struct pith_module_reader {
+    pith_modules *modules;
+    const pith_modules_source *source;
+    pith_arena *arena;
+    pith_error *err;
+    pith_module_stage stage;
+    bool routed, pooled; /* within a Router; a Pooling was read */
+} pith_module_reader;
+
+typedef struct pith_module_class {
+    const char *name; /* the last part of the Python class: "Dense" */
+    /* Reads the module in the folder (relative to the directory, "" for itself). The caller puts the module's name in
+     * front of errors. */
+    pith_status (*read)(pith_module_reader *r, pith_str folder);
+    const char *refused; /* read is NULL: why this class is not run */
+} pith_module_class;
+
+/* Made from select/modules.def by select/tables.c. */
+extern const pith_module_class *const pith_module_class_table[];
+extern const size_t pith_module_class_count;
+
+/* Reads one module by its Python class. */
+pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str folder);
+
+/* "folder/name" relative to the directory; data is NULL if memory is out. */
+pith_str pith_module_path(const pith_module_reader *r, pith_str folder, const char *name);
+
+typedef void pith_module_json_fn(pith_json *j, pith_module_reader *r, void *to);
+/* Reads a JSON file of the folder with fn. *there may be NULL: the file must be there then. Strings that are kept must
+ * be copied by fn. */
+pith_status pith_module_json(bool *there, pith_module_reader *r, pith_str folder, const char *name,
+                             pith_module_json_fn *fn, void *to);
+/* A string that must be the one given, or null: the key says how the vectors are made. */
+void pith_module_expect(pith_json *j, const char *key, const char *known);
+
+/* Opens the weights of a folder. *weights is empty if the settings are read without weights. */
+pith_status pith_module_weights(pith_weights *weights, const char **file, pith_module_reader *r, pith_str folder);
+/* A tensor of this shape as f32: in the file, or widened in the arena. */
+pith_status pith_module_tensor(const float **data, pith_module_reader *r, const pith_weights *weights, const char *file,
+                               const char *name, int rank, const int64_t *dims);
+
+pith_status pith_module_add_step(pith_module_reader *r, const pith_vector_step *step);
+pith_status pith_module_add_rows(pith_module_reader *r, const pith_row_step *step);
+/* Notes a decision; name is of a file in the folder, NULL: no file says it. */
+pith_status pith_module_decide(pith_module_reader *r, const char *what, pith_str folder, const char *name,
+                               const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Refuse a module that comes too early or too late. */
+pith_status pith_module_needs(const pith_module_reader *r, pith_module_stage stage);
+
+/* What a module works on: module_input_name and module_output_name, "sentence_embedding" or "token_embeddings". */
+typedef struct pith_module_places {
+    pith_str input, output; /* data is NULL: not given */
+    bool rows;              /* set by pith_module_check_places */
+} pith_module_places;
+/* clang-format off */
+#define PITH_MODULE_PLACES_INIT { { NULL, 0 }, { NULL, 0 }, false }
+/* clang-format on */
+/* Reads the value of the key if it is one of the two. */
+bool pith_module_place(pith_json *j, pith_module_reader *r, pith_str key, pith_module_places *places);
+/* Fails if the names are others, differ, or do not fit what the modules so far have made. */
+pith_status pith_module_check_places(const pith_module_reader *r, pith_str folder, pith_module_places *places);
+
+/* ---- nodes of row steps ---- */
+
+/* A constant of f32 with the shape, at data, which must live as long as the graph. */
+pith_value *pith_row_constant(pith_graph *graph, const float *data, int rank, const int64_t *dims);
+/* A node with one output; NULL if an input is NULL or memory is out. */
+pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pith_value *const *inputs, int count);
+
+#endif

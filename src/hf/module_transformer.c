@@ -1,0 +1,128 @@
+/* module_transformer.c - Transformer: config.json and sentence_bert_config.json. The graph itself is made by the reader
+ * of the folder (ONNX, or config.json with weights). */
+#include "hf/module_transformer.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* A maximum length above this counts as none: transformers writes 1e30 for "no limit". */
+#define LENGTH_MAX (1 << 30)
+
+static int32_t transformer_count(pith_json *j) {
+    if (pith_json_null(j)) return 0;
+    int64_t n = pith_json_int(j);
+    return n > 0 && n < LENGTH_MAX ? (int32_t)n : 0;
+}
+
+/* Position tables of these families begin after the padding index. Source: transformers,
+ * create_position_ids_from_input_ids. */
+static bool positions_follow_padding(pith_str model_type) {
+    static const char *const types[] = { "roberta",    "xlm-roberta",          "xlm-roberta-xl", "camembert", "mpnet",
+                                         "longformer", "roberta-prelayernorm", "data2vec-text",  "ibert" };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (pith_str_is(model_type, types[i])) return true;
+    return false;
+}
+
+typedef struct transformer_config {
+    bool causal_name, causal;
+} transformer_config;
+
+static void read_architectures(pith_json *j, transformer_config *c) {
+    static const char end[] = "ForCausalLM";
+    bool first = true;
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        if (!first || pith_json_peek(j) != PITH_JSON_STRING) {
+            pith_json_skip(j);
+            continue;
+        }
+        pith_str name = pith_json_string(j);
+        first = false;
+        c->causal_name =
+            name.size >= sizeof end - 1 && !memcmp(name.data + name.size - (sizeof end - 1), end, sizeof end - 1);
+    }
+}
+
+static void read_config(pith_json *j, pith_module_reader *r, void *to) {
+    transformer_config *c = to;
+    pith_modules *m = r->modules;
+    pith_str key;
+    bool offset = false;
+    int32_t pad = -1;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_position_embeddings"))
+            m->positions = transformer_count(j);
+        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
+            pad = transformer_count(j);
+        else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
+            offset = positions_follow_padding(pith_json_string(j));
+        else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
+            read_architectures(j, c);
+        else if (pith_str_is(key, "is_causal") && pith_json_peek(j) == PITH_JSON_BOOL)
+            c->causal = pith_json_bool(j);
+        else
+            pith_json_skip(j);
+    }
+    m->pad_token_id = pad < 0 ? 0 : pad;
+    int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
+    if (offset && m->positions > first) m->positions -= first;
+}
+
+static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
+    pith_modules *m = r->modules;
+    pith_str key;
+    (void)to;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_seq_length"))
+            m->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
+        else if (pith_str_is(key, "do_lower_case"))
+            m->lower_case = !pith_json_null(j) && pith_json_bool(j);
+        else if (pith_str_is(key, "transformer_task"))
+            pith_module_expect(j, "transformer_task", "feature-extraction");
+        else if (pith_str_is(key, "module_output_name"))
+            pith_module_expect(j, "module_output_name", "token_embeddings");
+        else
+            pith_json_skip(j);
+    }
+}
+
+/* What older versions of sentence-transformers called the same file; the first that is there counts. */
+static pith_status read_limits(pith_module_reader *r, pith_str folder) {
+    static const char *const names[] = {
+        "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
+    };
+    pith_modules *m = r->modules;
+    bool there = false;
+    pith_str name = PITH_STR("");
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !there; i++) {
+        name = pith_arena_printf(r->arena, "sentence_%s_config.json", names[i]);
+        if (!name.data) return pith_fail_memory(r->err, 64);
+        PITH_TRY(pith_module_json(&there, r, folder, name.data, read_sentence_bert, NULL));
+    }
+    if (m->max_length) PITH_TRY(pith_module_decide(r, "max_seq_length", folder, name.data, "%d", m->max_length));
+    return m->lower_case ? pith_module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;
+}
+
+pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
+    transformer_config c = { .causal = true };
+    bool there;
+    PITH_TRY(pith_module_needs(r, PITH_STAGE_TEXT));
+    r->stage = PITH_STAGE_ROWS;
+    r->modules->folder = folder;
+    PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, &c));
+    PITH_TRY(read_limits(r, folder));
+    *causal = c.causal_name && c.causal;
+    return PITH_OK;
+}
+
+static pith_status transformer_read(pith_module_reader *r, pith_str folder) {
+    bool causal;
+    return pith_module_transformer_read(r, folder, &causal);
+}
+
+const pith_module_class pith_module_class_transformer = { .name = "Transformer", .read = transformer_read };
