@@ -2,6 +2,7 @@
 """Writes tests/data/modules: tiny models of sentence-transformers and Model2Vec with random weights, and their vectors.
 
 usage: make_module_cases.py [NAME...]      (all; needs sentence-transformers, model2vec; see tests/data/modules/ORIGIN.md)
+The files of tests/fuzz/corpus/torch are written too, if no name is given.
 Each folder is a model directory with expected.f32 (float32, one row for each line of texts.txt), computed in double
 precision. Names of further expected files: expected.<what>=<value>.f32, with what one of prompt, route.
 """
@@ -262,7 +263,26 @@ CASES = {
 }
 
 
+def corpus(folder):
+    """Files of torch.save for tests/fuzz."""
+    kinds = [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+             torch.bool, torch.complex64, torch.uint16, torch.float8_e4m3fn, torch.float8_e5m2]
+    every = {str(k): torch.ones(3, 2).to(k) for k in kinds}
+    shared = torch.arange(12.0)
+    files = {"dtypes.bin": every, "views.bin": {"a": shared[2:8].view(2, 3).t(), "b": shared[::3], "c": torch.tensor(1.5)},
+             "parameter.bin": {"state_dict": torch.nn.Linear(3, 2).state_dict(), "epoch": 3},
+             "module.bin": torch.nn.LayerNorm(4).state_dict()}
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, value in files.items():
+        torch.save(value, folder / name)
+    torch.save({"w": torch.nn.Parameter(torch.ones(2, 2)), "v": shared.half()[1:4]}, folder / "old.bin",
+               _use_new_zipfile_serialization=False)
+
+
 def main():
+    if not sys.argv[1:]:
+        corpus(OUT.parent.parent / "fuzz" / "corpus" / "torch")
     for name in sys.argv[1:] or CASES:
         shutil.rmtree(OUT / name, ignore_errors=True)
         CASES[name](OUT / name)
