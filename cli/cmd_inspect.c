@@ -71,10 +71,24 @@ static void print_embedding(const json_t *d) {
         printf("%-10s no: %s\n", "embeds", inspect_text_of(e, "reason"));
         return;
     }
-    printf("%-10s one vector of %lld numbers per text, at most %lld tokens, pooling", "embeds",
-           (long long)inspect_number_of(e, "dim"), (long long)inspect_number_of(e, "max_length"));
+    const long long most = inspect_number_of(e, "max_length");
+    char limit[48] = "any number of";
+    if (most) snprintf(limit, sizeof limit, "at most %lld", most);
+    printf("%-10s one vector of %lld numbers per text, %s tokens, pooling", "embeds",
+           (long long)inspect_number_of(e, "dim"), limit);
     json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
+}
+
+/* What the files of the directory decided, each with the file that says it. */
+static void print_decisions(const json_t *d) {
+    size_t i;
+    json_t *decision;
+    json_array_foreach(json_object_get(d, "decisions"), i, decision) {
+        const char *file = inspect_text_of(decision, "file");
+        printf("%-10s %s: %s%s%s%s\n", i ? "" : "decided", inspect_text_of(decision, "what"),
+               inspect_text_of(decision, "value"), *file ? " (" : "", file, *file ? ")" : "");
+    }
 }
 
 /* How many steps each backend has, unless one has all. */
@@ -157,6 +171,7 @@ static void inspect_print_text(const json_t *d) {
     else
         printf("%-10s no: %s\n", "ragged", inspect_text_of(d, "ragged_reason"));
     print_embedding(d);
+    print_decisions(d);
     print_steps(d);
     printf("%-10s %.1f MB of packed weights, %.1f MB for the whole model\n", "memory",
            (double)inspect_number_of(memory, "packed_bytes") / 1e6,

@@ -66,6 +66,7 @@ pith_status pith_model2vec_read(bool *is, pith_module_reader *r) {
     PITH_TRY(pith_static_table_read(r, here));
     PITH_TRY(pith_module_json(&there, r, here, "tokenizer.json", model2vec_read_unknown, NULL));
     r->modules->max_length = c.max_length;
+    r->modules->max_length_file = PITH_STR("config.json");
     r->modules->cuts_characters = true;
     if (!c.normalize) return PITH_OK;
     PITH_TRY(pith_module_add_step(r, &(pith_vector_step){ .kind = PITH_STEP_NORMALIZE }));

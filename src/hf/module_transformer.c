@@ -104,7 +104,8 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
         if (!name.data) return pith_fail_memory(r->err, 64);
         PITH_TRY(pith_module_json(&there, r, folder, name.data, read_sentence_bert, NULL));
     }
-    if (m->max_length) PITH_TRY(pith_module_decide(r, "max_seq_length", folder, name.data, "%d", m->max_length));
+    if (m->max_length) m->max_length_file = pith_module_path(r, folder, name.data);
+    if (m->max_length && !m->max_length_file.data) return pith_fail_memory(r->err, folder.size);
     return m->lower_case ? pith_module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;
 }
 

@@ -97,7 +97,8 @@ typedef struct pith_modules {
     size_t step_count, step_capacity;
     pith_decision *decisions;
     size_t decision_count, decision_capacity;
-    /* The rest is about files and the graph, and not in compiled models. */
+    /* The rest is about files and the graph, and not in compiled models. */ pith_str
+        max_length_file;      /* that gave max_length, relative to the directory */
     pith_str folder;          /* of config.json, weights and tokenizer, relative to the directory; "" for itself */
     pith_input_module input;  /* build is NULL: the folder holds a network */
     pith_row_step *row_steps; /* in the order in which they are appended to the graph */

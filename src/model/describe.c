@@ -97,6 +97,10 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
             pith_json_separate(w), pith_json_put_string(w, pith_str_of(modes[left & ((1u << PITH_POOL_BITS) - 1)]));
         pith_json_close(w, "]");
         pith_json_key_bool(w, "normalize", m->modules.normalize);
+        pith_json_key_string(w, "default_prompt", m->modules.default_prompt);
+        pith_json_key_int(w, "truncate_dim", m->modules.truncate_dim);
+        pith_json_key_string(w, "similarity", m->modules.similarity);
+        pith_json_key_string(w, "route", m->modules.route);
         pith_json_key(w, "prompts");
         pith_json_open(w, "{");
         for (size_t i = 0; i < m->modules.prompt_count; i++) {
@@ -108,6 +112,20 @@ static void put_embedding(pith_json_out *w, const pith_model *m) {
         pith_json_close(w, "}");
     }
     pith_json_close(w, "}");
+}
+
+static void put_decisions(pith_json_out *w, const pith_modules *m) {
+    pith_json_key(w, "decisions");
+    pith_json_open(w, "[");
+    for (size_t i = 0; i < m->decision_count; i++) {
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "what", pith_str_of(m->decisions[i].what));
+        pith_json_key_string(w, "value", m->decisions[i].value);
+        pith_json_key_string(w, "file", m->decisions[i].file);
+        pith_json_close(w, "}");
+    }
+    pith_json_close(w, "]");
 }
 
 /* ---- the plan of memory ---- */
@@ -261,6 +279,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
                          : m->text.ragged           ? PITH_STR("")
                                                     : pith_str_of(m->no_text.message));
     put_embedding(w, m);
+    put_decisions(w, &m->modules);
     put_steps(w, plan);
     PITH_TRY(put_memory(w, m, plan, err));
     pith_json_close(w, "}");

@@ -42,8 +42,8 @@ static directory_class classify(pith_str name) {
     return DIRECTORY_FULL;
 }
 
-/* The best .onnx file in dir or its folder onnx; *path has no data if there is none. Of equals the shortest name, then
- * the first in the alphabet, wins. */
+/* The best .onnx file in dir or its folder onnx; *path has no data if there is none. Of equals in one folder
+ * the shortest name wins, then the first in the alphabet. */
 static pith_status find_other(pith_str *path, directory_class *class, pith_model *m, const char *dir, pith_error *err) {
     *path = (pith_str){ NULL, 0 };
     *class = DIRECTORY_NONE;

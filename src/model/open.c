@@ -159,6 +159,32 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     return make_ragged(m, err);
 }
 
+/* The path relative to the directory, if it lies in it. */
+static pith_str within_directory(const pith_model *m, pith_str path) {
+    const size_t n = m->dir.size;
+    bool within = path.size > n + 1 && !memcmp(path.data, m->dir.data, n) && path.data[n] == '/';
+    return within ? (pith_str){ path.data + n + 1, path.size - n - 1 } : path;
+}
+
+/* Notes what was decided about texts when all is known. */
+static pith_status note_text(pith_model *m, pith_error *err) {
+    pith_modules *s = &m->modules;
+    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer), length = pith_encoder_max_length(m->encoder, 0);
+    const bool cut = s->positions && length == s->positions && length != s->max_length && length != tokens;
+    const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
+    const char *slash = s->folder.size && file_name[0] ? "/" : "";
+    pith_str from = s->max_length_file;
+    if (!s->max_length || cut)
+        from = pith_arena_printf(&m->arena, "%s%s%s", file_name[0] ? s->folder.data : "", slash, file_name);
+    pith_str value = length ? pith_arena_printf(&m->arena, "%d tokens", (int)length) : PITH_STR("none");
+    pith_str file = pith_tokenizer_file(m->tokenizer);
+    if (!value.data || !from.data) return pith_fail_memory(err, 0);
+    PITH_TRY(pith_modules_note(s, "max length", value, length ? from : PITH_STR(""), &m->arena, err));
+    if (!s->normalize) PITH_TRY(pith_modules_note(s, "normalize", PITH_STR("no"), PITH_STR(""), &m->arena, err));
+    if (!file.data) return PITH_OK;
+    return pith_modules_note(s, "tokenizer", within_directory(m, file), PITH_STR(""), &m->arena, err);
+}
+
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
@@ -166,7 +192,8 @@ static pith_status open_text(pith_model *m, pith_error *err) {
     if (!m->text.output_count)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "not a text encoder: no output has one vector per text or per token");
-    return pith_text_view_make_encoder(&m->text, m, err);
+    PITH_TRY(pith_text_view_make_encoder(&m->text, m, err));
+    return m->compiled.writer ? PITH_OK : note_text(m, err);
 }
 
 static pith_status optimize(pith_model *m, pith_error *err) {
@@ -196,7 +223,9 @@ static pith_status open_rows(pith_model *m, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(open_modules(m, err));
     if (m->no_text.code) return PITH_OK;
-    pith_status status = pith_model_append_rows(&m->text.outputs[0], m, m->graph, &fault);
+    int output = m->text.output_count ? m->text.outputs[0] : -1;
+    pith_status status = pith_model_append_rows(&output, m, m->graph, &fault);
+    if (!status && m->text.output_count) m->text.outputs[0] = output;
     if (status == PITH_ERR_MEMORY) return pith_fail(err, status, "%s", fault.message);
     if (status) m->no_text = fault;
     return PITH_OK;

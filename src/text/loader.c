@@ -506,6 +506,8 @@ static pith_status load_path(pith_loader *loader, const char *path, bool lower, 
     pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
     if (!status && !whole) status = pith_listed_tokens_add(loader);
     if (!status && lower) status = loader_add_lower(loader);
+    if (!status && !(loader->tokenizer->file = pith_arena_str(loader->arena, file_path)).data)
+        status = pith_fail_memory(loader->err, file_path.size);
     if (!status) status = loader_finish(loader);
     pith_file_close(&file);
     return status;

@@ -392,4 +392,6 @@ int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {
     return size;
 }
 
+pith_str pith_tokenizer_file(const pith_tokenizer *t) { return t->file; }
+
 int32_t pith_tokenizer_max_length(const pith_tokenizer *t) { return (int32_t)t->config->model_max_length; }

@@ -62,5 +62,7 @@ pith_str pith_tokenizer_token(const pith_tokenizer *tokenizer, int32_t id);
 int32_t pith_tokenizer_vocab_size(const pith_tokenizer *tokenizer);
 /* model_max_length of tokenizer_config.json, 0 if absent or beyond 2^30. */
 int32_t pith_tokenizer_max_length(const pith_tokenizer *tokenizer);
+/* The path of the file that it was read from; data NULL if it was no file. */
+pith_str pith_tokenizer_file(const pith_tokenizer *tokenizer);
 
 #endif

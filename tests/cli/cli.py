@@ -676,7 +676,7 @@ class Models(Command):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
         self.assertEqual(set(d), {"path", "source", "runtime", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
-                                  "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding",
+                                  "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding", "decisions",
                                   "steps", "step_backends", "memory"})
         self.assertEqual(d["opsets"], {"ai.onnx": 17})
         self.assertEqual(set(d["inputs"][0]), {"name", "dtype", "shape", "optional"})
@@ -699,7 +699,8 @@ class Models(Command):
         self.assertEqual(set(plans), {16, 128, 512})
         self.assertEqual([plan["tokens"] for plan in d["memory"]["activations"]], [0])
         self.assertEqual(default["embedding"], {"possible": True, "dim": 384, "max_length": 256, "pooling": ["mean"],
-                                                "normalize": True, "prompts": {}})
+                                                "normalize": True, "prompts": {}, "default_prompt": "", "truncate_dim": 0,
+                                                "similarity": "", "route": ""})
         self.bad(1, "inspect", __file__, says=Path(__file__).name)
 
     def test_inspect_time(self):
