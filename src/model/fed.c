@@ -113,8 +113,8 @@ static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error 
     keep_fixed(*graph, m->graph);
     PITH_TRY(pith_ops_bind(*graph, err));
     PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    int output = pith_encoder_output(*graph);
-    if (!m->no_text.code) PITH_TRY(pith_model_append_rows(&output, m, *graph, err));
+    int output;
+    if ((*graph)->output_count < m->graph->output_count) PITH_TRY(pith_model_text_output(&output, m, *graph, err));
     pith_opt o = pith_model_optimizer(m, *graph, err);
     o.allocator = &fed->account.allocator;
     return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;

@@ -60,9 +60,10 @@ pith_status pith_model_program(const pith_program **program, const pith_model *m
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
 
-/* Appends the modules that work on tokens' vectors to a graph of the model whose types are inferred. *output is the
- * graph's output that embedding reads, before and after. */
-pith_status pith_model_append_rows(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
+/* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the modules
+ * that work on vectors of tokens to the graph, which is one of the model's, with its types inferred; *output is then the
+ * output that they add. */
+pith_status pith_model_text_output(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
 pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_error *err);

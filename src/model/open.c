@@ -169,7 +169,7 @@ static pith_str within_directory(const pith_model *m, pith_str path) {
 /* Notes what was decided about texts when all is known. */
 static pith_status note_text(pith_model *m, pith_error *err) {
     pith_modules *s = &m->modules;
-    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer), length = pith_encoder_max_length(m->encoder, 0);
+    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer), length = pith_encoder_max_length(m->text.encoder, 0);
     const bool cut = s->positions && length == s->positions && length != s->max_length && length != tokens;
     const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
     const char *slash = s->folder.size && file_name[0] ? "/" : "";
@@ -201,16 +201,10 @@ static pith_status optimize(pith_model *m, pith_error *err) {
     return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
 }
 
-static pith_status find_text_output(pith_model *m, pith_error *err) {
+pith_status pith_model_text_output(int *output, const pith_model *m, pith_graph *graph, pith_error *err) {
     const pith_head *dense;
     PITH_TRY(pith_head_find(&dense, "dense", err));
-    int output = pith_head_output(dense, m->graph);
-    m->text.outputs[0] = output > 0 ? output : 0;
-    m->text.output_count = output >= 0;
-    return PITH_OK;
-}
-
-pith_status pith_model_append_rows(int *output, const pith_model *m, pith_graph *graph, pith_error *err) {
+    *output = pith_head_output(dense, graph);
     if (!m->modules.row_step_count) return PITH_OK;
     PITH_TRY(pith_modules_append(output, graph, &m->modules, err));
     for (pith_node *node = graph->first; node; node = node->next)
@@ -222,10 +216,10 @@ pith_status pith_model_append_rows(int *output, const pith_model *m, pith_graph 
 static pith_status open_rows(pith_model *m, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(open_modules(m, err));
-    if (m->no_text.code) return PITH_OK;
-    int output = m->text.output_count ? m->text.outputs[0] : -1;
-    pith_status status = pith_model_append_rows(&output, m, m->graph, &fault);
-    if (!status && m->text.output_count) m->text.outputs[0] = output;
+    int output = -1;
+    pith_status status = pith_model_text_output(&output, m, m->graph, &fault);
+    m->text.outputs[0] = output > 0 ? output : 0;
+    m->text.output_count = output >= 0;
     if (status == PITH_ERR_MEMORY) return pith_fail(err, status, "%s", fault.message);
     if (status) m->no_text = fault;
     return PITH_OK;
@@ -246,7 +240,6 @@ static pith_status open_graph(pith_model *m, pith_error *err) {
     PITH_TRY(pith_model_fix_inputs(m, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    PITH_TRY(find_text_output(m, err));
     PITH_TRY(open_rows(m, err));
     PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));

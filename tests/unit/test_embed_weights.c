@@ -56,12 +56,22 @@ static void append(void *user, const char *text, size_t size) {
     all[used + (size < room ? size : room)] = 0;
 }
 
+/* Networks whose scores have terms of queries or keys with distances: their attention runs one text at a time. */
+static bool scores_depend_on_distances(const char *name) {
+    return !strncmp(name, "deberta", 7) || !strncmp(name, "bert-relative", 13);
+}
+
 static void check_packed(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
     if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err)) fail_msg("%s", err.message);
     if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\"")) fail_msg("%s does not run packed", name);
+    char *steps = strstr(description, "\"steps\": [");
+    assert_non_null(steps);
+    if (!strstr(steps, scores_depend_on_distances(name) ? "\"EachText\"" : "\"Attention\"") ||
+        strstr(steps, "\"Softmax\"") || (strstr(steps, "\"EachText\"") && !scores_depend_on_distances(name)))
+        fail_msg("%s: attention is not fused: %.2000s", name, steps);
 }
 
 /* The mean of the rows of one text. */

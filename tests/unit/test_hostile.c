@@ -152,15 +152,16 @@ static void safetensors_damaged(void **state) {
 }
 
 /* config.json with one bit wrong beside good weights: built or refused by name. */
-static void config_with_flipped_bits(void **state) {
-    (void)state;
-    char dir[] = "/tmp/pith-hostile-XXXXXX", path[64], command[96];
+static void flip_config(const char *model) {
+    char dir[] = "/tmp/pith-hostile-XXXXXX", path[512], command[96], target[512];
     size_t size;
     int built = 0, refused = 0;
-    char *data = slurp(PITH_TEST_DATA "/hf/mpnet/config.json", &size);
+    snprintf(path, sizeof path, PITH_TEST_DATA "/hf/%s/config.json", model);
+    char *data = slurp(path, &size);
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    assert_int_equal(symlink(PITH_TEST_DATA "/hf/mpnet/model.safetensors", path), 0);
+    snprintf(target, sizeof target, PITH_TEST_DATA "/hf/%s/model.safetensors", model);
+    assert_int_equal(symlink(target, path), 0);
     snprintf(path, sizeof path, "%s/config.json", dir);
     for (size_t bit = 0; bit < size * 8; bit++) {
         data[bit / 8] ^= (char)(1 << bit % 8);
@@ -186,6 +187,15 @@ static void config_with_flipped_bits(void **state) {
     free(data);
     snprintf(command, sizeof command, "rm -r %s", dir);
     assert_int_equal(system(command), 0);
+}
+
+static void config_with_flipped_bits(void **state) {
+    static const char *const models[] = { "mpnet",        "albert",     "deberta-v3",
+                                          "gemma3",       "gte",        "jina-v2-code",
+                                          "jina-v3-task", "modernbert", "nomic-stretched",
+                                          "qwen3-window" };
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) flip_config(models[i]);
 }
 
 /* Opens a directory and runs it once on a few tokens. */
