@@ -21,6 +21,7 @@
 
 #include "pith/cpu.h"
 #include "pith/embed.h"
+#include "pith/encode.h"
 #include "pith/model.h"
 #include "pith/profile.h"
 #include "pith/score.h"

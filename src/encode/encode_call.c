@@ -137,6 +137,7 @@ static pith_status encode_prompt(pith_str *prompt, const pith_modules *m, const 
 static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.max_length = c->max_length;
+    if (c->job->frame && c->job->frame->marker >= 0 && options.max_length > 1) options.max_length--;
     options.no_offsets = 1;
     options.no_specials = c->e->parts.modules->no_specials;
     return options;
@@ -190,6 +191,33 @@ static void encode_drop(pith_tokens *tokens, int32_t id) {
     if (id >= 0) tokens->count = n;
 }
 
+/* Copies n numbers, with the marker behind the first and fillers at the end. */
+static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, const pith_encode_frame *f, size_t fillers,
+                                 int32_t marker, int32_t filler) {
+    size_t head = f && f->marker >= 0 ? n > 0 : n;
+    if (head) memcpy(to, from, head * sizeof *to);
+    if (f && f->marker >= 0) {
+        to[head] = marker;
+        if (n > head) memcpy(to + head + 1, from + head, (n - head) * sizeof *to);
+        n++;
+    }
+    for (size_t i = 0; i < fillers; i++) to[n + i] = filler;
+}
+
+/* The worker's tokens become a row of the window. */
+static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_row *row, pith_error *err) {
+    const pith_encode_frame *f = c->job->frame;
+    const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1, framed = n + (f && f->marker >= 0);
+    const size_t fillers = f && framed < (size_t)f->length ? (size_t)f->length - framed : 0, count = framed + fillers;
+    int32_t *ids = count <= INT32_MAX ? pith_arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
+    if (!ids) return pith_fail_memory(err, count * columns * sizeof *ids);
+    encode_frame_numbers(ids, w->tokens.ids, n, f, fillers, f ? f->marker : 0, f ? f->filler : 0);
+    if (columns == 2) encode_frame_numbers(ids + count, w->tokens.type_ids, n, f, fillers, 0, 0);
+    *row = (pith_row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0 };
+    if (f && f->hidden) row->hidden = (int32_t)fillers;
+    return PITH_OK;
+}
+
 static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     const pith_tokenize_options options = encode_tokenize_options(c);
@@ -199,14 +227,8 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     pith_status status = pith_tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
     if (status) return pith_fail_at(err, status, "text %zu: ", number);
     encode_drop(&w->tokens, c->e->dropped);
-    size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
-    int32_t *ids = n <= INT32_MAX ? pith_arena_alloc(&w->rows, n * columns * sizeof *ids) : NULL;
-    if (!ids) return pith_fail_memory(err, n * columns * sizeof *ids);
-    if (n) memcpy(ids, w->tokens.ids, n * sizeof *ids);
-    if (n && columns == 2) memcpy(ids + n, w->tokens.type_ids, n * sizeof *ids);
-    c->rows[i] = (pith_row){ ids, columns == 2 ? ids + n : NULL, (int32_t)n };
     c->truncated[i] = w->tokens.truncated != 0;
-    return PITH_OK;
+    return encode_keep_row(c, w, &c->rows[i], err);
 }
 
 static void encode_text_part(void *context, size_t part, int index) {
@@ -252,17 +274,21 @@ static void encode_return_runner(encode_call *c, encode_worker *w) {
         encode_drop_runner(w);
 }
 
-/* An output as f32 rows of its width. The output's shape is checked, since it depends on the inputs. */
-static pith_status encode_output_rows(const float **x, const pith_tensor *out, int64_t rows, int64_t width,
-                                      pith_arena *arena, pith_error *err) {
-    if (out->rank < 1 || out->dims[out->rank - 1] != width || pith_dims_count(out->dims, out->rank) != rows * width) {
+/* An output as f32 rows of its width. The output's shape is checked, since it depends on the inputs. Sets *missing to
+ * the number of rows that are not there at the beginning: a graph for one text may leave out its first tokens. */
+static pith_status encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out, int64_t rows,
+                                      const pith_head_model *model, bool ragged, pith_arena *arena, pith_error *err) {
+    const int64_t width = model->width, count = pith_dims_count(out->dims, out->rank);
+    bool fits = out->rank >= 1 && out->dims[out->rank - 1] == width && count % width == 0;
+    *missing = fits ? rows - count / width : 0;
+    if (!fits || (*missing && (*missing < 0 || ragged || model->pooled))) {
         char shape[128];
         return pith_fail(err, PITH_ERR_RUN, "the model's output has shape %s; %lld rows of %lld numbers are needed",
                          pith_dims_text(out->dims, out->rank, shape, sizeof shape), (long long)rows, (long long)width);
     }
     *x = out->data;
     if (out->dtype == PITH_F32) return PITH_OK;
-    size_t n = (size_t)(rows * width);
+    size_t n = (size_t)count;
     float *wide = pith_arena_array(arena, n, sizeof *wide);
     if (!wide) return pith_fail_memory(err, n * sizeof *wide);
     const uint16_t *half = out->data;
@@ -278,16 +304,18 @@ static int encode_threads_within(const encode_call *c) {
     return last && !c->e->parts.executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
-/* Hands the rows of each text of the chunk to a head; x: all of them. */
-static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k, const float *x,
+/* Hands the rows of each text of the chunk to a head. x: all of them; missing: the first so many of a text are not
+ * there. */
+static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k, const float *x, int64_t missing,
                                pith_arena *scratch, pith_error *err) {
     const pith_head_model *model = &c->e->models[c->uses[use].output];
     for (size_t i = 0; i < k->count; i++) {
         size_t text = c->first_text + c->order[k->first + i];
         const pith_row *row = c->ordered[k->first + i];
-        int64_t count = model->pooled ? 1 : row->count;
+        int64_t skipped = missing < row->count ? missing : row->count;
+        int64_t count = model->pooled ? 1 : row->count - skipped;
         pith_arena_mark mark = pith_arena_get_mark(scratch);
-        pith_head_rows rows = { text, x, count, model->width, c->prompt_rows, row->ids, scratch };
+        pith_head_rows rows = { text, x, count, model->width, c->prompt_rows, row->ids + skipped, scratch };
         pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith_fail_at(err, status, "text %zu: ", text);
         pith_arena_rewind(scratch, mark);
@@ -305,10 +333,11 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k, 
         int output = c->uses[use].output;
         const pith_head_model *model = &e->models[output];
         const float *x = NULL;
-        PITH_TRY(encode_output_rows(&x, &outputs[e->outputs[output]], model->pooled ? (int64_t)k->count : fed,
-                                    model->width, arena, err));
+        int64_t missing;
+        PITH_TRY(encode_output_rows(&x, &missing, &outputs[e->outputs[output]], model->pooled ? (int64_t)k->count : fed,
+                                    model, e->feed.ragged, arena, err));
         uint64_t begin = pith_lane_now(lane);
-        PITH_TRY(encode_emit(c, use, k, x, arena, err));
+        PITH_TRY(encode_emit(c, use, k, x, missing, arena, err));
         pith_lane_phase(lane, c->uses[use].head->phase, begin, (int64_t)k->count);
     }
     return PITH_OK;

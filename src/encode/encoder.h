@@ -42,12 +42,21 @@ const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int outpu
  * that texts are never cut. */
 int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
 
+/* How models of late interaction frame a text. */
+typedef struct pith_encode_frame {
+    int32_t marker; /* id of the token put after the first one; -1: none */
+    int32_t length; /* texts are filled up to this many tokens; 0: they are not */
+    int32_t filler; /* id of the token they are filled with */
+    bool hidden;    /* no token attends to the fillers; the encoder's program is not that of a ragged graph */
+} pith_encode_frame;
+
 /* The texts of a call and how to run them. In each number, 0 means the default. */
 typedef struct pith_encode_job {
     const pith_str *texts;
     const pith_str *pairs; /* NULL, or the second text of each pair */
     size_t count;
-    const char *prompt_name; /* NULL: the model's default prompt; "": none */
+    const char *prompt_name;        /* NULL: the model's default prompt; "": none */
+    const pith_encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
     int32_t threads, max_length, batch_tokens;
     const volatile int *cancel;
     pith_profile *profile;

@@ -64,7 +64,10 @@ pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged
                 continue;                                                                                              \
             }                                                                                                          \
             for (int32_t t = 0; t < row->count; t++)                                                                   \
-                *out++ = (type)(what == IDS ? row->ids[t] : what == MASK ? 1 : what == TYPES ? row->type_ids[t] : t);  \
+                *out++ = (type)(what == IDS     ? row->ids[t]                                                          \
+                                : what == MASK  ? t < row->count - row->hidden                                         \
+                                : what == TYPES ? row->type_ids[t]                                                     \
+                                                : t);                                                                  \
             for (int64_t t = row->count; t < length; t++)                                                              \
                 *out++ = (type)(what == IDS ? feed->pad_token_id : what == POSITIONS ? t : 0);                         \
         }                                                                                                              \

@@ -10,6 +10,7 @@
 typedef struct pith_row {
     const int32_t *ids, *type_ids; /* type_ids may be NULL if the graph has no use for them (pith_feed.typed) */
     int32_t count;
+    int32_t hidden; /* the last so many tokens are masked: no token attends to them; 0 if the feed is ragged */
 } pith_row;
 
 /* The form in which a graph takes texts. */

@@ -28,7 +28,7 @@ typedef struct pith_head_rows {
     int64_t count;     /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
     int64_t width;
     int64_t prompt; /* the first so many rows are those of a prompt that the pooling leaves out; may be above count */
-    const int32_t *ids; /* the ids of the text's tokens: [count], if the model is not pooled */
+    const int32_t *ids;  /* the ids of the text's tokens: [count], if the model is not pooled */
     pith_arena *scratch; /* memory until emit returns */
 } pith_head_rows;
 

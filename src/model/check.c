@@ -346,7 +346,7 @@ static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pit
         if (!numbers) return pith_fail_memory(c->err, 0);
         for (int32_t k = 0; k < lengths[i]; k++)
             numbers[k] = (int32_t)(pith_check_random(c->seed, run, (uint64_t)(i * 100 + k)) % (uint64_t)ids);
-        rows[i] = (pith_row){ numbers, numbers + lengths[i], lengths[i] };
+        rows[i] = (pith_row){ numbers, numbers + lengths[i], lengths[i], 0 };
         pointers[i] = &rows[i];
     }
     size_t inputs = m->text.ragged->input_count + plan->graph->input_count;

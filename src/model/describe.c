@@ -136,7 +136,7 @@ static pith_status text_inputs(pith_tensor *inputs, const pith_plan *plan, bool 
     pith_feed feed;
     int32_t *zeros = pith_arena_array(arena, (size_t)tokens, sizeof *zeros);
     if (!zeros) return pith_fail_memory(err, (size_t)tokens * sizeof *zeros);
-    const pith_row row = { zeros, zeros, tokens }, *rows[] = { &row };
+    const pith_row row = { zeros, zeros, tokens, 0 }, *rows[] = { &row };
     PITH_TRY(pith_feed_init(&feed, plan->graph, ragged, 0, arena, err));
     return pith_feed_fill(inputs, &feed, rows, 1, arena, err);
 }

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "compiled/compiled.h"
 #include "hf/labels.h"
+#include "hf/late.h"
 #include "model/text_view.h"
 #include "opt/pass.h"
 #include "pith/session.h"
@@ -39,6 +40,7 @@ struct pith_model {
     pith_modules modules;
     bool modules_read; /* or tried */
     pith_hf_labels labels;
+    pith_hf_late late;
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;
@@ -61,8 +63,8 @@ pith_status pith_model_program(const pith_program **program, const pith_model *m
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
 
 /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the modules
- * that work on vectors of tokens to the graph, which is one of the model's, with its types inferred; *output is then the
- * output that they add. */
+ * that work on vectors of tokens to the graph, which is one of the model's, with its types inferred; *output is then
+ * the output that they add. */
 pith_status pith_model_text_output(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */

@@ -154,8 +154,9 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     pith_str dir = m->dir;
     if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
     PITH_TRY((m->modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(&m->tokenizer, dir.data,
-                                                                                        &m->options, &m->arena, err));
+                                                                                       &m->options, &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(pith_hf_late_read(&m->late, m->dir.data, &m->account.allocator, &m->arena, err));
     return make_ragged(m, err);
 }
 
@@ -169,7 +170,8 @@ static pith_str within_directory(const pith_model *m, pith_str path) {
 /* Notes what was decided about texts when all is known. */
 static pith_status note_text(pith_model *m, pith_error *err) {
     pith_modules *s = &m->modules;
-    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer), length = pith_encoder_max_length(m->text.encoder, 0);
+    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer),
+                  length = pith_encoder_max_length(m->text.encoder, 0);
     const bool cut = s->positions && length == s->positions && length != s->max_length && length != tokens;
     const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
     const char *slash = s->folder.size && file_name[0] ? "/" : "";

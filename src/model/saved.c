@@ -82,6 +82,17 @@ static void write_labels(pith_bytes_out *out, const pith_hf_labels *l) {
     for (size_t i = 0; i < l->count; i++) pith_put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
 }
 
+static void write_late(pith_bytes_out *out, const pith_hf_late *l) {
+    for (int role = 0; role < 2; role++) {
+        pith_put_str(out, l->markers[role].data ? l->markers[role] : PITH_STR(""));
+        pith_put_u32(out, (uint32_t)l->lengths[role]);
+    }
+    pith_put_u32(out, l->expands);
+    pith_put_u32(out, l->attends);
+    pith_put_u32(out, (uint32_t)l->skipped_count);
+    for (size_t i = 0; i < l->skipped_count; i++) pith_put_str(out, l->skipped[i]);
+}
+
 static void write_report(pith_bytes_out *out, const pith_model *m) {
     pith_put_u32(out, (uint32_t)m->op_count);
     for (size_t i = 0; i < m->op_count; i++) {
@@ -100,6 +111,7 @@ static void write_report(pith_bytes_out *out, const pith_model *m) {
 static void write_model(pith_bytes_out *out, const pith_model *m) {
     write_modules(out, &m->modules);
     write_labels(out, &m->labels);
+    write_late(out, &m->late);
     pith_put_u32(out, m->from_safetensors);
     pith_put_u32(out, (uint32_t)m->options.optimization);
     pith_put_u32(out, (uint32_t)(m->options.precision ? m->options.precision : PITH_PRECISION_F32));
@@ -235,6 +247,18 @@ static void save_read_labels(pith_hf_labels *l, pith_bytes_in *in, pith_arena *a
     l->names = names;
 }
 
+static void save_read_late(pith_hf_late *l, pith_bytes_in *in, pith_arena *arena) {
+    for (int role = 0; role < 2; role++) {
+        l->markers[role] = pith_get_str(in);
+        l->lengths[role] = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
+    }
+    l->expands = pith_get_below(in, 2, "a flag other than 0 and 1");
+    l->attends = pith_get_below(in, 2, "a flag other than 0 and 1");
+    pith_str *words = save_read_array(in, arena, &l->skipped_count, 4, sizeof *words);
+    for (size_t i = 0; i < l->skipped_count; i++) words[i] = pith_get_str(in);
+    l->skipped = words;
+}
+
 static void read_report(pith_bytes_in *in, pith_model *m) {
     m->ops = save_read_array(in, &m->arena, &m->op_count, 12, sizeof *m->ops);
     for (size_t i = 0; i < m->op_count; i++) {
@@ -255,6 +279,7 @@ static pith_status save_read_model(pith_model *m, pith_str section, pith_error *
     pith_bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
     save_read_labels(&m->labels, &in, &m->arena);
+    save_read_late(&m->late, &in, &m->arena);
     m->from_safetensors = pith_get_below(&in, 2, "a flag other than 0 and 1");
     m->options.optimization = (int32_t)pith_get_below(&in, 4, "an unknown level");
     m->options.precision = (int32_t)pith_get_below(&in, PITH_PRECISION_BF16 + 1, "an unknown precision");

@@ -49,19 +49,19 @@ void pith_text_view_free(pith_text_view *view) {
     pith_arena_free(&view->arena);
 }
 
-static bool text_view_has(const pith_text_view *view, const int *outputs, int count) {
-    return view->encoder && view->output_count == count &&
+static bool text_view_has(const pith_text_view *view, const int *outputs, int count, bool packed) {
+    return view->encoder && view->output_count == count && (packed ? !view->padded : !view->ragged) &&
            !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
 }
 
 static pith_status text_view_create(pith_text_view **view, const pith_model *m, const int *outputs, int count,
-                                    pith_error *err) {
+                                    bool packed, pith_error *err) {
     pith_text_view *v = pith_memory_alloc(m->options.allocator, sizeof *v, 64);
     if (!v) return pith_fail_memory(err, sizeof *v);
-    *v = (pith_text_view){ .output_count = count };
+    *v = (pith_text_view){ .output_count = count, .padded = !packed };
     memcpy(v->outputs, outputs, (size_t)count * sizeof *outputs);
     pith_arena_init(&v->arena, m->options.allocator);
-    pith_status status = pith_text_view_make_ragged(v, m, NULL, err);
+    pith_status status = packed ? pith_text_view_make_ragged(v, m, NULL, err) : PITH_OK;
     if (!status) status = pith_text_view_make_encoder(v, m, err);
     if (!status) {
         *view = v;
@@ -73,17 +73,17 @@ static pith_status text_view_create(pith_text_view **view, const pith_model *m, 
 }
 
 pith_status pith_text_view_get(const pith_text_view **view, const pith_model *model, const int *outputs, int count,
-                               pith_error *err) {
+                               bool packed, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
     pith_status status = PITH_OK;
     *view = &m->text;
-    if (text_view_has(*view, outputs, count)) return PITH_OK;
+    if (text_view_has(*view, outputs, count, packed)) return PITH_OK;
     pthread_mutex_lock(&m->view_lock);
     const pith_text_view *found = m->views;
-    while (found && !text_view_has(found, outputs, count)) found = found->next;
+    while (found && !text_view_has(found, outputs, count, packed)) found = found->next;
     if (!found) {
         pith_text_view *made = NULL;
-        status = text_view_create(&made, m, outputs, count, err);
+        status = text_view_create(&made, m, outputs, count, packed, err);
         if (!status) {
             made->next = m->views;
             m->views = made;

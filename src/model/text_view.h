@@ -13,6 +13,7 @@ typedef struct pith_model pith_model;
 typedef struct pith_text_view {
     int outputs[PITH_ENCODER_OUTPUTS]; /* indexes of outputs of the model's graph, ascending */
     int output_count;
+    bool padded;            /* there is no ragged graph, even if there could be one */
     pith_arena arena;       /* holds the ragged graph, unless a compiled file has it, and its program */
     pith_graph *ragged;     /* the graph for packed texts, with these outputs only; or NULL */
     pith_str ragged_reason; /* why there is no such graph */
@@ -31,9 +32,10 @@ pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *
 /* Frees what the view holds; it may be empty. */
 void pith_text_view_free(pith_text_view *view);
 
-/* Returns the view of these outputs, ascending, and makes it on first use. The model keeps it. Thread-safe. */
+/* Returns the view of these outputs, ascending, and makes it on first use. The model keeps it. If packed is false,
+ * texts run one at a time through the model's own graph, which has an attention mask. Thread-safe. */
 pith_status pith_text_view_get(const pith_text_view **view, const pith_model *model, const int *outputs, int count,
-                               pith_error *err);
+                               bool packed, pith_error *err);
 /* Frees the buffers that the encoders of the model's views keep for later calls. Thread-safe. */
 void pith_text_views_trim(const pith_model *model);
 

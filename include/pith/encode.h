@@ -1,0 +1,78 @@
+/* encode.h - everything that a model makes of texts, in one pass: dense vectors, sparse weights, vectors of tokens. */
+#ifndef PITH_ENCODE_H
+#define PITH_ENCODE_H
+
+#include "pith/embed.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call makes; bits of pith_encode_options.what. */
+enum {
+    PITH_ENCODE_DENSE = 1u << 0,        /* one vector per text, as pith_embed */
+    PITH_ENCODE_SPARSE = 1u << 1,       /* weights of vocabulary entries: SPLADE, BGE-M3 */
+    PITH_ENCODE_MULTI_VECTOR = 1u << 2, /* one vector per token, of length 1, for late interaction: ColBERT, BGE-M3 */
+    PITH_ENCODE_TOKENS = 1u << 3        /* the model's hidden state of each token */
+};
+
+/* What the texts are. Only late interaction treats queries in a way of their own. */
+typedef enum pith_role {
+    PITH_ROLE_DOCUMENT = 0, /* gets the document marker; tokens of the skip list, such as punctuation, have no vector */
+    PITH_ROLE_QUERY = 1     /* gets the query marker, and is filled up with mask tokens to the query length */
+} pith_role;
+
+typedef struct pith_encode_options {
+    size_t size;
+    uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass */
+    int32_t role;                    /* a pith_role */
+    const pith_embed_options *embed; /* threads, lengths, prompt, statistics; and pooling, normalize and dim of dense
+                                        vectors. NULL: the defaults */
+} pith_encode_options;
+
+/* clang-format off */
+#define PITH_ENCODE_OPTIONS_INIT { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL }
+/* clang-format on */
+
+/* Weights of vocabulary entries, as the rows of a matrix in compressed form (CSR). Row i is at offsets[i] up to
+ * offsets[i + 1], its indices ascend, and no value is 0. */
+typedef struct pith_sparse_rows {
+    const int64_t *offsets; /* [texts + 1] */
+    const int32_t *indices; /* [offsets[texts]] token ids */
+    const float *values;    /* [offsets[texts]] */
+} pith_sparse_rows;
+
+/* Vectors of tokens. Those of text i are at offsets[i] up to offsets[i + 1]. */
+typedef struct pith_token_rows {
+    const int64_t *offsets; /* [texts + 1] */
+    const int32_t *ids;     /* [offsets[texts]] the token of each vector */
+    const float *vectors;   /* [offsets[texts], dim], row-major */
+    size_t dim;
+} pith_token_rows;
+
+/* The results of a call. What was not asked for is NULL. */
+typedef struct pith_encoded {
+    size_t texts;
+    size_t dim;         /* of dense vectors */
+    const float *dense; /* [texts, dim] */
+    pith_sparse_rows sparse;
+    pith_token_rows multi_vector;
+    pith_token_rows tokens;
+} pith_encoded;
+
+/* Returns the PITH_ENCODE_* that the model can make. Thread-safe. */
+PITH_API uint32_t pith_encode_can(const pith_model *model);
+
+/* Encodes texts. On success the caller owns *encoded and frees it before the model is closed. A text's results have the
+ * same bits whatever the other texts, the number of threads and the CPU are (see pith_embed for bf16). Errors are those
+ * of pith_embed; PITH_ERR_UNSUPPORTED says what the model lacks. Any number of threads may call this on one model. */
+PITH_API pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+                                 const pith_encode_options *options, pith_error *err);
+/* Frees the results; NULL is allowed. */
+PITH_API void pith_encoded_free(pith_encoded *encoded);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* api_encode.c - the public functions of pith/encode.h. */
+#include "api/entry.h"
+#include "model/encode_texts.h"
+
+uint32_t pith_encode_can(const pith_model *model) { return pith_model_encode_can(model); }
+
+pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+                        const pith_encode_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_encode(encoded, model, texts, count, options, err));
+}
+
+void pith_encoded_free(pith_encoded *encoded) { pith_model_free_encoded(encoded); }

@@ -1,0 +1,65 @@
+/* head_vectors.c - a vector per token: normalised for late interaction (multi_vector), or as it is (tokens). */
+#include <string.h>
+
+#include "base/error.h"
+#include "heads/token_vectors.h"
+#include "kernels/norm.h"
+
+typedef struct vectors_state {
+    const pith_vectors *request;
+    pith_row_f32_fn *normalize; /* NULL: as they are */
+} vectors_state;
+
+static pith_status vectors_open(const void **state, const pith_head_model *model, const void *request,
+                                pith_arena *arena, pith_error *err) {
+    vectors_state *s = pith_arena_array(arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(err, sizeof *s);
+    s->request = request;
+    if (s->request->normalize) {
+        s->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
+        if (!s->normalize)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
+    }
+    *state = s;
+    return PITH_OK;
+}
+
+static bool vectors_skip(const pith_vectors *r, int32_t id) {
+    for (size_t i = 0; i < r->skip_count && r->skip[i] <= id; i++)
+        if (r->skip[i] == id) return true;
+    return false;
+}
+
+static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+    const vectors_state *s = state;
+    size_t count = 0, width = (size_t)x->width;
+    void *data;
+    for (int64_t t = 0; t < x->count; t++) count += !vectors_skip(s->request, x->ids[t]);
+    PITH_TRY(pith_collected_put(&data, s->request->tokens, x->text, count, (1 + width) * 4, err));
+    int32_t *ids = data;
+    float *to = data ? (float *)data + count : NULL;
+    for (int64_t t = 0; t < x->count; t++) {
+        const float *row = x->rows + t * x->width;
+        if (vectors_skip(s->request, x->ids[t])) continue;
+        *ids++ = x->ids[t];
+        if (s->normalize)
+            s->normalize(row, to, 1, x->width);
+        else
+            memcpy(to, row, width * sizeof *to);
+        to += width;
+    }
+    return PITH_OK;
+}
+
+const pith_head pith_head_multi_vector = { .name = "multi_vector",
+                                           .phase = "vectors",
+                                           .outputs = "colbert_vecs pith.rows token_embeddings last_hidden_state",
+                                           .takes = PITH_HEAD_TOKENS,
+                                           .open = vectors_open,
+                                           .emit = vectors_emit };
+const pith_head pith_head_tokens = { .name = "tokens",
+                                     .phase = "vectors",
+                                     .outputs = "last_hidden_state token_embeddings",
+                                     .takes = PITH_HEAD_TOKENS,
+                                     .open = vectors_open,
+                                     .emit = vectors_emit };

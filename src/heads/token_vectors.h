@@ -1,0 +1,15 @@
+/* token_vectors.h - the request of the heads "multi_vector" and "tokens": one vector per token. */
+#ifndef PITH_HEADS_TOKEN_VECTORS_H
+#define PITH_HEADS_TOKEN_VECTORS_H
+
+#include "heads/collected.h"
+#include "heads/head.h"
+
+typedef struct pith_vectors {
+    bool normalize;      /* to length 1 */
+    const int32_t *skip; /* [skip_count] ascending ids of tokens that have no vector */
+    size_t skip_count;
+    pith_collected *tokens; /* receives an item of 1 + width 4-byte numbers per token: all ids, then all vectors */
+} pith_vectors;
+
+#endif

@@ -1,0 +1,342 @@
+/* encode_texts.c - pith_encode: which heads run on which outputs, and their pieces put together. */
+#include "model/encode_texts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/caller_options.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "heads/dense.h"
+#include "heads/sparse.h"
+#include "heads/token_vectors.h"
+
+enum { KINDS = 4, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3 };
+
+static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
+
+/* What the caller gets begins with this. */
+typedef struct encoded_box {
+    pith_encoded encoded;
+    const pith_allocator *allocator;
+    void *blocks[8]; /* the arrays of encoded */
+    size_t block_count;
+} encoded_box;
+
+/* One call. */
+typedef struct encoding {
+    const pith_model *m;
+    pith_encode_options options;
+    pith_embed_options embed;
+    const pith_str *texts;
+    size_t count;
+    pith_arena arena;
+    encoded_box *box;
+    const pith_head *heads[KINDS]; /* NULL: not asked for */
+    int outputs[KINDS];            /* of the model's graph */
+    pith_collected collected[KINDS];
+    pith_dense dense;
+    pith_sparse sparse;
+    pith_vectors multi_vector, tokens;
+    bool framed;
+    pith_encode_frame frame;
+} encoding;
+
+/* ---- what a model can do ---- */
+
+static int64_t encoding_width(const pith_model *m, int output) {
+    const pith_type *type = &m->graph->outputs[output]->type;
+    pith_dim width = type->rank ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
+    return pith_dim_known(width) ? width : 0;
+}
+
+/* Rows of vocabulary entries, or one weight per token. */
+static bool encoding_is_sparse(const pith_model *m, const pith_head *head, int output) {
+    const pith_type *type = &m->graph->outputs[output]->type;
+    int64_t width = encoding_width(m, output);
+    if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16) return false;
+    if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
+    return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith_tokenizer_vocab_size(m->tokenizer);
+}
+
+static int encoding_find_sparse(const pith_model *m, const pith_head *head) {
+    int output = pith_head_output(head, m->graph);
+    if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
+    for (size_t i = 0; i < m->graph->output_count; i++)
+        if (encoding_is_sparse(m, head, (int)i)) return (int)i;
+    return -1;
+}
+
+/* Sets the head of a kind, and the output that it reads. */
+static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
+    PITH_TRY(pith_head_find(head, head_names[kind], err));
+    if (!m->tokenizer || (kind == DENSE && !m->text.encoder))
+        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                         "this model cannot embed text: %s", m->no_text.message);
+    *output = kind == DENSE    ? m->text.outputs[0]
+              : kind == SPARSE ? encoding_find_sparse(m, *head)
+                               : pith_head_output(*head, m->graph);
+    if (*output >= 0) return PITH_OK;
+    return kind == SPARSE
+               ? pith_fail(err, PITH_ERR_UNSUPPORTED,
+                           "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
+                           "weight per token (BGE-M3)")
+               : pith_fail(err, PITH_ERR_UNSUPPORTED,
+                           "the model has no output with one vector per token; its graph pools already");
+}
+
+uint32_t pith_model_encode_can(const pith_model *m) {
+    uint32_t can = 0;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const pith_head *head;
+        int output;
+        if (!encoding_find(&head, &output, m, kind, NULL)) can |= 1u << kind;
+    }
+    return can;
+}
+
+/* ---- the request ---- */
+
+static int encoding_compare_ids(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The ids of words that the vocabulary has, ascending. */
+static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c, const pith_str *words, size_t n,
+                                pith_error *err) {
+    int32_t *found = pith_arena_array(&c->arena, n, sizeof *found);
+    if (!found) return pith_fail_memory(err, n * sizeof *found);
+    *count = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = pith_tokenizer_id(c->m->tokenizer, words[i]);
+        if (id >= 0) found[(*count)++] = id;
+    }
+    qsort(found, *count, sizeof *found, encoding_compare_ids);
+    *ids = found;
+    return PITH_OK;
+}
+
+static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
+    static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
+                                       { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
+    c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
+    return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], err);
+}
+
+/* The id of a token that the files name. */
+static pith_status encoding_named(int32_t *id, const encoding *c, pith_str token, const char *what, pith_error *err) {
+    *id = pith_tokenizer_id(c->m->tokenizer, token);
+    if (*id >= 0) return PITH_OK;
+    return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary does not have '" PITH_STR_FMT "', which is the %s",
+                     PITH_STR_ARG(token), what);
+}
+
+static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
+    const pith_hf_late *late = &c->m->late;
+    const int role = c->options.role;
+    c->frame = (pith_encode_frame){ .marker = -1 };
+    if (late->markers[role].size)
+        PITH_TRY(encoding_named(&c->frame.marker, c, late->markers[role], "marker of its role", err));
+    if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
+    if (role == PITH_ROLE_QUERY && late->expands && late->lengths[role]) {
+        c->frame.filler = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
+        if (c->frame.filler < 0) PITH_TRY(encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err));
+        c->frame.length = c->embed.max_length;
+        c->frame.hidden = !late->attends;
+    }
+    c->framed = c->frame.marker >= 0 || c->frame.length;
+    if (!c->framed || c->options.what == PITH_ENCODE_MULTI_VECTOR) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT,
+                     "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
+                     "in a call of their own");
+}
+
+static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
+    const pith_hf_late *late = &c->m->late;
+    c->multi_vector = (pith_vectors){ .normalize = true, .tokens = &c->collected[MULTI_VECTOR] };
+    PITH_TRY(encoding_prepare_frame(c, err));
+    if (c->options.role == PITH_ROLE_QUERY) return PITH_OK;
+    return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count, err);
+}
+
+static pith_status encoding_options(encoding *c, const pith_encode_options *given, pith_error *err) {
+    c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
+    c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(c->options, given, err);
+    PITH_TAKE_OPTIONS(c->embed, c->options.embed, err);
+    if (!c->options.what || c->options.what >> KINDS)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "what is %u, which is not a sum of PITH_ENCODE_* values",
+                         c->options.what);
+    if (c->options.role != PITH_ROLE_DOCUMENT && c->options.role != PITH_ROLE_QUERY)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (!(c->options.what & 1u << kind)) continue;
+        PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
+        if (kind == DENSE) continue;
+        c->collected[kind] = (pith_collected){ .allocator = c->m->options.allocator, .count = c->count };
+        c->collected[kind].pieces = pith_arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
+        if (!c->collected[kind].pieces) return pith_fail_memory(err, c->count * sizeof *c->collected[kind].pieces);
+    }
+    return PITH_OK;
+}
+
+/* ---- results ---- */
+
+static pith_status encoding_block(void **block, encoding *c, size_t count, size_t item_bytes, pith_error *err) {
+    size_t bytes;
+    if (pith_mul_overflows(count, item_bytes, &bytes)) return pith_fail_memory(err, SIZE_MAX);
+    *block = pith_memory_alloc(c->box->allocator, bytes, 64);
+    if (!*block) return pith_fail_memory(err, bytes);
+    c->box->blocks[c->box->block_count++] = *block;
+    return PITH_OK;
+}
+
+/* offsets[i]: items of the texts before text i. */
+static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind, pith_error *err) {
+    void *block;
+    PITH_TRY(encoding_block(&block, c, c->count + 1, sizeof **offsets, err));
+    *offsets = block;
+    (*offsets)[0] = 0;
+    for (size_t i = 0; i < c->count; i++)
+        (*offsets)[i + 1] = (*offsets)[i] + (int64_t)c->collected[kind].pieces[i].items;
+    return PITH_OK;
+}
+
+static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
+    pith_sparse_rows *rows = &c->box->encoded.sparse;
+    const size_t items = pith_collected_items(&c->collected[SPARSE]);
+    void *indices, *values;
+    int64_t *offsets;
+    PITH_TRY(encoding_offsets(&offsets, c, SPARSE, err));
+    PITH_TRY(encoding_block(&indices, c, items, sizeof(int32_t), err));
+    PITH_TRY(encoding_block(&values, c, items, sizeof(float), err));
+    *rows = (pith_sparse_rows){ offsets, indices, values };
+    for (size_t i = 0, at = 0; i < c->count; i++) {
+        const pith_collected_piece *piece = &c->collected[SPARSE].pieces[i];
+        const pith_sparse_weight *weights = piece->data;
+        for (size_t k = 0; k < piece->items; k++, at++) {
+            ((int32_t *)indices)[at] = weights[k].index;
+            ((float *)values)[at] = weights[k].value;
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows, pith_error *err) {
+    const size_t items = pith_collected_items(&c->collected[kind]);
+    const size_t dim = (size_t)encoding_width(c->m, c->outputs[kind]);
+    void *ids, *vectors;
+    int64_t *offsets;
+    PITH_TRY(encoding_offsets(&offsets, c, kind, err));
+    PITH_TRY(encoding_block(&ids, c, items, sizeof(int32_t), err));
+    PITH_TRY(encoding_block(&vectors, c, items, dim * sizeof(float), err));
+    *rows = (pith_token_rows){ offsets, ids, vectors, dim };
+    for (size_t i = 0; i < c->count; i++) {
+        const pith_collected_piece *piece = &c->collected[kind].pieces[i];
+        if (!piece->items) continue;
+        memcpy((int32_t *)ids + offsets[i], piece->data, piece->items * sizeof(int32_t));
+        memcpy((float *)vectors + (size_t)offsets[i] * dim, (const int32_t *)piece->data + piece->items,
+               piece->items * dim * sizeof(float));
+    }
+    return PITH_OK;
+}
+
+static pith_status encoding_gather(encoding *c, pith_error *err) {
+    pith_encoded *e = &c->box->encoded;
+    if (c->heads[SPARSE]) PITH_TRY(encoding_gather_sparse(c, err));
+    if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_gather_vectors(c, MULTI_VECTOR, &e->multi_vector, err));
+    if (c->heads[TOKENS]) PITH_TRY(encoding_gather_vectors(c, TOKENS, &e->tokens, err));
+    return PITH_OK;
+}
+
+/* ---- the call ---- */
+
+static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
+    void *block;
+    c->dense = (pith_dense){ .pooling = c->embed.pooling, .normalize = c->embed.normalize, .dim = c->embed.dim };
+    size_t dim = pith_dense_dim(pith_encoder_model(c->m->text.encoder, 0), &c->dense);
+    PITH_TRY(encoding_block(&block, c, c->count, dim * sizeof(float), err));
+    c->dense.vectors = block;
+    c->box->encoded.dense = block;
+    c->box->encoded.dim = dim;
+    return PITH_OK;
+}
+
+static pith_status encoding_prepare(encoding *c, pith_error *err) {
+    if (c->heads[DENSE]) PITH_TRY(encoding_prepare_dense(c, err));
+    if (c->heads[SPARSE]) PITH_TRY(encoding_prepare_sparse(c, err));
+    if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_prepare_multi_vector(c, err));
+    c->tokens = (pith_vectors){ .tokens = &c->collected[TOKENS] };
+    return PITH_OK;
+}
+
+/* The outputs that heads read, ascending, each once. */
+static int encoding_outputs(int *outputs, const encoding *c) {
+    int count = 0;
+    for (int output = 0; output < (int)c->m->graph->output_count; output++)
+        for (int kind = 0; kind < KINDS; kind++)
+            if (c->heads[kind] && c->outputs[kind] == output && (!count || outputs[count - 1] != output))
+                outputs[count++] = output;
+    return count;
+}
+
+static pith_status encoding_run(encoding *c, pith_error *err) {
+    const void *const requests[KINDS] = { &c->dense, &c->sparse, &c->multi_vector, &c->tokens };
+    int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
+    pith_head_use uses[KINDS];
+    size_t use_count = 0;
+    const pith_text_view *view;
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (!c->heads[kind]) continue;
+        pith_head_use *use = &uses[use_count++];
+        *use = (pith_head_use){ .head = c->heads[kind], .request = requests[kind] };
+        while (outputs[use->output] != c->outputs[kind]) use->output++;
+    }
+    pith_encode_job job = { .texts = c->texts,
+                            .count = c->count,
+                            .prompt_name = c->embed.prompt_name,
+                            .frame = c->framed ? &c->frame : NULL,
+                            .threads = c->embed.threads,
+                            .max_length = c->embed.max_length,
+                            .batch_tokens = c->embed.batch_tokens,
+                            .cancel = c->embed.cancel,
+                            .profile = c->embed.profile,
+                            .stats = c->embed.stats };
+    PITH_TRY(pith_text_view_get(&view, c->m, outputs, count, !c->frame.hidden, err));
+    return pith_encoder_run(view->encoder, &job, uses, use_count, err);
+}
+
+static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
+    const pith_allocator *allocator = c->m->options.allocator;
+    PITH_TRY(encoding_options(c, options, err));
+    c->box = pith_memory_alloc(allocator, sizeof *c->box, 16);
+    if (!c->box) return pith_fail_memory(err, sizeof *c->box);
+    *c->box = (encoded_box){ .encoded.texts = c->count, .allocator = allocator };
+    PITH_TRY(encoding_prepare(c, err));
+    PITH_TRY(encoding_run(c, err));
+    return encoding_gather(c, err);
+}
+
+pith_status pith_model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+                              const pith_encode_options *options, pith_error *err) {
+    encoding c = { .m = model, .texts = texts, .count = count };
+    pith_arena_init(&c.arena, model->options.allocator);
+    pith_status status = encoding_all(&c, options, err);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (c.collected[kind].pieces) pith_collected_free(&c.collected[kind]);
+    pith_arena_free(&c.arena);
+    if (!status)
+        *encoded = &c.box->encoded;
+    else if (c.box)
+        pith_model_free_encoded(&c.box->encoded);
+    return pith_account_explain(&model->account, status, err);
+}
+
+void pith_model_free_encoded(pith_encoded *encoded) {
+    encoded_box *box = (encoded_box *)encoded;
+    if (!box) return;
+    for (size_t i = 0; i < box->block_count; i++) pith_memory_free(box->allocator, box->blocks[i]);
+    pith_memory_free(box->allocator, box);
+}
