@@ -313,12 +313,17 @@ class Reader:
         return head + [[self.i64() for _ in range(head[5] - 1)]]
 
     def model(self):
-        modules = self.record(*[self.u32] * 6) + [self.counted(lambda: self.record(self.text, self.text)), self.text()]
+        modules = self.record(*[self.u32] * 9) + self.record(self.text, self.u32, self.text, self.text)
+        modules += [self.counted(lambda: self.record(self.text, self.text)), self.text()]
+        modules += [self.counted(lambda: self.record(*[self.u32] * 5, *[self.text] * 3)),
+                    self.counted(lambda: self.record(self.text, self.text, self.text))]
+        labels = self.record(self.u32, self.u32, self.u32) + [self.counted(self.text)]
+        late = self.record(self.text, self.u32, self.text, self.u32, self.u32, self.u32) + [self.counted(self.text)]
         how = self.record(*[self.u32] * 4) + self.record(self.text, self.u32, self.text)
         ports = [self.counted(self.port), self.counted(self.port)]
         report = [self.counted(lambda: self.record(self.text, self.text, self.u32)),
                   self.counted(lambda: self.record(self.u32, self.text, self.text))]
-        return self.end([modules, how, ports, report])
+        return self.end([modules, labels, late, how, ports, report])
 
     def weights(self):
         count = self.i64()
