@@ -46,8 +46,10 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
                                          .route = options->route,
                                          .allocator = &o->account.allocator };
     pith_modules modules = { .folder = PITH_STR("") };
-    if (pith_dir_exists(path.data) && pith_modules_read(&modules, &source, &o->arena, NULL))
-        modules = (pith_modules){ .folder = PITH_STR("") };
+    pith_error fault = PITH_ERROR_INIT;
+    if (pith_dir_exists(path.data)) pith_modules_read(&modules, &source, &o->arena, &fault);
+    if (fault.code == PITH_ERR_MEMORY) return pith_fail(err, fault.code, "%s", fault.message);
+    if (fault.code) modules = (pith_modules){ .folder = PITH_STR("") };
     if (modules.folder.size) PITH_TRY(pith_path_join(&path, &o->arena, path.data, modules.folder, err));
     return (modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
                                                                                   &o->arena, err);

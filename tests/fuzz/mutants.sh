@@ -17,6 +17,9 @@ for model in bert bert-bf16 distilbert mpnet roberta; do
     directories+=:$data/hf/$model+$here/bases/directory
 done
 directories+=:$data/models/bert-base-script14-eager-external+$here/bases/directory
+for model in chain dense-residual dense-tokens router-first old-layout torch-shards static model2vec-quantized; do
+    directories+=:$data/modules/$model
+done
 
 # Compiled: subgraphs and an encoder that are stored, kinds of tokenizers and precisions, some operators.
 cp "$here"/corpus/pith/*.pith "$made"

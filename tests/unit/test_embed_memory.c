@@ -127,7 +127,7 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     options.allocator = &allocator;
     options.flags = PITH_OPEN_DESCRIBE;
     embed_options.threads = threads;
-    if (!strcmp(dir, DIR)) embed_options.prompt_name = "query";
+    if (!strcmp(dir, DIR) || strstr(dir, "pool-prompt")) embed_options.prompt_name = "query";
     memset(got, 0, sizeof got);
     pith_status status = pith_model_open(&model, dir, &options, err);
     if (status) return status;
@@ -268,6 +268,14 @@ static void test_arenas(void **state) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         snprintf(dir, sizeof dir, "%s/memory-%s", PITH_BINARY_DIR, networks[i]);
         network_directory(dir, networks[i], "null");
+        count += arena_fails_each(work_refused, dir);
+    }
+    static const char *const modules[] = { "chain",      "dense-residual",      "dense-tokens",
+                                           "lower",      "model2vec-quantized", "asym",
+                                           "old-layout", "pool-prompt",         "router-first",
+                                           "static",     "torch-shards" };
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        snprintf(dir, sizeof dir, PITH_TEST_DATA "/modules/%s", modules[i]);
         count += arena_fails_each(work_refused, dir);
     }
     save_model(MEMORY_PITH);
