@@ -37,7 +37,8 @@ extern const size_t pith_module_class_count;
 /* Reads one module by its Python class. */
 pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str folder);
 
-/* "folder/name" relative to the directory; data is NULL if memory is out. */
+/* "folder/name" relative to the directory; data is NULL if memory is out. A NUL follows the folder, as in all folders
+ * that classes are given. */
 pith_str pith_module_path(const pith_module_reader *r, pith_str folder, const char *name);
 
 typedef void pith_module_json_fn(pith_json *j, pith_module_reader *r, void *to);
@@ -80,6 +81,8 @@ pith_status pith_module_check_places(const pith_module_reader *r, pith_str folde
 
 /* A constant of f32 with the shape, at data, which must live as long as the graph. */
 pith_value *pith_row_constant(pith_graph *graph, const float *data, int rank, const int64_t *dims);
+/* Fails if the width of the rows is known and is not the one that the class takes. */
+bool pith_row_width_fits(const pith_value *rows, int64_t width, const char *name, pith_error *err);
 /* A node with one output; NULL if an input is NULL or memory is out. */
 pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pith_value *const *inputs, int count);
 

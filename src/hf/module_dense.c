@@ -81,12 +81,7 @@ static pith_value *dense_append(pith_graph *graph, pith_value *rows, const void 
     const module_dense *d = module;
     const pith_vector_step *s = &d->step;
     const pith_str place = PITH_STR("Dense");
-    const pith_dim width = rows->type.dims[2]; /* of the last step, not known: the next step checks it */
-    if (rows->type.rank == 3 && pith_dim_known(width) && width != s->in) {
-        pith_fail(err, PITH_ERR_FORMAT, "module Dense takes vectors of %lld numbers, but those of tokens have %lld",
-                  (long long)s->in, (long long)width);
-        return NULL;
-    }
+    if (!pith_row_width_fits(rows, s->in, "Dense", err)) return NULL;
     pith_value *y = dense_product(graph, rows, s->weight, s->in, s->out);
     if (s->bias) {
         pith_value *bias = pith_row_constant(graph, s->bias, 1, &s->out);

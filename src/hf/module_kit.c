@@ -11,8 +11,7 @@
 
 pith_str pith_module_path(const pith_module_reader *r, pith_str folder, const char *name) {
     bool here = !folder.size || pith_str_is(folder, ".");
-    return pith_arena_printf(r->arena, PITH_STR_FMT "%s%s", PITH_STR_ARG(here ? PITH_STR("") : folder), here ? "" : "/",
-                             name);
+    return pith_arena_printf(r->arena, "%s%s%s", here ? "" : folder.data, here ? "" : "/", name);
 }
 
 pith_status pith_module_json(bool *there, pith_module_reader *r, pith_str folder, const char *name,
@@ -185,6 +184,14 @@ pith_value *pith_row_constant(pith_graph *graph, const float *data, int rank, co
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     if (!data || !pith_dtype_bytes(PITH_F32, pith_dims_count(dims, rank), &t.bytes)) return NULL;
     return pith_graph_add_const(graph, PITH_STR(""), &t);
+}
+
+bool pith_row_width_fits(const pith_value *rows, int64_t width, const char *name, pith_error *err) {
+    const pith_dim found = rows->type.rank == 3 ? rows->type.dims[2] : PITH_DIM_UNKNOWN;
+    if (!pith_dim_known(found) || found == width) return true;
+    pith_fail(err, PITH_ERR_FORMAT, "module %s takes vectors of %lld numbers, but those of tokens have %lld", name,
+              (long long)width, (long long)found);
+    return false;
 }
 
 pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pith_value *const *inputs, int count) {

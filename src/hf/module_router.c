@@ -19,6 +19,9 @@ typedef struct router_pairs {
     size_t count, capacity;
 } router_pairs;
 
+/* More entries than this are no model; they are searched one by one. */
+#define ROUTER_PAIRS_MAX 1024
+
 typedef struct module_router {
     router_pairs types, structure, mappings; /* structure: (route, id) in order; (route, "") for one without modules */
     pith_str default_route;
@@ -30,6 +33,10 @@ static void router_add(pith_json *j, pith_module_reader *r, router_pairs *pairs,
     key = pith_json_copy(j, r->arena, key);
     value = pith_json_copy(j, r->arena, value);
     if (j->failed) return;
+    if (pairs->count == ROUTER_PAIRS_MAX) {
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "more than %d entries", ROUTER_PAIRS_MAX);
+        return;
+    }
     if (!pith_arena_grow(r->arena, &at, pairs->count, &pairs->capacity, sizeof *pairs->at)) {
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;

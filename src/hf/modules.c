@@ -74,9 +74,11 @@ static pith_status modules_settings(pith_module_reader *r) {
     pith_modules *m = r->modules;
     bool there;
     PITH_TRY(pith_module_json(&there, r, here, name, modules_read_settings, m));
-    for (size_t i = 0; i < m->prompt_count; i++)
-        PITH_TRY(pith_module_decide(r, "prompt", here, name, PITH_STR_FMT ": " PITH_STR_FMT,
-                                    PITH_STR_ARG(m->prompts[i].name), PITH_STR_ARG(m->prompts[i].text)));
+    for (size_t i = 0; i < m->prompt_count; i++) {
+        pith_str both = pith_arena_printf(r->arena, "%s: %s", m->prompts[i].name.data, m->prompts[i].text.data);
+        if (!both.data) return pith_fail_memory(r->err, m->prompts[i].text.size);
+        PITH_TRY(pith_modules_note(m, "prompt", both, PITH_STR("config_sentence_transformers.json"), r->arena, r->err));
+    }
     if (m->default_prompt.data)
         PITH_TRY(pith_module_decide(r, "default prompt", here, name, PITH_STR_FMT, PITH_STR_ARG(m->default_prompt)));
     if (m->truncate_dim) PITH_TRY(pith_module_decide(r, "truncate_dim", here, name, "%d", m->truncate_dim));
@@ -128,11 +130,17 @@ pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str fold
         return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported: %s",
                          PITH_STR_ARG(type), class->refused);
     if (pith_str_is(folder, ".")) folder = PITH_STR("");
+    if (strlen(folder.data) != folder.size)
+        return pith_fail(r->err, PITH_ERR_FORMAT, "the path of module " PITH_STR_FMT " contains a NUL byte",
+                         PITH_STR_ARG(name));
     pith_status status = class->read(r, folder);
     if (!status) return PITH_OK;
     return pith_fail_at(r->err, status, "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
                         folder.size ? "folder '" : "beside modules.json", PITH_STR_ARG(folder), folder.size ? "'" : "");
 }
+
+/* More modules than this are no model. Each may read weights of its own. */
+#define MODULES_MAX 64
 
 typedef struct module_entry {
     pith_str type, path;
@@ -159,6 +167,10 @@ static void modules_read_list(pith_json *j, pith_module_reader *r, void *to) {
                 pith_json_skip(j);
         }
         if (j->failed) return;
+        if (list->count == MODULES_MAX) {
+            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "more than %d modules", MODULES_MAX);
+            return;
+        }
         void *entries = list->entries;
         if (!pith_arena_grow(r->arena, &entries, list->count, &list->capacity, sizeof e)) {
             pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");

@@ -31,6 +31,18 @@ typedef struct torch_file {
     pith_error *err;
 } torch_file;
 
+/* The archive's member "prefix + middle + end"; *member has no data if there is none. */
+static pith_status torch_member(pith_str *member, torch_file *f, const char *middle, pith_str end) {
+    const size_t between = strlen(middle), size = f->prefix.size + between + end.size;
+    char *name = pith_arena_alloc(f->weights->arena, size);
+    if (!name) return pith_fail_memory(f->err, size);
+    memcpy(name, f->prefix.data, f->prefix.size);
+    memcpy(name + f->prefix.size, middle, between);
+    if (end.size) memcpy(name + f->prefix.size + between, end.data, end.size);
+    *member = pith_zip_find(&f->zip, (pith_str){ name, size });
+    return PITH_OK;
+}
+
 /* ---- storages ---- */
 
 static pith_status torch_find_storage(pith_str *span, torch_file *f, const pith_torch_tensor *t) {
@@ -39,10 +51,7 @@ static pith_status torch_find_storage(pith_str *span, torch_file *f, const pith_
         uint32_t at = pith_map_get(&f->keys, t->key);
         if (at != UINT32_MAX) *span = f->named[at].bytes;
     } else {
-        pith_str name = pith_arena_printf(f->weights->arena, PITH_STR_FMT "/data/" PITH_STR_FMT,
-                                          PITH_STR_ARG(f->prefix), PITH_STR_ARG(t->key));
-        if (!name.data) return pith_fail_memory(f->err, t->key.size);
-        *span = pith_zip_find(&f->zip, name);
+        PITH_TRY(torch_member(span, f, "/data/", t->key));
     }
     if (span->data) return PITH_OK;
     return pith_fail(f->err, PITH_ERR_FORMAT, "storage '" PITH_STR_FMT "' is not in the file", PITH_STR_ARG(t->key));
@@ -148,8 +157,8 @@ static pith_status torch_add(torch_file *f, const pith_pickle_value *top) {
 /* ---- the two formats ---- */
 
 static pith_status torch_read_zip(torch_file *f) {
-    static const char pickle_name[] = "/data.pkl", order_name[] = "/byteorder";
-    pith_str pickle = { NULL, 0 };
+    static const char pickle_name[] = "/data.pkl";
+    pith_str pickle = { NULL, 0 }, order = { NULL, 0 };
     pith_pickle_value top;
     size_t used;
     PITH_TRY(pith_zip_read(&f->zip, f->bytes, f->weights->arena, f->err));
@@ -162,9 +171,7 @@ static pith_status torch_read_zip(torch_file *f) {
     }
     if (!pickle.data)
         return pith_fail(f->err, PITH_ERR_FORMAT, "the zip archive has no data.pkl; this is not a file of torch.save");
-    pith_str name = pith_arena_printf(f->weights->arena, PITH_STR_FMT "%s", PITH_STR_ARG(f->prefix), order_name);
-    if (!name.data) return pith_fail_memory(f->err, f->prefix.size);
-    pith_str order = pith_zip_find(&f->zip, name);
+    PITH_TRY(torch_member(&order, f, "/byteorder", PITH_STR("")));
     if (order.data && !pith_str_is(order, "little"))
         return pith_fail(f->err, PITH_ERR_UNSUPPORTED, "byte order '" PITH_STR_FMT "' is not supported",
                          PITH_STR_ARG(order));

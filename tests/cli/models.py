@@ -131,6 +131,75 @@ class Layouts(Directory):
         self.assertEqual(json.loads(self.good("tokenize", "-m", compiled, stdin=b"The Cat")), tokens("lower"))
 
 
+class Graphs(Directory):
+    """ONNX files with modules around them."""
+    def network(self, name, *modules):
+        folder = self.dir / name
+        folder.mkdir()
+        shutil.copy(MODELS / name / "model.onnx", folder)
+        for file in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(DATA / "dense" / file, folder)
+        listed = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
+        for i, (kind, config, weights) in enumerate(modules):
+            path = folder / f"{i + 1}_{kind}"
+            path.mkdir()
+            (path / "config.json").write_text(json.dumps(config))
+            if weights:
+                header, data = {}, b""
+                for key, value in weights.items():
+                    header[key] = {"dtype": "F32", "shape": value.shape, "data_offsets": [len(data), len(data) + value.nbytes]}
+                    data += value.tobytes()
+                text = json.dumps(header).encode()
+                (path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+            listed.append({"type": f"sentence_transformers.models.{kind}", "path": path.name})
+        (folder / "modules.json").write_text(json.dumps(listed))
+        return folder
+
+    def dense(self, size, rows):
+        rng = np.random.default_rng(1)
+        weights = {"linear.weight": rng.standard_normal((5, size)).astype("f4"), "linear.bias": rng.standard_normal(5).astype("f4")}
+        config = {"in_features": size, "out_features": 5, "activation_function": "torch.nn.modules.linear.Identity",
+                  "module_input_name": "token_embeddings" if rows else "sentence_embedding"}
+        return ("Dense", config, weights)
+
+    def test_modules(self):
+        """Of an affine layer the mean over tokens is the layer of the mean, so both places give the same vectors."""
+        name, texts = "bert-base-script17-eager", b"a cat sat\nthe dog\n"
+        pooling = ("Pooling", {"pooling_mode": "mean"}, None)
+        mean = self.vectors(texts, "-m", self.network(name, pooling))
+        size = mean.shape[1]
+        for rows in (False, True):
+            shutil.rmtree(self.dir / name)
+            dense = self.dense(size, rows)
+            model = self.network(name, *((dense, pooling) if rows else (pooling, dense)))
+            want = mean.astype("f8") @ dense[2]["linear.weight"].T.astype("f8") + dense[2]["linear.bias"]
+            np.testing.assert_allclose(self.vectors(texts, "-m", model), want, rtol=0, atol=2e-5)
+            np.testing.assert_array_equal(self.vectors(texts[:10], "-m", model, "-t", "1"), self.vectors(texts, "-m", model)[:1])
+            outputs = [port["name"] for port in json.loads(self.good("inspect", "--json", model))["outputs"]]
+            self.assertEqual("pith.rows" in outputs, rows)
+
+    def test_pooled(self):
+        """A graph that pools has all modules in it but Normalize."""
+        name, texts = "bert-pool-script17-sdpa", b"a cat sat\nthe dog\n"
+        plain = self.network(name, ("Pooling", {"pooling_mode": "cls"}, None))
+        want = self.vectors(texts, "-m", plain)
+        shutil.rmtree(plain)
+        model = self.network(name, self.dense(want.shape[1], True), ("Pooling", {}, None), self.dense(5, False), ("Normalize", {}, None))
+        np.testing.assert_allclose(self.vectors(texts, "-m", model), want / np.linalg.norm(want, axis=1, keepdims=True), rtol=0, atol=1e-6)
+
+    def test_instruction_sets(self):
+        """Every module gives the same bits on every level."""
+        for model in sorted(p for p in DATA.iterdir() if p.is_dir()):
+            def run(isa):
+                return pith("embed", "-m", model, "--format", "f32", stdin=TEXTS, env={"PITH_ISA": isa})
+            wanted = run("scalar")
+            self.assertEqual((wanted.returncode, wanted.stderr), (0, b""))
+            for isa in ("avx2", "avx512"):
+                got = run(isa)
+                if got.returncode == 0:  # this machine has it
+                    self.assertEqual(got.stdout, wanted.stdout, (model.name, isa))
+
+
 class Said(Directory):
     def embed(self, model, says, *arguments):
         self.bad(1, "embed", "-m", model, *arguments, stdin=TEXTS, says=says)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.models import (Dense, Dropout, LayerNorm, Normalize, Pooling, Router, StaticEmbedding,
+from sentence_transformers.models import (CNN, Dense, Dropout, LayerNorm, Normalize, Pooling, Router, StaticEmbedding,
                                           Transformer)
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -59,11 +59,11 @@ def randomize(*modules):
     return modules[0]
 
 
-def vectors(model, **more):
-    return np.asarray(model.to(torch.float64).encode(TEXTS, convert_to_numpy=True, batch_size=3, **more), np.float64)
+def vectors(model, batch_size=3, **more):
+    return np.asarray(model.to(torch.float64).encode(TEXTS, convert_to_numpy=True, batch_size=batch_size, **more), np.float64)
 
 
-def write(folder, modules, prompts=None, expect=({},), tidy=None, safe=True, **settings):
+def write(folder, modules, prompts=None, expect=({},), tidy=None, safe=True, batch_size=3, **settings):
     """Saves, loads what was saved, and keeps the vectors; tidy changes the saved files before they are loaded."""
     model = SentenceTransformer(modules=modules, prompts=prompts, device="cpu", **settings)
     model.save(str(folder), safe_serialization=safe, create_model_card=False)
@@ -74,7 +74,7 @@ def write(folder, modules, prompts=None, expect=({},), tidy=None, safe=True, **s
         loaded = SentenceTransformer(str(folder), device="cpu")
         name = "expected" + "".join(f".{k}={v}" for k, v in how.items()) + ".f32"
         names = {"prompt": "prompt_name", "route": "task"}
-        vectors(loaded, **{names[k]: v for k, v in how.items()}).astype("<f4").tofile(folder / name)
+        vectors(loaded, batch_size, **{names[k]: v for k, v in how.items()}).astype("<f4").tofile(folder / name)
 
 
 def edit(path, **values):
@@ -106,6 +106,10 @@ def tokens(folder):
     write(folder, [transformer(folder), dense(HIDDEN, 6, torch.nn.GELU(), module_input_name="token_embeddings"),
                    dense(6, 6, torch.nn.SiLU(), module_input_name="token_embeddings", use_residual=True),
                    Normalize(module_input_name="token_embeddings"), Pooling(6), Normalize()])
+
+
+def cnn(folder):
+    write(folder, [transformer(folder), randomize(CNN(HIDDEN, 3, [1, 3, 5])), Pooling(9, ("mean", "max"))], batch_size=1)
 
 
 def static(folder, dtype=torch.float32):
@@ -248,6 +252,7 @@ CASES = {
     "chain": after(lambda: randomize(LayerNorm(2 * HIDDEN)), lambda: Dropout(0.4), Normalize,
                    lambda: dense(2 * HIDDEN, 4, torch.nn.Tanh()), lambda: randomize(LayerNorm(4)), Dropout,
                    pooled=("mean", "max")),
+    "cnn": cnn,
     "static": static,
     "router-first": router_first,
     "router-last": router_last,
