@@ -72,13 +72,95 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     if (offset && m->positions > first) m->positions -= first;
 }
 
+/* A name, or a list of one name, that must be the one given. */
+static void expect_output(pith_json *j, const char *known) {
+    bool list = pith_json_peek(j) == PITH_JSON_ARRAY;
+    int count = 0;
+    if (!list) {
+        pith_module_expect(j, "method_output_name", known);
+        return;
+    }
+    pith_json_array(j);
+    while (pith_json_next_item(j)) {
+        pith_module_expect(j, "method_output_name", known);
+        if (count++) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
+    }
+}
+
+/* modality_config: texts must go through the network's forward, and not through a chat template. */
+static void read_modalities(pith_json *j) {
+    pith_str key, inner;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "message")) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "chat templates are not supported");
+        if (!pith_str_is(key, "text")) {
+            pith_json_skip(j);
+            continue;
+        }
+        pith_json_object(j);
+        while (pith_json_next_key(j, &inner)) {
+            if (pith_str_is(inner, "method"))
+                pith_module_expect(j, "method", "forward");
+            else if (pith_str_is(inner, "method_output_name"))
+                expect_output(j, "last_hidden_state");
+            else
+                pith_json_skip(j);
+        }
+    }
+}
+
+/* processing_kwargs: how the tokenizer is called. The last limit counts. */
+static void read_processing(pith_json *j, int32_t *max_length) {
+    pith_str key, inner;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (!pith_str_is(key, "text") && !pith_str_is(key, "common")) {
+            pith_json_skip(j);
+            continue;
+        }
+        pith_json_object(j);
+        while (pith_json_next_key(j, &inner)) {
+            if (pith_str_is(inner, "max_length"))
+                *max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
+            else if (pith_str_is(inner, "padding") || pith_str_is(inner, "return_tensors") ||
+                     pith_str_is(inner, "pad_to_multiple_of") ||
+                     (pith_str_is(inner, "truncation") && pith_json_peek(j) != PITH_JSON_BOOL))
+                pith_json_skip(j);
+            else if (!pith_str_is(inner, "truncation") || !pith_json_bool(j))
+                pith_json_fail(j, PITH_ERR_UNSUPPORTED, "this setting of the tokenizer is not supported");
+        }
+    }
+}
+
+/* tokenizer_args, processor_kwargs: what the tokenizer is made with. */
+static void read_tokenizer_args(pith_json *j, int32_t *max_length) {
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "model_max_length"))
+            *max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
+        else
+            pith_json_skip(j);
+    }
+}
+
 static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
     pith_modules *m = r->modules;
+    int32_t made = 0, called = 0; /* the tokenizer's own limits, which go before max_seq_length */
     pith_str key;
     (void)to;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "max_seq_length"))
+        if (pith_str_is(key, "modality_config"))
+            read_modalities(j);
+        else if (pith_str_is(key, "processing_kwargs"))
+            read_processing(j, &called);
+        else if (pith_str_is(key, "tokenizer_args") || pith_str_is(key, "processor_kwargs"))
+            read_tokenizer_args(j, &made);
+        else if (pith_str_is(key, "max_seq_length"))
             m->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
         else if (pith_str_is(key, "do_lower_case"))
             m->lower_case = !pith_json_null(j) && pith_json_bool(j);
@@ -89,6 +171,8 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else
             pith_json_skip(j);
     }
+    if (made) m->max_length = made;
+    if (called) m->max_length = called;
 }
 
 /* What older versions of sentence-transformers called the same file; the first that is there counts. */

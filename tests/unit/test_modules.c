@@ -110,6 +110,33 @@ static void lengths(void **state) {
     expect("sentence_bert_config.json",
            "{\"transformer_task\": \"feature-extraction\", \"module_output_name\": \"token_embeddings\"}", &usual);
     expect("sentence_bert_config.json", "{\"transformer_task\": null, \"module_output_name\": null}", &usual);
+    static const char odd[] =
+        "{\"modality_config\": {\"text\": {\"method\": \"forward\", \"method_output_name\": %s}}}";
+    char text[200];
+    snprintf(text, sizeof text, odd, "\"last_hidden_state\"");
+    expect("sentence_bert_config.json", text, &usual);
+    snprintf(text, sizeof text, odd, "[\"last_hidden_state\"]");
+    expect("sentence_bert_config.json", text, &usual);
+    snprintf(text, sizeof text, odd, "\"pooler_output\"");
+    refuse("sentence_bert_config.json", text, PITH_ERR_UNSUPPORTED, "method_output_name 'pooler_output'");
+    snprintf(text, sizeof text, odd, "[\"last_hidden_state\", \"last_hidden_state\"]");
+    refuse("sentence_bert_config.json", text, PITH_ERR_UNSUPPORTED, "a path of several names");
+    refuse("sentence_bert_config.json", "{\"modality_config\": {\"text\": {\"method\": \"get_text_features\"}}}",
+           PITH_ERR_UNSUPPORTED, "method 'get_text_features'");
+    refuse("sentence_bert_config.json", "{\"modality_config\": {\"message\": {}}}", PITH_ERR_UNSUPPORTED,
+           "chat templates");
+    refuse("sentence_bert_config.json", "{\"processing_kwargs\": {\"text\": {\"add_special_tokens\": false}}}",
+           PITH_ERR_UNSUPPORTED, "processing_kwargs.text.add_special_tokens: this setting");
+    refuse("sentence_bert_config.json", "{\"processing_kwargs\": {\"text\": {\"truncation\": false}}}",
+           PITH_ERR_UNSUPPORTED, "truncation");
+    m.max_length = 40;
+    expect("sentence_bert_config.json",
+           "{\"processing_kwargs\": {\"text\": {\"max_length\": 40, \"padding\": true, \"truncation\": true}}, "
+           "\"max_seq_length\": 7}",
+           &m);
+    expect("sentence_bert_config.json",
+           "{\"tokenizer_args\": {\"model_max_length\": 40, \"x\": 1}, \"max_seq_length\": 7}", &m);
+    m.max_length = 256;
     pith_modules lower = usual;
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
