@@ -23,7 +23,8 @@ static int teardown(void **state) {
 
 static const int32_t long_ids[] = { 7, 8, 9 }, long_types[] = { 0, 1, 1 }, short_ids[] = { 5, 6 };
 static const int32_t short_types[] = { 1, 0 };
-static const pith_row long_row = { long_ids, long_types, 3 }, short_row = { short_ids, short_types, 2 };
+static const pith_row long_row = { long_ids, long_types, 3, 0 },
+                      short_row = { short_ids, short_types, 2, 0 };
 
 /* A graph with one more input than input_ids, which is [N, dims]. */
 static pith_graph *graph_with(const char *name, int dtype, const char *ids_dims) {
@@ -147,7 +148,7 @@ static void refused(void **state) {
     assert_int_equal(pith_feed_init(&feed, without, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no input 'input_ids'"));
     /* More tokens than can be counted. */
-    const pith_row many = { short_ids, short_types, INT32_MAX };
+    const pith_row many = { short_ids, short_types, INT32_MAX, 0 };
     const pith_row *huge[] = { &many };
     graph = graph_with("attention_mask", PITH_I64, "S");
     pith_arena small;

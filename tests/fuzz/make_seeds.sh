@@ -1,0 +1,9 @@
+#!/bin/bash
+# Compiles the seeds in corpus/pith again. To be run when the format of compiled models has changed.
+# usage: make_seeds.sh PITH
+set -e
+pith=$1 here=$(cd "$(dirname "$0")" && pwd)
+for name in if loop13_seq optional_get_element_optional_sequence scan9_sum; do
+    "$pith" compile "$here/../data/control/$name.onnx" -o "$here/corpus/pith/$name.pith"
+done
+"$pith" compile "$here/../data/modules/chain" -o "$here/corpus/pith/encoder.pith"
