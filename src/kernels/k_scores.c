@@ -142,8 +142,8 @@ SUMSQ(scores_sumsq_u8, uint8_t, load_u8, load_u8_n)
 SUMSQ(scores_sumsq_i8, uint8_t, load_i8, load_i8_n)
 SUMSQ(scores_sumsq_f16, uint16_t, vf_load_f16, vf_load_f16_n)
 
-PITH_INLINE void scores_int8_i8_tile(const pith_int_scores *a, size_t row, size_t query, const int rows,
-                                     const int queries) {
+PITH_INLINE void int8_tile(const pith_int_scores *a, size_t row, size_t query, const int rows, const int queries,
+                           const int vnni) {
     vi sum[4][4], y[4];
     const int8_t *x = (const int8_t *)a->rows + row * a->row_bytes;
     const int16_t *from = (const int16_t *)a->queries + query * a->width;
@@ -161,7 +161,7 @@ PITH_INLINE void scores_int8_i8_tile(const pith_int_scores *a, size_t row, size_
         for (int r = 0; r < rows; r++) {
             vi v = vi_load_i8_pairs(x + (size_t)r * a->row_bytes + i);
             PITH_UNROLL
-            for (int q = 0; q < queries; q++) sum[r][q] = vi_add(sum[r][q], vi_dot_pairs(v, y[q]));
+            for (int q = 0; q < queries; q++) sum[r][q] = vi_add_pairs(sum[r][q], v, y[q], vnni);
         }
     }
     PITH_UNROLL
@@ -171,7 +171,15 @@ PITH_INLINE void scores_int8_i8_tile(const pith_int_scores *a, size_t row, size_
             a->scores[(query + (size_t)q) * a->stride + row + (size_t)r] = vi_hsum(sum[r][q]);
     }
 }
-BY_TILES(scores_int8_i8, pith_int_scores)
+
+#define INT8(name, vnni)                                                                                               \
+    PITH_INLINE void name##_tile(const pith_int_scores *a, size_t row, size_t query, const int rows,                   \
+                                 const int queries) {                                                                  \
+        int8_tile(a, row, query, rows, queries, vnni);                                                                 \
+    }                                                                                                                  \
+    BY_TILES(name, pith_int_scores)
+INT8(scores_int8_i8, 0)
+INT8(scores_int8_vnni_i8, 1)
 
 PITH_INLINE uint64_t word_at(const uint8_t *p, size_t bytes) {
     uint64_t word = 0;

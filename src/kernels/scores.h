@@ -52,6 +52,7 @@ typedef struct pith_int_scores {
  * (width + 7) / 8 bytes, the first bit is the highest of a byte, and bits behind the last one do not count. */
 typedef void pith_int_scores_fn(const pith_int_scores *a);
 PITH_KERNEL_DECLARE(scores_int8_i8, pith_int_scores_fn)
+PITH_KERNEL_DECLARE(scores_int8_vnni_i8, pith_int_scores_fn) /* family "scores_int8_vnni": AVX512_VNNI or AVX_VNNI */
 PITH_KERNEL_DECLARE(scores_hamming_u8, pith_int_scores_fn)
 
 #endif

@@ -79,11 +79,13 @@ static pith_status index_check_offsets(const pith_search_index_options *o, size_
 
 static void index_find_kernels(pith_search_index *x) {
     const pith_isa isa = pith_cpu_get()->isa;
+    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
+    const char *int8 = pith_cpu_get()->features & vnni ? "scores_int8_vnni" : "scores_int8";
     x->score =
         PITH_KERNEL_FIND(pith_scores_fn, x->metric == PITH_METRIC_L2 ? "scores_l2" : "scores_dot", x->dtype, isa);
     x->sumsq = PITH_KERNEL_FIND(pith_scores_fn, "scores_sumsq", x->dtype, isa);
     x->hamming = PITH_KERNEL_FIND(pith_int_scores_fn, "scores_hamming", PITH_U8, isa);
-    x->int8 = PITH_KERNEL_FIND(pith_int_scores_fn, "scores_int8", PITH_I8, isa);
+    x->int8 = PITH_KERNEL_FIND(pith_int_scores_fn, int8, PITH_I8, isa);
 }
 
 pith_status pith_search_index_make(pith_search_index **index, const void *rows, size_t count, size_t dim,

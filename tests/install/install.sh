@@ -97,4 +97,7 @@ names = {event["name"] for event in json.load(open(sys.argv[1]))["traceEvents"]}
 sys.exit(not {"open", "tokenise", "Linear", "compare"} <= names)' "$work/trace.json" || fail "profile: steps or phases are missing"
 out=$("$work/tokenizer" "$model" "A cat, unbelievably")
 [ "$(echo "$out" | tail -n 1)" = "a cat, unbelievably" ] && echo "$out" | grep -q "1010 .*bytes 5 to 6: ','" || fail "tokenizer: $out"
+out=$("$work/semantic_search" "$model" "how is the economy doing" "where do animals sleep")
+[ "$(echo "$out" | wc -l)" = 8 ] && echo "$out" | sed -n 2p | grep -q "interest rates\|stock market" &&
+    echo "$out" | sed -n 6p | grep -q "cat\|dog" || fail "semantic_search: $out"
 echo "install: seven programs agree and the examples run: $expected"

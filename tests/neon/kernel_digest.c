@@ -254,7 +254,7 @@ static int run_scores(const call *c) {
     static int16_t queries[QUERIES * 32 * 8];
     const size_t dim = (size_t)(c->round + 1), wide = dim % 8 * 32;
     if (strncmp(c->row->family, "scores_", 7) != 0) return 0;
-    if (is(c, "scores_int8") || is(c, "scores_hamming")) {
+    if (is(c, "scores_int8") || is(c, "scores_int8_vnni") || is(c, "scores_hamming")) {
         const int bits = is(c, "scores_hamming");
         for (size_t i = 0; i < COUNT(queries); i++) queries[i] = (int16_t)(z[i] * 127.0f);
         pith_int_scores a = { .rows = x,

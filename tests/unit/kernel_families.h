@@ -21,13 +21,13 @@ static const char *const columns_families[] = { "column_l1",  "column_max", "col
 static const char *const row_to_row_families[] = { "l2_normalize", "log_softmax", "softmax" };
 static const char *const norms_families[] = { "layer_norm", "rms_norm" };
 static const char *const rotary_families[] = { "rotary" };
-static const char *const elsewhere_families[] = { "attention",      "attention_vnni", "dequantize", "dequantize_row",
-                                                  "gemm",           "gemm_amx",       "gemm_dp",    "gemm_pack",
-                                                  "gemm_vnni",      "narrow",         "quantize",   "quantize_panel",
-                                                  "quantize_rows",  "quantize_table", "range",      "scores_dot",
-                                                  "scores_hamming", "scores_int8",    "scores_l2",  "scores_sumsq",
-                                                  "taps_max",       "taps_sum",       "to_bf16",    "unit_factor",
-                                                  "widen" };
+static const char *const elsewhere_families[] = {
+    "attention",        "attention_vnni", "dequantize",   "dequantize_row", "gemm",           "gemm_amx",
+    "gemm_dp",          "gemm_pack",      "gemm_vnni",    "narrow",         "quantize",       "quantize_panel",
+    "quantize_rows",    "quantize_table", "range",        "scores_dot",     "scores_hamming", "scores_int8",
+    "scores_int8_vnni", "scores_l2",      "scores_sumsq", "taps_max",       "taps_sum",       "to_bf16",
+    "unit_factor",      "widen"
+};
 
 #define LISTED(list, family) listed(list, COUNT(list), family)
 static inline int listed(const char *const *list, size_t count, const char *family) {

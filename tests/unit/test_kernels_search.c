@@ -84,7 +84,8 @@ static void floats_of_all_types(void **state) {
     }
 }
 
-static void check_ints(int level, size_t width, int bits) {
+static void check_ints(int level, size_t width, const char *family) {
+    const int bits = strcmp(family, "scores_hamming") == 0;
     const size_t row = bits ? (width + 7) / 8 : width, row_bytes = row + (size_t)random_below(3) * 8;
     const size_t rows = (size_t)random_below(ROWS + 1), queries = (size_t)random_below(QUERIES + 1);
     const size_t query_bytes = bits ? row : width * 2;
@@ -101,8 +102,7 @@ static void check_ints(int level, size_t width, int bits) {
                           .query_count = queries,
                           .scores = out.data,
                           .stride = rows };
-    PITH_KERNEL_FIND(pith_int_scores_fn, bits ? "scores_hamming" : "scores_int8", bits ? PITH_U8 : PITH_I8,
-                     (pith_isa)level)
+    PITH_KERNEL_FIND(pith_int_scores_fn, family, bits ? PITH_U8 : PITH_I8, (pith_isa)level)
     (&a);
     for (size_t q = 0; q < queries; q++) {
         for (size_t r = 0; r < rows; r++) {
@@ -115,18 +115,26 @@ static void check_ints(int level, size_t width, int bits) {
                     want += (int8_t)p[i] * ((const int16_t *)y.data)[q * width + i];
             }
             if (((int32_t *)out.data)[q * rows + r] != want)
-                fail_msg("level %d, width %zu, bits %d: row %zu, query %zu", level, width, bits, r, q);
+                fail_msg("%s at level %d, width %zu: row %zu, query %zu", family, level, width, r, q);
         }
     }
     guarded_free(x), guarded_free(y), guarded_free(out);
+}
+
+/* Other levels have the plain form under this name. */
+static int level_has_vnni(int level) {
+    const uint32_t features = pith_cpu_get()->features;
+    if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;
+    return level != PITH_ISA_avx2 || (features & PITH_CPU_AVX_VNNI);
 }
 
 static void whole_numbers(void **state) {
     (void)state;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         for (size_t i = 0; level_usable(level) && i < 200; i++) {
-            check_ints(level, i, 1);
-            check_ints(level, i % 8 * 32, 0);
+            check_ints(level, i, "scores_hamming");
+            check_ints(level, i % 8 * 32, "scores_int8");
+            if (level_has_vnni(level)) check_ints(level, i % 8 * 32, "scores_int8_vnni");
         }
     }
 }
