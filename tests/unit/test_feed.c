@@ -23,8 +23,7 @@ static int teardown(void **state) {
 
 static const int32_t long_ids[] = { 7, 8, 9 }, long_types[] = { 0, 1, 1 }, short_ids[] = { 5, 6 };
 static const int32_t short_types[] = { 1, 0 };
-static const pith_row long_row = { long_ids, long_types, 3, 0 },
-                      short_row = { short_ids, short_types, 2, 0 };
+static const pith_row long_row = { long_ids, long_types, 3, 0 }, short_row = { short_ids, short_types, 2, 0 };
 
 /* A graph with one more input than input_ids, which is [N, dims]. */
 static pith_graph *graph_with(const char *name, int dtype, const char *ids_dims) {
