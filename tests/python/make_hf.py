@@ -177,14 +177,14 @@ class Gte(nn.Module):
             self.mlp = Gte.Mlp()
             self.attn_ln, self.mlp_ln = nn.LayerNorm(HIDDEN, eps=1e-12), nn.LayerNorm(HIDDEN, eps=1e-12)
 
-    def __init__(self, packed=True, factor=None, types=2):
+    def __init__(self, packed=True, factor=None, types=2, name="new"):
         super().__init__()
         self.factor = factor
         self.embeddings = Embeddings(types)
         self.encoder = nn.Module()
         self.encoder.layer = nn.ModuleList(Gte.Layer(packed) for _ in range(2))
         self.config = {
-            "model_type": "new", "hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "model_type": name, "hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2,
             "intermediate_size": INNER, "vocab_size": VOCAB, "max_position_embeddings": 64, "type_vocab_size": types,
             "hidden_act": "gelu", "layer_norm_type": "layer_norm", "layer_norm_eps": 1e-12, "pack_qkv": packed,
             "position_embedding_type": "rope", "rope_theta": 500.0, "logn_attention_scale": False,
@@ -393,7 +393,7 @@ MODELS = {
     "nomic-plain": (MASK, lambda: Nomic(gated=False, interleaved=True, fraction=0.5), "", torch.float32),
     "nomic-stretched": (MASK, lambda: Nomic(gated=False, stretch=2.0), "", torch.float32),
     "gte": (TYPES, lambda: Gte(factor=2.0), "new.", torch.float32),
-    "gte-apart": (MASK, lambda: Gte(packed=False, types=0), "", torch.bfloat16),
+    "gte-apart": (MASK, lambda: Gte(packed=False, types=0, name="gte"), "", torch.bfloat16),
     "jina-v2": (TYPES, lambda: JinaBert(), "", torch.float32),
     "jina-v2-slopes": (TYPES, lambda: wide(24, lambda: JinaBert(heads=3, gate="reglu")), "bert.", torch.bfloat16),
     "jina-v2-code": (TYPES, lambda: JinaBert(second=True, heads=2), "", torch.float32),

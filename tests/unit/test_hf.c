@@ -18,7 +18,7 @@ static void families(void **state) {
         { "bert", "bert", 3 },        { "bert-f16", "bert", 3 },          { "bert-bf16", "bert", 3 },
         { "roberta", "roberta", 2 },  { "distilbert", "distilbert", 2 },  { "mpnet", "mpnet", 2 },
         { "albert", "albert", 3 },    { "electra", "electra", 3 },        { "embedding-gemma", "gemma3_text", 2 },
-        { "gte", "new", 3 },          { "gte-apart", "new", 2 },          { "modernbert", "modernbert", 2 },
+        { "gte", "new", 3 },          { "gte-apart", "gte", 2 },          { "modernbert", "modernbert", 2 },
         { "nomic", "nomic_bert", 3 }, { "nomic-plain", "nomic_bert", 2 }, { "qwen3", "qwen3", 2 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -179,8 +179,8 @@ static void configs_that_do_not_fit(void **state) {
     assert_non_null(strstr(err.message, "config.json"));
     refuse_config("\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
                   "architecture \"llama\" is not supported; supported are albert, bert, camembert, deberta-v2, "
-                  "distilbert, electra, "
-                  "gemma3_text, modernbert, mpnet, new, nomic_bert, qwen2, qwen3, roberta, xlm-roberta");
+                  "distilbert, electra, gemma3_text, gte, modernbert, mpnet, new, nomic_bert, qwen2, qwen3, roberta, "
+                  "xlm-roberta");
     refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
                   "no weights; looked for model.safetensors and pytorch_model.bin");
     put_file("model.safetensors", weights, size);
