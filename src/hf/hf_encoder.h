@@ -22,8 +22,8 @@ typedef struct pith_hf_encoder_layout {
     const char *gate;                  /* of PITH_HF_GATE_APART */
     const char *table_norm;            /* after the look-ups; NULL: "embeddings.LayerNorm" */
     const char *projection;            /* from tables of embedding_size to hidden_size, where these differ, … */
-    bool projects_first;               /* the projection comes before table_norm and has no bias */
     bool projects;                     /* … and where they are equal */
+    bool projects_first;               /* the projection comes before table_norm and has no bias */
     pith_hf_gate gating;
     bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
     bool has_types;

@@ -133,9 +133,9 @@ class Nomic(nn.Module):
         self.embeddings = Embeddings(2 if gated else 0, norm=False)
         self.emb_ln = nn.LayerNorm(HIDDEN, eps=1e-12)
         self.encoder = nn.Module()
-        self.encoder.layers = nn.ModuleList(Nomic.Block(gated) for _ in range(2))
+        self.encoder.layers = nn.ModuleList(Nomic.Block(gated) for _ in range(1 if gated else 2))  # 256 is much
         self.config = {
-            "model_type": "nomic_bert", "n_embd": HIDDEN, "n_head": 2, "n_layer": 2,
+            "model_type": "nomic_bert", "n_embd": HIDDEN, "n_head": 2, "n_layer": 1 if gated else 2,
             "n_inner": 200 if gated else INNER, "n_positions": 64, "vocab_size": VOCAB,
             "type_vocab_size": 2 if gated else 0, "layer_norm_epsilon": 1e-12,
             "activation_function": "swiglu" if gated else "gelu", "qkv_proj_bias": not gated, "mlp_fc1_bias": not gated,
@@ -375,7 +375,7 @@ MODELS = {
     "qwen3-window": (MASK, lambda: decoder(
         "Qwen3Model", "Qwen3Config", use_sliding_window=True, sliding_window=8, max_window_layers=1,
         attention_bias=True, rope_scaling={"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
-                                           "original_max_position_embeddings": 16}), "", torch.float32),
+                                           "original_max_position_embeddings": 16}), "", torch.bfloat16),
     "qwen3-llama3": (MASK, lambda: decoder("Qwen3Model", "Qwen3Config", rope_scaling={
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 32}), "model.", torch.float16),
@@ -384,27 +384,27 @@ MODELS = {
     "embedding-gemma": (MASK, lambda: decoder(
         "Gemma3TextModel", "Gemma3TextConfig", num_hidden_layers=3, sliding_window=8, query_pre_attn_scalar=12,
         layer_types=["sliding_attention", "full_attention", "sliding_attention"], use_bidirectional_attention=True),
-        "", torch.float32),
+        "", torch.float16),
     "gemma3": (MASK, lambda: decoder(
         "Gemma3TextModel", "Gemma3TextConfig", num_hidden_layers=2, sliding_window=6, query_pre_attn_scalar=8,
         layer_types=["sliding_attention", "full_attention"], rope_scaling={"rope_type": "linear", "factor": 8.0}),
         "model.", torch.bfloat16),
     "nomic": (TYPES, lambda: Nomic(), "", torch.float16),
-    "nomic-plain": (MASK, lambda: Nomic(gated=False, interleaved=True, fraction=0.5), "", torch.float32),
-    "nomic-stretched": (MASK, lambda: Nomic(gated=False, stretch=2.0), "", torch.float32),
-    "gte": (TYPES, lambda: Gte(factor=2.0), "new.", torch.float32),
+    "nomic-plain": (MASK, lambda: Nomic(gated=False, interleaved=True, fraction=0.5), "", torch.float16),
+    "nomic-stretched": (MASK, lambda: Nomic(gated=False, stretch=2.0), "", torch.bfloat16),
+    "gte": (TYPES, lambda: Gte(factor=2.0), "new.", torch.float16),
     "gte-apart": (MASK, lambda: Gte(packed=False, types=0, name="gte"), "", torch.bfloat16),
-    "jina-v2": (TYPES, lambda: JinaBert(), "", torch.float32),
+    "jina-v2": (TYPES, lambda: JinaBert(), "", torch.float16),
     "jina-v2-slopes": (TYPES, lambda: wide(24, lambda: JinaBert(heads=3, gate="reglu")), "bert.", torch.bfloat16),
-    "jina-v2-code": (TYPES, lambda: JinaBert(second=True, heads=2), "", torch.float32),
-    "jina-v3": (MASK, lambda: JinaXlm(tasks=("retrieval.query", "text-matching")), "roberta.", torch.float32),
+    "jina-v2-code": (TYPES, lambda: JinaBert(second=True, heads=2), "", torch.float16),
+    "jina-v3": (MASK, lambda: JinaXlm(tasks=("retrieval.query", "text-matching")), "roberta.", torch.bfloat16),
     "jina-v3-task": (MASK, lambda: JinaXlm(tasks=("retrieval.query", "text-matching"), task="text-matching"),
                      "roberta.", torch.bfloat16),
     "jina-xlm-absolute": (MASK, lambda: JinaXlm(rotary=False), "roberta.", torch.float16),
     "deberta-v3": (MASK, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
         relative_attention=True, position_buckets=8, max_relative_positions=-1, share_att_key=True,
         pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm", position_biased_input=False,
-        type_vocab_size=0)), "deberta.", torch.float32),
+        type_vocab_size=0)), "deberta.", torch.float16),
     "deberta-v2-apart": (TYPES, lambda: net("DebertaV2Model", "DebertaV2Config", **like(
         relative_attention=True, position_buckets=6, max_relative_positions=12, share_att_key=False, pos_att_type=["c2p", "p2c"],
         position_biased_input=True, type_vocab_size=2, embedding_size=8)), "", torch.bfloat16),
@@ -413,13 +413,13 @@ MODELS = {
         position_biased_input=False, type_vocab_size=0)), "deberta.", torch.float16),
     "albert": (TYPES, lambda: net("AlbertModel", "AlbertConfig", **like(
         embedding_size=8, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=1, hidden_act="gelu_new")),
-        "albert.", torch.float32),
+        "albert.", torch.bfloat16),
     "electra": (TYPES, lambda: net("ElectraModel", "ElectraConfig", **like(embedding_size=8)), "electra.",
                 torch.float32),
     "bert-relative-key": (TYPES, lambda: net("BertModel", "BertConfig", **like(
-        position_embedding_type="relative_key", hidden_act="silu")), "", torch.float32),
+        position_embedding_type="relative_key", hidden_act="silu")), "", torch.bfloat16),
     "bert-relative-key-query": (TYPES, lambda: net("BertModel", "BertConfig", **like(
-        position_embedding_type="relative_key_query", hidden_act="quick_gelu")), "bert.", torch.float32),
+        position_embedding_type="relative_key_query", hidden_act="quick_gelu")), "bert.", torch.bfloat16),
 }
 
 

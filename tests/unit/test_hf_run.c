@@ -17,40 +17,39 @@ enum { BATCH = 3, LENGTH = 45, HIDDEN_MAX = 32 };
 static const struct {
     const char *name;
     int hidden;
-    float limit; /* values reach 4; f32 rounding through two layers gives about 1e-6 */
 } models[] = {
-    { "bert", 32, 4e-6f },
-    { "bert-f16", 32, 4e-6f },
-    { "bert-bf16", 32, 4e-6f },
-    { "roberta", 32, 4e-6f },
-    { "distilbert", 32, 4e-6f },
-    { "mpnet", 32, 4e-6f },
-    { "modernbert", 16, 1e-5f },
-    { "modernbert-biased", 16, 1e-5f },
-    { "qwen3", 16, 1e-5f },
-    { "qwen3-window", 16, 1e-5f },
-    { "qwen3-llama3", 16, 1e-5f },
-    { "qwen2", 16, 1e-5f },
-    { "embedding-gemma", 16, 1e-5f },
-    { "gemma3", 16, 1e-5f },
-    { "nomic", 16, 1e-5f },
-    { "nomic-plain", 16, 1e-5f },
-    { "nomic-stretched", 16, 1e-5f },
-    { "gte", 16, 1e-5f },
-    { "gte-apart", 16, 1e-5f },
-    { "jina-v2", 16, 1e-5f },
-    { "jina-v2-slopes", 24, 1e-5f },
-    { "jina-v2-code", 16, 1e-5f },
-    { "jina-v3", 16, 1e-5f },
-    { "jina-v3-task", 16, 1e-5f },
-    { "jina-xlm-absolute", 16, 1e-5f },
-    { "deberta-v3", 16, 1e-5f },
-    { "deberta-v2-apart", 16, 1e-5f },
-    { "deberta-v2-near", 16, 1e-5f },
-    { "albert", 16, 1e-5f },
-    { "electra", 16, 1e-5f },
-    { "bert-relative-key", 16, 1e-5f },
-    { "bert-relative-key-query", 16, 1e-5f },
+    { "bert", 32 },
+    { "bert-f16", 32 },
+    { "bert-bf16", 32 },
+    { "roberta", 32 },
+    { "distilbert", 32 },
+    { "mpnet", 32 },
+    { "modernbert", 16 },
+    { "modernbert-biased", 16 },
+    { "qwen3", 16 },
+    { "qwen3-window", 16 },
+    { "qwen3-llama3", 16 },
+    { "qwen2", 16 },
+    { "embedding-gemma", 16 },
+    { "gemma3", 16 },
+    { "nomic", 16 },
+    { "nomic-plain", 16 },
+    { "nomic-stretched", 16 },
+    { "gte", 16 },
+    { "gte-apart", 16 },
+    { "jina-v2", 16 },
+    { "jina-v2-slopes", 24 },
+    { "jina-v2-code", 16 },
+    { "jina-v3", 16 },
+    { "jina-v3-task", 16 },
+    { "jina-xlm-absolute", 16 },
+    { "deberta-v3", 16 },
+    { "deberta-v2-apart", 16 },
+    { "deberta-v2-near", 16 },
+    { "albert", 16 },
+    { "electra", 16 },
+    { "bert-relative-key", 16 },
+    { "bert-relative-key-query", 16 },
 };
 
 static void read_all(const char *name, const char *file, void *to, size_t bytes) {
@@ -113,7 +112,8 @@ static void equal_to_transformers(void **state) {
         for (int32_t optimization = 0; optimization <= 3; optimization += 3) {
             float d = difference(name, models[i].hidden, optimization);
             print_message("%s, level %d: %g\n", name, (int)optimization, (double)d);
-            if (!(d <= models[i].limit)) fail_msg("%s, level %d: differs by %g", name, (int)optimization, (double)d);
+            /* Values reach 4.3; f32 rounding through two or three layers gives a few 1e-6. */
+            if (!(d <= 4e-6f)) fail_msg("%s, level %d: differs by %g", name, (int)optimization, (double)d);
         }
     }
 }
