@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/common_options.h"
+#include "cli/embed_kinds.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
@@ -395,12 +396,20 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
 typedef struct embed_settings {
     const char *model, *output, *profile, *field;
     bool no_normalize, null, jsonl, resume, stats, progress, pin, check;
-    int format, invalid;
+    bool dense, sparse, multi_vector, tokens;
+    int format, invalid, role;
     pith_open_options open;
     pith_embed_options embed;
 } embed_settings;
 
-/* Opens the model and checks that it embeds text under these options. */
+/* The kinds of results that are asked for, PITH_ENCODE_*. */
+static uint32_t embed_what(const embed_settings *s) {
+    uint32_t what = (s->dense ? PITH_ENCODE_DENSE : 0) | (s->sparse ? PITH_ENCODE_SPARSE : 0) |
+                    (s->multi_vector ? PITH_ENCODE_MULTI_VECTOR : 0) | (s->tokens ? PITH_ENCODE_TOKENS : 0);
+    return what ? what : PITH_ENCODE_DENSE;
+}
+
+/* Opens the model and checks that it makes what is asked for under these options. */
 static int open_model(job *j, const command *c, embed_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     s->open.log = &warnings;
@@ -408,10 +417,46 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     if (s->check) s->open.flags |= PITH_OPEN_CHECK;
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
+    if (embed_what(s) != PITH_ENCODE_DENSE) return EXIT_DONE; /* embed_kinds.c checks the rest */
     j->dim = pith_embed_dim(j->model, &j->options);
     if (!pith_embed(NULL, j->model, NULL, 0, &j->options, &err)) return EXIT_DONE;
     pith_model_close(j->model);
     return fail(c, "%s", err.message);
+}
+
+static int embed_dense(job *j, const command *c, const embed_settings *s, const string_list *files) {
+    text_input_open(&j->in, files);
+    j->in.separator = s->null ? 0 : '\n';
+    j->in.replace = s->invalid == 1;
+    j->in.limit = j->jsonl ? JSON_LINE_BYTES : LINE_BYTES;
+    json_line_init(&j->json, j->in.replace);
+    j->json.added = "embedding";
+    output out;
+    int code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
+    if (!code && (code = vector_writer_open(&j->writer, c, &out, (vector_format)s->format, j->dim)))
+        output_close(&out, c, false, code);
+    else if (!code)
+        code = embed_job(j, c, &out, j->options.stats);
+    text_input_close(&j->in);
+    json_line_free(&j->json);
+    return code;
+}
+
+/* Results other than dense vectors alone. */
+static int embed_others(job *j, const command *c, const embed_settings *s, const string_list *files) {
+    text_batch b;
+    embed_kinds kinds = { c, j->model, PITH_ENCODE_OPTIONS_INIT, (vector_format)s->format, s->output };
+    kinds.options.what = embed_what(s);
+    kinds.options.role = s->role;
+    kinds.options.embed = &j->options;
+    text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
+    b.in.separator = s->null ? 0 : '\n';
+    b.in.replace = s->invalid == 1;
+    b.keeps = s->jsonl && s->format == FORMAT_JSONL;
+    b.json.added = "embedding";
+    int code = embed_kinds_run(&kinds, &b, files);
+    text_batch_close(&b);
+    return code;
 }
 
 static int embed_files(const command *c, embed_settings *s, const string_list *files) {
@@ -428,24 +473,25 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
         return code;
     }
     double began = now_seconds();
-    text_input_open(&j.in, files);
-    j.in.separator = s->null ? 0 : '\n';
-    j.in.replace = s->invalid == 1;
-    j.in.limit = j.jsonl ? JSON_LINE_BYTES : LINE_BYTES;
-    json_line_init(&j.json, j.in.replace);
-    j.json.added = "embedding";
-    output out;
-    code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
-    if (!code && (code = vector_writer_open(&j.writer, c, &out, (vector_format)s->format, j.dim)))
-        output_close(&out, c, false, code);
-    else if (!code) {
-        code = embed_job(&j, c, &out, &stats);
-        if (s->stats) print_stats(&stats, now_seconds() - began);
-    }
-    text_input_close(&j.in);
-    json_line_free(&j.json);
+    code = (embed_what(s) == PITH_ENCODE_DENSE ? embed_dense : embed_others)(&j, c, s, files);
+    if (s->stats) print_stats(&stats, now_seconds() - began);
     pith_model_close(j.model);
     return profile_close(j.options.profile, c, code);
+}
+
+static int check_kinds(const embed_settings *s) {
+    const command *c = &command_embed;
+    const uint32_t what = embed_what(s);
+    if (s->role && !s->multi_vector) return usage(c, "--role goes with --multi-vector");
+    if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
+    if (s->resume) return usage(c, "--resume goes with dense vectors alone");
+    if (s->format == FORMAT_F32 || s->format == FORMAT_CSV)
+        return usage(c, "--format f32 and csv go with dense vectors alone");
+    if (s->format != FORMAT_NPY) return EXIT_DONE;
+    if (what & (what - 1)) return usage(c, "--format npy goes with one kind of result");
+    if (!s->output || !strcmp(s->output, "-"))
+        return usage(c, "--format npy needs -o FILE here: the result is more than one array");
+    return EXIT_DONE;
 }
 
 static int embed_run(int argc, char **argv) {
@@ -458,7 +504,8 @@ static int embed_run(int argc, char **argv) {
     if (!s.jsonl && s.field) return usage(c, "--field goes with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     if (s.resume && (!s.output || !strcmp(s.output, "-"))) return usage(c, "--resume needs -o FILE");
-    return embed_files(c, &s, &files);
+    code = check_kinds(&s);
+    return code ? code : embed_files(c, &s, &files);
 }
 
 #define AT(member) offsetof(embed_settings, member)
@@ -480,6 +527,16 @@ static const option options[] = {
     OPTION_PRECISION(AT(open.precision)),
     OPTION_MODEL_FILE(AT(open.model_file)),
     OPTION_ROUTE(AT(open.route)),
+    OPTION_SECTION("result"),
+    { "dense", 0, OPTION_FLAG, AT(dense), NULL, .help = "one vector per text (the default, if no other is asked for)" },
+    { "sparse", 0, OPTION_FLAG, AT(sparse), NULL,
+      .help = "weights of vocabulary entries, {\"indices\": [...], \"values\": [...]}, of SPLADE models and BGE-M3" },
+    { "multi-vector", 0, OPTION_FLAG, AT(multi_vector), NULL,
+      .help = "one vector of length 1 per token, [[...], ...], of ColBERT models and BGE-M3" },
+    { "role", 0, OPTION_CHOICE, AT(role), "ROLE",
+      .help = "with --multi-vector, what the texts are: each has its own marker (document)",
+      .choices = "document|query" },
+    { "tokens", 0, OPTION_FLAG, AT(tokens), NULL, .help = "the model's hidden state of each token, [[...], ...]" },
     OPTION_SECTION("input"),
     OPTION_NULL(AT(null)),
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
@@ -509,6 +566,8 @@ static const option options[] = {
 static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
     { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
+    { "pith embed -m splade --sparse texts.txt", "{\"indices\": [2009, ...], \"values\": [0.4, ...]}" },
+    { "pith embed -m bge-m3 --dense --sparse texts.txt", "both, {\"dense\": [...], \"sparse\": {...}}" },
     { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
     { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
@@ -520,7 +579,10 @@ const command command_embed = {
     .summary = "turn texts into vectors, one per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
-    .description = "Each line of the files, or of standard input, is a text. Each text becomes one vector.",
+    .description =
+        "Each line of the files, or of standard input, is a text. Each text becomes one vector, or what the "
+        "options under \"result\" ask for. With --format npy, -o x.npy makes x.offsets.npy, x.indices.npy and "
+        "x.values.npy of --sparse; x.npy, x.offsets.npy and x.ids.npy of vectors of tokens.",
     .examples = examples,
     .options = options,
     .run = embed_run,
