@@ -10,8 +10,9 @@
  *   - Outputs are the first parameters, inputs follow, the error is last. After a failure every handle stays usable,
  *     and outputs are unchanged unless the function says otherwise.
  *   - Option structs begin with their size. Initialise them with their _INIT macro. NULL means the defaults.
- *   - A pith_model and a pith_tokenizer do not change once they are open, and any number of threads may use one at the
- *     same time. Every other handle may be used by one thread at a time, unless its functions say otherwise.
+ *   - A pith_model, a pith_tokenizer and a pith_search_index do not change once they are open, and any number of
+ *     threads may use one at the same time. Every other handle may be used by one thread at a time, unless its
+ *     functions say otherwise.
  *   - The library prints nothing, never ends the process and keeps no thread-local state. It leaves errno, signals and
  *     the floating-point mode of the caller as they were.
  *   - Text is UTF-8 with a length in bytes; it may hold NUL bytes.

@@ -70,9 +70,10 @@ typedef struct pith_search_index_options {
     { sizeof(pith_search_index_options), 0, PITH_F32, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
-/* Makes an index of count rows of dim components each, both of any size that memory has; count may be 0. rows must be
- * aligned as its elements are, and must stay as it is until the index is destroyed. The caller owns *index, which does
- * not change any more, so any number of threads may search it at once. */
+/* Makes an index of count rows of dim components each. count may be 0; dim is 1 to 2147483647, and at most 131072 with
+ * a first pass of int8. rows must be aligned as its elements are, and must stay as it is until the index is destroyed.
+ * The caller owns *index, which does not change any more, so any number of threads may search it at once. *index is
+ * unchanged after an error. */
 PITH_API pith_status pith_search_index_create(pith_search_index **index, const void *rows, size_t count, size_t dim,
                                               const pith_search_index_options *options, pith_error *err);
 /* Frees the index, not the rows; NULL is allowed. No search may be running. */

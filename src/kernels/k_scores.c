@@ -10,9 +10,12 @@
 
 /* Rows and queries of a tile: their product is held in registers, with a vector for each query and one for a row. More
  * of them spill; fewer read more often. A level with registers of 16 floats has 32 of them; others need 2 to 4
- * registers for a vector. */
+ * registers for a vector. The vectors of the scalar level are arrays, and larger tiles of them would only take long to
+ * compile. */
 #if defined(PITH_LEVEL_avx512)
 enum { TILE_ROWS = 4, TILE_QUERIES = 4 };
+#elif defined(PITH_LEVEL_scalar)
+enum { TILE_ROWS = 1, TILE_QUERIES = 1 };
 #else
 enum { TILE_ROWS = 2, TILE_QUERIES = 2 };
 #endif
@@ -88,6 +91,14 @@ PITH_INLINE void tile_ahead(const char *next, size_t done, size_t bytes, const i
     BY_TILES(name, pith_scores)
 
 /* The function of a family, from its tiles. */
+#if defined(PITH_LEVEL_scalar)
+#define BY_TILES(name, args)                                                                                           \
+    void PITH_K(name)(const args *a) {                                                                                 \
+        for (size_t query = 0; query < a->query_count; query++) {                                                      \
+            for (size_t row = 0; row < a->row_count; row++) name##_tile(a, row, query, TILE_ROWS, TILE_QUERIES);       \
+        }                                                                                                              \
+    }
+#else
 #define BY_TILES(name, args)                                                                                           \
     void PITH_K(name)(const args *a) {                                                                                 \
         size_t query = 0;                                                                                              \
@@ -101,6 +112,7 @@ PITH_INLINE void tile_ahead(const char *next, size_t done, size_t bytes, const i
             for (size_t row = 0; row < a->row_count; row++) name##_tile(a, row, query, 1, 1);                          \
         }                                                                                                              \
     }
+#endif
 
 SCORES(scores_dot_f32, float, vf_load, vf_load_n, step_dot)
 SCORES(scores_dot_u8, uint8_t, load_u8, load_u8_n, step_dot)
