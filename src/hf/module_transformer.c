@@ -72,17 +72,29 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     if (offset && m->positions > first) m->positions -= first;
 }
 
-/* A name, or a list of one name, that must be the one given. */
-static void expect_output(pith_json *j, const char *known) {
+/* A name that must be one of the two that heads read, or null. */
+static void expect_either(pith_json *j, const char *key, const char *first, const char *second) {
+    if (pith_json_null(j)) return;
+    pith_str value = pith_json_string(j);
+    if (!j->failed && !pith_str_is(value, first) && !pith_str_is(value, second))
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported are %s and %s", key,
+                       PITH_STR_ARG(value), first, second);
+}
+
+/* Hidden states are for dense vectors, logits of masked words for sparse ones. */
+static void read_task(pith_json *j) { expect_either(j, "transformer_task", "feature-extraction", "fill-mask"); }
+
+/* A name, or a list of one name. */
+static void expect_output(pith_json *j) {
     bool list = pith_json_peek(j) == PITH_JSON_ARRAY;
     int count = 0;
     if (!list) {
-        pith_module_expect(j, "method_output_name", known);
+        expect_either(j, "method_output_name", "last_hidden_state", "logits");
         return;
     }
     pith_json_array(j);
     while (pith_json_next_item(j)) {
-        pith_module_expect(j, "method_output_name", known);
+        expect_either(j, "method_output_name", "last_hidden_state", "logits");
         if (count++) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
     }
 }
@@ -103,7 +115,7 @@ static void read_modalities(pith_json *j) {
             if (pith_str_is(inner, "method"))
                 pith_module_expect(j, "method", "forward");
             else if (pith_str_is(inner, "method_output_name"))
-                expect_output(j, "last_hidden_state");
+                expect_output(j);
             else
                 pith_json_skip(j);
         }
@@ -165,7 +177,7 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "do_lower_case"))
             m->lower_case = !pith_json_null(j) && pith_json_bool(j);
         else if (pith_str_is(key, "transformer_task"))
-            pith_module_expect(j, "transformer_task", "feature-extraction");
+            read_task(j);
         else if (pith_str_is(key, "module_output_name"))
             pith_module_expect(j, "module_output_name", "token_embeddings");
         else
@@ -210,4 +222,6 @@ static pith_status transformer_read(pith_module_reader *r, pith_str folder) {
     return pith_module_transformer_read(r, folder, &causal);
 }
 
+/* The older name of a Transformer whose task is to fill in masked words. */
+const pith_module_class pith_module_class_mlm_transformer = { .name = "MLMTransformer", .read = transformer_read };
 const pith_module_class pith_module_class_transformer = { .name = "Transformer", .read = transformer_read };

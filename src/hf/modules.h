@@ -75,6 +75,13 @@ typedef struct pith_input_module {
     pith_status (*build)(pith_graph *graph, const void *module, pith_error *err);
 } pith_input_module;
 
+/* How logits of a masked language model become weights of vocabulary entries. */
+typedef struct pith_sparse_settings {
+    bool only;  /* the directory is for sparse vectors: it has no pooling for dense ones */
+    bool sum;   /* summed over tokens, not maximised */
+    bool twice; /* log(1 + log(1 + relu)), not log(1 + relu) */
+} pith_sparse_settings;
+
 typedef struct pith_modules {
     uint32_t pooling;     /* PITH_POOL_* of PITH_POOL_BITS each, the first in the lowest bits; mean by default */
     bool normalize;       /* the last step scales vectors to length 1 */
@@ -88,6 +95,7 @@ typedef struct pith_modules {
     int32_t truncate_dim; /* components that are kept if the caller does not say; 0: all */
     pith_str dropped;     /* a token that is left out of texts; size 0: none */
     int32_t dropped_id;   /* such a token by its id; -1: none */
+    pith_sparse_settings sparse;
     const pith_prompt *prompts;
     size_t prompt_count;
     pith_str default_prompt; /* name; data is NULL if none */

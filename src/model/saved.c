@@ -53,6 +53,7 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m) {
     pith_put_u32(out, (uint32_t)m->positions);
     pith_put_u32(out, (uint32_t)m->pad_token_id);
     pith_put_u32(out, m->no_specials);
+    pith_put_u32(out, (m->sparse.only ? 1u : 0) | (m->sparse.sum ? 2u : 0) | (m->sparse.twice ? 4u : 0));
     pith_put_u32(out, m->cuts_characters);
     pith_put_u32(out, (uint32_t)m->truncate_dim);
     pith_put_str(out, m->dropped);
@@ -217,6 +218,8 @@ static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *ar
     m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->pad_token_id = (int32_t)pith_get_u32(in);
     m->no_specials = pith_get_below(in, 2, "a flag other than 0 and 1");
+    const uint32_t sparse = pith_get_below(in, 8, "unknown settings of sparse vectors");
+    m->sparse = (pith_sparse_settings){ sparse & 1, sparse & 2, sparse & 4 };
     m->cuts_characters = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith_get_str(in);

@@ -313,7 +313,7 @@ class Reader:
         return head + [[self.i64() for _ in range(head[5] - 1)]]
 
     def model(self):
-        modules = self.record(*[self.u32] * 9) + self.record(self.text, self.u32, self.text, self.text)
+        modules = self.record(*[self.u32] * 10) + self.record(self.text, self.u32, self.text, self.text)
         modules += [self.counted(lambda: self.record(self.text, self.text)), self.text()]
         modules += [self.counted(lambda: self.record(*[self.u32] * 5, *[self.text] * 3)),
                     self.counted(lambda: self.record(self.text, self.text, self.text))]
