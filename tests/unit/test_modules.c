@@ -140,8 +140,8 @@ static void lengths(void **state) {
     pith_modules lower = usual;
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
-    refuse("sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}", PITH_ERR_UNSUPPORTED,
-           "transformer_task 'fill-mask' is not supported; supported is 'feature-extraction'");
+    refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}", PITH_ERR_UNSUPPORTED,
+           "transformer_task 'any-to-any' is not supported; supported are feature-extraction and fill-mask");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
            "module_output_name 'x' is not supported; supported is 'token_embeddings'");
     refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT, "transformer_task");
