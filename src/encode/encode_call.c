@@ -191,6 +191,13 @@ static void encode_drop(pith_tokens *tokens, int32_t id) {
     if (id >= 0) tokens->count = n;
 }
 
+/* Fillers that a text of so many tokens gets. */
+static size_t encode_count_fillers(const encode_call *c, size_t tokens) {
+    size_t length = c->job->frame ? (size_t)c->job->frame->length : 0;
+    if (c->max_length && length > (size_t)c->max_length) length = (size_t)c->max_length;
+    return tokens < length ? length - tokens : 0;
+}
+
 /* Copies n numbers, with the marker behind the first and fillers at the end. */
 static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, const pith_encode_frame *f, size_t fillers,
                                  int32_t marker, int32_t filler) {
@@ -208,7 +215,7 @@ static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, con
 static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_row *row, pith_error *err) {
     const pith_encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1, framed = n + (f && f->marker >= 0);
-    const size_t fillers = f && framed < (size_t)f->length ? (size_t)f->length - framed : 0, count = framed + fillers;
+    const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;
     int32_t *ids = count <= INT32_MAX ? pith_arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
     if (!ids) return pith_fail_memory(err, count * columns * sizeof *ids);
     encode_frame_numbers(ids, w->tokens.ids, n, f, fillers, f ? f->marker : 0, f ? f->filler : 0);
@@ -557,6 +564,10 @@ pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const 
     if (job->stats) job->stats->texts_done = 0;
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
+    if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "queries are filled up with mask tokens that no token attends to, but the graph has no input "
+                         "'attention_mask'");
     encode_call c = { .e = e, .job = job, .uses = uses, .use_count = count, .began = pith_clock_ns() };
     atomic_init(&c.failed, SIZE_MAX);
     c.max_length = pith_encoder_max_length(e, job->max_length);

@@ -45,9 +45,9 @@ int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length)
 /* How models of late interaction frame a text. */
 typedef struct pith_encode_frame {
     int32_t marker; /* id of the token put after the first one; -1: none */
-    int32_t length; /* texts are filled up to this many tokens; 0: they are not */
+    int32_t length; /* texts are filled up to this many tokens, but not above the limit of the call; 0: they are not */
     int32_t filler; /* id of the token they are filled with */
-    bool hidden;    /* no token attends to the fillers; the encoder's program is not that of a ragged graph */
+    bool hidden;    /* no token attends to the fillers; PITH_ERR_UNSUPPORTED if the graph is ragged or has no mask */
 } pith_encode_frame;
 
 /* The texts of a call and how to run them. In each number, 0 means the default. */

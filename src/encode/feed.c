@@ -43,6 +43,7 @@ pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged
         feed->roles[i] = (uint8_t)names[n].role;
         has_ids |= names[n].role == IDS;
         feed->typed |= names[n].role == TYPES;
+        feed->masked |= names[n].role == MASK;
         if (!ragged && names[n].role == IDS && input->type.rank == 2 && pith_dim_known(input->type.dims[1]))
             feed->fixed_length = input->type.dims[1];
     }

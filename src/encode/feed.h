@@ -19,6 +19,7 @@ typedef struct pith_feed {
     uint8_t *roles;       /* by graph input */
     bool ragged;          /* texts are packed: [tokens]; else one text: [1, tokens] */
     bool typed;           /* the graph has token type ids */
+    bool masked;          /* it has a mask */
     int64_t fixed_length; /* the sequence length the graph was exported for, texts are padded to it; 0: any */
     int32_t pad_token_id;
 } pith_feed;

@@ -21,13 +21,24 @@ static bool head_takes(const pith_head *head, const pith_value *v) {
                                                   (v->type.rank == 3 && head->takes & PITH_HEAD_TOKENS));
 }
 
+static bool head_names(const pith_graph *graph, size_t output, pith_str name) {
+    return pith_str_eq(graph->output_names ? graph->output_names[output] : graph->outputs[output]->name, name);
+}
+
+bool pith_head_is_named(const pith_head *head, const pith_graph *graph, int output) {
+    for (const char *name = head->outputs; *name;) {
+        size_t size = strcspn(name, " ");
+        if (head_names(graph, (size_t)output, (pith_str){ name, size })) return true;
+        name += size + strspn(name + size, " ");
+    }
+    return false;
+}
+
 int pith_head_output(const pith_head *head, const pith_graph *graph) {
     for (const char *name = head->outputs; *name;) {
         size_t size = strcspn(name, " ");
-        for (size_t i = 0; i < graph->output_count; i++) {
-            pith_str own = graph->output_names ? graph->output_names[i] : graph->outputs[i]->name;
-            if (pith_str_eq(own, (pith_str){ name, size }) && head_takes(head, graph->outputs[i])) return (int)i;
-        }
+        for (size_t i = 0; i < graph->output_count; i++)
+            if (head_names(graph, i, (pith_str){ name, size }) && head_takes(head, graph->outputs[i])) return (int)i;
         name += size + strspn(name + size, " ");
     }
     for (size_t i = 0; i < graph->output_count; i++)

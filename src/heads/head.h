@@ -57,6 +57,9 @@ extern const size_t pith_head_table_count;
  * floating-point output of a form that it takes; -1 if there is none. The types of the graph are inferred. */
 int pith_head_output(const pith_head *head, const pith_graph *graph);
 
+/* Whether the output is one that the head reads by name. */
+bool pith_head_is_named(const pith_head *head, const pith_graph *graph, int output);
+
 /* The head of this name; PITH_ERR_UNSUPPORTED if this build does not have it. */
 pith_status pith_head_find(const pith_head **head, const char *name, pith_error *err);
 

@@ -1,6 +1,8 @@
 /* late.c - see late.h.
  *
- * Sources: ColBERT, colbert/infra/config/settings.py, colbert/modeling/tokenization; PyLate, models/colbert.py. */
+ * A key that is missing has the default of the program that writes the file. A directory may have both files, one for
+ * each program; then that of PyLate counts, as in PyLate.
+ * Sources: ColBERT, colbert/infra/config/settings.py, colbert/modeling/tokenization; PyLate 1.6, models/colbert.py. */
 #include "hf/late.h"
 
 #include <string.h>
@@ -11,24 +13,28 @@
 #include "base/str.h"
 #include "pith/encode.h"
 
-/* Longer texts than any model has positions for. */
+/* Longer texts than any model has positions for. A greater number means no limit. */
 #define LENGTH_MAX (1 << 24)
 
 typedef struct late_file {
     pith_hf_late *late;
     pith_arena *arena;
+    bool given; /* the file has keys of PyLate */
 } late_file;
 
 static const char punctuation[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-static int32_t late_length(pith_json *j) {
-    if (pith_json_null(j)) return 0;
-    int64_t n = pith_json_int(j);
-    return n > 0 && n < LENGTH_MAX ? (int32_t)n : 0;
+/* null: the length has its default. */
+static void late_length(pith_json *j, int32_t *length) {
+    if (!pith_json_null(j)) *length = (int32_t)pith_json_limit(j, LENGTH_MAX);
 }
 
-static pith_str late_text(pith_json *j, late_file *f) {
-    return pith_json_null(j) ? PITH_STR("") : pith_json_copy(j, f->arena, pith_json_string(j));
+static void late_flag(pith_json *j, bool *flag) {
+    if (!pith_json_null(j)) *flag = pith_json_bool(j);
+}
+
+static void late_text(pith_json *j, const late_file *f, pith_str *text) {
+    if (!pith_json_null(j)) *text = pith_json_copy(j, f->arena, pith_json_string(j));
 }
 
 static void late_words(pith_json *j, late_file *f) {
@@ -42,7 +48,8 @@ static void late_words(pith_json *j, late_file *f) {
             return;
         }
         words = grown;
-        words[f->late->skipped_count++] = late_text(j, f);
+        words[f->late->skipped_count] = PITH_STR("");
+        late_text(j, f, &words[f->late->skipped_count++]);
     }
     f->late->skipped = words;
 }
@@ -65,46 +72,53 @@ typedef void late_read_fn(pith_json *j, late_file *f);
 static void late_read_pylate(pith_json *j, late_file *f) {
     pith_hf_late *l = f->late;
     pith_str key;
-    bool given = false, expands = true, attends = false;
+    bool expands = true, attends = false, lists = false;
+    *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") }, .lengths = { 180, 32 } };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "query_prefix"))
-            l->markers[PITH_ROLE_QUERY] = late_text(j, f);
+            late_text(j, f, &l->markers[PITH_ROLE_QUERY]), f->given = true;
         else if (pith_str_is(key, "document_prefix"))
-            l->markers[PITH_ROLE_DOCUMENT] = late_text(j, f);
+            late_text(j, f, &l->markers[PITH_ROLE_DOCUMENT]), f->given = true;
         else if (pith_str_is(key, "query_length"))
-            l->lengths[PITH_ROLE_QUERY] = late_length(j), given = true;
+            late_length(j, &l->lengths[PITH_ROLE_QUERY]), f->given = true;
         else if (pith_str_is(key, "document_length"))
-            l->lengths[PITH_ROLE_DOCUMENT] = late_length(j), given = true;
+            late_length(j, &l->lengths[PITH_ROLE_DOCUMENT]), f->given = true;
         else if (pith_str_is(key, "attend_to_expansion_tokens"))
-            attends = pith_json_bool(j);
+            late_flag(j, &attends);
         else if (pith_str_is(key, "do_query_expansion"))
-            expands = pith_json_bool(j);
+            late_flag(j, &expands);
         else if (pith_str_is(key, "skiplist_words") && pith_json_peek(j) == PITH_JSON_ARRAY)
-            late_words(j, f);
+            late_words(j, f), lists = true;
         else
             pith_json_skip(j);
     }
-    l->expands = given && expands; /* the file of other models has none of this */
-    l->attends = attends;
+    if (!f->given) { /* the file of another model */
+        *l = (pith_hf_late){ .expands = false };
+        return;
+    }
+    l->expands = expands;
+    l->attends = expands && attends;
+    if (!lists) late_punctuation(j, f);
 }
 
 static void late_read_colbert(pith_json *j, late_file *f) {
     pith_hf_late *l = f->late;
     pith_str key;
     bool masks = true;
+    *l = (pith_hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") }, .lengths = { 220, 32 } };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "query_token_id"))
-            l->markers[PITH_ROLE_QUERY] = late_text(j, f);
+            late_text(j, f, &l->markers[PITH_ROLE_QUERY]);
         else if (pith_str_is(key, "doc_token_id"))
-            l->markers[PITH_ROLE_DOCUMENT] = late_text(j, f);
+            late_text(j, f, &l->markers[PITH_ROLE_DOCUMENT]);
         else if (pith_str_is(key, "query_maxlen"))
-            l->lengths[PITH_ROLE_QUERY] = late_length(j);
+            late_length(j, &l->lengths[PITH_ROLE_QUERY]);
         else if (pith_str_is(key, "doc_maxlen"))
-            l->lengths[PITH_ROLE_DOCUMENT] = late_length(j);
+            late_length(j, &l->lengths[PITH_ROLE_DOCUMENT]);
         else if (pith_str_is(key, "attend_to_mask_tokens"))
-            l->attends = pith_json_bool(j);
+            late_flag(j, &l->attends);
         else if (pith_str_is(key, "mask_punctuation"))
-            masks = pith_json_bool(j);
+            late_flag(j, &masks);
         else
             pith_json_skip(j);
     }
@@ -130,10 +144,10 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
 
 pith_status pith_hf_late_read(pith_hf_late *late, const char *dir, const pith_allocator *allocator, pith_arena *arena,
                               pith_error *err) {
-    late_file f = { late, arena };
+    late_file f = { late, arena, false };
     bool there;
     *late = (pith_hf_late){ .expands = false };
-    PITH_TRY(late_read_file(&there, &f, dir, "artifact.metadata", late_read_colbert, allocator, err));
-    if (there) return PITH_OK;
-    return late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err);
+    PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
+    if (f.given) return PITH_OK;
+    return late_read_file(&there, &f, dir, "artifact.metadata", late_read_colbert, allocator, err);
 }

@@ -6,6 +6,7 @@
 
 #include "base/caller_options.h"
 #include "base/checked.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "heads/dense.h"
@@ -68,6 +69,18 @@ static int encoding_find_sparse(const pith_model *m, const pith_head *head) {
     return -1;
 }
 
+/* Vectors of tokens: not the rows that are read as sparse weights, unless their name says otherwise. */
+static int encoding_find_vectors(const pith_model *m, const pith_head *head) {
+    const pith_graph *graph = m->graph;
+    int output = pith_head_output(head, graph);
+    if (output < 0 || pith_head_is_named(head, graph, output) || !encoding_is_sparse(m, head, output)) return output;
+    for (size_t i = 0; i < graph->output_count; i++) {
+        const pith_type *type = &graph->outputs[i]->type;
+        if (pith_dtype_is_float(type->dtype) && type->rank == 3 && !encoding_is_sparse(m, head, (int)i)) return (int)i;
+    }
+    return -1;
+}
+
 /* Sets the head of a kind, and the output that it reads. */
 static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
     PITH_TRY(pith_head_find(head, head_names[kind], err));
@@ -76,7 +89,7 @@ static pith_status encoding_find(const pith_head **head, int *output, const pith
                          "this model cannot embed text: %s", m->no_text.message);
     *output = kind == DENSE    ? m->text.outputs[0]
               : kind == SPARSE ? encoding_find_sparse(m, *head)
-                               : pith_head_output(*head, m->graph);
+                               : encoding_find_vectors(m, *head);
     if (*output >= 0) return PITH_OK;
     return kind == SPARSE
                ? pith_fail(err, PITH_ERR_UNSUPPORTED,
