@@ -13,7 +13,7 @@
 #include "heads/sparse.h"
 #include "heads/token_vectors.h"
 
-enum { KINDS = 4, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3 };
+enum { KINDS = 4, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
 
@@ -21,7 +21,7 @@ static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector"
 typedef struct encoded_box {
     pith_encoded encoded;
     const pith_allocator *allocator;
-    void *blocks[8]; /* the arrays of encoded */
+    void *blocks[BLOCKS]; /* the arrays of encoded */
     size_t block_count;
 } encoded_box;
 
@@ -84,7 +84,7 @@ static int encoding_find_vectors(const pith_model *m, const pith_head *head) {
 /* Sets the head of a kind, and the output that it reads. */
 static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
     PITH_TRY(pith_head_find(head, head_names[kind], err));
-    if (!m->tokenizer || (kind == DENSE && !m->text.encoder))
+    if (!m->text.encoder)
         return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                          "this model cannot embed text: %s", m->no_text.message);
     *output = kind == DENSE    ? m->text.outputs[0]
