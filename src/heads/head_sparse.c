@@ -1,19 +1,20 @@
 /* head_sparse.c - weights of vocabulary entries, from one of three forms of an output:
  *   one row per text, [vocabulary]: the weights as they are (an exported SPLADE model);
  *   one row per token, [vocabulary]: logits of a masked language model. The weight is log(1 + max(0, logit)), at its
- *     largest over the tokens or summed over them (SPLADE, arXiv 2107.05720 and 2109.10086);
+ *     largest over the tokens or summed over them (SPLADE, arXiv 2107.05720 and 2109.10086). Some models take that
+ *     logarithm twice (sentence-transformers, SpladePooling, log1p_relu);
  *   one number per token: the weight of that token's id, at its largest (BGE-M3, arXiv 2402.03216).
  * Weights that are not greater than 0 are left out. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "heads/id_list.h"
 #include "heads/sparse.h"
 #include "kernels/unary.h"
 
 typedef struct sparse_state {
     const pith_sparse *request;
-    bool sum, twice;
     pith_unary_f32_fn *log;
     bool pooled;
 } sparse_state;
@@ -23,8 +24,6 @@ static pith_status sparse_open(const void **state, const pith_head_model *model,
     sparse_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
     *s = (sparse_state){ .request = request,
-                         .sum = model->modules->sparse.sum,
-                         .twice = model->modules->sparse.twice,
                          .pooled = model->pooled,
                          .log = PITH_KERNEL_FIND(pith_unary_f32_fn, "log", PITH_F32, model->isa) };
     if (!s->log) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel log for float32");
@@ -47,11 +46,10 @@ static pith_status sparse_put(const sparse_state *s, size_t text, const float *w
 
 /* log(1 + max(0, x)) of n numbers, once or twice; y may be x. */
 static void sparse_saturate(const sparse_state *s, const float *x, float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? 1 + x[i] : 1;
-    s->log(y, y, (size_t)n);
-    if (!s->twice) return;
-    for (int64_t i = 0; i < n; i++) y[i] += 1;
-    s->log(y, y, (size_t)n);
+    for (int times = s->request->twice ? 2 : 1; times; times--, x = y) {
+        for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? 1 + x[i] : 1;
+        s->log(y, y, (size_t)n);
+    }
 }
 
 static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_rows *x, pith_error *err) {
@@ -61,27 +59,15 @@ static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_row
     if (!weights || !row) return pith_fail_memory(err, bytes);
     for (int64_t t = 0; t < x->count; t++) {
         const float *logits = x->rows + t * x->width;
-        if (s->sum) {
+        if (s->request->sum) {
             sparse_saturate(s, logits, row, x->width);
             for (int64_t i = 0; i < x->width; i++) weights[i] += row[i];
         } else {
             for (int64_t i = 0; i < x->width; i++) weights[i] = logits[i] > weights[i] ? logits[i] : weights[i];
         }
     }
-    if (!s->sum) sparse_saturate(s, weights, weights, x->width);
+    if (!s->request->sum) sparse_saturate(s, weights, weights, x->width);
     return sparse_put(s, x->text, weights, x->width, err);
-}
-
-static bool sparse_skips(const pith_sparse *r, int32_t id) {
-    size_t low = 0, high = r->skip_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->skip[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->skip_count && r->skip[low] == id;
 }
 
 /* By ascending id; of one id the largest weight comes first. */
@@ -93,11 +79,12 @@ static int sparse_compare(const void *a, const void *b) {
 
 static pith_status sparse_emit_tokens(const sparse_state *s, const pith_head_rows *x, pith_error *err) {
     pith_sparse_weight *items = pith_arena_array(x->scratch, (size_t)x->count, sizeof *items);
+    const pith_sparse *r = s->request;
     size_t count = 0, kept = 0;
     void *data;
     if (!items) return pith_fail_memory(err, (size_t)x->count * sizeof *items);
     for (int64_t t = 0; t < x->count; t++)
-        if (x->rows[t] > 0 && !sparse_skips(s->request, x->ids[t]))
+        if (x->rows[t] > 0 && !pith_id_list_has(r->skip, r->skip_count, x->ids[t]))
             items[count++] = (pith_sparse_weight){ x->ids[t], x->rows[t] };
     qsort(items, count, sizeof *items, sparse_compare);
     for (size_t i = 0; i < count; i++)

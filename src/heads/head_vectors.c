@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "heads/id_list.h"
 #include "heads/token_vectors.h"
 #include "kernels/norm.h"
 
@@ -24,23 +25,18 @@ static pith_status vectors_open(const void **state, const pith_head_model *model
     return PITH_OK;
 }
 
-static bool vectors_skip(const pith_vectors *r, int32_t id) {
-    for (size_t i = 0; i < r->skip_count && r->skip[i] <= id; i++)
-        if (r->skip[i] == id) return true;
-    return false;
-}
-
 static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith_error *err) {
     const vectors_state *s = state;
+    const pith_vectors *r = s->request;
     size_t count = 0, width = (size_t)x->width;
     void *data;
-    for (int64_t t = 0; t < x->count; t++) count += !vectors_skip(s->request, x->ids[t]);
-    PITH_TRY(pith_collected_put(&data, s->request->tokens, x->text, count, (1 + width) * 4, err));
+    for (int64_t t = 0; t < x->count; t++) count += !pith_id_list_has(r->skip, r->skip_count, x->ids[t]);
+    PITH_TRY(pith_collected_put(&data, r->tokens, x->text, count, (1 + width) * 4, err));
     int32_t *ids = data;
     float *to = data ? (float *)data + count : NULL;
     for (int64_t t = 0; t < x->count; t++) {
         const float *row = x->rows + t * x->width;
-        if (vectors_skip(s->request, x->ids[t])) continue;
+        if (pith_id_list_has(r->skip, r->skip_count, x->ids[t])) continue;
         *ids++ = x->ids[t];
         if (s->normalize)
             s->normalize(row, to, 1, x->width);

@@ -116,14 +116,15 @@ static int encoding_compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* The ids of words that the vocabulary has, ascending. */
+/* The ids of words, ascending. A word that the vocabulary does not have has the id `unknown`; -1: none. */
 static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c, const pith_str *words, size_t n,
-                                pith_error *err) {
+                                int32_t unknown, pith_error *err) {
     int32_t *found = pith_arena_array(&c->arena, n, sizeof *found);
     if (!found) return pith_fail_memory(err, n * sizeof *found);
     *count = 0;
     for (size_t i = 0; i < n; i++) {
         int32_t id = pith_tokenizer_id(c->m->tokenizer, words[i]);
+        if (id < 0) id = unknown;
         if (id >= 0) found[(*count)++] = id;
     }
     qsort(found, *count, sizeof *found, encoding_compare_ids);
@@ -134,8 +135,8 @@ static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c,
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
                                        { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
-    c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
-    return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], err);
+    c->sparse = (pith_sparse){ .sum = c->m->modules.sparse.sum, .twice = c->m->modules.sparse.twice, .weights = &c->collected[SPARSE] };
+    return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], -1, err);
 }
 
 /* The id of a token that the files name. */
@@ -171,7 +172,11 @@ static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     c->multi_vector = (pith_vectors){ .normalize = true, .tokens = &c->collected[MULTI_VECTOR] };
     PITH_TRY(encoding_prepare_frame(c, err));
     if (c->options.role == PITH_ROLE_QUERY) return PITH_OK;
-    return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count, err);
+    /* As in ColBERT and in PyLate, which look words up as they look up texts. */
+    int32_t unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));
+    if (unknown < 0) unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("<unk>"));
+    return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count,
+                        unknown, err);
 }
 
 static pith_status encoding_options(encoding *c, const pith_encode_options *given, pith_error *err) {

@@ -24,11 +24,12 @@ static const subject subjects[] = {
     { "families/bge-m3-script17", NULL, ROBERTA_WORDS, PITH_ROLE_DOCUMENT, ALL },
     { "families/splade-script17", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE },
     { "encode/logits", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT, PITH_ENCODE_SPARSE | PITH_ENCODE_TOKENS },
-    { "families/distilbert-dynamo20", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT, PITH_ENCODE_DENSE | LATE | PITH_ENCODE_TOKENS },
+    { "families/distilbert-dynamo20", NULL, BERT_WORDS, PITH_ROLE_DOCUMENT,
+      PITH_ENCODE_DENSE | LATE | PITH_ENCODE_TOKENS },
     { "families/distilbert-dynamo20", ARTIFACT, BERT_WORDS, PITH_ROLE_DOCUMENT, LATE },
     { "families/distilbert-dynamo20", ARTIFACT, BERT_WORDS, PITH_ROLE_QUERY, LATE },
-    { "families/colbert-dynamo20", "{\"query_maxlen\": 12, \"attend_to_mask_tokens\": true}", BERT_WORDS, PITH_ROLE_QUERY,
-      LATE },
+    { "families/colbert-dynamo20", "{\"query_maxlen\": 12, \"attend_to_mask_tokens\": true}", BERT_WORDS,
+      PITH_ROLE_QUERY, LATE },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects, COPIES = 12, MANY = COPIES * ENCODE_TEXTS };
 
@@ -516,8 +517,10 @@ static pith_status read_late(pith_hf_late *late, pith_arena *arena, const char *
 
 static void test_damaged(void **state) {
     (void)state;
-    static const char *const values[] = { "",    "[",        "{\"%s\": ", "{\"%s\": {}}", "{\"%s\": [1}", "{\"%s\": 1.5}",
-                                          "[]",  "{\"%s\"}", "{\"%s\": -1}", "{\"%s\": \"x}", "{} {}" };
+    static const char *const values[] = {
+        "",   "[",        "{\"%s\": ",    "{\"%s\": {}}",  "{\"%s\": [1}", "{\"%s\": 1.5}",
+        "[]", "{\"%s\"}", "{\"%s\": -1}", "{\"%s\": \"x}", "{} {}"
+    };
     static const char *const keys[2][7] = {
         { "query_token_id", "doc_token_id", "query_maxlen", "doc_maxlen", "attend_to_mask_tokens", "mask_punctuation" },
         { "query_prefix", "document_prefix", "query_length", "document_length", "attend_to_expansion_tokens",
@@ -568,7 +571,8 @@ static void test_late_files(void **state) {
     assert_false(late.expands);
     /* Defaults of both programs; null is as if the key were missing; no limit. */
     assert_int_equal(read_late(&late, &arena, "artifact.metadata",
-                               "{\"doc_token_id\": null, \"doc_maxlen\": 99999999999, \"mask_punctuation\": null}", &err),
+                               "{\"doc_token_id\": null, \"doc_maxlen\": 99999999999, \"mask_punctuation\": null}",
+                               &err),
                      PITH_OK);
     assert_true(pith_str_is(late.markers[PITH_ROLE_QUERY], "[unused0]"));
     assert_true(pith_str_is(late.markers[PITH_ROLE_DOCUMENT], "[unused1]"));
