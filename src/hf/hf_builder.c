@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "hf/task.h"
 
 pith_value *pith_hf_made(pith_hf_builder *b, pith_value *value) {
     if (!value && !b->status) b->status = pith_fail_memory(b->err, 0);
@@ -62,7 +63,8 @@ pith_status pith_hf_end(pith_hf_builder *b, pith_value *x) {
     x->name = PITH_STR("last_hidden_state");
     x->output_uses = 1;
     b->graph->outputs[b->graph->output_count++] = x;
-    return PITH_OK;
+    pith_hf_add_tasks(b, x);
+    return b->status;
 }
 
 /* ---- places ---- */

@@ -6,6 +6,7 @@
 #include "heads/head.h"
 #include "hf/family.h"
 #include "hf/module_class.h"
+#include "hf/task.h"
 #include "kernels/kernel.h"
 #include "model/reader.h"
 #include "ops/op.h"
@@ -136,6 +137,18 @@ const pith_hf_family *const pith_hf_family_table[] = {
     NULL
 };
 const size_t pith_hf_family_count = sizeof pith_hf_family_table / sizeof pith_hf_family_table[0] - 1;
+
+#define TASK(name) extern const pith_hf_task pith_hf_task_##name;
+#include "select/tasks.def"
+#undef TASK
+
+const pith_hf_task *const pith_hf_task_table[] = {
+#define TASK(name) &pith_hf_task_##name,
+#include "select/tasks.def"
+#undef TASK
+    NULL
+};
+const size_t pith_hf_task_count = sizeof pith_hf_task_table / sizeof pith_hf_task_table[0] - 1;
 
 #define RUNTIME(name) extern const pith_runtime pith_runtime_##name;
 #include "select/runtimes.def"

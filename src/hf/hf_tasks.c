@@ -1,0 +1,104 @@
+/* hf_tasks.c - finds the tasks of a checkpoint, and builds what they share. */
+#include <string.h>
+
+#include "hf/task.h"
+
+/* More architectures than any config.json names. */
+#define ARCHITECTURES_MAX 8
+
+static bool hf_tasks_names(const pith_hf_task *task, const pith_str *classes, int64_t count) {
+    size_t size = strlen(task->suffix);
+    for (int64_t i = 0; i < count; i++)
+        if (classes[i].size >= size && !memcmp(classes[i].data + classes[i].size - size, task->suffix, size))
+            return true;
+    return false;
+}
+
+void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
+    int64_t count;
+    const pith_str *classes = pith_hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
+    pith_value **outputs =
+        b->status ? NULL : pith_arena_array(b->graph->arena, b->graph->output_count + pith_hf_task_count, sizeof *outputs);
+    if (!outputs) {
+        pith_hf_made(b, NULL);
+        return;
+    }
+    memcpy(outputs, b->graph->outputs, b->graph->output_count * sizeof *outputs);
+    b->graph->outputs = outputs;
+    b->adapter = 0;
+    pith_hf_set_layer(b, PITH_STR(""));
+    for (size_t i = 0; i < pith_hf_task_count && !b->status; i++) {
+        const pith_hf_task *task = pith_hf_task_table[i];
+        if (!hf_tasks_names(task, classes, count)) continue;
+        pith_value *y = task->build(b, x);
+        if (b->status || !y) continue;
+        y->name = pith_str_of(task->output);
+        y->output_uses = 1;
+        outputs[b->graph->output_count++] = y;
+    }
+}
+
+bool pith_hf_task_has(pith_hf_builder *b, const char *name, const char *suffix) {
+    pith_str full = pith_arena_printf(b->graph->arena, "%s%s", name, suffix);
+    if (!full.data) pith_hf_made(b, NULL);
+    return !b->status && pith_weights_find(b->weights, full);
+}
+
+const pith_hf_task_layers *pith_hf_task_find(pith_hf_builder *b, const pith_hf_task_layers *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (pith_str_is(b->config->model_type, list[i].model_type))
+            return pith_hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight") ? &list[i] : NULL;
+    return NULL;
+}
+
+/* Goes to a tensor by its name in the file, or, inside, behind the architecture's prefix. Returns the prefix to be set
+ * again. */
+static pith_str hf_tasks_go_to(pith_hf_builder *b, const char *name, bool inside) {
+    pith_str prefix = b->prefix;
+    if (!inside) b->prefix = PITH_STR("");
+    pith_hf_go_to(b, name);
+    return prefix;
+}
+
+static pith_value *hf_tasks_activate(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x) {
+    const pith_hf_config *config = b->config;
+    pith_hf_config c = *config;
+    if (t->act) c.hidden_act = pith_str_of(t->act);
+    if (t->act_setting) c.hidden_act = pith_hf_string(b, t->act_setting, t->act);
+    b->config = &c;
+    x = pith_hf_activate(b, x);
+    b->config = config;
+    return x;
+}
+
+pith_value *pith_hf_task_transform(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x, int64_t width) {
+    const pith_hf_config *c = b->config;
+    if (t->dense) {
+        bool biased = !t->bias_setting || pith_hf_bool(b, t->bias_setting, false);
+        pith_str prefix = hf_tasks_go_to(b, t->dense, t->inside);
+        x = pith_hf_linear(b, x, c->hidden_size, width, biased);
+        b->prefix = prefix;
+        x = hf_tasks_activate(b, t, x);
+    }
+    if (!t->norm) return x;
+    /* ModernBERT says norm_eps, and whether norms have biases. */
+    double eps = pith_hf_real(b, "norm_eps", c->layer_norm_eps);
+    bool biased = !t->bias_setting || pith_hf_bool(b, "norm_bias", false);
+    pith_str prefix = hf_tasks_go_to(b, t->norm, false);
+    x = pith_hf_norm(b, x, width, eps, biased);
+    b->prefix = prefix;
+    return x;
+}
+
+pith_value *pith_hf_task_classify(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x) {
+    pith_str name, prefix = hf_tasks_go_to(b, t->out, false);
+    const pith_tensor *weight = pith_hf_find(b, ".weight", &name);
+    if (weight && (weight->rank != 2 || weight->dims[0] < 1))
+        pith_hf_fail(b, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
+                     b->weights_name, PITH_STR_ARG(name));
+    pith_value *y = b->status || !weight
+                        ? NULL
+                        : pith_hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
+    b->prefix = prefix;
+    return y;
+}

@@ -1,0 +1,82 @@
+/* task_sequence_classification.c - one row of logits per text: classifiers and cross-encoders.
+ *
+ * Sources: …ForSequenceClassification of transformers' modeling files and GenericForSequenceClassification of its
+ * modeling_layers; for code beside weights, the files that families name. */
+#include "hf/task.h"
+
+static const pith_hf_task_layers forms[] = {
+    { "albert", .dense = "pooler", .act = "tanh", .out = "classifier", .inside = true },
+    { "bert", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
+    { "camembert", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
+    { "deberta-v2", .dense = "pooler.dense", .act = "gelu", .act_setting = "pooler_hidden_act", .out = "classifier" },
+    { "distilbert", .dense = "pre_classifier", .act = "relu", .out = "classifier" },
+    { "electra", .dense = "classifier.dense", .act = "gelu", .out = "classifier.out_proj" },
+    { "gemma3_text", .out = "score", .out_no_bias = true },
+    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation", .norm = "head.norm",
+      .out = "classifier", .bias_setting = "classifier_bias" },
+    { "mpnet", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
+    { "new", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
+    { "nomic_bert", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
+    { "qwen2", .out = "score", .out_no_bias = true },
+    { "qwen3", .out = "score", .out_no_bias = true },
+    { "roberta", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
+    { "xlm-roberta", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
+};
+
+static pith_value *task_first(pith_hf_builder *b, pith_value *x) {
+    pith_value *y = PITH_HF_PUT(b, "Gather", x, pith_hf_i64_scalar(b, 0));
+    pith_hf_set_int(b, y, "axis", 1);
+    return y;
+}
+
+static pith_value *task_sum(pith_hf_builder *b, pith_value *x, bool keep) {
+    pith_value *y = PITH_HF_PUT(b, "ReduceSum", x, pith_hf_i64(b, 1));
+    pith_hf_set_int(b, y, "keepdims", keep);
+    return y;
+}
+
+static pith_value *task_mean(pith_hf_builder *b, pith_value *x, pith_value *mask) {
+    pith_value *real = pith_hf_cast(b, mask, PITH_F32);
+    pith_value *sum = task_sum(b, PITH_HF_PUT(b, "Mul", x, pith_hf_unsqueeze(b, real, 2)), false);
+    return PITH_HF_PUT(b, "Div", sum, task_sum(b, real, true));
+}
+
+/* The row of each text's last token that is not the padding token. */
+static pith_value *task_last(pith_hf_builder *b, pith_value *x, pith_value *ids, pith_value *mask) {
+    pith_value *real = mask;
+    if (b->config->pad_token_id >= 0) {
+        pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, b->config->pad_token_id));
+        real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
+    }
+    pith_value *at = pith_hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith_hf_range(b, ids), real), 1);
+    pith_hf_set_int(b, at, "keepdims", 0);
+    pith_value *texts = PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith_hf_i64_scalar(b, 0));
+    pith_value *text = PITH_HF_PUT(b, "Range", pith_hf_i64_scalar(b, 0), texts, pith_hf_i64_scalar(b, 1));
+    pith_value *pairs = pith_hf_join(b, pith_hf_unsqueeze(b, text, 1), pith_hf_unsqueeze(b, at, 1), 1);
+    return PITH_HF_PUT(b, "GatherND", x, pairs);
+}
+
+static pith_value *task_pool(pith_hf_builder *b, const pith_hf_task_layers *form, pith_value *x) {
+    pith_value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
+    pith_hf_go_to(b, "pooling");
+    if (!form->dense) return task_last(b, x, ids, mask);
+    if (!form->norm) return task_first(b, x);
+    pith_str pooling = pith_hf_string(b, "classifier_pooling", "cls");
+    if (pith_str_is(pooling, "mean")) return task_mean(b, x, mask);
+    if (!pith_str_is(pooling, "cls"))
+        pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
+                     "config.json: classifier_pooling \"" PITH_STR_FMT "\" is not supported; supported are cls, mean",
+                     PITH_STR_ARG(pooling));
+    return task_first(b, x);
+}
+
+static pith_value *task_sequence_classification(pith_hf_builder *b, pith_value *x) {
+    const pith_hf_task_layers *form = pith_hf_task_find(b, forms, sizeof forms / sizeof *forms);
+    if (!form) return NULL;
+    x = pith_hf_task_transform(b, form, task_pool(b, form, x), b->config->hidden_size);
+    return pith_hf_task_classify(b, form, x);
+}
+
+const pith_hf_task pith_hf_task_sequence_classification = { .suffix = "ForSequenceClassification",
+                                                            .output = "logits",
+                                                            .build = task_sequence_classification };
