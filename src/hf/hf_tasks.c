@@ -18,7 +18,8 @@ void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
     int64_t count;
     const pith_str *classes = pith_hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
     pith_value **outputs =
-        b->status ? NULL : pith_arena_array(b->graph->arena, b->graph->output_count + pith_hf_task_count, sizeof *outputs);
+        b->status ? NULL
+                  : pith_arena_array(b->graph->arena, b->graph->output_count + pith_hf_task_count, sizeof *outputs);
     if (!outputs) {
         pith_hf_made(b, NULL);
         return;
@@ -96,9 +97,8 @@ pith_value *pith_hf_task_classify(pith_hf_builder *b, const pith_hf_task_layers 
     if (weight && (weight->rank != 2 || weight->dims[0] < 1))
         pith_hf_fail(b, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
                      b->weights_name, PITH_STR_ARG(name));
-    pith_value *y = b->status || !weight
-                        ? NULL
-                        : pith_hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
+    pith_value *y =
+        b->status || !weight ? NULL : pith_hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
     b->prefix = prefix;
     return y;
 }

@@ -94,7 +94,8 @@ static void check_head(bool sum, bool twice) {
     const pith_head_model facts = { .width = WIDTH, .isa = pith_cpu_get()->isa };
     pith_arena_init(&arena, &pith_allocator_default);
     for (int t = 0; t < TOKENS; t++)
-        for (int i = 0; i < WIDTH; i++) rows[t][i] = (float)((t * 37 + i * 61) % 101 - 80) / 16; /* some columns only below 0 */
+        for (int i = 0; i < WIDTH; i++)
+            rows[t][i] = (float)((t * 37 + i * 61) % 101 - 80) / 16; /* some columns only below 0 */
     assert_int_equal(pith_head_find(&head, "sparse", &err), PITH_OK);
     assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
     const pith_head_rows x = { .rows = rows[0], .count = TOKENS, .width = WIDTH, .scratch = &arena };
@@ -409,9 +410,14 @@ static void check_line(const pith_model *model, pith_str line, size_t number, pi
 
 /* A copy of a directory of links, in which Dense says that it works on vectors of tokens. */
 static void copy_directory(const char *from) {
-    static const char *const names[] = { "config.json", "model.safetensors", "modules.json", "tokenizer.json",
-                                         "tokenizer_config.json", "config_sentence_transformers.json",
-                                         "sentence_bert_config.json", "1_Dense/model.safetensors" };
+    static const char *const names[] = { "config.json",
+                                         "model.safetensors",
+                                         "modules.json",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "config_sentence_transformers.json",
+                                         "sentence_bert_config.json",
+                                         "1_Dense/model.safetensors" };
     mkdir(COPY, 0777);
     mkdir(COPY "/1_Dense", 0777);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -455,9 +461,9 @@ static void test_libraries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sparse), cmocka_unit_test(test_head),       cmocka_unit_test(test_vectors),      cmocka_unit_test(test_together),
-        cmocka_unit_test(test_late),         cmocka_unit_test(test_late_lengths), cmocka_unit_test(test_late_packed),
-        cmocka_unit_test(test_late_refused), cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_sparse),      cmocka_unit_test(test_head),         cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_together),    cmocka_unit_test(test_late),         cmocka_unit_test(test_late_lengths),
+        cmocka_unit_test(test_late_packed), cmocka_unit_test(test_late_refused), cmocka_unit_test(test_libraries),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
