@@ -20,6 +20,7 @@ typedef struct pith_module_reader {
     pith_error *err;
     pith_module_stage stage;
     bool routed, pooled; /* within a Router; a Pooling was read */
+    bool masked;         /* the network is run for its logits of masked words */
 } pith_module_reader;
 
 typedef struct pith_module_class {

@@ -82,7 +82,11 @@ static void expect_either(pith_json *j, const char *key, const char *first, cons
 }
 
 /* Hidden states are for dense vectors, logits of masked words for sparse ones. */
-static void read_task(pith_json *j) { expect_either(j, "transformer_task", "feature-extraction", "fill-mask"); }
+static void read_task(pith_json *j, pith_module_reader *r) {
+    pith_json task = *j;
+    r->masked = pith_json_peek(&task) == PITH_JSON_STRING && pith_str_is(pith_json_string(&task), "fill-mask");
+    expect_either(j, "transformer_task", "feature-extraction", "fill-mask");
+}
 
 /* A name, or a list of one name. */
 static void expect_output(pith_json *j) {
@@ -177,7 +181,7 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "do_lower_case"))
             m->lower_case = !pith_json_null(j) && pith_json_bool(j);
         else if (pith_str_is(key, "transformer_task"))
-            read_task(j);
+            read_task(j, r);
         else if (pith_str_is(key, "module_output_name"))
             pith_module_expect(j, "module_output_name", "token_embeddings");
         else
@@ -223,5 +227,11 @@ static pith_status transformer_read(pith_module_reader *r, pith_str folder) {
 }
 
 /* The older name of a Transformer whose task is to fill in masked words. */
-const pith_module_class pith_module_class_mlm_transformer = { .name = "MLMTransformer", .read = transformer_read };
+static pith_status mlm_transformer_read(pith_module_reader *r, pith_str folder) {
+    PITH_TRY(transformer_read(r, folder));
+    r->masked = true;
+    return PITH_OK;
+}
+
+const pith_module_class pith_module_class_mlm_transformer = { .name = "MLMTransformer", .read = mlm_transformer_read };
 const pith_module_class pith_module_class_transformer = { .name = "Transformer", .read = transformer_read };

@@ -213,6 +213,9 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
         if (status) return pith_fail_at(err, status, "modules.json: ");
     }
     if (!list.count) PITH_TRY(modules_default(&r));
+    if (r.masked && !modules->sparse.only)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
     if (list.count && r.stage == PITH_STAGE_ROWS) modules->pooling = 0;
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));
