@@ -31,6 +31,26 @@ static pith_status hf_build_find_family(const pith_hf_family **family, const pit
                      PITH_STR_ARG(model_type), known.data);
 }
 
+/* The tensors of a file that lies beside the network's weights, as "<name>.<tensor>", if there is such a file. */
+static pith_status hf_build_add_beside(pith_weights *weights, const char *name, const char *dir, pith_files *files,
+                                       pith_arena *arena, pith_error *err) {
+    pith_weights own;
+    const char *file;
+    bool there;
+    pith_str path, wanted = pith_arena_printf(arena, "%s.pt", name);
+    if (!wanted.data) return pith_fail_memory(err, 64);
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, wanted.data, err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_weights_init(&own, arena, err));
+    PITH_TRY(pith_weights_read(&own, &file, dir, wanted.data, files, err));
+    for (size_t i = 0; i < own.count; i++) {
+        pith_str full = pith_arena_printf(arena, "%s." PITH_STR_FMT, name, PITH_STR_ARG(own.keys[i]));
+        if (!full.data) return pith_fail_memory(err, own.keys[i].size);
+        PITH_TRY(pith_weights_put(weights, full, &own.items[i], err));
+    }
+    return PITH_OK;
+}
+
 pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *wanted, pith_files *files,
                                pith_arena *arena, const pith_log *log, pith_error *err) {
     static const pith_opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
@@ -45,6 +65,8 @@ pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));
+    PITH_TRY(hf_build_add_beside(&weights, "sparse_linear", dir, files, arena, err));
+    PITH_TRY(hf_build_add_beside(&weights, "colbert_linear", dir, files, arena, err));
     PITH_TRY(pith_graph_create(&built, arena, NULL, err));
     built->log = log;
     built->name = pith_str_of(family->model_type);
