@@ -30,11 +30,12 @@ static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith
     const pith_vectors *r = s->request;
     size_t count = 0, width = (size_t)x->width;
     void *data;
-    for (int64_t t = 0; t < x->count; t++) count += !pith_id_list_has(r->skip, r->skip_count, x->ids[t]);
+    const int64_t first = r->skip_first;
+    for (int64_t t = first; t < x->count; t++) count += !pith_id_list_has(r->skip, r->skip_count, x->ids[t]);
     PITH_TRY(pith_collected_put(&data, r->tokens, x->text, count, (1 + width) * 4, err));
     int32_t *ids = data;
     float *to = data ? (float *)data + count : NULL;
-    for (int64_t t = 0; t < x->count; t++) {
+    for (int64_t t = first; t < x->count; t++) {
         const float *row = x->rows + t * x->width;
         if (pith_id_list_has(r->skip, r->skip_count, x->ids[t])) continue;
         *ids++ = x->ids[t];
@@ -47,12 +48,14 @@ static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith
     return PITH_OK;
 }
 
-const pith_head pith_head_multi_vector = { .name = "multi_vector",
-                                           .phase = "vectors",
-                                           .outputs = "colbert_vecs pith.rows token_embeddings last_hidden_state",
-                                           .takes = PITH_HEAD_TOKENS,
-                                           .open = vectors_open,
-                                           .emit = vectors_emit };
+const pith_head pith_head_multi_vector = {
+    .name = "multi_vector",
+    .phase = "vectors",
+    .outputs = "colbert_vecs pith.colbert_vecs pith.rows token_embeddings last_hidden_state",
+    .takes = PITH_HEAD_TOKENS,
+    .open = vectors_open,
+    .emit = vectors_emit
+};
 const pith_head pith_head_tokens = { .name = "tokens",
                                      .phase = "vectors",
                                      .outputs = "last_hidden_state token_embeddings",

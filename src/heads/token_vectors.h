@@ -7,6 +7,7 @@
 
 typedef struct pith_vectors {
     bool normalize;      /* to length 1 */
+    bool skip_first;     /* the first token has no vector */
     const int32_t *skip; /* [skip_count] ascending ids of tokens that have no vector */
     size_t skip_count;
     pith_collected *tokens; /* receives an item of 1 + width 4-byte numbers per token: all ids, then all vectors */

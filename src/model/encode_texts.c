@@ -172,6 +172,8 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     const pith_hf_late *late = &c->m->late;
     c->multi_vector = (pith_vectors){ .normalize = true, .tokens = &c->collected[MULTI_VECTOR] };
+    pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
+    c->multi_vector.skip_first = pith_str_is(output, "pith.colbert_vecs"); /* see hf/task_bge_m3.c */
     PITH_TRY(encoding_prepare_frame(c, err));
     if (c->options.role == PITH_ROLE_QUERY) return PITH_OK;
     /* As in ColBERT and in PyLate, which look words up as they look up texts. */

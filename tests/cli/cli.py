@@ -672,6 +672,25 @@ class Models(Command):
             self.bad(2, *command, "--precision", "int4", says="auto|f32|int8|bf16")
         self.bad(1, "embed", "--precision", "int8", "--level", "1", stdin=texts, says="precision")
 
+    def test_bge_m3(self):
+        """Three results of one pass, from weights that lie beside the network; all sizes of batches give the same."""
+        folder = DATA / "encode/bge-m3"
+        wanted = json.loads((folder / "expected.json").read_text())
+        command = ["embed", "-m", folder, "--pooling", "cls", "--dense", "--sparse", "--multi-vector"]
+        texts = "".join(w["text"] + "\n" for w in wanted).encode()
+        lines = self.good(*command, stdin=texts).splitlines()
+        self.assertEqual(len(lines), len(wanted))
+        for line, w in zip(lines, wanted):
+            got = json.loads(line)
+            self.assertEqual(got["sparse"]["indices"], w["sparse"]["indices"])
+            for a, b in ((got["dense"], w["dense"]), (got["sparse"]["values"], w["sparse"]["values"]),
+                         (sum(got["multi_vector"], []), sum(w["multi_vector"], []))):
+                self.assertEqual(len(a), len(b))
+                for x, y in zip(a, b):
+                    self.assertAlmostEqual(x, y, delta=1e-5)
+            self.assertEqual(self.good(*command, "-t", "1", stdin=w["text"].encode() + b"\n").splitlines(), [line])
+        self.assertGreater(sum(len(w["sparse"]["indices"]) for w in wanted), 4)
+
     def test_inspect(self):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
