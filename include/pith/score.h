@@ -40,8 +40,9 @@ PITH_API const char *pith_label_name(const pith_model *model, size_t label);
 
 /* Writes scores: float[count][pith_label_count(model)], owned by the caller, row i for texts[i], or for the pair of
  * texts[i] and pairs[i] if pairs is not NULL. A pair too long is cut at the end of the longer text first, as
- * transformers does ("longest_first"). With PITH_ACTIVATION_MODEL, scores are sigmoids if config.json says
- * multi_label_classification or there is one label, and a softmax otherwise. A row has the same bits whatever the
+ * transformers does ("longest_first"). With PITH_ACTIVATION_MODEL, scores are those of transformers' pipeline:
+ * logits if config.json says regression, sigmoids if it says multi_label_classification or there is one label, and a
+ * softmax otherwise. A row has the same bits whatever the
  * other texts, the number of threads and the CPU are. Errors are those of pith_embed. Thread-safe. */
 PITH_API pith_status pith_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
                                    size_t count, const pith_score_options *options, pith_error *err);

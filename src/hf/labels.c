@@ -1,7 +1,8 @@
 /* labels.c - see labels.h.
  *
- * Sources: transformers, configuration_utils.py (id2label, num_labels, problem_type) and
- * pipelines/text_classification.py; sentence-transformers, cross_encoder (activation_fn). */
+ * The activation of a reranker stands in config_sentence_transformers.json, in config.json's "sentence_transformers", or
+ * in its older key; the first that is there counts. Sources: transformers, configuration_utils.py (id2label, num_labels,
+ * problem_type) and pipelines/text_classification.py; sentence-transformers, cross_encoder/model.py (activation_fn). */
 #include "hf/labels.h"
 
 #include <stdio.h>
@@ -18,7 +19,9 @@
 typedef struct labels_file {
     pith_hf_labels *labels;
     pith_arena *arena;
-    pith_str problem, activation; /* in the file, or decoded in the arena */
+    pith_str problem;
+    pith_str activation;      /* a class path, … */
+    const char *activation_in; /* … and the file that has it, for messages */
     pith_str *names;
     size_t room;
 } labels_file;
@@ -59,8 +62,10 @@ static void labels_read_names(pith_json *j, labels_file *f) {
     }
 }
 
-/* A string, or null for none. */
-static pith_str labels_read_text(pith_json *j) { return pith_json_null(j) ? PITH_STR("") : pith_json_string(j); }
+/* A string, or null for none. It outlives the file. */
+static pith_str labels_read_text(pith_json *j, labels_file *f) {
+    return pith_json_null(j) ? PITH_STR("") : pith_json_copy(j, f->arena, pith_json_string(j));
+}
 
 static void labels_read_architectures(pith_json *j, labels_file *f) {
     static const char suffix[] = "ForSequenceClassification";
@@ -71,81 +76,92 @@ static void labels_read_architectures(pith_json *j, labels_file *f) {
     }
 }
 
+/* {"activation_fn": "torch.nn.modules.activation.Sigmoid"} */
 static void labels_read_sentence_transformers(pith_json *j, labels_file *f) {
     pith_str key;
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "activation_fn"))
-            f->activation = labels_read_text(j);
+            f->activation = labels_read_text(j, f);
         else
             pith_json_skip(j);
     }
 }
 
-static pith_status labels_parse(labels_file *f, pith_str text, const char *name, pith_error *err) {
-    pith_json j;
+static void labels_read_config(pith_json *j, labels_file *f) {
     pith_str key, older = PITH_STR("");
-    pith_json_init(&j, text, name, f->arena, err);
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        if (pith_str_is(key, "id2label") && pith_json_peek(&j) == PITH_JSON_OBJECT)
-            labels_read_names(&j, f);
-        else if (pith_str_is(key, "architectures") && pith_json_peek(&j) == PITH_JSON_ARRAY)
-            labels_read_architectures(&j, f);
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "id2label") && pith_json_peek(j) == PITH_JSON_OBJECT)
+            labels_read_names(j, f);
+        else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
+            labels_read_architectures(j, f);
         else if (pith_str_is(key, "problem_type"))
-            f->problem = labels_read_text(&j);
+            f->problem = labels_read_text(j, f);
         else if (pith_str_is(key, "sbert_ce_default_activation_function"))
-            older = labels_read_text(&j);
-        else if (pith_str_is(key, "sentence_transformers") && pith_json_peek(&j) == PITH_JSON_OBJECT)
-            labels_read_sentence_transformers(&j, f);
+            older = labels_read_text(j, f);
+        else if (pith_str_is(key, "sentence_transformers") && pith_json_peek(j) == PITH_JSON_OBJECT)
+            labels_read_sentence_transformers(j, f);
         else
-            pith_json_skip(&j);
+            pith_json_skip(j);
     }
-    pith_json_finish(&j);
     if (!f->activation.size) f->activation = older;
-    return j.failed ? j.err->code : PITH_OK;
 }
 
 /* The activation of a class path such as "torch.nn.modules.linear.Identity". */
-static pith_status labels_activation(pith_activation *activation, pith_str path, const char *name, pith_error *err) {
+static pith_status labels_activation(pith_activation *activation, const labels_file *f, pith_error *err) {
     static const struct {
         const char *class;
         pith_activation activation;
     } known[] = { { "Identity", PITH_ACTIVATION_NONE },
                   { "Sigmoid", PITH_ACTIVATION_SIGMOID },
                   { "Softmax", PITH_ACTIVATION_SOFTMAX } };
-    size_t dot = path.size;
-    while (dot && path.data[dot - 1] != '.') dot--;
-    pith_str class = { path.data + dot, path.size - dot };
+    size_t dot = f->activation.size;
+    while (dot && f->activation.data[dot - 1] != '.') dot--;
+    pith_str class = { f->activation.data + dot, f->activation.size - dot };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!pith_str_is(class, known[i].class)) continue;
         *activation = known[i].activation;
         return PITH_OK;
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", name,
-                     PITH_STR_ARG(path));
+                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", f->activation_in,
+                     PITH_STR_ARG(f->activation));
 }
 
-static pith_status labels_decide(labels_file *f, const char *name, pith_error *err) {
+static pith_status labels_decide(labels_file *f, pith_error *err) {
     pith_hf_labels *l = f->labels;
     l->names = f->names;
     if (pith_str_is(f->problem, "multi_label_classification") || l->count == 1) l->classify = PITH_ACTIVATION_SIGMOID;
+    if (pith_str_is(f->problem, "regression")) l->classify = PITH_ACTIVATION_NONE;
     if (l->count > 1) l->rerank = PITH_ACTIVATION_NONE;
-    return f->activation.size ? labels_activation(&l->rerank, f->activation, name, err) : PITH_OK;
+    return f->activation.size ? labels_activation(&l->rerank, f, err) : PITH_OK;
+}
+
+/* Reads one file of the directory, if it is there. */
+static pith_status labels_read_file(labels_file *f, const char *dir, const char *name,
+                                    void (*read)(pith_json *j, labels_file *f), const pith_allocator *allocator,
+                                    pith_error *err) {
+    pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
+    pith_str before = f->activation, path;
+    pith_file file;
+    pith_json j;
+    bool there;
+    PITH_TRY(pith_file_find(&there, &path, f->arena, dir, name, err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
+    pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    read(&j, f);
+    pith_json_finish(&j);
+    pith_file_close(&file);
+    if (f->activation.data != before.data) f->activation_in = path.data;
+    return j.failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
 pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator,
                                 pith_arena *arena, pith_error *err) {
     *labels = (pith_hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
     labels_file f = { .labels = labels, .arena = arena };
-    pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
-    pith_file file;
-    pith_str path;
-    bool there;
-    PITH_TRY(pith_file_find(&there, &path, arena, dir, "config.json", err));
-    if (!there) return PITH_OK;
-    PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
-    pith_status status = labels_parse(&f, (pith_str){ (const char *)file.data, file.size }, path.data, &fault);
-    if (!status) status = labels_decide(&f, path.data, &fault); /* while the strings of the file are there */
-    pith_file_close(&file);
-    return status ? pith_fail(err, status, "%s", fault.message) : PITH_OK;
+    PITH_TRY(labels_read_file(&f, dir, "config.json", labels_read_config, allocator, err));
+    PITH_TRY(labels_read_file(&f, dir, "config_sentence_transformers.json", labels_read_sentence_transformers,
+                              allocator, err));
+    return labels_decide(&f, err);
 }

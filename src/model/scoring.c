@@ -10,9 +10,8 @@
 static pith_status scoring_find(int *output, size_t *labels, const pith_model *m, pith_error *err) {
     const pith_head *head;
     PITH_TRY(pith_head_find(&head, "scores", err));
-    if (!m->tokenizer)
-        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                         "this model cannot read text: %s", m->no_text.message);
+    if (m->no_text.code)
+        return pith_fail(err, m->no_text.code, "this model cannot read text: %s", m->no_text.message);
     *output = pith_head_output(head, m->graph);
     const pith_type *type = *output < 0 ? NULL : &m->graph->outputs[*output]->type;
     pith_dim width = type ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
@@ -76,9 +75,9 @@ pith_status pith_model_classify(float *scores, const pith_model *m, const pith_s
     size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
-    pith_activation activation = o.activation  ? (pith_activation)o.activation
-                                 : labels == 1 ? PITH_ACTIVATION_SIGMOID
-                                               : m->labels.classify;
+    pith_activation own = m->labels.classify;
+    if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID; /* a softmax of one is always 1 */
+    pith_activation activation = o.activation ? (pith_activation)o.activation : own;
     pith_status status = scoring_run(scores, m, output, activation, texts, pairs, count, &o, err);
     return pith_account_explain(&m->account, status, err);
 }

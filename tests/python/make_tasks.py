@@ -6,11 +6,14 @@ Two kinds of directories. Those of HEADS hold a network and its logits for the t
 double, each text alone. Those of MODELS have a tokenizer too, and what CrossEncoder.predict of sentence-transformers
 and the text-classification pipeline of transformers give for the texts of texts.jsonl.
 """
+import collections
 import copy
 import json
 import math
 import pathlib
+import re
 import shutil
+import string
 import sys
 import tempfile
 import warnings
@@ -21,13 +24,13 @@ import safetensors.torch
 import torch
 import transformers as tf
 from sentence_transformers import CrossEncoder
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import nn
 
 import make_hf
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "tasks"
-VOCAB, HIDDEN, INNER, LENGTHS = 96, 16, 24, (12, 5, 1)
+VOCAB, WORDS, HIDDEN, INNER, LENGTHS = 96, 140, 16, 24, (12, 5, 1)
 PAD, MODEL_LENGTH = 1, 24
 warnings.filterwarnings("ignore")
 tf.logging.set_verbosity_error()
@@ -209,22 +212,27 @@ def make_head(name, build, inputs):
 # ---- models with tokenizers ----
 
 def wordpiece():
-    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    t.normalizer = normalizers.BertNormalizer(lowercase=True)
+    words = collections.Counter(re.findall(r"[a-z]{2,}", " ".join(a + " " + b for a, b in TEXTS).lower()))
+    letters = string.ascii_lowercase + string.digits + ".?é日本東"
+    vocab = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + c for c in letters),
+             *sorted(words, key=lambda w: (-words[w], w))]
+    t = Tokenizer(models.WordPiece({w: i for i, w in enumerate(vocab[:WORDS])}, unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
     t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    t.train_from_iterator([a + " " + b for a, b in TEXTS], trainers.WordPieceTrainer(
-        vocab_size=160, limit_alphabet=44, special_tokens=["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]))
     t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return t, dict(unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
 
 
 def unigram():
-    t = Tokenizer(models.Unigram())
+    text = " ".join(a + " " + b for a, b in TEXTS[:8]) + LONG
+    pieces = collections.Counter(text.replace(" ", "\u2581"))
+    pieces.update(p for w in text.split() for p in ("\u2581" + w[:3], w[-3:], w[1:3], w))
+    ordered = sorted(pieces, key=lambda p: (len(p) > 1, -pieces[p], p))
+    vocab = [(p, 0.0) for p in ("<s>", "<pad>", "</s>", "<unk>")]
+    vocab += [(p, -2.0 - 0.125 * i / len(p)) for i, p in enumerate(ordered[:WORDS - 5])] + [("<mask>", 0.0)]
+    t = Tokenizer(models.Unigram(vocab, unk_id=3))
     t.normalizer = normalizers.NFKC()
     t.pre_tokenizer = pre_tokenizers.Metaspace()
-    t.train_from_iterator([a + " " + b for a, b in TEXTS[:8]] + [LONG], trainers.UnigramTrainer(
-        vocab_size=150, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], unk_token="<unk>", max_piece_length=6))
-    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=False, add_prefix_space=False)
     t.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
     return t, dict(unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>", mask_token="<mask>",
@@ -260,13 +268,22 @@ def predict(folder):
     return encoder.predict(TEXTS, batch_size=1)
 
 
-def classify(folder, pairs):
+def classify_pairs(folder):
+    """As the pipeline scores pairs, but for an empty second text, of which it makes no pair."""
+    model = tf.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        return [model(**tokenizer([a], [b], truncation=True, return_tensors="pt")).logits[0].softmax(-1).numpy()
+                for a, b in TEXTS]
+
+
+def classify(folder):
     """Rows in the order of the labels."""
     pipe = tf.pipeline("text-classification", model=str(folder), device="cpu", dtype=torch.float32)
     order = [pipe.model.config.id2label[i] for i in range(pipe.model.config.num_labels)]
     rows = []
-    for a, b in TEXTS:
-        found = pipe({"text": a, "text_pair": b} if pairs else {"text": a}, top_k=None, truncation=True)
+    for a, _ in TEXTS:
+        found = pipe(a, top_k=None, truncation=True)
         scores = {f["label"]: f["score"] for f in found}
         rows.append([scores[label] for label in order])
     return rows
@@ -321,14 +338,14 @@ def make_model(name, build, tokenizer):
             assert np.array_equal(new, old) and abs(np.log(1 / predict(out) - 1) + new).max() < 1e-3
             store(out, "logits.f32", new)
         if name == "labels-bert":
-            store(out, "text.f32", classify(out, False))
-            store(out, "pair.f32", classify(out, True))
-            store(out, "several.f32", classify(edited(out, scratch, problem_type="multi_label_classification"), False))
-            store(out, "logits.f32", classify(edited(out, scratch, problem_type="regression"), False))
+            store(out, "text.f32", classify(out))
+            store(out, "pair.f32", classify_pairs(out))
+            store(out, "several.f32", classify(edited(out, scratch, problem_type="multi_label_classification")))
+            store(out, "logits.f32", classify(edited(out, scratch, problem_type="regression")))
         if name == "splade-distilbert":
             store(out, "splade.f32", splade(model, wrapped))
         if name == "cross-bert":
-            store(out, "text.f32", classify(out, False))
+            store(out, "text.f32", classify(out))
             model.config.return_dict = False
             export(out, model, names)
 
