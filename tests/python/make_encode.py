@@ -53,6 +53,23 @@ def rounded(x):
     return [float(f"{v:.9g}") for v in x]
 
 
+def export(network, path):
+    """The network as ONNX; its weights are those of all folders of SPLADE."""
+    import torch
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, input_ids, attention_mask):
+            return self.network(input_ids=input_ids, attention_mask=attention_mask).logits
+    ids = torch.tensor([[2, 7, 8, 3]])
+    torch.onnx.export(Logits().eval(), (ids, torch.ones_like(ids)), str(path), dynamo=False, opset_version=17,
+                      input_names=["input_ids", "attention_mask"], output_names=["logits"],
+                      dynamic_axes={n: {0: "batch", 1: "sequence"} for n in ("input_ids", "attention_mask", "logits")})
+
+
 def splade(folder, strategy, activation):
     from sentence_transformers import SparseEncoder
     from sentence_transformers.sparse_encoder.models import MLMTransformer, SpladePooling
@@ -60,6 +77,8 @@ def splade(folder, strategy, activation):
     model = SparseEncoder(modules=[MLMTransformer(str(folder / "base")),
                                    SpladePooling(strategy, activation_function=activation)], device="cpu")
     model.save_pretrained(str(folder))
+    if (strategy, activation) == ("max", "relu"):
+        export(model[0].auto_model, folder / "logits.onnx")
     model.double()
     lines = []
     for text in TEXTS:
