@@ -1,8 +1,9 @@
 /* labels.c - see labels.h.
  *
- * The activation of a reranker stands in config_sentence_transformers.json, in config.json's "sentence_transformers", or
- * in its older key; the first that is there counts. Sources: transformers, configuration_utils.py (id2label, num_labels,
- * problem_type) and pipelines/text_classification.py; sentence-transformers, cross_encoder/model.py (activation_fn). */
+ * The activation of a reranker stands in config_sentence_transformers.json, in config.json's "sentence_transformers",
+ * or in its older key; the first that is there counts. Sources: transformers, configuration_utils.py (id2label,
+ * num_labels, problem_type) and pipelines/text_classification.py; sentence-transformers, cross_encoder/model.py
+ * (activation_fn). */
 #include "hf/labels.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ typedef struct labels_file {
     pith_hf_labels *labels;
     pith_arena *arena;
     pith_str problem;
-    pith_str activation;      /* a class path, … */
+    pith_str activation;       /* a class path, … */
     const char *activation_in; /* … and the file that has it, for messages */
     pith_str *names;
     size_t room;
@@ -123,8 +124,8 @@ static pith_status labels_activation(pith_activation *activation, const labels_f
         return PITH_OK;
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", f->activation_in,
-                     PITH_STR_ARG(f->activation));
+                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are",
+                     f->activation_in, PITH_STR_ARG(f->activation));
 }
 
 static pith_status labels_decide(labels_file *f, pith_error *err) {

@@ -15,7 +15,8 @@ typedef struct pith_hf_labels {
     pith_activation rerank;   /* the same; see pith_rerank */
 } pith_hf_labels;
 
-/* Reads the directory's config.json and config_sentence_transformers.json; a missing file leaves the defaults. Strings are in the arena. */
+/* Reads the directory's config.json and config_sentence_transformers.json; a missing file leaves the defaults. Strings
+ * are in the arena. */
 pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator,
                                 pith_arena *arena, pith_error *err);
 

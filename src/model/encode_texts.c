@@ -135,9 +135,7 @@ static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c,
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
                                        { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
-    c->sparse = (pith_sparse){ .sum = c->m->modules.sparse.sum,
-                               .twice = c->m->modules.sparse.twice,
-                               .weights = &c->collected[SPARSE] };
+    c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
     return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], -1, err);
 }
 

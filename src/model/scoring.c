@@ -10,8 +10,7 @@
 static pith_status scoring_find(int *output, size_t *labels, const pith_model *m, pith_error *err) {
     const pith_head *head;
     PITH_TRY(pith_head_find(&head, "scores", err));
-    if (m->no_text.code)
-        return pith_fail(err, m->no_text.code, "this model cannot read text: %s", m->no_text.message);
+    if (m->no_text.code) return pith_fail(err, m->no_text.code, "this model cannot read text: %s", m->no_text.message);
     *output = pith_head_output(head, m->graph);
     const pith_type *type = *output < 0 ? NULL : &m->graph->outputs[*output]->type;
     pith_dim width = type ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;

@@ -200,8 +200,8 @@ static void check_bits(const char *name) {
     pith_model *model = open_task(path, NULL);
     size_t labels = pith_label_count(model);
     for (size_t i = 0; i < CASES; i++)
-        assert_int_equal(
-            pith_classify(alone + i * labels, model, &all.texts[i], &all.pairs[i], 1, NULL, &err), PITH_OK);
+        assert_int_equal(pith_classify(alone + i * labels, model, &all.texts[i], &all.pairs[i], 1, NULL, &err),
+                         PITH_OK);
     for (size_t i = 0; i < MANY; i++) {
         texts[i] = all.texts[i * 5 % CASES];
         pairs[i] = all.pairs[i * 5 % CASES];
@@ -267,8 +267,7 @@ static void check_compiled(const char *path, size_t labels) {
     assert_int_equal(fclose(f), 0);
     pith_model *compiled = open_task(COMPILED, NULL);
     assert_int_equal(pith_label_count(compiled), labels);
-    for (size_t i = 0; i <= labels; i++)
-        assert_string_equal(pith_label_name(compiled, i), pith_label_name(model, i));
+    for (size_t i = 0; i <= labels; i++) assert_string_equal(pith_label_name(compiled, i), pith_label_name(model, i));
     classify(wanted[0], model, NULL, PITH_ACTIVATION_MODEL);
     classify(scores[0], compiled, NULL, PITH_ACTIVATION_MODEL);
     classify(wanted[1], model, all.pairs, PITH_ACTIVATION_NONE);
@@ -404,10 +403,10 @@ int main(int argc, char **argv) {
         return save_vectors(argv[1], (const float(*)[DIM])rows, 1);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rerank),   cmocka_unit_test(test_classify), cmocka_unit_test(test_label_names),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_isas),  cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_query),    cmocka_unit_test(test_compiled), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_options),  cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_rerank),      cmocka_unit_test(test_classify), cmocka_unit_test(test_label_names),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_isas),     cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_query),       cmocka_unit_test(test_compiled), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_options),     cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }
