@@ -15,6 +15,7 @@
 
 typedef struct sparse_state {
     const pith_sparse *request;
+    pith_sparse_settings settings;
     pith_unary_f32_fn *log;
     bool pooled;
 } sparse_state;
@@ -24,6 +25,7 @@ static pith_status sparse_open(const void **state, const pith_head_model *model,
     sparse_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
     *s = (sparse_state){ .request = request,
+                         .settings = model->modules->sparse,
                          .pooled = model->pooled,
                          .log = PITH_KERNEL_FIND(pith_unary_f32_fn, "log", PITH_F32, model->isa) };
     if (!s->log) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel log for float32");
@@ -46,7 +48,7 @@ static pith_status sparse_put(const sparse_state *s, size_t text, const float *w
 
 /* log(1 + max(0, x)) of n numbers, once or twice; y may be x. */
 static void sparse_saturate(const sparse_state *s, const float *x, float *y, int64_t n) {
-    for (int times = s->request->twice ? 2 : 1; times; times--, x = y) {
+    for (int times = s->settings.twice ? 2 : 1; times; times--, x = y) {
         for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? 1 + x[i] : 1;
         s->log(y, y, (size_t)n);
     }
@@ -59,14 +61,14 @@ static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_row
     if (!weights || !row) return pith_fail_memory(err, bytes);
     for (int64_t t = 0; t < x->count; t++) {
         const float *logits = x->rows + t * x->width;
-        if (s->request->sum) {
+        if (s->settings.sum) {
             sparse_saturate(s, logits, row, x->width);
             for (int64_t i = 0; i < x->width; i++) weights[i] += row[i];
         } else {
             for (int64_t i = 0; i < x->width; i++) weights[i] = logits[i] > weights[i] ? logits[i] : weights[i];
         }
     }
-    if (!s->request->sum) sparse_saturate(s, weights, weights, x->width);
+    if (!s->settings.sum) sparse_saturate(s, weights, weights, x->width);
     return sparse_put(s, x->text, weights, x->width, err);
 }
 

@@ -11,8 +11,6 @@ typedef struct pith_sparse_weight {
 } pith_sparse_weight;
 
 typedef struct pith_sparse {
-    bool sum;            /* logits are summed over tokens, not maximised (SpladePooling) */
-    bool twice;          /* log(1 + x) is taken twice of logits (SpladePooling, log1p_relu) */
     const int32_t *skip; /* [skip_count] ascending ids without weight, where tokens have one weight each */
     size_t skip_count;
     pith_collected *weights; /* receives pith_sparse_weight items, by ascending index */
