@@ -95,6 +95,10 @@ out=$("$work/allocator" "$model")
 import json, sys
 names = {event["name"] for event in json.load(open(sys.argv[1]))["traceEvents"]}
 sys.exit(not {"open", "tokenise", "Linear", "compare"} <= names)' "$work/trace.json" || fail "profile: steps or phases are missing"
+out=$("$work/hybrid_search" "$model" "$source/tests/data/encode/splade-max")
+[ "$(echo "$out" | grep -c '^0\.03[0-9]* *dense *[0-9.]* *sparse *[0-9.]* ')" = 5 ] || fail "hybrid_search: $out"
+"$work/hybrid_search" "$model" >"$work/hybrid.log" && fail "hybrid_search: a dense model has no sparse vectors"
+grep -q "no sparse output" "$work/hybrid.log" || fail "hybrid_search: $(cat "$work/hybrid.log")"
 out=$("$work/tokenizer" "$model" "A cat, unbelievably")
 [ "$(echo "$out" | tail -n 1)" = "a cat, unbelievably" ] && echo "$out" | grep -q "1010 .*bytes 5 to 6: ','" || fail "tokenizer: $out"
 out=$("$work/semantic_search" "$model" "how is the economy doing" "where do animals sleep")
