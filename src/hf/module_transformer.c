@@ -72,20 +72,21 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     if (offset && m->positions > first) m->positions -= first;
 }
 
-/* A name that must be one of the two that heads read, or null. */
-static void expect_either(pith_json *j, const char *key, const char *first, const char *second) {
+/* A name that must be one of those that heads read, or null. third may be NULL. */
+static void expect_any(pith_json *j, const char *key, const char *first, const char *second, const char *third) {
     if (pith_json_null(j)) return;
     pith_str value = pith_json_string(j);
-    if (!j->failed && !pith_str_is(value, first) && !pith_str_is(value, second))
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported are %s and %s", key,
-                       PITH_STR_ARG(value), first, second);
+    if (j->failed || pith_str_is(value, first) || pith_str_is(value, second) || (third && pith_str_is(value, third)))
+        return;
+    pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is not supported; supported are %s%s%s and %s", key,
+                   PITH_STR_ARG(value), first, third ? ", " : "", third ? second : "", third ? third : second);
 }
 
-/* Hidden states are for dense vectors, logits of masked words for sparse ones. */
+/* Hidden states are for dense vectors, logits of masked words for sparse ones, those of labels for scores. */
 static void read_task(pith_json *j, pith_module_reader *r) {
     pith_json task = *j;
     r->masked = pith_json_peek(&task) == PITH_JSON_STRING && pith_str_is(pith_json_string(&task), "fill-mask");
-    expect_either(j, "transformer_task", "feature-extraction", "fill-mask");
+    expect_any(j, "transformer_task", "feature-extraction", "fill-mask", "sequence-classification");
 }
 
 /* A name, or a list of one name. */
@@ -93,12 +94,12 @@ static void expect_output(pith_json *j) {
     bool list = pith_json_peek(j) == PITH_JSON_ARRAY;
     int count = 0;
     if (!list) {
-        expect_either(j, "method_output_name", "last_hidden_state", "logits");
+        expect_any(j, "method_output_name", "last_hidden_state", "logits", NULL);
         return;
     }
     pith_json_array(j);
     while (pith_json_next_item(j)) {
-        expect_either(j, "method_output_name", "last_hidden_state", "logits");
+        expect_any(j, "method_output_name", "last_hidden_state", "logits", NULL);
         if (count++) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
     }
 }
@@ -183,7 +184,7 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "transformer_task"))
             read_task(j, r);
         else if (pith_str_is(key, "module_output_name"))
-            pith_module_expect(j, "module_output_name", "token_embeddings");
+            expect_any(j, "module_output_name", "token_embeddings", "scores", NULL);
         else
             pith_json_skip(j);
     }

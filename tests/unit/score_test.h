@@ -68,6 +68,8 @@ static inline void write_text(const char *path, const char *text) {
  * and lacks those whose key is `drop` (NULL: none). What was in the directory before is gone. */
 static inline void edit_task(const char *dir, const char *name, const char *more, const char *drop) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "tokenizer_config.json" };
+    static const char *const left[] = { "config_sentence_transformers.json", "modules.json",
+                                        "sentence_bert_config.json" };
     static char text[8192];
     char path[700], target[700];
     pith_file file;
@@ -78,8 +80,10 @@ static inline void edit_task(const char *dir, const char *name, const char *more
         unlink(path);
         assert_int_equal(symlink(target, path), 0);
     }
-    snprintf(path, sizeof path, "%s/config_sentence_transformers.json", dir);
-    unlink(path);
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, left[i]);
+        unlink(path);
+    }
     snprintf(target, sizeof target, TASKS "%s/config.json", name);
     assert_int_equal(pith_file_open(&file, target, false, NULL, NULL), PITH_OK);
     snprintf(text, sizeof text, "{%s%s%.*s", more, *more ? ", " : "", (int)file.size - 1, (const char *)file.data + 1);

@@ -149,9 +149,21 @@ static void test_activations(void **state) {
         check(rows[i].name, rows[i].file, scores, CASES * pith_label_count(model));
         pith_model_close(model);
     }
+}
+
+/* The small files that sentence-transformers 5.7.0 writes beside a cross-encoder. */
+static void test_saved_by_sentence_transformers(void **state) {
+    (void)state;
+    float scores[CASES];
     edit_task(EDITED, "cross-bert", "", NULL);
     write_text(EDITED "/config_sentence_transformers.json",
-               "{\"activation_fn\": \"torch.nn.modules.linear.Identity\", \"prompts\": {}}");
+               "{\"__version__\": {\"pytorch\": \"2.15.0\"}, \"activation_fn\": \"torch.nn.modules.linear.Identity\", "
+               "\"default_prompt_name\": null, \"model_type\": \"CrossEncoder\", \"prompts\": {}}");
+    write_text(EDITED "/modules.json", "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": "
+                                       "\"sentence_transformers.base.modules.transformer.Transformer\"}]");
+    write_text(EDITED "/sentence_bert_config.json",
+               "{\"transformer_task\": \"sequence-classification\", \"modality_config\": {\"text\": {\"method\": "
+               "\"forward\", \"method_output_name\": \"logits\"}}, \"module_output_name\": \"scores\"}");
     pith_model *model = open_task(EDITED, NULL);
     rerank(scores, model, PITH_ACTIVATION_MODEL);
     check("cross-bert", "logits.f32", scores, CASES);
@@ -403,10 +415,10 @@ int main(int argc, char **argv) {
         return save_vectors(argv[1], (const float(*)[DIM])rows, 1);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rerank),      cmocka_unit_test(test_classify), cmocka_unit_test(test_label_names),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_isas),     cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_query),       cmocka_unit_test(test_compiled), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_options),     cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_rerank),   cmocka_unit_test(test_classify), cmocka_unit_test(test_label_names),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_saved_by_sentence_transformers), cmocka_unit_test(test_isas),  cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_query),    cmocka_unit_test(test_compiled), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_options),  cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }
