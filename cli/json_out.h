@@ -6,12 +6,8 @@
 
 #include "cli/text_input.h"
 
-#include "cli/text_input.h"
-
 /* A string from bytes that may not be UTF-8, such as the name of a file. */
 json_t *json_text(const char *text);
-/* Appends a text as a JSON string; bytes that are not UTF-8 become U+FFFD. */
-void json_quote(bytes *out, pith_str text);
 /* Appends a text as a JSON string; bytes that are not UTF-8 become U+FFFD. */
 void json_quote(bytes *out, pith_str text);
 /* Prints the object to stdout and frees it. */

@@ -145,6 +145,7 @@ HEADS = {
 def randomize(model, seed=7):
     """Weights that are exact in half precision, large enough that logits differ visibly."""
     g = torch.Generator().manual_seed(seed)
+    table = 0.4 if type(model).__name__.endswith(MASKED) else 1.0  # a row for each word's logit
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=g)
@@ -152,7 +153,7 @@ def randomize(model, seed=7):
                 norm = name.endswith("weight") and float(p.detach().float().mean().abs()) > 0.5
                 p.copy_(1.0 + 0.2 * noise if norm else 0.3 * noise)
             else:
-                p.copy_(noise * (1.0 if "embed" in name else 1.6 / math.sqrt(p[0].numel())))
+                p.copy_(noise * (table if "embed" in name else 1.6 / math.sqrt(p[0].numel())))
             p.copy_(p.half().float())
     return model.eval()
 
@@ -165,12 +166,11 @@ def save(model, out, half):
         safetensors.torch.save_file(state, out / "model.safetensors", metadata={"format": "pt"})
         (out / "config.json").write_text(json.dumps(model.config, indent=1) + "\n")
         return
-    (model.half() if half else model).save_pretrained(out)
+    (copy.deepcopy(model).half() if half else model).save_pretrained(out)  # half: buffers would lose digits
     (out / "generation_config.json").unlink(missing_ok=True)
     config = json.loads((out / "config.json").read_text())
     config.pop("dtype", None)
     (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    model.float()
 
 
 # ---- networks and their logits ----

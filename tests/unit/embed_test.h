@@ -79,6 +79,19 @@ static const char toy_tokenizer[] =
     " \"[SEP]\": 3, \"y\": 1, \"z\": 0, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"##a\": 9, \"##b\": 10, \"##c\": "
     "11}}}";
 
+/* Words w4, w5, … have these ids; a text begins with 2 and ends with 3, which no model pads with. */
+static inline void word_tokenizer(const char *path) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"},"
+               " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"e\", 3], \"cls\": [\"s\", 2]},"
+               " \"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"u\", \"vocab\": {\"u\": 4,"
+               " \"s\": 2, \"e\": 3");
+    for (int i = 5; i < 96; i++) fprintf(f, ", \"w%d\": %d", i, i);
+    fprintf(f, "}}}");
+    fclose(f);
+}
+
 /* A directory with the graph of one of the networks in tests/data/models, or of families/<name>, and the tokenizer
  * above; padding: its section of tokenizer.json. */
 static inline void network_directory(const char *dir, const char *network, const char *padding) {

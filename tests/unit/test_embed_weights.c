@@ -9,25 +9,12 @@
 enum { TEXTS = 7, WIDTH_MAX = 64, WORDS_MAX = 48, DESCRIPTION_MAX = 1 << 20 };
 static const int lengths[TEXTS] = { 45, 1, 17, 30, 2, 0, 9 };
 
-/* Words w4, w5, … have these ids; a text begins with 2 and ends with 3, which no model pads with. */
-static void put_tokenizer(const char *path) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fprintf(f, "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"},"
-               " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"e\", 3], \"cls\": [\"s\", 2]},"
-               " \"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"u\", \"vocab\": {\"u\": 4,"
-               " \"s\": 2, \"e\": 3");
-    for (int i = 5; i < 96; i++) fprintf(f, ", \"w%d\": %d", i, i);
-    fprintf(f, "}}}");
-    fclose(f);
-}
-
 static void make_directory(const char *name) {
     static const char *const files[] = { "config.json", "model.safetensors", "model.safetensors.index.json",
                                          "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors" };
     char path[700], target[700];
     mkdir(DIRECTORY, 0777);
-    put_tokenizer(DIRECTORY "/tokenizer.json");
+    word_tokenizer(DIRECTORY "/tokenizer.json");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, DIRECTORY "/%s", files[i]);
         snprintf(target, sizeof target, PITH_TEST_DATA "/hf/%s/%s", name, files[i]);
