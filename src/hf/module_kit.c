@@ -162,7 +162,8 @@ bool pith_module_place(pith_json *j, pith_module_reader *r, pith_str key, pith_m
 
 pith_status pith_module_check_places(const pith_module_reader *r, pith_str folder, pith_module_places *p) {
     static const char vector[] = "sentence_embedding", rows[] = "token_embeddings";
-    pith_str input = p->input.data ? p->input : pith_str_of(vector), output = p->output.data ? p->output : input;
+    pith_str input = p->input.data ? p->input : pith_str_of(r->of_tokens ? rows : vector),
+             output = p->output.data ? p->output : input;
     p->rows = pith_str_is(input, rows);
     if (!p->rows && !pith_str_is(input, vector))
         return pith_fail(r->err, PITH_ERR_UNSUPPORTED,

@@ -106,14 +106,14 @@ static pith_status modules_fail_class(pith_module_reader *r, pith_str type) {
                      PITH_STR_ARG(type), known.data);
 }
 
+static bool modules_is_of(pith_str type, pith_str package) {
+    return type.size > package.size && !memcmp(type.data, package.data, package.size);
+}
+
 /* Classes of these packages are what their names say; others are code that comes with a model. */
-static bool modules_known_package(pith_str type) {
-    static const char *const packages[] = { "sentence_transformers.", "pylate." };
-    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
-        size_t n = strlen(packages[i]);
-        if (type.size > n && !memcmp(type.data, packages[i], n)) return true;
-    }
-    return false;
+static bool modules_known_package(pith_module_reader *r, pith_str type) {
+    r->of_tokens = modules_is_of(type, PITH_STR("pylate."));
+    return r->of_tokens || modules_is_of(type, PITH_STR("sentence_transformers."));
 }
 
 pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str folder) {
@@ -122,7 +122,7 @@ pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str fold
     pith_str name = { type.data + dot, type.size - dot };
     const pith_module_class *class = modules_find_class(name);
     if (!class) return modules_fail_class(r, type);
-    if (!modules_known_package(type))
+    if (!modules_known_package(r, type))
         return pith_fail(r->err, PITH_ERR_UNSUPPORTED,
                          "module '" PITH_STR_FMT "' is code that comes with the model, which is not run",
                          PITH_STR_ARG(type));
