@@ -141,7 +141,8 @@ static void lengths(void **state) {
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
     refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}", PITH_ERR_UNSUPPORTED,
-           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, fill-mask and sequence-classification");
+           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, fill-mask and "
+           "sequence-classification");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
            "module_output_name 'x' is not supported; supported are token_embeddings and scores");
     refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT, "transformer_task");

@@ -415,10 +415,18 @@ int main(int argc, char **argv) {
         return save_vectors(argv[1], (const float(*)[DIM])rows, 1);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rerank),   cmocka_unit_test(test_classify), cmocka_unit_test(test_label_names),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_saved_by_sentence_transformers), cmocka_unit_test(test_isas),  cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_query),    cmocka_unit_test(test_compiled), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_options),  cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_rerank),
+        cmocka_unit_test(test_classify),
+        cmocka_unit_test(test_label_names),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_saved_by_sentence_transformers),
+        cmocka_unit_test(test_isas),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }

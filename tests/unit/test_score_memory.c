@@ -98,9 +98,10 @@ static void work_refused(const void *dir) {
 /* Every place that asks an arena, in every form of task. */
 static void test_arenas(void **state) {
     (void)state;
-    static const char *const names[] = { "cross-bert", "cross-modernbert", "labels-bert",       "roberta",
-                                         "deberta",    "qwen3",            "modernbert-cls",    "bert-masked",
-                                         "electra-masked", "modernbert-masked", "modernbert-token", "colbert" };
+    static const char *const names[] = { "cross-bert",        "cross-modernbert", "labels-bert",
+                                         "roberta",           "deberta",          "qwen3",
+                                         "modernbert-cls",    "bert-masked",      "electra-masked",
+                                         "modernbert-masked", "modernbert-token", "colbert" };
     size_t count = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char dir[600];
@@ -130,8 +131,7 @@ static void test_limits(void **state) {
         score.batch_tokens = 512;
         options.memory_limit = i ? most * (size_t)i / STEPS : (size_t)1 << 40;
         pith_status status = pith_model_open(&model, TASKS "cross-bert", &options, &err);
-        if (!status)
-            status = pith_classify(i ? scores : free_scores, model, texts, pairs, MANY, &score, &err);
+        if (!status) status = pith_classify(i ? scores : free_scores, model, texts, pairs, MANY, &score, &err);
         if (!i) pith_model_bytes(model, &most);
         pith_model_close(model);
         if (status) {
