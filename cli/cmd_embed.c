@@ -20,7 +20,7 @@
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
-#include "cli/vectors.h"
+#include "cli/vector_layout.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
  * and their vectors, and the first result comes later. */
@@ -135,7 +135,8 @@ static bool take_object(job *j, window *w, bool too_long) {
     const char *why = NULL;
     if (too_long)
         why = "the object is longer than 64 MiB";
-    else if (!json_line_texts(&j->json, &text, line, &j->field, 1, j->writer.format == FORMAT_JSONL ? &w->kept : NULL))
+    else if (!json_line_texts(&j->json, &text, line, &j->field, 1,
+                              j->writer.layout.format == FORMAT_JSONL ? &w->kept : NULL))
         why = j->json.message;
     if (why) {
         snprintf(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
@@ -382,6 +383,8 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
     vector_writer_close(&j->writer);
     if (j->message[0])
         code = fail(c, "%s", j->message);
+    else if (j->writer.conversion.code)
+        code = fail(c, "after %llu vectors: %s", (unsigned long long)j->writer.rows, j->writer.conversion.message);
     else if (unmet)
         code =
             fail(c,
@@ -397,7 +400,8 @@ typedef struct embed_settings {
     const char *model, *output, *profile, *field;
     bool no_normalize, null, jsonl, resume, stats, progress, pin, check;
     bool dense, sparse, multi_vector, tokens;
-    int format, invalid, role;
+    int invalid, role;
+    layout_settings layout;
     pith_open_options open;
     pith_embed_options embed;
 } embed_settings;
@@ -432,11 +436,14 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     json_line_init(&j->json, j->in.replace);
     j->json.added = "embedding";
     output out;
-    int code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
-    if (!code && (code = vector_writer_open(&j->writer, c, &out, (vector_format)s->format, j->dim)))
+    vector_layout layout;
+    int code = vector_layout_make(&layout, c, &s->layout, j->dim);
+    if (!code) code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
+    if (!code && (code = vector_writer_open(&j->writer, c, &out, &layout)))
         output_close(&out, c, false, code);
     else if (!code)
         code = embed_job(j, c, &out, j->options.stats);
+    vector_layout_free(&layout);
     text_input_close(&j->in);
     json_line_free(&j->json);
     return code;
@@ -445,14 +452,14 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
 /* Results other than dense vectors alone. */
 static int embed_others(job *j, const command *c, const embed_settings *s, const string_list *files) {
     text_batch b;
-    embed_kinds kinds = { c, j->model, PITH_ENCODE_OPTIONS_INIT, (vector_format)s->format, s->output };
+    embed_kinds kinds = { c, j->model, PITH_ENCODE_OPTIONS_INIT, (vector_format)s->layout.format, s->output };
     kinds.options.what = embed_what(s);
     kinds.options.role = s->role;
     kinds.options.embed = &j->options;
     text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
-    b.keeps = s->jsonl && s->format == FORMAT_JSONL;
+    b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
     b.json.added = "embedding";
     int code = embed_kinds_run(&kinds, &b, files);
     text_batch_close(&b);
@@ -484,10 +491,11 @@ static int check_kinds(const embed_settings *s) {
     const uint32_t what = embed_what(s);
     if (s->role && !s->multi_vector) return usage(c, "--role goes with --multi-vector");
     if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
+    if (s->layout.type) return usage(c, "--dtype goes with dense vectors alone");
     if (s->resume) return usage(c, "--resume goes with dense vectors alone");
-    if (s->format == FORMAT_F32 || s->format == FORMAT_CSV)
+    if (s->layout.format == FORMAT_F32 || s->layout.format == FORMAT_CSV)
         return usage(c, "--format f32 and csv go with dense vectors alone");
-    if (s->format != FORMAT_NPY) return EXIT_DONE;
+    if (s->layout.format != FORMAT_NPY) return EXIT_DONE;
     if (what & (what - 1)) return usage(c, "--format npy goes with one kind of result");
     if (!s->output || !strcmp(s->output, "-"))
         return usage(c, "--format npy needs -o FILE here: the result is more than one array");
@@ -500,11 +508,12 @@ static int embed_run(int argc, char **argv) {
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
-    if (s.jsonl && s.format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
+    if (s.jsonl && s.layout.format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
     if (!s.jsonl && s.field) return usage(c, "--field goes with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     if (s.resume && (!s.output || !strcmp(s.output, "-"))) return usage(c, "--resume needs -o FILE");
-    code = check_kinds(&s);
+    code = vector_layout_check(c, &s.layout);
+    if (!code) code = check_kinds(&s);
     return code ? code : embed_files(c, &s, &files);
 }
 
@@ -547,8 +556,14 @@ static const option options[] = {
     OPTION_OUTPUT(AT(output)),
     { "resume", 0, OPTION_FLAG, AT(resume), NULL,
       .help = "with -o, vectors are collected in FILE.part; after an interruption the same command goes on there" },
-    { "format", 0, OPTION_CHOICE, AT(format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
+    { "format", 0, OPTION_CHOICE, AT(layout.format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
       .choices = VECTOR_FORMATS },
+    { "dtype", 0, OPTION_CHOICE, AT(layout.type), "TYPE",
+      .help = "the type of the numbers; binary and ubinary are packed bits, 1 where a component is above 0 (f32)",
+      .choices = VECTOR_TYPES },
+    { "ranges", 0, OPTION_STRING, AT(layout.ranges), "FILE",
+      .help = "with --dtype int8 or uint8, a .npy file of the minima and the maxima of components, or of three or more "
+              "vectors from which they are taken (-1 and 1)" },
     { "stats", 0, OPTION_FLAG, AT(stats), NULL,
       .help = "print one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds, "
               "tokens_per_second, peak_bytes" },

@@ -204,8 +204,7 @@ int vector_file_open(vector_file *f, const command *c, const char *path, const v
     return opened(f, open_jsonl(f, c, how));
 }
 
-/* IEEE 754 binary16: exact in f32. */
-static float float_of_half(uint16_t half) {
+float float_of_half(uint16_t half) {
     const int exponent = half >> 10 & 31;
     const float fraction = (float)(half & 1023);
     float x = exponent ? ldexpf(fraction + 1024, exponent - 25) : ldexpf(fraction, -24);

@@ -14,6 +14,7 @@
 
 #include "cli/npy.h"
 #include "cli/number.h"
+#include "cli/vector_file.h"
 
 /* Digits of a uint64. */
 #define ROWS_WIDTH 20
@@ -33,42 +34,78 @@ void print_floats(bytes *out, const float *x, size_t count) {
     out->size = (size_t)(p - out->data);
 }
 
-static void print_csv(bytes *out, const float *x, size_t count) {
-    bytes_reserve(out, count * 18 + 2);
-    char *p = out->data + out->size;
+/* Dtypes of pith_vector_type, in its order. */
+static const int32_t row_dtypes[] = { PITH_F32, PITH_F16, PITH_I8, PITH_U8, PITH_I8, PITH_U8 };
+
+/* Appends the numbers of a row with commas between them. */
+static void print_numbers(vector_writer *w, const void *row) {
+    const int32_t type = w->layout.as.type, dtype = row_dtypes[type];
+    const bool half = type == PITH_VECTOR_F16, whole = dtype == PITH_I8 || dtype == PITH_U8;
+    const size_t count = whole ? w->row_bytes : w->layout.dim;
+    bytes_reserve(&w->text, count * 18);
+    char *p = w->text.data + w->text.size;
     for (size_t i = 0; i < count; i++) {
+        float x = 0;
         if (i) *p++ = ',';
-        p += number_print(p, x[i]);
+        if (whole) {
+            p += sprintf(p, "%d", dtype == PITH_I8 ? ((const int8_t *)row)[i] : ((const uint8_t *)row)[i]);
+            continue;
+        }
+        if (half)
+            x = float_of_half(((const uint16_t *)row)[i]);
+        else
+            x = ((const float *)row)[i];
+        if (isfinite(x) || w->layout.format == FORMAT_CSV)
+            p += number_print(p, x);
+        else
+            p = memcpy(p, "null", 4), p += 4;
     }
-    out->size = (size_t)(p - out->data);
+    w->text.size = (size_t)(p - w->text.data);
 }
 
 static void header(vector_writer *w) {
-    int64_t dims[2] = { (int64_t)w->rows, (int64_t)w->dim };
+    const int32_t dtype = row_dtypes[w->layout.as.type];
+    const bool whole = dtype == PITH_I8 || dtype == PITH_U8;
+    int64_t dims[2] = { (int64_t)w->rows, (int64_t)(whole ? w->row_bytes : w->layout.dim) };
     w->text.size = 0;
-    npy_header(&w->text, PITH_F32, 2, dims, ROWS_WIDTH, NULL);
+    npy_header(&w->text, dtype, 2, dims, ROWS_WIDTH, NULL);
 }
 
+static bool is_raw(const vector_writer *w) { return w->layout.format == FORMAT_NPY || w->layout.format == FORMAT_F32; }
+
 /* What a row is in the file. prefix: empty, or the JSON object it goes into. */
-static void print_row(vector_writer *w, const float *row, pith_str prefix) {
+static void print_row(vector_writer *w, const void *row, pith_str prefix) {
     w->text.size = 0;
-    if (w->format == FORMAT_NPY || w->format == FORMAT_F32) {
-        bytes_add(&w->text, row, w->dim * sizeof *row);
+    if (is_raw(w)) {
+        bytes_add(&w->text, row, w->row_bytes);
         return;
     }
+    const bool csv = w->layout.format == FORMAT_CSV;
     bytes_add(&w->text, prefix.data, prefix.size);
-    (w->format == FORMAT_CSV ? print_csv : print_floats)(&w->text, row, w->dim);
+    if (!csv) bytes_add(&w->text, "[", 1);
+    print_numbers(w, row);
+    if (!csv) bytes_add(&w->text, "]", 1);
     bytes_add(&w->text, prefix.size ? "}\n" : "\n", prefix.size ? 2 : 1);
+}
+
+/* The rows in the type they are written in; NULL: conversion says why not. */
+static const char *code_rows(vector_writer *w, const float *rows, size_t count) {
+    if (w->layout.as.type == PITH_VECTOR_F32) return (const char *)rows;
+    w->coded.size = 0;
+    bytes_reserve(&w->coded, count * w->row_bytes + 1);
+    pith_status status =
+        pith_quantize_vectors(w->coded.data, rows, count, w->layout.dim, &w->layout.as, &w->conversion);
+    return status ? NULL : w->coded.data;
 }
 
 /* The whole rows in the file from the place begin on: their number, and where the last of them begins and ends. */
 static uint64_t find_rows(vector_writer *w, off_t begin, off_t *last, off_t *end) {
     FILE *f = w->out->file;
-    off_t row = (off_t)(w->dim * sizeof(float)), at = begin;
+    off_t row = (off_t)w->row_bytes, at = begin;
     uint64_t rows = 0;
     char block[1 << 16];
     *last = *end = begin;
-    if (w->format == FORMAT_NPY || w->format == FORMAT_F32) {
+    if (is_raw(w)) {
         fseeko(f, 0, SEEK_END);
         rows = ftello(f) > begin ? (uint64_t)((ftello(f) - begin) / row) : 0;
         *end = begin + (off_t)rows * row;
@@ -103,7 +140,7 @@ static int resume(vector_writer *w, const command *c) {
 }
 
 /* If this is the last row that was found, the file is written again from there. */
-static bool go_on(vector_writer *w, const float *row, pith_str prefix) {
+static bool go_on(vector_writer *w, const void *row, pith_str prefix) {
     FILE *f = w->out->file;
     print_row(w, row, prefix);
     if (w->last.size && (w->text.size != w->last.size || memcmp(w->text.data, w->last.data, w->last.size)))
@@ -114,11 +151,12 @@ static bool go_on(vector_writer *w, const float *row, pith_str prefix) {
     return false;
 }
 
-int vector_writer_open(vector_writer *w, const command *c, output *out, vector_format format, size_t dim) {
-    *w = (vector_writer){ .out = out, .format = format, .dim = dim };
-    if (format == FORMAT_NPY) header(w);
+int vector_writer_open(vector_writer *w, const command *c, output *out, const vector_layout *layout) {
+    *w = (vector_writer){ .out = out, .layout = *layout };
+    w->row_bytes = pith_quantize_row_bytes(layout->as.type, layout->dim);
+    if (layout->format == FORMAT_NPY) header(w);
     if (out->resumable) return resume(w, c);
-    if (format == FORMAT_NPY && fseek(out->file, 0, SEEK_CUR)) {
+    if (layout->format == FORMAT_NPY && fseek(out->file, 0, SEEK_CUR)) {
         w->spool = tmpfile();
         return w->spool ? EXIT_DONE : fail(c, "no temporary file for the rows: %s", strerror(errno));
     }
@@ -131,17 +169,17 @@ static pith_str prefix_of(const char *prefixes, const size_t *begins, size_t i) 
 }
 
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins) {
-    if (w->found && count && !go_on(w, rows, prefix_of(prefixes, begins, 0))) return false;
+    const char *coded = code_rows(w, rows, count);
+    if (!coded || (w->found && count && !go_on(w, coded, prefix_of(prefixes, begins, 0)))) return false;
     w->rows += count;
     if (w->spool) {
-        if (fwrite(rows, w->dim * sizeof *rows, count, w->spool) == count) return true;
+        if (fwrite(coded, w->row_bytes, count, w->spool) == count) return true;
         w->out->error = errno;
         return false;
     }
-    if (w->format == FORMAT_NPY || w->format == FORMAT_F32)
-        return output_write(w->out, rows, count * w->dim * sizeof *rows);
+    if (is_raw(w)) return output_write(w->out, coded, count * w->row_bytes);
     for (size_t i = 0; i < count; i++) {
-        print_row(w, rows + i * w->dim, prefix_of(prefixes, begins, i));
+        print_row(w, coded + i * w->row_bytes, prefix_of(prefixes, begins, i));
         if (!output_write(w->out, w->text.data, w->text.size)) return false;
     }
     return true;
@@ -164,14 +202,15 @@ bool vector_writer_close(vector_writer *w) {
     if (w->spool) {
         good = good && copy_spool(w);
         fclose(w->spool);
-    } else if (w->format == FORMAT_NPY && good) {
+    } else if (w->layout.format == FORMAT_NPY && good) {
         header(w);
         good = !fseek(w->out->file, 0, SEEK_SET) && output_write(w->out, w->text.data, w->text.size) &&
                !fseek(w->out->file, 0, SEEK_END);
         if (!good && !w->out->error) w->out->error = errno;
     }
     free(w->text.data);
+    free(w->coded.data);
     free(w->last.data);
-    w->text = w->last = (bytes){ NULL, 0, 0 };
+    w->text = w->coded = w->last = (bytes){ NULL, 0, 0 };
     return good;
 }

@@ -8,23 +8,33 @@
 
 typedef enum vector_format { FORMAT_JSONL, FORMAT_NPY, FORMAT_F32, FORMAT_CSV } vector_format;
 #define VECTOR_FORMATS "jsonl|npy|f32|csv"
+/* In the order of pith_vector_type. */
+#define VECTOR_TYPES "f32|f16|int8|uint8|binary|ubinary"
+
+/* How rows are written. */
+typedef struct vector_layout {
+    vector_format format;
+    size_t dim; /* floats of a row */
+    pith_quantize_options as;
+} vector_layout;
 
 typedef struct vector_writer {
     output *out;
-    vector_format format;
-    size_t dim;
-    uint64_t rows; /* written, and before that: found and kept */
-    FILE *spool;   /* npy to a pipe: the rows wait here until their number is known */
-    bytes text;
-    bool found; /* a file of an earlier call, of which nothing has been changed yet */
-    bytes last; /* its last whole row, to be compared with the first one written; empty: none */
+    vector_layout layout;
+    size_t row_bytes; /* of a row in layout.as */
+    uint64_t rows;    /* written, and before that: found and kept */
+    FILE *spool;      /* npy to a pipe: the rows wait here until their number is known */
+    bytes text, coded;
+    bool found;            /* a file of an earlier call, of which nothing has been changed yet */
+    bytes last;            /* its last whole row, to be compared with the first one written; empty: none */
+    pith_error conversion; /* why a row is not written, though no write failed; code PITH_OK: none */
 } vector_writer;
 
 /* Rows that a resumable output holds already are kept, but for the last: the first row written must be the same again,
  * to the byte, or nothing is written (found stays). rows says how many rows the caller has to leave out. */
-int vector_writer_open(vector_writer *w, const command *c, output *out, vector_format format, size_t dim);
+int vector_writer_open(vector_writer *w, const command *c, output *out, const vector_layout *layout);
 /* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without the closing brace.
- * False: a write failed. */
+ * False: a write failed, or `conversion` says what did. */
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes, const size_t *begins);
 /* Whether a last row was found that no row written has been equal to. */
 bool vector_writer_unmet(const vector_writer *w);

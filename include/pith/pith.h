@@ -25,6 +25,7 @@
 #include "pith/encode.h"
 #include "pith/model.h"
 #include "pith/profile.h"
+#include "pith/quantize.h"
 #include "pith/score.h"
 #include "pith/search.h"
 #include "pith/session.h"

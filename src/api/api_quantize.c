@@ -1,0 +1,14 @@
+/* api_quantize.c - the public functions of pith/quantize.h. */
+#include "api/entry.h"
+#include "quantize/smaller.h"
+
+size_t pith_quantize_row_bytes(int32_t type, size_t dim) { return pith_smaller_row_bytes(type, dim); }
+
+pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count, size_t dim,
+                                  const pith_quantize_options *options, pith_error *err) {
+    PITH_ENTRY(pith_smaller_quantize(rows, vectors, count, dim, options, err));
+}
+
+pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
+    PITH_ENTRY(pith_smaller_ranges(ranges, vectors, count, dim, err));
+}
