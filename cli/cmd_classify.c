@@ -1,4 +1,5 @@
 /* cmd_classify.c - pith classify: labels for texts, or for pairs of texts, each with a score. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +27,11 @@ typedef struct ranked {
     size_t label;
 } ranked;
 
-/* The best first; equal scores in the order of the labels. */
+/* The best first, what is no number last; equal scores in the order of the labels. */
 static int compare_ranked(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    if (isnan(x->score) != isnan(y->score)) return isnan(x->score) ? 1 : -1;
+    if (x->score != y->score && !isnan(x->score)) return x->score < y->score ? 1 : -1;
     return (x->label > y->label) - (x->label < y->label);
 }
 
@@ -46,7 +48,10 @@ static void print_labels(bytes *out, const pith_model *model, ranked *labels, si
         else
             bytes_print(out, "\"LABEL_%zu\"", labels[i].label);
         bytes_print(out, ", \"score\": ");
-        bytes_add(out, number, number_print(number, labels[i].score));
+        if (isfinite(labels[i].score))
+            bytes_add(out, number, number_print(number, labels[i].score));
+        else
+            bytes_add(out, "null", 4);
         bytes_add(out, "}", 1);
     }
     bytes_add(out, "]", 1);

@@ -3,6 +3,7 @@
  * The documents of one query are scored together, so they are held in memory: with --query all texts of the input, else
  * those of one line. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,10 +39,11 @@ typedef struct question {
     int64_t number; /* of the query; -1: there is only one */
 } question;
 
-/* The best first; equal scores in the order of the documents. */
+/* The best first, what is no number last; equal scores in the order of the documents. */
 static int compare_ranked(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    if (isnan(x->score) != isnan(y->score)) return isnan(x->score) ? 1 : -1;
+    if (x->score != y->score && !isnan(x->score)) return x->score < y->score ? 1 : -1;
     return (x->index > y->index) - (x->index < y->index);
 }
 
@@ -52,7 +54,10 @@ static bool write_ranked(output *out, bytes *line, const rerank_settings *s, con
     bytes_add(line, "{", 1);
     if (q->number >= 0) bytes_print(line, "\"query\": %lld, ", (long long)q->number);
     bytes_print(line, "\"index\": %zu, \"score\": ", r->index);
-    bytes_add(line, number, number_print(number, r->score));
+    if (isfinite(r->score))
+        bytes_add(line, number, number_print(number, r->score));
+    else
+        bytes_add(line, "null", 4);
     if (s->documents) {
         bytes_print(line, ", \"document\": ");
         json_quote(line, q->documents[r->index]);
@@ -61,14 +66,16 @@ static bool write_ranked(output *out, bytes *line, const rerank_settings *s, con
     return output_write(out, line->data, line->size);
 }
 
-static int answer(const rerank_settings *s, const pith_model *model, const question *q, output *out) {
+/* Writes the answers. place: of the question, for messages; NULL: none. */
+static int answer(const rerank_settings *s, const pith_model *model, const question *q, const char *place,
+                  output *out) {
     pith_error err = PITH_ERROR_INIT;
     float *scores = grow(NULL, (q->count + 1) * sizeof *scores);
     ranked *order = grow(NULL, (q->count + 1) * sizeof *order);
     bytes line = { NULL, 0, 0 };
     int code = EXIT_DONE;
     if (pith_rerank(scores, model, q->query, q->documents, q->count, &s->score, &err)) {
-        code = fail(&command_rerank, "%s", err.message);
+        code = fail(&command_rerank, "%s%s%s", place ? place : "", place ? ": " : "", err.message);
     } else {
         for (size_t i = 0; i < q->count; i++) order[i] = (ranked){ i, scores[i] };
         if (s->top) qsort(order, q->count, sizeof *order, compare_ranked);
@@ -96,8 +103,12 @@ static int answer_query(const rerank_settings *s, const pith_model *model, text_
     pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
     for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
         documents[i] = (pith_str){ text.data + begin, ends[i] - begin };
-    const question q = { { s->query, strlen(s->query) }, documents, count, -1 };
-    code = state < 0 ? fail(&command_rerank, "%s", b->message) : answer(s, model, &q, out);
+    bytes query = { NULL, 0, 0 };
+    bytes_add(&query, s->query, strlen(s->query));
+    if (s->invalid == 1) bytes_replace_invalid(&query, 0);
+    const question q = { { query.data, query.size }, documents, count, -1 };
+    code = state < 0 ? fail(&command_rerank, "%s", b->message) : answer(s, model, &q, NULL, out);
+    free(query.data);
     free(documents);
     free(ends);
     free(text.data);
@@ -121,23 +132,38 @@ static const char *take_question(question *q, pith_str **documents, const json_t
     return NULL;
 }
 
+/* The object of a line, after a byte order mark; NULL: *why is the reason. */
+static json_t *read_object(bytes line, const char **why, json_error_t *fault) {
+    size_t mark = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    json_t *object =
+        json_loadb(line.data + mark, line.size - mark, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
+    *why = object ? NULL : fault->text;
+    if (object && !json_is_object(object)) *why = "this is not a JSON object";
+    return object;
+}
+
 /* Each line has a query and its documents. */
 static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in, output *out) {
     const command *c = &command_rerank;
     bytes line = { NULL, 0, 0 };
     pith_str *documents = NULL;
     question q = { .number = 0 };
-    int code = EXIT_DONE, state;
+    int code = EXIT_DONE, state = 0;
     bool cut;
-    for (; !code && !line.size && (state = text_input_next(in, &line, &cut)) > 0; line.size = 0) {
-        if (json_line_blank((pith_str){ line.data, line.size })) continue;
+    while (!code && !out->error && (state = text_input_next(in, &line, &cut)) > 0) {
         json_error_t fault;
-        json_t *object = cut ? NULL : json_loadb(line.data, line.size, JSON_ALLOW_NUL, &fault);
-        const char *why = cut ? "the line is longer than 64 MiB" : object ? NULL : fault.text;
-        if (object) why = take_question(&q, &documents, object);
-        code = why ? fail(c, "%s: %s", text_input_place(in), why) : answer(s, model, &q, out);
+        json_t *object = NULL;
+        const char *why = cut ? "the line is longer than 64 MiB" : NULL;
+        if (!why && json_line_blank((pith_str){ line.data, line.size })) {
+            line.size = 0;
+            continue;
+        }
+        if (!why) object = read_object(line, &why, &fault);
+        if (!why) why = take_question(&q, &documents, object);
+        code = why ? fail(c, "%s: %s", text_input_place(in), why) : answer(s, model, &q, text_input_place(in), out);
         json_decref(object);
         q.number++;
+        line.size = 0;
     }
     if (!code && state < 0) code = fail(c, "%s", in->message);
     free(documents);

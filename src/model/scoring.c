@@ -2,8 +2,10 @@
 #include "model/scoring.h"
 
 #include "base/caller_options.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "heads/score_request.h"
 
 /* Sets *output to the index of the model's logits and *labels to how many there are. */
@@ -91,8 +93,11 @@ pith_status pith_model_rerank(float *scores, const pith_model *m, pith_str query
     if (labels != 1)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the model gives %zu scores per pair of texts; a reranker gives one (use classify)", labels);
-    pith_str *queries = pith_memory_alloc(m->options.allocator, count * sizeof *queries, 16);
-    if (!queries) return pith_account_explain(&m->account, pith_fail_memory(err, count * sizeof *queries), err);
+    size_t bytes, valid = pith_utf8_valid_prefix(query.data, query.size);
+    if (valid < query.size) return pith_fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
+    bool fits = !pith_mul_overflows(count ? count : 1, sizeof query, &bytes);
+    pith_str *queries = fits ? pith_memory_alloc(m->options.allocator, bytes, 16) : NULL;
+    if (!queries) return pith_account_explain(&m->account, pith_fail_memory(err, fits ? bytes : SIZE_MAX), err);
     for (size_t i = 0; i < count; i++) queries[i] = query;
     pith_activation activation = o.activation ? (pith_activation)o.activation : m->labels.rerank;
     pith_status status = scoring_run(scores, m, output, activation, queries, documents, count, &o, err);

@@ -402,6 +402,8 @@ static void test_calls(void **state) {
     pith_str bad = { "a\xFF", 2 };
     assert_int_equal(pith_rerank(scores, model, all.texts[0], &bad, 1, NULL, &err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "text 0"));
+    assert_int_equal(pith_rerank(scores, model, bad, all.pairs, CASES, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_string_equal(err.message, "query: invalid UTF-8 at byte 1");
     assert_int_equal(pith_classify(scores, model, all.texts, all.pairs, CASES, NULL, NULL), PITH_OK);
     assert_memory_equal(scores, wanted, sizeof scores);
     pith_model_close(model);
