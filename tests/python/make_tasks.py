@@ -228,6 +228,7 @@ def unigram():
     text = " ".join(a + " " + b for a, b in TEXTS[:8]) + LONG
     pieces = collections.Counter(text.replace(" ", "\u2581"))
     pieces.update(p for w in text.split() for p in ("\u2581" + w[:3], w[-3:], w[1:3], w))
+    del pieces[""]
     ordered = sorted(pieces, key=lambda p: (len(p) > 1, -pieces[p], p))
     vocab = [(p, 0.0) for p in ("<s>", "<pad>", "</s>", "<unk>")]
     vocab += [(p, -2.0 - 0.125 * i / len(p)) for i, p in enumerate(ordered[:WORDS - 5])] + [("<mask>", 0.0)]
