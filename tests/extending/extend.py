@@ -79,6 +79,22 @@ def family(pith, source, work):
     check(np.array_equal(found["parrot"], found["distilbert"]) and found["parrot"].any(), f"family: {found}")
 
 
+def task(pith, source, work):
+    """A checkpoint of the new class has one more output, made from the other one."""
+    folder = work / "length"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(source / "tests/data/hf/distilbert/model.safetensors", folder)
+    config = json.loads((source / "tests/data/hf/distilbert/config.json").read_text())
+    put(folder, {"config.json": {**config, "architectures": ["DistilBertForLength"]}, **WORDS})
+    ids = np.array([[5, 6, 7], [8, 9, 10]])
+    for name, values in (("input_ids", ids), ("attention_mask", np.ones_like(ids))):
+        np.save(folder / f"{name}.npy", values)
+    run([pith, "run", folder, "-i", f"input_ids={folder}/input_ids.npy", "-i", f"attention_mask={folder}/attention_mask.npy",
+         "-o", folder])
+    rows, lengths = np.load(folder / "0_last_hidden_state.npy"), np.load(folder / "1_lengths.npy")
+    check(np.allclose(lengths, (rows ** 2).sum(2, keepdims=True), rtol=1e-5), f"task: {lengths}")
+
+
 def ragged_rule_and_head(pith, source, work, tree, build):
     """LpNormalization runs on packed texts; the head gives the mean square of their rows."""
     folder = work / "lp"
@@ -132,7 +148,7 @@ def main():
             check(not path.exists(), f"{name} exists already: a step may only add files")
             path.write_text(text)
         added += 1
-    check(added == 20, f"{added} blocks found in docs/extending.md, 20 expected")
+    check(added == 22, f"{added} blocks found in docs/extending.md, 22 expected")
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
     run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith", "pith_static"])
     pith = build / "pith"
@@ -168,6 +184,7 @@ def main():
     refused = subprocess.run([pith, "inspect", model], capture_output=True, text=True)
     check(refused.returncode == 1 and "the file has 4 bytes; 8 expected" in refused.stderr, f"reader: {refused}")
     family(pith, args.source, args.work)
+    task(pith, args.source, args.work)
     ragged_rule_and_head(pith, args.source, args.work, tree, build)
     letters = run([pith, "count", "--letters", "some", "words"])
     check(letters == "9\n", f"count: {letters}")

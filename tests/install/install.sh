@@ -104,4 +104,10 @@ out=$("$work/tokenizer" "$model" "A cat, unbelievably")
 out=$("$work/semantic_search" "$model" "how is the economy doing" "where do animals sleep")
 [ "$(echo "$out" | wc -l)" = 8 ] && echo "$out" | sed -n 2p | grep -q "interest rates\|stock market" &&
     echo "$out" | sed -n 6p | grep -q "cat\|dog" || fail "semantic_search: $out"
+out=$("$work/rerank" "$source/tests/data/tasks/cross-bert" "what is the capital of france?" "A cat sat on the mat." \
+    "Paris is the capital and largest city of France.")
+wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on the mat.\n' | "$prefix/bin/pith" rerank \
+    -m "$source/tests/data/tasks/cross-bert" -q "what is the capital of france?" -k 2 --return-documents |
+    sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | awk '{ $1 = sprintf("%.6f", $1); print }')
+[ "$out" = "$wanted" ] || fail "rerank: $out"
 echo "install: seven programs agree and the examples run: $expected"
