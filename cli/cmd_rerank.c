@@ -135,8 +135,7 @@ static const char *take_question(question *q, pith_str **documents, const json_t
 /* The object of a line, after a byte order mark; NULL: *why is the reason. */
 static json_t *read_object(bytes line, const char **why, json_error_t *fault) {
     size_t mark = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    json_t *object =
-        json_loadb(line.data + mark, line.size - mark, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
+    json_t *object = json_loadb(line.data + mark, line.size - mark, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
     *why = object ? NULL : fault->text;
     if (object && !json_is_object(object)) *why = "this is not a JSON object";
     return object;
