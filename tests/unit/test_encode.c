@@ -1,6 +1,7 @@
 /* test_encode.c - pith/encode.h: the numbers of sparse vectors and of vectors of tokens, against formulas in double on
  * the outputs of a session, and against the libraries that publish such models (tests/data/encode). */
 #include "encode_test.h"
+#include "failing_alloc.h"
 #include "heads/sparse.h"
 
 #define DIR PITH_BINARY_DIR "/encode-model"
@@ -89,7 +90,9 @@ static void check_head(bool sum, bool twice) {
     const void *at;
     pith_arena arena;
     pith_collected_piece piece = { NULL, 0 };
-    pith_collected collected = { &pith_allocator_default, &piece, 1 };
+    counter c = { 0 };
+    const pith_allocator allocator = { count_alloc, count_free, &c };
+    pith_collected collected = { &allocator, &piece, 1 };
     const pith_sparse request = { .weights = &collected };
     const pith_modules modules = { .sparse = { .sum = sum, .twice = twice } };
     const pith_head_model facts = { .modules = &modules, .width = WIDTH, .isa = pith_cpu_get()->isa };
@@ -115,6 +118,34 @@ static void check_head(bool sum, bool twice) {
         if (there) check_close((double)got++->value, wanted, 1e-6, 0, (size_t)i);
     }
     assert_true(got == end);
+    assert_int_equal(c.live, 1); /* the result that was given first is gone */
+    pith_collected_free(&collected);
+    assert_int_equal(c.live, 0);
+    pith_arena_free(&arena);
+}
+
+/* One number per token: the largest of each id counts, wherever it stands. */
+static void check_tokens_head(void) {
+    static const float rows[] = { 0.5f, 0.25f, 0.75f, 2, 3, 1, -1, 0, 0.125f, 4, NAN };
+    static const int32_t ids[] = { 9, 7, 9, 5, 7, 5, 8, 6, 9, 2, 4 }, skip[] = { 0, 2, 3 };
+    static const pith_sparse_weight wanted[] = { { 5, 2 }, { 7, 3 }, { 9, 0.75f } };
+    enum { TOKENS = sizeof ids / sizeof *ids, WANTED = sizeof wanted / sizeof *wanted };
+    pith_error err = PITH_ERROR_INIT;
+    const pith_head *head;
+    const void *at;
+    pith_arena arena;
+    pith_collected_piece piece = { NULL, 0 };
+    pith_collected collected = { &pith_allocator_default, &piece, 1 };
+    const pith_sparse request = { .skip = skip, .skip_count = 3, .weights = &collected };
+    const pith_modules modules = { .pooling = PITH_POOL_MEAN };
+    const pith_head_model facts = { .modules = &modules, .width = 1, .isa = pith_cpu_get()->isa };
+    const pith_head_rows x = { .rows = rows, .ids = ids, .count = TOKENS, .width = 1, .scratch = &arena };
+    pith_arena_init(&arena, &pith_allocator_default);
+    assert_int_equal(pith_head_find(&head, "sparse", &err), PITH_OK);
+    assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
+    assert_int_equal(head->emit(at, &x, &err), PITH_OK);
+    assert_int_equal(piece.items, WANTED);
+    assert_memory_equal(piece.data, wanted, sizeof wanted);
     pith_collected_free(&collected);
     pith_arena_free(&arena);
 }
@@ -122,6 +153,7 @@ static void check_head(bool sum, bool twice) {
 static void test_head(void **state) {
     (void)state;
     for (int flags = 0; flags < 4; flags++) check_head(flags & 1, flags & 2);
+    check_tokens_head();
 }
 
 /* ---- vectors of tokens ---- */
