@@ -112,7 +112,7 @@ static pith_status encode_first_fault(encode_call *c, pith_error *err) {
 
 /* ---- texts to tokens ---- */
 
-static pith_status encode_prompt(pith_str *prompt, const pith_modules *m, const char *name, pith_error *err) {
+pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *m, const char *name, pith_error *err) {
     pith_str wanted = name ? pith_str_of(name) : m->default_prompt;
     *prompt = PITH_STR("");
     if (!wanted.size) return PITH_OK;
@@ -169,9 +169,9 @@ static pith_status encode_add_prompt(pith_str *text, const encode_call *c, pith_
     return PITH_OK;
 }
 
-/* The text's first characters, if the model cuts texts so. A byte that is not UTF-8 counts as part of a character. */
-static pith_str encode_cut_characters(const encode_call *c, pith_str text) {
-    const int64_t limit = (int64_t)c->max_length * c->e->token_characters;
+/* A byte that is not UTF-8 counts as part of a character. */
+pith_str pith_encode_cut_characters(const pith_encoder *e, int32_t max_length, pith_str text) {
+    const int64_t limit = (int64_t)max_length * e->token_characters;
     int64_t n = 0;
     for (size_t i = 0; limit && i < text.size; i++) {
         n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
@@ -228,7 +228,7 @@ static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_
 static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     const pith_tokenize_options options = encode_tokenize_options(c);
-    pith_str text = encode_cut_characters(c, c->job->texts[number]);
+    pith_str text = pith_encode_cut_characters(c->e, c->max_length, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
     pith_status status = pith_tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
@@ -518,7 +518,7 @@ static pith_status encode_open(encode_call *c, pith_error *err) {
         const pith_head_use *use = &c->uses[i];
         PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
     }
-    PITH_TRY(encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
+    PITH_TRY(pith_encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
     PITH_TRY(encode_count_prompt(c, err));
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)c->threads * sizeof *c->workers);

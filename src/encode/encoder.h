@@ -7,7 +7,7 @@
 #define PITH_ENCODE_ENCODER_H
 
 #include "heads/head.h"
-#include "pith/embed.h"
+#include "pith/chunk.h"
 #include "runtime/runtime.h"
 #include "text/tokenizer.h"
 
@@ -74,5 +74,9 @@ typedef struct pith_head_use {
  * stats->texts_done texts of the call have been emitted completely. An error names the first text that failed. */
 pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head_use *uses, size_t count,
                              pith_error *err);
+
+/* Finds the next chunk of a text (pith/chunk.h). max_length and prompt_name are those of the job that runs it. */
+pith_status pith_encoder_next_chunk(pith_chunk *chunk, const pith_encoder *encoder, pith_str text, int32_t max_length,
+                                    int32_t overlap, const char *prompt_name, pith_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* encoder_state.h - the inside of an encoder, shared by encoder.c, which makes it, and encode_call.c, which runs it. */
+/* encoder_state.h - the inside of an encoder, shared by encoder.c, which makes it, encode_call.c, which runs it, and
+ * text_chunks.c, which cuts texts for it. */
 #ifndef PITH_ENCODE_ENCODER_STATE_H
 #define PITH_ENCODE_ENCODER_STATE_H
 
@@ -26,5 +27,10 @@ struct pith_encoder {
     pith_runner *idle;
     size_t idle_count, idle_limit;
 };
+
+/* Sets *prompt to the prompt of this name (NULL: the default one), "" for none. */
+pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *modules, const char *name, pith_error *err);
+/* Returns the text's first characters, if the model cuts texts so, else the text. */
+pith_str pith_encode_cut_characters(const pith_encoder *encoder, int32_t max_length, pith_str text);
 
 #endif

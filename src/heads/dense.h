@@ -14,5 +14,9 @@ typedef struct pith_dense {
 
 /* Returns the components of one vector, or 0 if the request does not fit the model. */
 size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request);
+/* Makes the vector of a text from those of its chunks: mean[i] = sums[i] / weight, then normalised as the request says.
+ * mean: [pith_dense_dim]. */
+pith_status pith_dense_mean(float *mean, const pith_head_model *model, const pith_dense *request, const double *sums,
+                            double weight, pith_error *err);
 
 #endif

@@ -67,6 +67,27 @@ static pith_status dense_check(const pith_head_model *model, const pith_dense *r
     return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim, (long long)full);
 }
 
+/* *normalize is NULL if vectors are not normalised. */
+static pith_status dense_normalizer(pith_row_f32_fn **normalize, const pith_head_model *model, const pith_dense *r,
+                                    pith_error *err) {
+    *normalize = NULL;
+    if (r->normalize < 0 ? !model->modules->normalize : !r->normalize) return PITH_OK;
+    *normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
+    if (*normalize) return PITH_OK;
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
+}
+
+pith_status pith_dense_mean(float *mean, const pith_head_model *model, const pith_dense *request, const double *sums,
+                            double weight, pith_error *err) {
+    pith_row_f32_fn *normalize;
+    PITH_TRY(dense_check(model, request, err));
+    PITH_TRY(dense_normalizer(&normalize, model, request, err));
+    const size_t dim = pith_dense_dim(model, request);
+    for (size_t i = 0; i < dim; i++) mean[i] = (float)(sums[i] / weight);
+    if (normalize) normalize(mean, mean, 1, (int64_t)dim);
+    return PITH_OK;
+}
+
 static pith_status dense_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
                               pith_error *err) {
     const pith_dense *r = request;
@@ -80,11 +101,7 @@ static pith_status dense_open(const void **state, const pith_head_model *model, 
                         .steps = model->steps,
                         .dim = (int64_t)dim,
                         .vectors = r->vectors };
-    if (r->normalize < 0 ? model->modules->normalize : r->normalize != 0) {
-        s->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
-        if (!s->normalize)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
-    }
+    PITH_TRY(dense_normalizer(&s->normalize, model, r, err));
     *state = s;
     return PITH_OK;
 }

@@ -58,6 +58,27 @@ pith_status pith_model_embed(float *vectors, const pith_model *model, const pith
     return pith_account_explain(&model->account, status, err);
 }
 
+pith_status pith_model_next_chunk(pith_chunk *chunk, const pith_model *model, pith_str text,
+                                  const pith_chunk_options *options, pith_error *err) {
+    pith_chunk_options o = PITH_CHUNK_OPTIONS_INIT;
+    pith_embed_options embed;
+    PITH_TAKE_OPTIONS(o, options, err);
+    PITH_TRY(embed_complete(&embed, o.embed, model, err));
+    if (embed.max_length < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "max_length must not be negative");
+    pith_status status =
+        pith_encoder_next_chunk(chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name, err);
+    return pith_account_explain(&model->account, status, err);
+}
+
+pith_status pith_model_mean_chunks(float *mean, const pith_model *model, const double *sums, uint64_t tokens,
+                                   const pith_embed_options *options, pith_error *err) {
+    pith_embed_options o;
+    PITH_TRY(embed_complete(&o, options, model, err));
+    if (!tokens) return pith_fail(err, PITH_ERR_ARGUMENT, "chunks without tokens have no mean");
+    const pith_dense dense = dense_request(&o, NULL);
+    return pith_dense_mean(mean, pith_encoder_model(model->text.encoder, 0), &dense, sums, (double)tokens, err);
+}
+
 static pith_status check_calibrate(const pith_model *m, pith_error *err) {
     if (m->compiled.writer)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the model is compiled: calibrate before saving it");
