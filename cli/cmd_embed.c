@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "cli/common_options.h"
+#include "cli/embed_chunks.h"
 #include "cli/embed_kinds.h"
 #include "cli/json_line.h"
+#include "cli/keep_members.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/vector_layout.h"
@@ -56,7 +58,7 @@ typedef struct job {
     pith_model *model;
     pith_embed_options options;
     size_t dim;
-    bool jsonl, progress;
+    bool jsonl, progress, refuses_long;
     const char *field;
     text_input in;
     json_line json;
@@ -264,6 +266,18 @@ static void set_budget(job *j, double cost, double seconds) {
     j->budget = fits < 8 * tried ? fits : 8 * tried;
 }
 
+/* Notes the failure if a text was cut and that is refused. first: the number of the first of these texts. */
+static bool refuse_long(job *j, const window *w, size_t at, size_t n, uint64_t first) {
+    char message[1400] = "a text is longer than 1 MiB";
+    pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
+    options.embed = &j->options;
+    const bool cut = j->options.stats->truncated > 0;
+    if (!j->refuses_long || !(cut || (w->cut && !j->length_max))) return false;
+    if (cut) long_texts_refuse(message, sizeof message, j->model, w->texts + at, n, first, &options);
+    note_failure(j, message);
+    return true;
+}
+
 /* Embeds a window slice by slice, until one fails or cannot be written. first: the number of its first text. */
 static bool embed_window(job *j, window *w, uint64_t first) {
     pith_error err = PITH_ERROR_INIT;
@@ -280,6 +294,7 @@ static bool embed_window(job *j, window *w, uint64_t first) {
             note_failure(j, message);
             return false;
         }
+        if (refuse_long(j, w, at, n, first + at + 1)) return false;
         set_budget(j, cost, now_seconds() - begin);
         pthread_mutex_lock(&j->lock);
         w->embedded = at + n;
@@ -397,11 +412,12 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
 }
 
 typedef struct embed_settings {
-    const char *model, *output, *profile, *field;
+    const char *model, *output, *profile, *field, *keep;
     bool no_normalize, null, jsonl, resume, stats, progress, pin, check;
     bool dense, sparse, multi_vector, tokens;
     int invalid, role;
     layout_settings layout;
+    long_settings longs;
     pith_open_options open;
     pith_embed_options embed;
 } embed_settings;
@@ -434,7 +450,7 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     j->in.replace = s->invalid == 1;
     j->in.limit = j->jsonl ? JSON_LINE_BYTES : LINE_BYTES;
     json_line_init(&j->json, j->in.replace);
-    j->json.added = "embedding";
+    keep_members_set(&j->json, s->keep, false);
     output out;
     vector_layout layout;
     int code = vector_layout_make(&layout, c, &s->layout, j->dim);
@@ -445,14 +461,19 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
         code = embed_job(j, c, &out, j->options.stats);
     vector_layout_free(&layout);
     text_input_close(&j->in);
+    keep_members_free(&j->json);
     json_line_free(&j->json);
     return code;
 }
 
-/* Results other than dense vectors alone. */
+/* Results other than one dense vector per text that is read as it is. */
 static int embed_others(job *j, const command *c, const embed_settings *s, const string_list *files) {
     text_batch b;
-    embed_kinds kinds = { c, j->model, PITH_ENCODE_OPTIONS_INIT, (vector_format)s->layout.format, s->output };
+    embed_kinds kinds = {
+        c, j->model, PITH_ENCODE_OPTIONS_INIT, s->longs.action == LONG_ERROR, (vector_format)s->layout.format, s->output
+    };
+    embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, 0 };
+    const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_what(s);
     kinds.options.role = s->role;
     kinds.options.embed = &j->options;
@@ -460,8 +481,10 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
     b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
-    b.json.added = "embedding";
-    int code = embed_kinds_run(&kinds, &b, files);
+    keep_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
+    int code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_kinds_run(&kinds, &b, files);
+    if (chunked) j->options.stats->truncated += chunks.cut;
+    keep_members_free(&b.json);
     text_batch_close(&b);
     return code;
 }
@@ -471,6 +494,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };
     j.options.normalize = s->no_normalize ? 0 : -1;
     j.options.stats = &stats;
+    j.refuses_long = s->longs.action == LONG_ERROR;
+    if (s->longs.tokens) j.options.max_length = s->longs.tokens;
     j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.profile, c, s->profile, files);
     if (code) return code;
@@ -480,10 +505,27 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
         return code;
     }
     double began = now_seconds();
-    code = (embed_what(s) == PITH_ENCODE_DENSE ? embed_dense : embed_others)(&j, c, s, files);
+    const bool simple = embed_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
+    code = (simple ? embed_dense : embed_others)(&j, c, s, files);
+    if (!j.refuses_long) long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
     if (s->stats) print_stats(&stats, now_seconds() - began);
     pith_model_close(j.model);
     return profile_close(j.options.profile, c, code);
+}
+
+/* Members are kept, and chunks have rows, in lines of JSON. */
+static int check_long(const embed_settings *s) {
+    const command *c = &command_embed;
+    const bool rows = s->longs.result == CHUNKS_ROWS;
+    if (s->keep && !(s->jsonl && s->layout.format == FORMAT_JSONL))
+        return usage(c, "--keep goes with --jsonl and --format jsonl");
+    int code = long_texts_check(c, &s->longs, s->embed.max_length);
+    if (code || s->longs.action != LONG_CHUNK) return code;
+    if (embed_what(s) != PITH_ENCODE_DENSE) return usage(c, "--long chunk goes with dense vectors alone");
+    if (s->resume) return usage(c, "--resume and --long chunk do not go together");
+    if (rows && s->layout.format != FORMAT_JSONL)
+        return usage(c, "--chunks rows goes with --format jsonl, whose rows say where a chunk is");
+    return EXIT_DONE;
 }
 
 static int check_kinds(const embed_settings *s) {
@@ -513,6 +555,7 @@ static int embed_run(int argc, char **argv) {
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     if (s.resume && (!s.output || !strcmp(s.output, "-"))) return usage(c, "--resume needs -o FILE");
     code = vector_layout_check(c, &s.layout);
+    if (!code) code = check_long(&s);
     if (!code) code = check_kinds(&s);
     return code ? code : embed_files(c, &s, &files);
 }
@@ -551,7 +594,21 @@ static const option options[] = {
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
       .help = "lines are JSON objects; the other members of an object are kept as they were written" },
     { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
+    { "keep", 0, OPTION_STRING, AT(keep), "NAMES",
+      .help = "with --jsonl, keep only these members, with commas between them; \"\" for none (all)" },
     OPTION_INVALID(AT(invalid)),
+    { "long", 0, OPTION_CHOICE, AT(longs.action), "HOW",
+      .help = "what to do with texts of more tokens than the model takes; truncate warns (truncate)",
+      .choices = LONG_ACTIONS },
+    { "chunk-tokens", 0, OPTION_INT, AT(longs.tokens), "N",
+      .help = "with --long chunk, the tokens of a chunk, prompt and special tokens included (the model's limit)",
+      .min = 1, .max = INT32_MAX },
+    { "overlap", 0, OPTION_INT, AT(longs.overlap), "N",
+      .help = "with --long chunk, the tokens that a chunk repeats from the one before, at most (0)", .min = 0,
+      .max = INT32_MAX },
+    { "chunks", 0, OPTION_CHOICE, AT(longs.result), "HOW",
+      .help = "with --long chunk, write the mean of a text's chunks, or each of them with its place in the text (mean)",
+      .choices = CHUNK_RESULTS },
     OPTION_SECTION("output"),
     OPTION_OUTPUT(AT(output)),
     { "resume", 0, OPTION_FLAG, AT(resume), NULL,
@@ -585,6 +642,7 @@ static const example examples[] = {
     { "pith embed -m bge-m3 --dense --sparse texts.txt", "both, {\"dense\": [...], \"sparse\": {...}}" },
     { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
+    { "pith embed --long chunk --overlap 32 books.txt", "the mean of the chunks of each text" },
     { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
     { NULL, NULL },
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/long_texts.h"
 #include "cli/npy.h"
 #include "cli/number.h"
 #include "cli/output.h"
@@ -190,6 +191,13 @@ static int kinds_batches(embed_kinds *k, text_batch *b, output *out, arrays *a) 
         pith_encoded *e;
         if (pith_encode(&e, k->model, b->texts[0], b->count, &k->options, &err)) {
             code = fail(k->c, "texts %llu to %llu: %s", done + 1, done + b->count, err.message);
+            break;
+        }
+        if (k->refuses_long && k->options.embed->stats->truncated) {
+            char message[200];
+            long_texts_refuse(message, sizeof message, k->model, b->texts[0], b->count, done + 1, &k->options);
+            pith_encoded_free(e);
+            code = fail(k->c, "%s", message);
             break;
         }
         written = a ? arrays_add(a, e, k->options.what) : write_lines(out, &line, b, e, k->options.what);

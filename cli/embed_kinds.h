@@ -9,6 +9,7 @@ typedef struct embed_kinds {
     const command *c;
     const pith_model *model;
     pith_encode_options options;
+    bool refuses_long;    /* a text that is cut is an error */
     vector_format format; /* FORMAT_JSONL, or FORMAT_NPY for one kind other than dense */
     const char *output;   /* NULL: stdout */
 } embed_kinds;

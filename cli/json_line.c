@@ -114,6 +114,15 @@ static void keep_member(bytes *kept, const char *begin, const char *end, bool fi
     bytes_add(kept, begin, (size_t)(end - begin));
 }
 
+static bool is_kept(const json_line *l, pith_str key) {
+    bool kept = !l->kept;
+    if (l->added && is_key(key, l->added)) return false;
+    for (const char *const *name = l->dropped; name && *name; name++)
+        if (is_key(key, *name)) return false;
+    for (size_t i = 0; !kept && i < l->kept->count; i++) kept = is_key(key, l->kept->items[i]);
+    return kept;
+}
+
 /* Finds the values of the fields, as they are written, and keeps members. False: it is not an object, or it is damaged.
  */
 static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields, size_t count,
@@ -131,7 +140,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         pith_str value = json_scan_skip(&s);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
-        if (!kept || (l->added && is_key(key, l->added))) continue;
+        if (!kept || !is_kept(l, key)) continue;
         keep_member(kept, begin, s.p, first);
         first = false;
     }

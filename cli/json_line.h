@@ -11,10 +11,12 @@
 #define JSON_LINE_BYTES ((size_t)64 << 20)
 
 typedef struct json_line {
-    string_list decoded; /* strings of the line read last, from malloc */
-    const char *added;   /* the member that the command adds; an old one of this name is not kept. NULL: none */
-    bool replace;        /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
-    char message[1024];  /* after a failure: the reason, without the place */
+    string_list decoded;        /* strings of the line read last, from malloc */
+    const char *added;          /* the member that the command adds; an old one of this name is not kept. NULL: none */
+    const string_list *kept;    /* the names of members that are kept; NULL: all */
+    const char *const *dropped; /* more names of members that are not kept, up to NULL; NULL: none */
+    bool replace;               /* half a surrogate pair in a text becomes U+FFFD; else it is an error */
+    char message[1024];         /* after a failure: the reason, without the place */
 } json_line;
 
 void json_line_init(json_line *l, bool replace);

@@ -146,5 +146,169 @@ class Types(Command):
         self.bad(1, *narrow, "r.npy", says="r.npy: ")
 
 
+WORDS = "the cat sat on the mat and looked at birds while rain fell".split()
+SHORT, LONG = "a short text", " ".join(WORDS[i * 7 % len(WORDS)] for i in range(900))
+CUT = "warning: 1 text was longer than 256 tokens and cut there"
+
+
+def lines_of(*texts):
+    return "".join(text + "\n" for text in texts).encode()
+
+
+class LongTexts(Command):
+    def test_truncate(self):
+        both = lines_of(SHORT, LONG, SHORT)
+        plain = self.rows(stdin=both, says=(CUT, "--long chunk", "--long error"))
+        self.assertEqual(self.rows("--long", "truncate", stdin=both, says=CUT), plain)
+        self.assertEqual(self.rows(stdin=lines_of(LONG), says=CUT)[0], plain[1])
+        self.good("--max-length", "3", stdin=lines_of(SHORT, LONG), says="2 texts were longer than 3 tokens and cut there")
+        self.good("--tokens", stdin=both, says=CUT)
+        result = self.run_pith("--stats", stdin=both)
+        first, second = result.stderr.decode().splitlines()
+        self.assertIn(CUT, first)
+        self.assertEqual(json.loads(second)["truncated"], 1)
+
+    def test_error(self):
+        texts = lines_of(SHORT, SHORT, LONG, SHORT)
+        for more in ((), ("--dense", "--tokens")):
+            result = self.bad(1, "--long", "error", *more, stdin=texts, says=("text 3 is longer than 256 tokens", "--long chunk"))
+            self.assertNotIn(b"warning", result.stderr)
+            self.bad(1, "--long", "error", "--max-length", "4", *more, stdin=texts, says="text 1 is longer than 4 tokens")
+            self.good("--long", "error", *more, stdin=lines_of(SHORT, SHORT))
+        # text by text, the texts before it are written
+        self.bad(1, "--long", "error", "--resume", "-o", "x", stdin=texts, says=("text 3", "x.part"))
+        self.assertFalse((self.dir / "x").exists())
+
+    def chunks(self, *more, **keywords):
+        return self.rows("--long", "chunk", "--chunks", "rows", *more, **keywords)
+
+    def test_rows(self):
+        texts = [SHORT, LONG, "", "\u00e4\u00f6\u00fc " * 300]
+        for more in ((), ("--chunk-tokens", "20"), ("--chunk-tokens", "20", "--overlap", "5"), ("--overlap", "30")):
+            with self.subTest(more):
+                rows = self.chunks(*more, stdin=lines_of(*texts))
+                self.assertEqual(list(rows[0]), ["text", "chunk", "begin", "end", "embedding"])
+                parts, last = [], (-1, 0)
+                for row in rows:
+                    text = texts[row["text"]].encode()
+                    parts.append(text[row["begin"]:row["end"]])
+                    self.assertEqual((row["text"], row["chunk"]), (last[0] + 1, 0) if row["chunk"] == 0 else (last[0], last[1] + 1))
+                    last = row["text"], row["chunk"]
+                self.assertEqual(last[0], 3)
+                self.assertEqual([r["end"] for r in rows if r["text"] == 0], [len(SHORT)])
+                limit = ("--max-length", "20") if "20" in more else ()
+                alone = self.rows("-0", *limit, stdin=b"".join(part + b"\0" for part in parts))
+                self.assertEqual([row["embedding"] for row in rows], alone)  # the same bits, and no warning
+                long = [row for row in rows if row["text"] == 1]
+                self.assertGreater(len(long), 3)
+                gaps = [b["begin"] - a["end"] for a, b in zip(long, long[1:])]
+                if "--overlap" in more:
+                    self.assertLess(max(gaps), 0)
+                    shared = [len(LONG[b["begin"]:a["end"]].split()) for a, b in zip(long, long[1:])]
+                    self.assertEqual(set(shared), {int(more[-1])})
+                else:
+                    self.assertEqual(set(gaps), {1})
+                    self.assertEqual(" ".join(LONG[r["begin"]:r["end"]] for r in long), LONG)
+                self.assertEqual(len(LONG[:long[0]["end"]].split()), 18 if limit else 254)
+
+    def mean(self, rows, normalize=True):
+        """The formula of docs/cli.md. Words of LONG are one token each."""
+        vectors = np.array([row["embedding"] for row in rows])
+        weights = np.array([len(LONG[row["begin"]:row["end"]].split()) for row in rows])
+        mean = (weights[:, None] * vectors).sum(0) / weights.sum()
+        return mean / np.linalg.norm(mean) if normalize else mean
+
+    def test_mean(self):
+        both = lines_of(SHORT, LONG, SHORT)
+        short = self.rows(stdin=lines_of(SHORT))[0]
+        for more in ((), ("--chunk-tokens", "20", "--overlap", "4"), ("--no-normalize",), ("--dim", "40")):
+            with self.subTest(more):
+                rows = [row for row in self.chunks(*more, stdin=both) if row["text"] == 1]
+                got = self.rows("--long", "chunk", *more, stdin=both)
+                self.assertEqual(len(got), 3)
+                self.assertEqual(got[0], got[2])
+                np.testing.assert_allclose(got[1], self.mean(rows, "--no-normalize" not in more), rtol=0, atol=1e-6)
+                self.assertEqual(self.rows("--long", "chunk", "--chunks", "mean", *more, stdin=lines_of(LONG))[0], got[1])
+                np.testing.assert_array_equal(self.vectors("--long", "chunk", *more, stdin=both), np.float32(got))
+        self.assertEqual(self.rows("--long", "chunk", stdin=both)[0], short)
+
+    def test_more_chunks_than_a_call(self):
+        text = " ".join([LONG] * 3)
+        rows = self.chunks("--chunk-tokens", "5", stdin=lines_of(SHORT, text))
+        self.assertEqual(len(rows), 901)  # 2,700 words, three in a chunk, and the short text
+        got = self.rows("--long", "chunk", "--chunk-tokens", "5", stdin=lines_of(SHORT, text))
+        mean = np.mean([row["embedding"] for row in rows[1:]], axis=0)
+        np.testing.assert_allclose(got[1], mean / np.linalg.norm(mean), rtol=0, atol=1e-6)
+
+    def test_types_of_chunks(self):
+        plain = self.vectors("--long", "chunk", stdin=lines_of(LONG, SHORT))
+        got = self.vectors("--long", "chunk", "--dtype", "ubinary", stdin=lines_of(LONG, SHORT))
+        np.testing.assert_array_equal(got, np.packbits(plain > 0, axis=1))
+
+    def test_objects(self):
+        line = json.dumps({"id": 7, "begin": "old", "text": LONG, "embedding": 1}).encode()
+        rows = self.chunks("--jsonl", stdin=line)
+        self.assertEqual(list(rows[1]), ["id", "text", "chunk", "begin", "end", "embedding"])
+        plain = self.chunks(stdin=LONG.encode())
+        for key in ("chunk", "begin", "end", "embedding"):
+            self.assertEqual([row[key] for row in rows], [row[key] for row in plain])
+        row, = self.rows("--jsonl", "--long", "chunk", stdin=line)
+        self.assertEqual((list(row), row["begin"]), (["id", "begin", "text", "embedding"], "old"))
+
+    def test_lines_beyond_the_limit(self):
+        text = "x" * (1 << 20) + " y"
+        self.good("--long", "chunk", stdin=lines_of(text), says="warning: 1 text was longer than 1 MiB and cut there")
+        self.good("--long", "chunk", stdin=lines_of(text[2:]))
+
+    def test_refused(self):
+        self.bad(2, "--long", "cut", says="truncate|error|chunk")
+        self.bad(2, "--long", "chunk", "--chunks", "some", says="mean|rows")
+        for option, value in (("--chunk-tokens", "9"), ("--overlap", "9"), ("--chunks", "rows")):
+            self.bad(2, option, value, says=f"{option} goes with --long chunk")
+        self.bad(2, "--long", "chunk", "--max-length", "9", says="use --chunk-tokens")
+        self.bad(2, "--long", "chunk", "--tokens", says="--long chunk goes with dense vectors alone")
+        self.bad(2, "--long", "chunk", "--resume", "-o", "x", says="--resume and --long chunk do not go together")
+        self.bad(2, "--long", "chunk", "--chunks", "rows", "--format", "npy", says="--chunks rows goes with --format jsonl")
+        for value in ("0", "-1", "x"):
+            self.bad(2, "--long", "chunk", "--chunk-tokens", value, says="--chunk-tokens")
+        self.bad(2, "--long", "chunk", "--overlap", "-1", says="--overlap")
+        self.bad(1, "--long", "chunk", "--chunk-tokens", "513", says="the model takes at most 512 tokens")
+        self.bad(1, "--long", "chunk", "--overlap", "127", says="chunks hold 254 tokens of a text")
+        self.bad(1, "--long", "chunk", "--chunk-tokens", "2", says=("text 1: ", "have no room"))
+        self.bad(1, "--long", "chunk", stdin=b"one\n\xff\n", says="line 2")
+
+
+class Keep(Command):
+    OBJECT = b'{"id": 7, "text": "one", "a b": [1, 2.50], "\\u0069d2": null, "id": 8}'
+
+    def kept(self, *arguments):
+        line = self.good("--jsonl", *arguments, stdin=self.OBJECT).decode()
+        return line[:line.index('"embedding"')]
+
+    def test_keep(self):
+        self.assertEqual(self.kept(), self.OBJECT[:-1].decode() + ",")
+        self.assertEqual(self.kept("--keep", "id"), '{"id": 7, "id": 8,')
+        self.assertEqual(self.kept("--keep", "a b,nothing"), '{ "a b": [1, 2.50],')
+        self.assertEqual(self.kept("--keep", "id2"), '{ "\\u0069d2": null,')
+        self.assertEqual(self.kept("--keep", ""), "{")
+        self.assertEqual(self.kept("--keep", "text,a b"), '{ "text": "one", "a b": [1, 2.50],')
+        self.assertEqual(self.kept("--keep", "embedding"), "{")
+        self.assertIn('"tokens"', self.good("--jsonl", "--keep", "id", "--tokens", "--dense", stdin=self.OBJECT).decode())
+        row, = self.rows("--jsonl", "--keep", "id", "--long", "chunk", stdin=self.OBJECT)
+        self.assertEqual(list(row), ["id", "embedding"])
+
+    def test_resume(self):
+        lines = b"".join(b'{"id": %d, "text": "text %d"}\n' % (i, i) for i in range(5))
+        whole = self.good("--jsonl", "--keep", "id", stdin=lines)
+        (self.dir / "o.part").write_bytes(whole[: len(whole) // 2])
+        self.bad(1, "--jsonl", "--resume", "-o", "o", stdin=lines, says="its last vector")
+        self.good("--jsonl", "--keep", "id", "--resume", "-o", "o", stdin=lines)
+        self.assertEqual((self.dir / "o").read_bytes(), whole)
+
+    def test_refused(self):
+        self.bad(2, "--keep", "id", says="--keep goes with --jsonl and --format jsonl")
+        self.bad(2, "--keep", "id", "--jsonl", "--format", "npy", says="--keep goes with --jsonl and --format jsonl")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])
