@@ -1,6 +1,7 @@
 /* test_chunk.c - long texts in chunks: places, words that stay whole, overlap, what the model sees of a chunk, means.
  */
 #include "embed_test.h"
+#include "failing_alloc.h"
 
 #define DIR PITH_BINARY_DIR "/chunk"
 
@@ -148,16 +149,20 @@ static void test_models(void **state) {
     }
 }
 
+static bool chunk_is_first(const pith_chunk *c) {
+    return !c->begin && !c->end && !c->tokens && !c->next && !c->fresh && !c->last;
+}
+
 static void refuse(pith_str text, int max_length, int overlap, const char *says) {
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
     pith_chunk_options options = PITH_CHUNK_OPTIONS_INIT;
-    pith_chunk chunk = PITH_CHUNK_INIT, same = PITH_CHUNK_INIT;
+    pith_chunk chunk = PITH_CHUNK_INIT;
     embed.max_length = max_length;
     options.embed = &embed;
     options.overlap = overlap;
     assert_int_equal(pith_chunk_text(&chunk, toy, text, &options, &err), PITH_ERR_ARGUMENT);
     if (!strstr(err.message, says)) fail_msg("'%s' is not in '%s'", says, err.message);
-    assert_memory_equal(&chunk, &same, sizeof chunk);
+    assert_true(chunk_is_first(&chunk));
 }
 
 static void test_refused(void **state) {
@@ -195,6 +200,43 @@ static void test_mean(void **state) {
     assert_int_equal(pith_chunk_mean(mean, toy, sums, 4, &options, &err), PITH_ERR_ARGUMENT);
 }
 
+/* Each allocation of a call fails once: the call says so and leaves the chunk as it was, and nothing leaks. */
+static void test_memory(void **state) {
+    const pith_str text = PITH_STR("a b c d aaa b c d a b c d");
+    size_t failures = 0;
+    (void)state;
+    for (long k = 1; k < 200; k++) {
+        counter c = { 0 };
+        const pith_allocator allocator = { count_alloc, count_free, &c };
+        pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+        pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
+        pith_chunk_options options = PITH_CHUNK_OPTIONS_INIT;
+        pith_chunk chunk = PITH_CHUNK_INIT;
+        pith_model *model;
+        open.allocator = &allocator;
+        if (pith_model_open(&model, DIR, &open, &err)) fail_msg("%s", err.message);
+        embed.max_length = 8;
+        embed.prompt_name = "query";
+        options.embed = &embed;
+        options.overlap = 1;
+        c.fail_at = atomic_load(&c.calls) + k;
+        const pith_status status = pith_chunk_text(&chunk, model, text, &options, &err);
+        const bool reached = atomic_load(&c.calls) >= c.fail_at;
+        if (status) {
+            assert_int_equal(status, PITH_ERR_MEMORY);
+            assert_true(chunk_is_first(&chunk));
+            failures++;
+        } else {
+            assert_int_equal(chunk.end, 7);
+        }
+        pith_model_close(model);
+        assert_int_equal(atomic_load(&c.live), 0);
+        if (!reached) break;
+        assert_true(k < 199);
+    }
+    assert_true(failures > 4);
+}
+
 static int open_all(void **state) {
     static golden g;
     golden_open(&g);
@@ -209,6 +251,7 @@ static int close_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_places), cmocka_unit_test(test_models),
-                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_mean) };
+                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_mean),
+                                        cmocka_unit_test(test_memory) };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
