@@ -472,7 +472,7 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     embed_kinds kinds = {
         c, j->model, PITH_ENCODE_OPTIONS_INIT, s->longs.action == LONG_ERROR, (vector_format)s->layout.format, s->output
     };
-    embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, 0 };
+    embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0 };
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_what(s);
     kinds.options.role = s->role;
@@ -522,7 +522,7 @@ static int check_long(const embed_settings *s) {
     int code = long_texts_check(c, &s->longs, s->embed.max_length);
     if (code || s->longs.action != LONG_CHUNK) return code;
     if (embed_what(s) != PITH_ENCODE_DENSE) return usage(c, "--long chunk goes with dense vectors alone");
-    if (s->resume) return usage(c, "--resume and --long chunk do not go together");
+    if (s->resume && rows) return usage(c, "--resume and --chunks rows do not go together");
     if (rows && s->layout.format != FORMAT_JSONL)
         return usage(c, "--chunks rows goes with --format jsonl, whose rows say where a chunk is");
     return EXIT_DONE;

@@ -54,8 +54,9 @@ static bool chunks_add(chunk_job *j, const float *vector, const waiting_chunk *w
     if (!w->number && w->at.last) return chunks_put(j, vector, w, false);
     if (!w->number) memset(j->sums, 0, j->dim * sizeof *j->sums);
     if (!w->number) j->tokens = 0;
-    for (size_t i = 0; i < j->dim; i++) j->sums[i] += (double)w->at.tokens * (double)vector[i];
-    j->tokens += w->at.tokens;
+    const size_t tokens = w->at.tokens ? w->at.tokens : 1;
+    for (size_t i = 0; i < j->dim; i++) j->sums[i] += (double)tokens * (double)vector[i];
+    j->tokens += tokens;
     if (!w->at.last) return true;
     return !pith_chunk_mean(j->mean, j->e->model, j->sums, j->tokens, &j->e->options, err) &&
            chunks_put(j, j->mean, w, false);
@@ -102,6 +103,17 @@ static int chunks_text(chunk_job *j, size_t text) {
     return code;
 }
 
+/* Passes over the texts whose vectors are there. */
+static int chunks_skip(chunk_job *j, text_batch *b) {
+    for (uint64_t left = j->writer.rows; left; left -= b->count) {
+        const int state = text_batch_next(b, left < BATCH_TEXTS ? (size_t)left : BATCH_TEXTS);
+        if (state < 0) return fail(j->e->c, "%s", b->message);
+        if (!state) break;
+        j->before += b->count;
+    }
+    return EXIT_DONE;
+}
+
 static int chunks_batches(chunk_job *j, embed_chunks *e, text_batch *b) {
     int code = EXIT_DONE, state = 0;
     while (!code && !j->stopped && (state = text_batch_next(b, BATCH_TEXTS)) > 0) {
@@ -140,7 +152,14 @@ static int chunks_write(embed_chunks *e, text_batch *b, output *out, const vecto
     j.vectors = grow(NULL, CALL_CHUNKS * dim * sizeof *j.vectors);
     j.mean = grow(NULL, dim * sizeof *j.mean);
     j.sums = grow(NULL, dim * sizeof *j.sums);
-    code = chunks_batches(&j, e, b);
+    code = chunks_skip(&j, b);
+    if (!code) code = chunks_batches(&j, e, b);
+    if (!code && vector_writer_unmet(&j.writer))
+        code =
+            fail(e->c,
+                 "%s: its last vector is not that of text %llu; the texts, model or options were others; remove it to "
+                 "start over",
+                 out->temporary, (unsigned long long)j.writer.rows + 1);
     vector_writer_close(&j.writer);
     free(j.waiting);
     free(j.parts);
@@ -157,9 +176,11 @@ int embed_chunks_run(embed_chunks *e, text_batch *b, const string_list *files) {
     int code = chunks_check(e);
     if (!code) code = vector_layout_make(&layout, e->c, e->layout, pith_embed_dim(e->model, &e->options));
     if (code) return code;
-    code = output_open(&out, e->c, e->output, files);
+    code = (e->resume ? output_resume : output_open)(&out, e->c, e->output, files);
     if (!code) {
         code = chunks_write(e, b, &out, &layout);
+        if (code && e->resume)
+            fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out.temporary);
         code = output_close(&out, e->c, true, code);
     }
     vector_layout_free(&layout);

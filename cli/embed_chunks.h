@@ -13,6 +13,7 @@ typedef struct embed_chunks {
     const long_settings *how;
     const layout_settings *layout;
     const char *output; /* NULL: stdout */
+    bool resume;        /* goes on with what an earlier call left of output; only for CHUNKS_MEAN */
     uint64_t cut;       /* set: texts of which only the first MiB was read */
 } embed_chunks;
 

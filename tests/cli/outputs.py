@@ -240,6 +240,23 @@ class LongTexts(Command):
         mean = np.mean([row["embedding"] for row in rows[1:]], axis=0)
         np.testing.assert_allclose(got[1], mean / np.linalg.norm(mean), rtol=0, atol=1e-6)
 
+    def test_resume(self):
+        texts, other = lines_of(SHORT, LONG, "two", LONG + " end"), lines_of(SHORT, LONG + " and more", "two", LONG + " end")
+        options = ("--long", "chunk", "--chunk-tokens", "100", "--dtype", "int8")
+        for form in ("jsonl", "npy"):
+            self.good(*options, "--format", form, "-o", "whole", stdin=texts)
+            whole, part = (self.dir / "whole").read_bytes(), self.dir / "o.part"
+            for size in (0, len(whole) * 3 // 5, len(whole)):
+                with self.subTest(form, size=size):
+                    part.write_bytes(whole[:size])
+                    self.good(*options, "--format", form, "--resume", "-o", "o", stdin=texts)
+                    self.assertEqual((self.dir / "o").read_bytes(), whole)
+                    self.assertFalse(part.exists())
+            for stdin, more in ((other, ()), (texts, ("--overlap", "9")), (lines_of(SHORT), ())):
+                part.write_bytes(whole[: len(whole) * 3 // 5])
+                self.bad(1, *options, *more, "--format", form, "--resume", "-o", "o", stdin=stdin, says="o.part: its last vector")
+                self.assertEqual(part.read_bytes(), whole[: len(whole) * 3 // 5])
+
     def test_types_of_chunks(self):
         plain = self.vectors("--long", "chunk", stdin=lines_of(LONG, SHORT))
         got = self.vectors("--long", "chunk", "--dtype", "ubinary", stdin=lines_of(LONG, SHORT))
@@ -267,7 +284,7 @@ class LongTexts(Command):
             self.bad(2, option, value, says=f"{option} goes with --long chunk")
         self.bad(2, "--long", "chunk", "--max-length", "9", says="use --chunk-tokens")
         self.bad(2, "--long", "chunk", "--tokens", says="--long chunk goes with dense vectors alone")
-        self.bad(2, "--long", "chunk", "--resume", "-o", "x", says="--resume and --long chunk do not go together")
+        self.bad(2, "--long", "chunk", "--chunks", "rows", "--resume", "-o", "x", says="--resume and --chunks rows do not")
         self.bad(2, "--long", "chunk", "--chunks", "rows", "--format", "npy", says="--chunks rows goes with --format jsonl")
         for value in ("0", "-1", "x"):
             self.bad(2, "--long", "chunk", "--chunk-tokens", value, says="--chunk-tokens")
