@@ -1,7 +1,6 @@
 /* quantize.h - smaller vectors: floats to 16-bit floats, 8-bit integers or packed bits.
  *
- * Names and formulas are those of sentence_transformers.quantize_embeddings, in f32, but for values outside of the
- * ranges: they become the nearest whole number of the type, where NumPy's conversion wraps them around. */
+ * Names and formulas are those of sentence_transformers.quantize_embeddings (5.7), in f32. */
 #ifndef PITH_QUANTIZE_H
 #define PITH_QUANTIZE_H
 
@@ -14,8 +13,9 @@ extern "C" {
 typedef enum pith_vector_type {
     PITH_VECTOR_F32 = 0,    /* float: as it is */
     PITH_VECTOR_F16 = 1,    /* IEEE binary16, rounded to nearest even; beyond 65504 infinity */
-    PITH_VECTOR_INT8 = 2,   /* int8_t: (x - min) / step - 128, rounded towards 0; step = (max - min) / 255 */
-    PITH_VECTOR_UINT8 = 3,  /* uint8_t: (x - min) / step, rounded towards 0 */
+    PITH_VECTOR_INT8 = 2,   /* int8_t: what UINT8 gives, minus 128 */
+    PITH_VECTOR_UINT8 = 3,  /* uint8_t: (x - min) / step, rounded down, and at least 0 and at most 255; step is
+                               (max - min) / 255, or 1 if that is 0 */
     PITH_VECTOR_BINARY = 4, /* int8_t: a byte of PITH_VECTOR_UBINARY minus 128 */
     PITH_VECTOR_UBINARY = 5 /* uint8_t: one bit for each component, 1 if x > 0, as numpy.packbits packs a row: the first
                                component is the highest bit of the first byte, and the bits behind the last component
@@ -26,9 +26,8 @@ typedef struct pith_quantize_options {
     size_t size;
     int32_t type;        /* a pith_vector_type */
     const float *ranges; /* for INT8 and UINT8: [2, dim], the smallest and then the largest value of each component, as
-                            pith_quantize_ranges makes them; finite, and no minimum above its maximum. A component whose
-                            minimum is its maximum becomes the lowest number. NULL: -1 and 1, which components of
-                            vectors of length 1 never leave. */
+                            pith_quantize_ranges makes them; finite, and no minimum above its maximum. NULL: -1 and 1,
+                            which components of vectors of length 1 never leave. */
 } pith_quantize_options;
 
 /* clang-format off */

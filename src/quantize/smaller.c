@@ -1,6 +1,7 @@
 /* smaller.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend on its vector alone.
  *
- * Formulas: sentence_transformers.quantize_embeddings, whose steps are computed in f32 in the same order. */
+ * Formulas: sentence_transformers.quantize_embeddings of version 5.7, whose steps are computed in f32 in the same
+ * order. */
 #include "quantize/smaller.h"
 
 #include <math.h>
@@ -11,9 +12,9 @@
 #include "base/error.h"
 #include "base/half.h"
 
-/* Where the whole numbers of a type begin, and the ranges they stand for. */
+/* The ranges that whole numbers stand for; flip 0x80 makes the byte of an int8 that is 128 less. */
 typedef struct smaller_scale {
-    float lowest; /* -128 or 0 */
+    uint8_t flip;
     const float *ranges;
     size_t dim;
 } smaller_scale;
@@ -35,7 +36,6 @@ static void smaller_row_f16(uint16_t *row, const float *x, size_t dim) {
     for (size_t i = 0; i < dim; i++) row[i] = pith_f16_of_f32(x[i]);
 }
 
-/* flip: 0x80 makes the byte of an int8 that is 128 less. */
 static void smaller_row_bits(uint8_t *row, const float *x, size_t dim, uint8_t flip) {
     for (size_t i = 0; i < dim; i += 8) {
         uint8_t byte = 0;
@@ -48,13 +48,10 @@ static void smaller_row_bits(uint8_t *row, const float *x, size_t dim, uint8_t f
 static size_t smaller_row_bytes8(uint8_t *row, const float *x, const smaller_scale *s) {
     for (size_t i = 0; i < s->dim; i++) {
         const float min = s->ranges ? s->ranges[i] : -1.0f, max = s->ranges ? s->ranges[s->dim + i] : 1.0f;
-        const float step = (max - min) / 255.0f;
+        const float step = max > min ? (max - min) / 255.0f : 1.0f;
         if (isnan(x[i])) return i;
-        float y = step > 0 ? (x[i] - min) / step : 0;
-        if (s->lowest < 0) y -= 128.0f;
-        const float highest = s->lowest + 255.0f;
-        y = y < s->lowest ? s->lowest : y > highest ? highest : truncf(y);
-        row[i] = (uint8_t)(int)y;
+        const float y = floorf((x[i] - min) / step);
+        row[i] = (uint8_t)(y < 0 ? 0 : y > 255 ? 255 : (int)y) ^ s->flip;
     }
     return s->dim;
 }
@@ -92,7 +89,7 @@ pith_status pith_smaller_quantize(void *rows, const float *vectors, size_t count
     if (!dim || !bytes || pith_mul_overflows(dim, 2 * sizeof(float), &all) || pith_mul_overflows(all, count, &all))
         return pith_fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
                          dim ? "they are more than memory can hold" : "there must be one or more");
-    const smaller_scale scale = { o.type == PITH_VECTOR_INT8 ? -128.0f : 0.0f, o.ranges, dim };
+    const smaller_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
     if (o.type == PITH_VECTOR_INT8 || o.type == PITH_VECTOR_UINT8)
         return smaller_quantize_bytes8(rows, vectors, count, &scale, err);
     for (size_t r = 0; r < count; r++) {
