@@ -54,10 +54,11 @@ static pith_status reverse_scratch(const pith_infer *c, const void *state, int t
 static pith_status reverse_run(pith_run *r) {
     int64_t count = pith_tensor_count(r->in[0]);
     float *copy = r->scratch, *out = r->out[0]->data;
+    runs++;
+    if (!count) return PITH_OK; /* there may be no memory then */
     memcpy(copy, r->in[0]->data, (size_t)count * sizeof *copy);
     memset(out, 0xFF, (size_t)count * sizeof *out);
     for (int64_t i = 0; i < count; i++) out[i] = copy[count - 1 - i];
-    runs++;
     return PITH_OK;
 }
 
