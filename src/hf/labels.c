@@ -68,12 +68,16 @@ static pith_str labels_read_text(pith_json *j, labels_file *f) {
     return pith_json_null(j) ? PITH_STR("") : pith_json_copy(j, f->arena, pith_json_string(j));
 }
 
+static bool labels_ends_in(pith_str name, const char *suffix) {
+    pith_str end = pith_str_of(suffix);
+    return name.size >= end.size && !memcmp(name.data + name.size - end.size, end.data, end.size);
+}
+
 static void labels_read_architectures(pith_json *j, labels_file *f) {
-    static const char suffix[] = "ForSequenceClassification";
-    const size_t size = sizeof suffix - 1;
     for (pith_json_array(j); pith_json_next_item(j);) {
         pith_str name = pith_json_string(j);
-        f->labels->classifier |= name.size >= size && !memcmp(name.data + name.size - size, suffix, size);
+        f->labels->classifier |= labels_ends_in(name, "ForSequenceClassification");
+        f->labels->causal |= labels_ends_in(name, "ForCausalLM");
     }
 }
 

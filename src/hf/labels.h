@@ -11,6 +11,7 @@ typedef struct pith_hf_labels {
     const pith_str *names;    /* [count] id2label; data is NULL for a label without a name. Followed by a NUL. */
     size_t count;             /* 0: config.json names no labels */
     bool classifier;          /* an architecture in config.json is one for sequence classification */
+    bool causal;              /* … or one for a causal language model */
     pith_activation classify; /* never PITH_ACTIVATION_MODEL; see pith_classify */
     pith_activation rerank;   /* the same; see pith_rerank */
 } pith_hf_labels;

@@ -76,7 +76,7 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m) {
 }
 
 static void write_labels(pith_bytes_out *out, const pith_hf_labels *l) {
-    pith_put_u32(out, l->classifier);
+    pith_put_u32(out, (l->classifier ? 1u : 0u) | (l->causal ? 2u : 0u));
     pith_put_u32(out, (uint32_t)l->classify);
     pith_put_u32(out, (uint32_t)l->rerank);
     pith_put_u32(out, (uint32_t)l->count);
@@ -242,7 +242,9 @@ static pith_activation save_read_activation(pith_bytes_in *in) {
 }
 
 static void save_read_labels(pith_hf_labels *l, pith_bytes_in *in, pith_arena *arena) {
-    l->classifier = pith_get_below(in, 2, "a flag other than 0 and 1");
+    uint32_t kinds = pith_get_below(in, 4, "flags other than 0 to 3");
+    l->classifier = kinds & 1;
+    l->causal = kinds & 2;
     l->classify = save_read_activation(in);
     l->rerank = save_read_activation(in);
     pith_str *names = save_read_array(in, arena, &l->count, 4, sizeof *names);

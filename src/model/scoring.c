@@ -19,6 +19,10 @@ static pith_status scoring_find(int *output, size_t *labels, const pith_model *m
     pith_str name = type ? m->graph->output_names[*output] : PITH_STR("");
     bool named = pith_str_is(name, "logits") || pith_str_is(name, "scores");
     bool known = pith_dim_known(width) && width > 0;
+    if (m->labels.causal && !named)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "a causal language model answers with words behind a prompt, which this version cannot score; "
+                         "take a conversion to sequence classification");
     if (!known || !(named || m->labels.classifier || m->labels.count == (size_t)width))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the model is not a classifier: it has no output 'logits' with a row of known width per text");

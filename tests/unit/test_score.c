@@ -328,6 +328,8 @@ static void test_models(void **state) {
     refused("all-MiniLM-L6-v2", false, PITH_ERR_UNSUPPORTED, "not a classifier");
     refused("all-MiniLM-L6-v2", true, PITH_ERR_UNSUPPORTED, "not a classifier");
     refused(TASKS "splade-distilbert", false, PITH_ERR_UNSUPPORTED, "not a classifier");
+    edit_task(EDITED, "splade-distilbert", "\"architectures\": [\"Qwen3ForCausalLM\"]", "architectures");
+    refused(EDITED, false, PITH_ERR_UNSUPPORTED, "a causal language model");
     refused(TASKS "bert-token", false, PITH_ERR_NOT_FOUND, "tokenizer.json");
     refused(TASKS "labels-bert", true, PITH_ERR_UNSUPPORTED, "gives 3 scores");
     edit_task(EDITED, "labels-bert", "\"id2label\": {\"0\": \"a\", \"1\": \"b\"}", "id2label");
