@@ -1,8 +1,27 @@
 /* tensor_convert.c - see tensor_convert.h. */
 #include "kernels/tensor_convert.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "kernels/convert.h"
+
+/* The kernels read whole elements. Those of a tensor in a mapped file may lie at any address: they are copied in
+ * pieces. */
+static void convert_from_anywhere(void *elements, int dtype, const pith_tensor *t, size_t first, size_t count) {
+    const size_t unit = (size_t)pith_dtype_bits(t->dtype) / 8, alignment = unit < 8 ? unit : 8;
+    const char *from = t->data;
+    _Alignas(16) char piece[4096];
+    if (unit < 2 || (uintptr_t)from % alignment == 0) {
+        pith_convert(elements, dtype, 0, from, t->dtype, (int64_t)first, (int64_t)count, true);
+        return;
+    }
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < sizeof piece / unit ? count - done : sizeof piece / unit;
+        memcpy(piece, from + (first + done) * unit, some * unit);
+        pith_convert(elements, dtype, (int64_t)done, piece, t->dtype, 0, (int64_t)some, true);
+    }
+}
 
 pith_status pith_convert_tensor(void *elements, int dtype, const pith_tensor *tensor, size_t first, size_t count,
                                 pith_error *err) {
@@ -21,6 +40,6 @@ pith_status pith_convert_tensor(void *elements, int dtype, const pith_tensor *te
     if (first > elements_there || count > elements_there - first)
         return pith_fail(err, PITH_ERR_ARGUMENT, "%zu elements from %zu on are wanted; the tensor has %llu", count,
                          first, (unsigned long long)elements_there);
-    pith_convert(elements, dtype, 0, t->data, t->dtype, (int64_t)first, (int64_t)count, true);
+    convert_from_anywhere(elements, dtype, t, first, count);
     return PITH_OK;
 }

@@ -90,6 +90,19 @@ static void test_shapes(void **state) {
     assert_int_equal(bytes, 2);
 }
 
+/* The data of a tensor in a file may lie at any address. */
+static void test_convert_from_anywhere(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    static char bytes[COUNT * sizeof(float) + 3];
+    static double wide[COUNT];
+    pith_error err = PITH_ERROR_INIT;
+    for (int i = 0; i < COUNT; i++) memcpy(bytes + 3 + 4 * i, &(float){ (float)i / 8 }, 4);
+    const pith_tensor t = { bytes + 3, COUNT * sizeof(float), PITH_F32, 1, { COUNT } };
+    assert_int_equal(pith_tensor_convert(wide, PITH_F64, &t, 5, COUNT - 5, &err), PITH_OK);
+    for (int i = 0; i < COUNT - 5; i++) assert_true(wide[i] == (i + 5) / 8.0);
+}
+
 static void test_convert(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
@@ -186,7 +199,7 @@ static void test_cpu(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_elements), cmocka_unit_test(test_shapes),
-                                        cmocka_unit_test(test_convert), cmocka_unit_test(test_texts),
-                                        cmocka_unit_test(test_cpu) };
+                                        cmocka_unit_test(test_convert),  cmocka_unit_test(test_convert_from_anywhere),
+                                        cmocka_unit_test(test_texts),    cmocka_unit_test(test_cpu) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
