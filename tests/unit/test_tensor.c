@@ -181,7 +181,9 @@ static void test_cpu(void **state) {
     assert_true(info.size == sizeof info && info.threads >= 1);
     assert_true(info.l1d_bytes >= 4096 && info.l2_bytes >= info.l1d_bytes && info.l3_bytes >= 4096);
     assert_int_equal(pith_cpu_report(&again, NULL), PITH_OK);
-    assert_memory_equal(&again, &info, sizeof info);
+    assert_string_equal(again.isa, info.isa);
+    assert_true(again.threads == info.threads && again.l1d_bytes == info.l1d_bytes && again.l2_bytes == info.l2_bytes &&
+                again.l3_bytes == info.l3_bytes);
     /* A caller of an older header has a shorter struct, of a newer one a longer. */
     struct {
         pith_cpu_info info;
