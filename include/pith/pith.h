@@ -30,6 +30,7 @@
 #include "pith/score.h"
 #include "pith/search.h"
 #include "pith/session.h"
+#include "pith/statistics.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"
 #include "pith/types.h"

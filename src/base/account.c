@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 /* Bytes before each block that hold its size. 16 keeps the alignment of malloc. */
@@ -23,7 +24,10 @@ static void *account_alloc(void *user, size_t bytes) {
         if (a->limit && (held > a->limit || total > a->limit - held)) return refuse(a, bytes, true);
     } while (!atomic_compare_exchange_weak_explicit(&a->held, &held, held + total, memory_order_relaxed,
                                                     memory_order_relaxed));
+    uint64_t began = pith_clock_ns();
     char *block = a->host.alloc(a->host.user, total);
+    pith_count(&a->counters, PITH_COUNT_allocations, 1);
+    pith_count(&a->counters, PITH_COUNT_allocation_ns, pith_clock_ns() - began);
     if (!block) {
         atomic_fetch_sub_explicit(&a->held, total, memory_order_relaxed);
         return refuse(a, bytes, false);

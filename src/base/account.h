@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/counters.h"
 #include "base/memory.h"
 
 typedef struct pith_account {
@@ -15,8 +16,9 @@ typedef struct pith_account {
     pith_allocator host;
     size_t limit; /* bytes; 0: none */
     atomic_size_t held, peak;
-    atomic_size_t refused; /* bytes of the last refused request; 0: none so far */
-    atomic_bool limited;   /* the limit caused the refusal */
+    atomic_size_t refused;  /* bytes of the last refused request; 0: none so far */
+    atomic_bool limited;    /* the limit caused the refusal */
+    pith_counters counters; /* of the handle; the account itself counts allocations */
 } pith_account;
 
 /* own: bytes that the host allocated for the handle that holds the account; they count as held. */

@@ -8,6 +8,7 @@
 #ifndef PITH_EXEC_EXECUTOR_H
 #define PITH_EXEC_EXECUTOR_H
 
+#include "base/counters.h"
 #include "plan/plan.h"
 
 typedef struct pith_executor pith_executor;
@@ -28,6 +29,7 @@ typedef struct pith_executor_options {
     const pith_log *log;
     bool tight; /* memory is limited: keep no larger buffer than the current run needs */
     int64_t loop_limit;
+    pith_counters *counters; /* NULL: nothing is counted */
 } pith_executor_options;
 
 pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,

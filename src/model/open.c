@@ -144,7 +144,8 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
     return (pith_executor_options){ .allocator = m->options.allocator,
                                     .log = m->options.log,
                                     .tight = m->options.memory_limit > 0,
-                                    .loop_limit = m->options.loop_limit };
+                                    .loop_limit = m->options.loop_limit,
+                                    .counters = (pith_counters *)&m->account.counters };
 }
 
 /* Tokenizer, modules, ragged graph. */
