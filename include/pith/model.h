@@ -18,6 +18,8 @@ enum {
     PITH_OPEN_STRICT_SHAPES = 1u << 1, /* a declared shape that contradicts the real one is an error; without this flag
                                           it is a warning */
     PITH_OPEN_DESCRIBE = 1u << 2,      /* keep the facts that PITH_DESCRIBE_JSON prints; costs some memory */
+    PITH_OPEN_NO_PREDICTION = 1u << 4, /* under a memory limit, do not predict whether a batch fits: run it, and run it
+                                          again in smaller pieces if it does not */
     PITH_OPEN_CHECK = 1u << 3          /* compare the optimised model with the model as written on a few made-up inputs.
                                           A pass that changes the results is left out, with a warning. Opening takes
                                           several times as long. */
@@ -43,11 +45,23 @@ typedef struct pith_open_options {
     const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx", "pytorch_model.bin";
                                NULL: the best one there, see docs/cli.md */
     const char *route;      /* which route of a Router module to take: "query"; NULL: the model's default */
+    /* Freed buffers that are kept for later calls. They count as held by the model, but not against a request: the pool
+     * is freed before the memory limit refuses one. pith_model_trim frees it too. */
+    int32_t pool_blocks; /* the most buffers; 0: 32; -1: none are kept. At most 4096 */
+    size_t pool_bytes;   /* the most bytes; 0: 16 MiB */
+    int32_t sessions;    /* the most idle sessions (buffers and plans of one run at a time) that text calls keep; 0: one
+                            per thread; -1: none. At most 4096 */
+    int32_t pressure_percent; /* memory is short when this share of the machine's memory, or of the control group's
+                                 limit, is in use: text calls then free what is only kept for speed and make their
+                                 batches small, and the log is told. 0: 80; -1: never. See pith/memory.h */
+    const char *system_root;  /* put in front of the paths of /proc and /sys that tell it, for tests; NULL: nothing */
+    int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked for at the end of
+                                 each call. 0: never */
 } pith_open_options;
 
 /* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT \
-    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL }
+    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0 }
 /* clang-format on */
 
 /* Opens a model. path is one of:

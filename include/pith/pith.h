@@ -24,6 +24,7 @@
 #include "pith/cpu.h"
 #include "pith/embed.h"
 #include "pith/encode.h"
+#include "pith/memory.h"
 #include "pith/model.h"
 #include "pith/profile.h"
 #include "pith/quantize.h"

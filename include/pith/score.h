@@ -22,13 +22,14 @@ typedef struct pith_score_options {
     int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the model's own limit */
     int32_t batch_tokens; /* tokens that one thread runs at once; 0: chosen by the size of L2 */
     int32_t activation;   /* a pith_activation */
-    const volatile int *cancel; /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
-    pith_embed_stats *stats;    /* receives the counts; NULL: not needed */
-    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
+    const volatile int *cancel;    /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
+    pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
+    pith_profile *profile;         /* records steps and phases; NULL: nothing is recorded */
+    const pith_batching *batching; /* NULL: the defaults */
 } pith_score_options;
 
 /* clang-format off */
-#define PITH_SCORE_OPTIONS_INIT { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL }
+#define PITH_SCORE_OPTIONS_INIT { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Returns the number of scores that the model gives a text, or 0 if it is no classifier. Thread-safe. */

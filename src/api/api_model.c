@@ -22,6 +22,7 @@ void pith_model_close(pith_model *model) {
 void pith_model_trim(const pith_model *model) {
     pith_text_views_trim(model);
     if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
+    pith_account_trim(&model->account.allocator);
 }
 
 size_t pith_model_bytes(const pith_model *model, size_t *peak) {

@@ -16,25 +16,51 @@ static void *refuse(pith_account *a, size_t bytes, bool limited) {
     return NULL;
 }
 
-static void *account_alloc(void *user, size_t bytes) {
-    pith_account *a = user;
-    size_t total, held = atomic_load_explicit(&a->held, memory_order_relaxed);
-    if (pith_add_overflows(bytes, HEAD, &total)) return refuse(a, bytes, false);
+/* Frees what the pool holds; returns its bytes. */
+static size_t account_empty_pool(pith_account *a) {
+    size_t freed = pith_pool_empty(&a->pool);
+    atomic_fetch_sub_explicit(&a->held, freed, memory_order_relaxed);
+    return freed;
+}
+
+/* Counts `total` bytes as held, within the limit. */
+static bool account_hold(pith_account *a, size_t total) {
+    size_t held = atomic_load_explicit(&a->held, memory_order_relaxed);
     do {
-        if (a->limit && (held > a->limit || total > a->limit - held)) return refuse(a, bytes, true);
+        while (a->limit && (held > a->limit || total > a->limit - held)) {
+            if (!account_empty_pool(a)) return false;
+            held = atomic_load_explicit(&a->held, memory_order_relaxed);
+        }
     } while (!atomic_compare_exchange_weak_explicit(&a->held, &held, held + total, memory_order_relaxed,
                                                     memory_order_relaxed));
+    size_t peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
+    while (held + total > peak && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, held + total,
+                                                                         memory_order_relaxed, memory_order_relaxed)) {}
+    return true;
+}
+
+static char *account_ask_host(pith_account *a, size_t total) {
     uint64_t began = pith_clock_ns();
     char *block = a->host.alloc(a->host.user, total);
     pith_count(&a->counters, PITH_COUNT_allocations, 1);
     pith_count(&a->counters, PITH_COUNT_allocation_ns, pith_clock_ns() - began);
+    return block;
+}
+
+static void *account_alloc(void *user, size_t bytes) {
+    pith_account *a = user;
+    size_t total;
+    if (pith_add_overflows(bytes, HEAD, &total)) return refuse(a, bytes, false);
+    char *block = pith_pool_take(&a->pool, total, &total);
     if (!block) {
-        atomic_fetch_sub_explicit(&a->held, total, memory_order_relaxed);
-        return refuse(a, bytes, false);
+        if (!account_hold(a, total)) return refuse(a, bytes, true);
+        block = account_ask_host(a, total);
+        if (!block && account_empty_pool(a)) block = account_ask_host(a, total);
+        if (!block) {
+            atomic_fetch_sub_explicit(&a->held, total, memory_order_relaxed);
+            return refuse(a, bytes, false);
+        }
     }
-    size_t peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
-    while (held + total > peak && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, held + total,
-                                                                         memory_order_relaxed, memory_order_relaxed)) {}
     memcpy(block, &total, sizeof total);
     return block + HEAD;
 }
@@ -43,10 +69,34 @@ static void account_free(void *user, void *memory) {
     pith_account *a = user;
     if (!memory) return;
     char *block = (char *)memory - HEAD;
-    size_t total;
+    size_t total, evicted;
     memcpy(&total, block, sizeof total);
-    atomic_fetch_sub_explicit(&a->held, total, memory_order_relaxed);
-    a->host.free(a->host.user, block);
+    bool kept = pith_pool_keep(&a->pool, block, total, &evicted);
+    atomic_fetch_sub_explicit(&a->held, kept ? evicted : total, memory_order_relaxed);
+    if (!kept) a->host.free(a->host.user, block);
+}
+
+pith_status pith_account_begin_pool(pith_account *a, size_t blocks, size_t bytes, pith_error *err) {
+    size_t own = pith_pool_own_bytes(blocks, bytes);
+    if (own && !account_hold(a, own)) {
+        refuse(a, own, true);
+        return pith_account_explain(a, pith_fail_memory(err, own), err);
+    }
+    pith_status status = pith_pool_init(&a->pool, &a->host, blocks, bytes, &a->counters, err);
+    if (status) atomic_fetch_sub_explicit(&a->held, own, memory_order_relaxed);
+    return status;
+}
+
+void pith_account_end(pith_account *a) {
+    account_empty_pool(a);
+    if (a->pool.items)
+        atomic_fetch_sub_explicit(&a->held, pith_pool_own_bytes(a->pool.count_most, a->pool.bytes_most),
+                                  memory_order_relaxed);
+    pith_pool_destroy(&a->pool);
+}
+
+size_t pith_account_trim(const pith_allocator *allocator) {
+    return allocator->alloc == account_alloc ? account_empty_pool(allocator->user) : 0;
 }
 
 void pith_account_init(pith_account *account, const pith_allocator *host, size_t limit, size_t own) {
@@ -73,10 +123,23 @@ pith_status pith_account_explain_for(const pith_allocator *allocator, pith_statu
 bool pith_account_admits(const pith_allocator *allocator, size_t bytes) {
     if (allocator->alloc != account_alloc) return true;
     pith_account *a = allocator->user;
-    size_t held = atomic_load_explicit(&a->held, memory_order_relaxed);
-    if (!a->limit || (held <= a->limit && bytes <= a->limit - held)) return true;
+    size_t held;
+    do {
+        held = atomic_load_explicit(&a->held, memory_order_relaxed);
+        if (!a->limit || (held <= a->limit && bytes <= a->limit - held)) return true;
+    } while (account_empty_pool(a));
     refuse(a, bytes, true);
     return false;
+}
+
+size_t pith_account_room(const pith_allocator *allocator) {
+    if (allocator->alloc != account_alloc) return SIZE_MAX;
+    const pith_account *a = allocator->user;
+    size_t held = atomic_load_explicit(&a->held, memory_order_relaxed),
+           pooled = atomic_load_explicit(&a->pool.bytes, memory_order_relaxed);
+    if (!a->limit) return SIZE_MAX;
+    held -= pooled < held ? pooled : held;
+    return held < a->limit ? a->limit - held : 0;
 }
 
 const pith_allocator *pith_account_host(const pith_allocator *allocator) {

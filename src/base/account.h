@@ -8,8 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "base/counters.h"
-#include "base/memory.h"
+#include "base/pool.h"
 
 typedef struct pith_account {
     pith_allocator allocator; /* to allocate from; its user is the account, which must not move */
@@ -19,10 +18,19 @@ typedef struct pith_account {
     atomic_size_t refused;  /* bytes of the last refused request; 0: none so far */
     atomic_bool limited;    /* the limit caused the refusal */
     pith_counters counters; /* of the handle; the account itself counts allocations */
+    pith_pool pool;         /* its blocks count as held; they are freed before a request is refused */
 } pith_account;
 
 /* own: bytes that the host allocated for the handle that holds the account; they count as held. */
 void pith_account_init(pith_account *account, const pith_allocator *host, size_t limit, size_t own);
+
+/* From now on freed blocks are pooled (base/pool.h), until pith_account_end. */
+pith_status pith_account_begin_pool(pith_account *account, size_t blocks, size_t bytes, pith_error *err);
+/* Frees the pool. The account goes on without one. */
+void pith_account_end(pith_account *account);
+/* Frees the blocks of the pool behind an allocator of an account, and returns their bytes. Does nothing for any other
+ * allocator. */
+size_t pith_account_trim(const pith_allocator *allocator);
 
 /* Returns the final status of an opening. Some steps of opening, such as a fusion, are skipped when memory is short. A
  * refused request fails the opening nevertheless, so that the result never depends on the memory that happened to be
@@ -40,6 +48,9 @@ pith_status pith_account_explain_for(const pith_allocator *allocator, pith_statu
  * other allocator. Call it before memory from elsewhere is requested in a size that a file decides. False counts as a
  * refusal. */
 bool pith_account_admits(const pith_allocator *allocator, size_t bytes);
+
+/* Returns the bytes that may still be allocated within the limit, those of the pool included; SIZE_MAX without one. */
+size_t pith_account_room(const pith_allocator *allocator);
 
 /* Returns the host's allocator behind an account's, or the allocator itself if it has no account. For memory that may
  * outlive the account. */

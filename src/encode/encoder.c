@@ -106,10 +106,8 @@ static pith_status encoder_init(pith_encoder *e, pith_error *err) {
                                               : parts->modules->dropped_id;
     e->token_characters = parts->modules->cuts_characters ? encoder_median_token(parts->tokenizer) : 0;
     e->chunk_tokens = encoder_choose_chunk(graph);
-    e->idle_limit = (size_t)pith_cpu_get()->threads;
-    e->idle = pith_arena_array(&e->arena, e->idle_limit, sizeof *e->idle);
-    if (!e->idle) return pith_fail_memory(err, e->idle_limit * sizeof *e->idle);
-    return pthread_mutex_init(&e->lock, NULL) ? pith_fail_memory(err, sizeof e->lock) : PITH_OK;
+    return pith_idle_runners_init(&e->idle, parts->sessions, parts->session_patience, parts->executor.counters,
+                                  &e->arena, err);
 }
 
 pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err) {
@@ -129,11 +127,9 @@ pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts
     return PITH_OK;
 }
 
-void pith_encoder_trim(pith_encoder *e) {
-    pthread_mutex_lock(&e->lock);
-    while (e->idle_count) pith_runner_destroy(&e->idle[--e->idle_count]);
-    pthread_mutex_unlock(&e->lock);
-}
+void pith_encoder_trim(pith_encoder *e) { pith_idle_runners_empty(&e->idle); }
+
+size_t pith_encoder_idle(pith_encoder *e) { return pith_idle_runners_count(&e->idle); }
 
 void pith_encoder_trace(pith_encoder *e, pith_trace_fn *trace, void *context) {
     e->trace = trace;
@@ -142,8 +138,7 @@ void pith_encoder_trace(pith_encoder *e, pith_trace_fn *trace, void *context) {
 
 void pith_encoder_destroy(pith_encoder *e) {
     if (!e) return;
-    pith_encoder_trim(e);
-    pthread_mutex_destroy(&e->lock);
+    pith_idle_runners_destroy(&e->idle);
     pith_arena arena = e->arena;
     pith_arena_free(&arena);
 }

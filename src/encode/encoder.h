@@ -6,8 +6,11 @@
 #ifndef PITH_ENCODE_ENCODER_H
 #define PITH_ENCODE_ENCODER_H
 
+#include "base/busy.h"
+#include "base/system_memory.h"
 #include "heads/head.h"
 #include "pith/chunk.h"
+#include "pith/embed.h"
 #include "runtime/runtime.h"
 #include "text/tokenizer.h"
 
@@ -24,6 +27,11 @@ typedef struct pith_encoder_parts {
     const pith_tokenizer *tokenizer;
     const pith_modules *modules;
     pith_executor_options executor;
+    bool predicts;             /* memory is limited, and looked at before a window runs */
+    size_t sessions;           /* the most idle runners to keep */
+    uint64_t session_patience; /* nanoseconds after which an idle runner ends; 0: never */
+    pith_memory_gauge *gauge;  /* when memory is short; NULL: it never is */
+    pith_busy *busy;           /* NULL: not counted */
 } pith_encoder_parts;
 
 /* Returns PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input cannot be made from text, or an output does
@@ -35,6 +43,8 @@ void pith_encoder_destroy(pith_encoder *encoder);
 void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
 /* Destroys the idle runners. Thread-safe. */
 void pith_encoder_trim(pith_encoder *encoder);
+/* Returns how many there are. Thread-safe. */
+size_t pith_encoder_idle(pith_encoder *encoder);
 
 /* Returns the facts that heads need about an output, by its place in parts.outputs; valid as long as the encoder. */
 const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int output);
@@ -58,6 +68,7 @@ typedef struct pith_encode_job {
     const char *prompt_name;        /* NULL: the model's default prompt; "": none */
     const pith_encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
     int32_t threads, max_length, batch_tokens;
+    const pith_batching *batching; /* of the caller; NULL: the defaults */
     const volatile int *cancel;
     pith_profile *profile;
     pith_embed_stats *stats;
@@ -74,6 +85,10 @@ typedef struct pith_head_use {
  * stats->texts_done texts of the call have been emitted completely. An error names the first text that failed. */
 pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head_use *uses, size_t count,
                              pith_error *err);
+
+/* Predicts the memory of a call with this many texts of so many tokens (pith_embed_predict). job->texts is not read. */
+pith_status pith_encoder_predict(pith_memory_need *need, pith_encoder *encoder, const pith_encode_job *job,
+                                 size_t tokens, pith_error *err);
 
 /* Finds the next chunk of a text (pith/chunk.h). max_length and prompt_name are those of the job that runs it. */
 pith_status pith_encoder_next_chunk(pith_chunk *chunk, const pith_encoder *encoder, pith_str text, int32_t max_length,

@@ -3,10 +3,9 @@
 #ifndef PITH_ENCODE_ENCODER_STATE_H
 #define PITH_ENCODE_ENCODER_STATE_H
 
-#include <pthread.h>
-
 #include "encode/encoder.h"
 #include "encode/feed.h"
+#include "runtime/idle_runners.h"
 
 /* The smallest chunk, in tokens per thread, that each thread runs by itself. Every chunk reads all weights once, so
  * fewer tokens are faster as one chunk that all threads share. */
@@ -23,9 +22,7 @@ struct pith_encoder {
     int64_t chunk_tokens;     /* the default token budget of a chunk */
     pith_trace_fn *trace;
     void *trace_context;
-    pthread_mutex_t lock; /* guards the members below */
-    pith_runner *idle;
-    size_t idle_count, idle_limit;
+    pith_idle_runners idle;
 };
 
 /* Sets *prompt to the prompt of this name (NULL: the default one), "" for none. */

@@ -28,7 +28,8 @@ static pith_encode_job encode_job(const pith_embed_options *o, const pith_str *t
                               .batch_tokens = o->batch_tokens,
                               .cancel = o->cancel,
                               .profile = o->profile,
-                              .stats = o->stats };
+                              .stats = o->stats,
+                              .batching = o->batching };
 }
 
 size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *options) {
@@ -44,6 +45,15 @@ size_t pith_model_embed_max_length(const pith_model *model, const pith_embed_opt
     return embed_complete(&o, options, model, NULL)
                ? 0
                : (size_t)pith_encoder_max_length(model->text.encoder, o.max_length);
+}
+
+pith_status pith_model_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
+                               const pith_embed_options *options, pith_error *err) {
+    pith_embed_options o;
+    PITH_TRY(embed_complete(&o, options, model, err));
+    pith_encode_job job = encode_job(&o, NULL, count);
+    return pith_account_explain(&model->account, pith_encoder_predict(need, model->text.encoder, &job, tokens, err),
+                                err);
 }
 
 pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,

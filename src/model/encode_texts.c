@@ -323,7 +323,8 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                             .batch_tokens = c->embed.batch_tokens,
                             .cancel = c->embed.cancel,
                             .profile = c->embed.profile,
-                            .stats = c->embed.stats };
+                            .stats = c->embed.stats,
+                            .batching = c->embed.batching };
     PITH_TRY(pith_text_view_get(&view, c->m, outputs, count, !c->frame.hidden, err));
     return pith_encoder_run(view->encoder, &job, uses, use_count, err);
 }

@@ -5,7 +5,9 @@
 #include <pthread.h>
 
 #include "base/account.h"
+#include "base/busy.h"
 #include "base/file.h"
+#include "base/system_memory.h"
 #include "compiled/compiled.h"
 #include "hf/labels.h"
 #include "hf/late.h"
@@ -23,6 +25,8 @@ typedef struct pith_op_count {
 struct pith_model {
     pith_account account;
     pith_log log;
+    pith_busy busy;
+    pith_memory_gauge gauge;
     pith_open_options options; /* allocator and log point to the members above; stop_after and input_shapes are dropped
                                   after opening */
     pith_arena arena;          /* graphs, tokenizer and all else that is made at open */

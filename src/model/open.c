@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/caller_options.h"
 #include "base/str.h"
@@ -18,6 +19,12 @@
 #include "hub/hub.h"
 #include "model/reader.h"
 #include "model/saved.h"
+
+/* The most idle sessions that may be asked for. */
+enum { SESSIONS_MOST = 4096 };
+/* When memory is short, and how often the system is asked. A look takes about 0.1 ms. */
+enum { PRESSURE_PERCENT = 80 };
+#define PRESSURE_PAUSE ((uint64_t)1000000000)
 
 /* ---- opening ---- */
 
@@ -37,7 +44,31 @@ void pith_model_destroy(pith_model *m) {
     pith_arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->view_lock);
+    pthread_mutex_destroy(&m->busy.lock);
+    pith_account_end(&m->account);
     pith_memory_free(&host, m);
+}
+
+static pith_status check_range(const char *name, int64_t value, int64_t min, int64_t max, pith_error *err) {
+    if (value >= min && value <= max) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "%s is %lld; it must be from %lld to %lld", name, (long long)value,
+                     (long long)min, (long long)max);
+}
+
+/* Checks what the model keeps between calls, and replaces the numbers that stand for a default or for "none". */
+static pith_status complete_options(pith_open_options *o, pith_error *err) {
+    PITH_TRY(check_range("pool_blocks", o->pool_blocks, -1, PITH_POOL_BLOCKS_MOST, err));
+    PITH_TRY(check_range("sessions", o->sessions, -1, SESSIONS_MOST, err));
+    PITH_TRY(check_range("session_idle_ms", o->session_idle_ms, 0, INT32_MAX, err));
+    PITH_TRY(check_range("pressure_percent", o->pressure_percent, -1, 100, err));
+    if (!o->pool_blocks) o->pool_blocks = PITH_POOL_BLOCKS;
+    if (o->pool_blocks < 0) o->pool_blocks = 0;
+    if (!o->pool_bytes) o->pool_bytes = PITH_POOL_BYTES;
+    if (!o->sessions) o->sessions = pith_cpu_get()->threads;
+    if (o->sessions < 0) o->sessions = 0;
+    if (!o->pressure_percent) o->pressure_percent = PRESSURE_PERCENT;
+    if (o->pressure_percent < 0) o->pressure_percent = 0;
+    return PITH_OK;
 }
 
 static pith_status create_model(pith_model **model, const pith_open_options *given, pith_error *err) {
@@ -49,6 +80,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision int8 and bf16 need optimization 2 or 3");
+    PITH_TRY(complete_options(&options, err));
     const pith_runtime *runtime;
     PITH_TRY(pith_runtime_find(&runtime, options.runtime, err));
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
@@ -56,9 +88,10 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     if (!m) return pith_fail_memory(err, sizeof *m);
     *m = (pith_model){ .options = options, .runtime = runtime };
     pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
-    bool locked = !pthread_mutex_init(&m->lock, NULL);
-    if (!locked || pthread_mutex_init(&m->view_lock, NULL)) {
-        if (locked) pthread_mutex_destroy(&m->lock);
+    pthread_mutex_t *locks[] = { &m->lock, &m->view_lock, &m->busy.lock };
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
+        if (!pthread_mutex_init(locks[i], NULL)) continue;
+        while (i) pthread_mutex_destroy(locks[--i]);
         pith_memory_free(allocator, m);
         return pith_fail_memory(err, sizeof m->lock);
     }
@@ -271,6 +304,20 @@ static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) 
     return status;
 }
 
+/* What the model keeps and watches between calls begins when it is open. */
+static pith_status open_upkeep(pith_model *m, pith_error *err) {
+    const pith_open_options *o = &m->options;
+    m->gauge.threshold = o->pressure_percent / 100.0;
+    m->gauge.pause = PRESSURE_PAUSE;
+    m->gauge.next = pith_clock_ns() + (o->system_root ? 0 : PRESSURE_PAUSE);
+    if (o->system_root) {
+        m->gauge.root = pith_arena_str(&m->arena, pith_str_of(o->system_root)).data;
+        if (!m->gauge.root) return pith_fail_memory(err, strlen(o->system_root));
+        m->gauge.pause = 0;
+    }
+    return pith_account_begin_pool(&m->account, (size_t)o->pool_blocks, o->pool_bytes, err);
+}
+
 pith_status pith_model_open_limited(pith_model **model, const char *path, pith_str bytes,
                                     const pith_open_options *options, const pith_opt_limits *limits, pith_error *err) {
     pith_model *m = NULL;
@@ -281,6 +328,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     pith_status status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
+    if (!status) status = open_upkeep(m, err);
     status = pith_account_settle(&m->account, status, err);
     pith_lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
@@ -288,7 +336,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->options.profile = NULL;
     m->options.input_shapes = NULL;
     m->options.runtime = NULL;
-    m->options.model_file = m->options.route = NULL;
+    m->options.model_file = m->options.route = m->options.system_root = NULL;
     if (status)
         pith_model_destroy(m);
     else

@@ -60,7 +60,8 @@ static pith_status scoring_run(float *scores, const pith_model *m, int output, p
                             .batch_tokens = o->batch_tokens,
                             .cancel = o->cancel,
                             .profile = o->profile,
-                            .stats = o->stats };
+                            .stats = o->stats,
+                            .batching = o->batching };
     PITH_TRY(pith_head_find(&use.head, "scores", err));
     PITH_TRY(pith_text_view_get(&view, m, &output, 1, true, err));
     return pith_encoder_run(view->encoder, &job, &use, 1, err);

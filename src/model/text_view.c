@@ -39,7 +39,12 @@ pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *
                                  .output_count = view->output_count,
                                  .tokenizer = m->tokenizer,
                                  .modules = &m->modules,
-                                 .executor = pith_model_executor_options(m) };
+                                 .executor = pith_model_executor_options(m),
+                                 .predicts = m->options.memory_limit && !(m->options.flags & PITH_OPEN_NO_PREDICTION),
+                                 .sessions = (size_t)m->options.sessions,
+                                 .session_patience = (uint64_t)m->options.session_idle_ms * 1000000,
+                                 .gauge = (pith_memory_gauge *)&m->gauge,
+                                 .busy = (pith_busy *)&m->busy };
     return pith_encoder_create(&view->encoder, &parts, err);
 }
 
@@ -93,6 +98,15 @@ pith_status pith_text_view_get(const pith_text_view **view, const pith_model *mo
     *view = found;
     pthread_mutex_unlock(&m->view_lock);
     return status;
+}
+
+size_t pith_text_views_idle(const pith_model *model) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    size_t idle = m->text.encoder ? pith_encoder_idle(m->text.encoder) : 0;
+    pthread_mutex_lock(&m->view_lock);
+    for (pith_text_view *v = m->views; v; v = v->next) idle += pith_encoder_idle(v->encoder);
+    pthread_mutex_unlock(&m->view_lock);
+    return idle;
 }
 
 void pith_text_views_trim(const pith_model *model) {

@@ -38,5 +38,7 @@ pith_status pith_text_view_get(const pith_text_view **view, const pith_model *mo
                                bool packed, pith_error *err);
 /* Frees the buffers that the encoders of the model's views keep for later calls. Thread-safe. */
 void pith_text_views_trim(const pith_model *model);
+/* Returns the idle runners of all views. Thread-safe. */
+size_t pith_text_views_idle(const pith_model *model);
 
 #endif

@@ -50,6 +50,13 @@ pith_status pith_runner_run(const pith_runner *runner, pith_tensor *outputs, con
     return runner->runtime->run(runner->state, outputs, inputs, threads, cancel, err);
 }
 
+pith_status pith_runner_plan_bytes(const pith_runner *runner, size_t *bytes, const pith_tensor *inputs, int threads,
+                                   pith_error *err) {
+    *bytes = 0;
+    return runner->runtime->plan_bytes ? runner->runtime->plan_bytes(runner->state, bytes, inputs, threads, err)
+                                       : PITH_OK;
+}
+
 void pith_runner_trace(const pith_runner *runner, pith_trace_fn *trace, void *context) {
     if (runner->runtime->trace) runner->runtime->trace(runner->state, trace, context);
 }

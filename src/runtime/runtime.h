@@ -37,6 +37,9 @@ struct pith_runtime {
      * belong to the runner until its next run. Non-zero *cancel ends the run with PITH_ERR_CANCELLED. */
     pith_status (*run)(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                        const volatile int *cancel, pith_error *err);
+    /* Sets *bytes to the memory that activations take in a run on inputs of these shapes, and keeps the plan for it.
+     * NULL: it cannot tell. */
+    pith_status (*plan_bytes)(void *state, size_t *bytes, const pith_tensor *inputs, int threads, pith_error *err);
     /* From the next run on, reports each step to `trace`; a NULL trace ends that. NULL: it cannot report steps. */
     void (*trace)(void *state, pith_trace_fn *trace, void *context);
     /* Returns the bytes that the runner holds now. */
@@ -59,6 +62,9 @@ pith_status pith_runner_create(pith_runner *runner, const pith_program *program,
 void pith_runner_destroy(pith_runner *runner);
 pith_status pith_runner_run(const pith_runner *runner, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                             const volatile int *cancel, pith_error *err);
+/* Sets *bytes to 0 if the runtime cannot tell. */
+pith_status pith_runner_plan_bytes(const pith_runner *runner, size_t *bytes, const pith_tensor *inputs, int threads,
+                                   pith_error *err);
 void pith_runner_trace(const pith_runner *runner, pith_trace_fn *trace, void *context);
 size_t pith_runner_bytes(const pith_runner *runner);
 

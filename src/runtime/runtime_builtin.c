@@ -28,6 +28,11 @@ static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_ten
     return pith_executor_run(state, outputs, inputs, threads, cancel, err);
 }
 
+static pith_status builtin_plan_bytes(void *state, size_t *bytes, const pith_tensor *inputs, int threads,
+                                      pith_error *err) {
+    return pith_executor_plan_bytes(state, bytes, inputs, threads, err);
+}
+
 static void builtin_trace(void *state, pith_trace_fn *trace, void *context) {
     pith_executor_trace(state, trace, context);
 }
@@ -45,6 +50,7 @@ const pith_runtime pith_runtime_builtin = {
     .create = builtin_create,
     .destroy = builtin_destroy,
     .run = builtin_run,
+    .plan_bytes = builtin_plan_bytes,
     .trace = builtin_trace,
     .bytes = builtin_bytes,
 };

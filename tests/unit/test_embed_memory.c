@@ -125,6 +125,7 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     pith_model *model = NULL;
     options.allocator = &allocator;
+    options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
     options.flags = PITH_OPEN_DESCRIBE;
     embed_options.threads = threads;
     if (!strcmp(dir, DIR) || strstr(dir, "pool-prompt")) embed_options.prompt_name = "query";

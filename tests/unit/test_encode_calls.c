@@ -442,6 +442,7 @@ static pith_status work(counter *c, pith_error *err) {
     pith_model *model = NULL;
     pith_encoded *e = NULL;
     options.allocator = &allocator;
+    options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
     embed_options.threads = 1;
     encode_options.what = memory_subject->what;
     encode_options.role = memory_subject->role;

@@ -56,9 +56,13 @@ static pith_value *add_output(pith_graph *graph, const char *name, int dtype, co
 
 static pith_status create_on(pith_encoder **e, const pith_runtime *runtime, const pith_graph *graph, bool ragged,
                              int output) {
-    const pith_encoder_parts parts = {
-        { runtime, graph, NULL }, ragged, &output, 1, tokenizer, &modules, { .allocator = &pith_allocator_default }
-    };
+    const pith_encoder_parts parts = { .program = { runtime, graph, NULL },
+                                       .ragged = ragged,
+                                       .outputs = &output,
+                                       .output_count = 1,
+                                       .tokenizer = tokenizer,
+                                       .modules = &modules,
+                                       .executor = { .allocator = &pith_allocator_default } };
     return pith_encoder_create(e, &parts, &err);
 }
 
@@ -260,8 +264,12 @@ static void another_runtime(void **state) {
     pith_graph *graph = graph_of("NS");
     const int output = 0;
     add_output(graph, "y", PITH_F32, "NS4");
-    const pith_encoder_parts parts = { { &rows_runtime, graph, NULL },          false, &output, 1, letters, &modules,
-                                       { .allocator = &pith_allocator_default } };
+    const pith_encoder_parts parts = { .program = { &rows_runtime, graph, NULL },
+                                       .outputs = &output,
+                                       .output_count = 1,
+                                       .tokenizer = letters,
+                                       .modules = &modules,
+                                       .executor = { .allocator = &pith_allocator_default } };
     pith_encoder *e;
     pith_head_use use = { .output = 0 };
     if (pith_encoder_create(&e, &parts, &err) || pith_head_find(&use.head, "dense", &err)) fail_msg("%s", err.message);

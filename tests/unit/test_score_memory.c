@@ -27,6 +27,7 @@ static pith_status work(counter *c, const char *dir, int threads, size_t *labels
     pith_score_options score = PITH_SCORE_OPTIONS_INIT;
     pith_model *model = NULL;
     options.allocator = &allocator;
+    options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
     score.threads = threads;
     memset(got, 0, sizeof got);
     *labels = 0;

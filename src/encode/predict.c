@@ -1,0 +1,87 @@
+/* predict.c - the memory that a call needs, before it runs. */
+#include "base/account.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "encode/call_state.h"
+
+/* The chunk with the most tokens. */
+static const encode_chunk *predict_largest(const encode_call *c) {
+    const encode_chunk *largest = NULL;
+    int64_t most = -1;
+    for (size_t k = 0; k < c->chunk_count; k++) {
+        int64_t tokens = 0;
+        for (size_t i = 0; i < c->chunks[k].count; i++) tokens += c->ordered[c->chunks[k].first + i]->count;
+        if (tokens > most) {
+            most = tokens;
+            largest = &c->chunks[k];
+        }
+    }
+    return largest;
+}
+
+bool pith_encode_fits(encode_call *c) {
+    const encode_chunk *k = predict_largest(c);
+    pith_error fault = PITH_ERROR_INIT;
+    pith_tensor *inputs;
+    size_t bytes;
+    encode_worker *w = &c->workers[0];
+    if (!k) return true;
+    if (pith_encode_fill_chunk(&inputs, c, w, k, &fault)) return fault.code != PITH_ERR_MEMORY;
+    if (pith_runner_plan_bytes(&w->runner, &bytes, inputs, c->inner_threads, &fault))
+        return fault.code != PITH_ERR_MEMORY;
+    size_t workers = c->inner_threads == 1 ? (size_t)c->threads : 1, room, missing = 0;
+    for (size_t i = 0; i < workers; i++) {
+        size_t has = c->workers[i].runner.runtime ? pith_runner_bytes(&c->workers[i].runner) : 0;
+        missing += has < bytes ? bytes - has : 0;
+    }
+    room = pith_account_room(c->executor.allocator);
+    return missing <= room;
+}
+
+/* ---- for a caller ---- */
+
+/* Rows of so many tokens for all texts of the first window. */
+static pith_status predict_fill(encode_call *c, size_t tokens, pith_error *err) {
+    const size_t columns = c->e->feed.typed ? 2 : 1;
+    size_t numbers, limit = c->max_length ? (size_t)c->max_length : tokens;
+    if (tokens > limit) tokens = limit;
+    if (tokens > INT32_MAX || pith_mul_overflows(tokens, columns, &numbers)) return pith_fail_memory(err, tokens);
+    for (c->count = 0; c->count < c->window; c->count++) {
+        pith_arena *arena = &c->workers[c->count % (size_t)c->threads].rows;
+        int32_t *ids = pith_arena_array(arena, numbers, sizeof *ids);
+        if (!ids) return pith_fail_memory(err, numbers * sizeof *ids);
+        c->rows[c->count] = (pith_row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0 };
+    }
+    return pith_encode_plan_window(c, err);
+}
+
+/* Plans every chunk, as if the workers took turns. */
+static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_error *err) {
+    for (size_t k = 0; k < c->chunk_count; k++) {
+        encode_worker *w = &c->workers[c->side_by_side ? k % (size_t)c->threads : 0];
+        pith_tensor *inputs;
+        size_t bytes;
+        PITH_TRY(pith_encode_fill_chunk(&inputs, c, w, &c->chunks[k], err));
+        PITH_TRY(pith_runner_plan_bytes(&w->runner, &bytes, inputs, c->inner_threads, err));
+        if (bytes > w->peak_bytes) w->peak_bytes = bytes;
+    }
+    for (int i = 0; i < c->threads; i++) need->activations += c->workers[i].peak_bytes;
+    return PITH_OK;
+}
+
+pith_status pith_encoder_predict(pith_memory_need *need, pith_encoder *e, const pith_encode_job *job, size_t tokens,
+                                 pith_error *err) {
+    encode_call c;
+    pith_account account; /* whose peak is what the call holds besides its activations */
+    *need = (pith_memory_need){ 0, 0 };
+    pith_account_init(&account, e->parts.executor.allocator, 0, 0);
+    PITH_TRY(pith_encode_begin(&c, e, job, NULL, 0, &account.allocator, err));
+    c.makes_runners = true;
+    pith_status status = pith_encode_open(&c, err);
+    if (!status && job->count) status = predict_fill(&c, tokens, err);
+    if (!status && job->count) status = predict_window(need, &c, err);
+    for (int i = 0; c.workers && i < c.threads; i++) pith_runner_destroy(&c.workers[i].runner);
+    pith_encode_end(&c);
+    need->total = need->activations + atomic_load_explicit(&account.peak, memory_order_relaxed);
+    return status;
+}
