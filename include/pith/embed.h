@@ -90,7 +90,8 @@ typedef struct pith_memory_need {
 } pith_memory_need;
 
 /* Predicts what pith_embed needs for `count` texts of `tokens` tokens each, special tokens included. Nothing is run.
- * Buffers that the model keeps from earlier calls are not subtracted. Values whose shape only a run can tell are not
+ * The tokenizer makes what its first text needs, which pith_model_bytes then counts. Buffers that the model keeps from
+ * earlier calls are not subtracted. Values whose shape only a run can tell are not
  * included. Thread-safe. */
 PITH_API pith_status pith_embed_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
                                         const pith_embed_options *options, pith_error *err);

@@ -42,7 +42,8 @@ typedef struct pith_statistics {
     uint64_t sessions_made;
     uint64_t sessions_borrowed;
     uint64_t sessions_waited;  /* times a caller waited for one */
-    uint64_t sessions_evicted; /* ended because too many were idle, or idle for too long */
+    uint64_t sessions_evicted; /* ended because too many were idle, or idle for too long, or because the call was so
+                                   long that keeping their memory would save less than it costs */
     /* devices */
     uint64_t device_choices;   /* devices that were asked for and tried */
     uint64_t device_successes; /* runs that ended on the device they were placed on */
@@ -70,7 +71,7 @@ typedef struct pith_statistics {
 /* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that are counted while
  * this reads may differ by what happens meanwhile. */
 PITH_API pith_status pith_model_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err);
-/* Sets all counts to 0. Thread-safe. */
+/* Sets all counts to 0, and the peak of pith_model_bytes to what is held now. Thread-safe. */
 PITH_API void pith_model_reset_statistics(const pith_model *model);
 
 typedef enum pith_statistics_form {

@@ -65,15 +65,32 @@ static void *account_alloc(void *user, size_t bytes) {
     return block + HEAD;
 }
 
+static void account_release(pith_account *a, char *block, size_t total) {
+    atomic_fetch_sub_explicit(&a->held, total, memory_order_relaxed);
+    a->host.free(a->host.user, block);
+}
+
 static void account_free(void *user, void *memory) {
     pith_account *a = user;
     if (!memory) return;
     char *block = (char *)memory - HEAD;
     size_t total, evicted;
     memcpy(&total, block, sizeof total);
-    bool kept = pith_pool_keep(&a->pool, block, total, &evicted);
-    atomic_fetch_sub_explicit(&a->held, kept ? evicted : total, memory_order_relaxed);
-    if (!kept) a->host.free(a->host.user, block);
+    if (pith_pool_keep(&a->pool, block, total, &evicted))
+        atomic_fetch_sub_explicit(&a->held, evicted, memory_order_relaxed);
+    else
+        account_release(a, block, total);
+}
+
+void pith_account_discard(const pith_allocator *allocator, void *memory) {
+    size_t total;
+    if (!memory || allocator->alloc != account_alloc) {
+        pith_memory_free(allocator, memory);
+        return;
+    }
+    char *block = (char *)pith_memory_base(memory) - HEAD;
+    memcpy(&total, block, sizeof total);
+    account_release(allocator->user, block, total);
 }
 
 pith_status pith_account_begin_pool(pith_account *a, size_t blocks, size_t bytes, pith_error *err) {

@@ -28,6 +28,8 @@ void pith_account_init(pith_account *account, const pith_allocator *host, size_t
 pith_status pith_account_begin_pool(pith_account *account, size_t blocks, size_t bytes, pith_error *err);
 /* Frees the pool. The account goes on without one. */
 void pith_account_end(pith_account *account);
+/* Frees memory of pith_memory_alloc without pooling it: nothing will ask for a block of its size again. */
+void pith_account_discard(const pith_allocator *allocator, void *memory);
 /* Frees the blocks of the pool behind an allocator of an account, and returns their bytes. Does nothing for any other
  * allocator. */
 size_t pith_account_trim(const pith_allocator *allocator);

@@ -85,11 +85,14 @@ void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t al
     return memory;
 }
 
+void *pith_memory_base(const void *memory) {
+    void *base;
+    memcpy(&base, (const char *)memory - sizeof base, sizeof base);
+    return base;
+}
+
 void pith_memory_free(const pith_allocator *allocator, void *memory) {
-    if (!memory) return;
-    char *base;
-    memcpy(&base, (char *)memory - sizeof base, sizeof base);
-    allocator->free(allocator->user, base);
+    if (memory) allocator->free(allocator->user, pith_memory_base(memory));
 }
 
 void pith_arena_init(pith_arena *arena, const pith_allocator *allocator) {

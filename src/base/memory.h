@@ -19,6 +19,8 @@ extern const pith_allocator pith_allocator_default;
 /* Returns memory with the given power-of-two alignment (at most 4096), or NULL. Free it with pith_memory_free. */
 void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t alignment);
 void pith_memory_free(const pith_allocator *allocator, void *memory);
+/* Returns what the allocator gave for memory of pith_memory_alloc. */
+void *pith_memory_base(const void *memory);
 
 typedef struct pith_arena {
     const pith_allocator *allocator;

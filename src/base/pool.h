@@ -13,8 +13,8 @@
 
 enum { PITH_POOL_BLOCKS = 32, PITH_POOL_BLOCKS_MOST = 4096 };
 #define PITH_POOL_BYTES ((size_t)16 << 20)
-/* Smaller blocks are left to the host's allocator, which is as fast. */
-#define PITH_POOL_SMALLEST ((size_t)4 << 10)
+/* Smaller blocks are left to the host's allocator, so that they do not push the others out. */
+#define PITH_POOL_SMALLEST ((size_t)256)
 
 typedef struct pith_pooled {
     void *block;

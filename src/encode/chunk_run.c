@@ -32,6 +32,7 @@ void pith_encode_return_runner(encode_call *c, encode_worker *w) {
         return;
     }
     pith_runner_destroy(&w->runner);
+    pith_count(c->executor.counters, PITH_COUNT_sessions_evicted, 1);
     c->gives_back = true;
 }
 

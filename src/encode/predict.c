@@ -23,7 +23,7 @@ bool pith_encode_fits(encode_call *c) {
     const encode_chunk *k = predict_largest(c);
     pith_error fault = PITH_ERROR_INIT;
     pith_tensor *inputs;
-    size_t bytes;
+    size_t bytes, before = pith_account_room(c->executor.allocator);
     encode_worker *w = &c->workers[0];
     if (!k) return true;
     if (pith_encode_fill_chunk(&inputs, c, w, k, &fault)) return fault.code != PITH_ERR_MEMORY;
@@ -35,6 +35,8 @@ bool pith_encode_fits(encode_call *c) {
         missing += has < bytes ? bytes - has : 0;
     }
     room = pith_account_room(c->executor.allocator);
+    /* the other workers need a runner and inputs too, as this one did */
+    if (workers > 1 && room < before) missing += (workers - 1) * (before - room);
     return missing <= room;
 }
 
@@ -53,6 +55,20 @@ static pith_status predict_fill(encode_call *c, size_t tokens, pith_error *err) 
         c->rows[c->count] = (pith_row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0 };
     }
     return pith_encode_plan_window(c, err);
+}
+
+/* What tokenizing takes, for the largest number of threads that do it at once. A word of one letter stands for a token.
+ */
+static pith_status predict_tokenizing(pith_memory_need *need, encode_call *c, size_t tokens, pith_error *err) {
+    pith_tokens out = PITH_TOKENS_INIT;
+    size_t size = 2 * tokens, threads = c->window < (size_t)c->threads ? c->window : (size_t)c->threads;
+    char *text = pith_arena_alloc(&c->arena, size);
+    if (!text) return pith_fail_memory(err, size);
+    for (size_t i = 0; i < size; i++) text[i] = i % 2 ? ' ' : 'a';
+    PITH_TRY(pith_tokenizer_encode(&out, c->e->parts.tokenizer, (pith_str){ text, size }, NULL, NULL, err));
+    pith_token_rows_free(&out);
+    need->total += pith_tokenizer_missing_bytes(c->e->parts.tokenizer, threads);
+    return PITH_OK;
 }
 
 /* Plans every chunk, as if the workers took turns. */
@@ -78,10 +94,12 @@ pith_status pith_encoder_predict(pith_memory_need *need, pith_encoder *e, const 
     PITH_TRY(pith_encode_begin(&c, e, job, NULL, 0, &account.allocator, err));
     c.makes_runners = true;
     pith_status status = pith_encode_open(&c, err);
+    if (!status && job->count) status = predict_tokenizing(need, &c, tokens, err);
     if (!status && job->count) status = predict_fill(&c, tokens, err);
     if (!status && job->count) status = predict_window(need, &c, err);
     for (int i = 0; c.workers && i < c.threads; i++) pith_runner_destroy(&c.workers[i].runner);
     pith_encode_end(&c);
-    need->total = need->activations + atomic_load_explicit(&account.peak, memory_order_relaxed);
+    pith_account_trim(e->parts.executor.allocator); /* the pool holds what this used */
+    need->total += need->activations + atomic_load_explicit(&account.peak, memory_order_relaxed);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/dtype.h"
@@ -156,6 +157,12 @@ static void free_buffer(pith_executor *e, store *m) {
 
 static pith_status reserve_buffer(pith_executor *e, store *m, size_t bytes, pith_error *err) {
     if (bytes == m->bytes || (bytes < m->bytes && !e->options.tight)) return PITH_OK;
+    if (m->buffer && !m->device && bytes > m->bytes) { /* from now on a larger one is used */
+        pith_account_discard(&e->allocator, m->buffer);
+        executor_count(e->tree, 0, m->bytes);
+        m->buffer = NULL;
+        m->bytes = 0;
+    }
     free_buffer(e, m);
     if (!bytes) return PITH_OK;
     m->buffer = store_alloc(e, m, bytes);

@@ -30,7 +30,9 @@ pith_status pith_model_read_statistics(pith_statistics *statistics, const pith_m
 }
 
 void pith_model_clear_statistics(const pith_model *model) {
-    pith_counters *c = (pith_counters *)&model->account.counters;
+    pith_account *a = (pith_account *)&model->account;
+    pith_counters *c = &a->counters;
+    atomic_store_explicit(&a->peak, atomic_load_explicit(&a->held, memory_order_relaxed), memory_order_relaxed);
     for (int i = 0; i < PITH_COUNTER_COUNT; i++) atomic_store_explicit(&c->values[i], 0, memory_order_relaxed);
 }
 

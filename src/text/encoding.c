@@ -291,6 +291,19 @@ void pith_encoding_release(pith_encoding *enc) {
     encoding_call_free(enc);
 }
 
+size_t pith_encoding_missing_bytes(const pith_tokenizer *tokenizer, size_t count) {
+    size_t idle = 0, largest = 0;
+    for (int i = 0; i < POOL_SIZE; i++) {
+        pith_encoding *enc = atomic_exchange(&tokenizer->calls->calls[i], NULL);
+        if (!enc) continue;
+        size_t bytes = sizeof *enc + call_bytes(enc);
+        if (bytes > largest) largest = bytes;
+        idle++;
+        pith_encoding_release(enc);
+    }
+    return count > idle ? (count - idle) * largest : 0;
+}
+
 bool pith_encoding_pool_create(pith_tokenizer *tokenizer) {
     tokenizer->calls = pith_arena_array(tokenizer->arena, 1, sizeof *tokenizer->calls);
     return tokenizer->calls;

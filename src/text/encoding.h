@@ -17,6 +17,10 @@ pith_encoding *pith_encoding_acquire(const pith_tokenizer *tokenizer);
 /* Gives it back; very large buffers and calls beyond the pool's places are freed. */
 void pith_encoding_release(pith_encoding *enc);
 
+/* Returns the bytes that the pool lacks for `count` encodings in use at once, each as large as the largest that is
+ * idle. Thread-safe. */
+size_t pith_encoding_missing_bytes(const pith_tokenizer *tokenizer, size_t count);
+
 /* In the tokenizer's arena; false if memory is out. */
 bool pith_encoding_pool_create(pith_tokenizer *tokenizer);
 /* Frees the calls that are not in use. Thread-safe. */

@@ -21,6 +21,10 @@ void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
 
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_encoding_pool_free(tokenizer); }
 
+size_t pith_tokenizer_missing_bytes(const pith_tokenizer *tokenizer, size_t count) {
+    return pith_encoding_missing_bytes(tokenizer, count);
+}
+
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer) { return tokenizer->arena; }
 
 static pith_status check_utf8(pith_str text, pith_error *err) {

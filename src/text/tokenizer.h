@@ -32,6 +32,9 @@ pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *b
 void pith_tokenizer_unload(pith_tokenizer *tokenizer);
 /* Frees the buffers kept for the next call. Thread-safe. */
 void pith_tokenizer_trim(const pith_tokenizer *tokenizer);
+/* Returns the bytes that the tokenizer lacks for work on `count` texts at once, as far as the texts it has worked on so
+ * far can tell. Thread-safe. */
+size_t pith_tokenizer_missing_bytes(const pith_tokenizer *tokenizer, size_t count);
 pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer);
 
 /* The implementation of pith_tokenize, pith_tokenize_batch, pith_detokenize, pith_text_free and pith_text_stream_*
