@@ -11,6 +11,9 @@
 
 /* The most threads of a call: as many as base/threads.c starts. It bounds the array of workers. */
 #define THREADS_MAX 512
+/* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the pieces would be too
+ * small if the helpers never arrive. */
+#define LAST_CHUNK_THREADS 2
 
 typedef struct encode_worker {
     pith_tokens tokens;

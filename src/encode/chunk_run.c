@@ -7,9 +7,6 @@
 #include "encode/call_state.h"
 #include "exec/profile.h"
 
-/* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the pieces would be too
- * small if the helpers never arrive. */
-#define LAST_CHUNK_THREADS 2
 /* Memory that is given back must be mapped and cleared by the system when it is needed again, at about 4 GB/s. A call
  * keeps its buffers for the next one if that price exceeds PRICE_SHARE of the time it took. */
 #define SECONDS_PER_BYTE 0.25e-9

@@ -71,6 +71,17 @@ static pith_status predict_tokenizing(pith_memory_need *need, encode_call *c, si
     return PITH_OK;
 }
 
+/* The activations of a chunk. The last chunks may be shared by more threads than the others. */
+static pith_status predict_chunk(size_t *bytes, const encode_call *c, encode_worker *w, const pith_tensor *inputs,
+                                 pith_error *err) {
+    size_t shared = 0;
+    PITH_TRY(pith_runner_plan_bytes(&w->runner, bytes, inputs, c->inner_threads, err));
+    if (c->side_by_side && c->threads > 1 && !c->executor.tight)
+        PITH_TRY(pith_runner_plan_bytes(&w->runner, &shared, inputs, LAST_CHUNK_THREADS, err));
+    if (shared > *bytes) *bytes = shared;
+    return PITH_OK;
+}
+
 /* Plans every chunk, as if the workers took turns. */
 static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_error *err) {
     for (size_t k = 0; k < c->chunk_count; k++) {
@@ -78,7 +89,7 @@ static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_e
         pith_tensor *inputs;
         size_t bytes;
         PITH_TRY(pith_encode_fill_chunk(&inputs, c, w, &c->chunks[k], err));
-        PITH_TRY(pith_runner_plan_bytes(&w->runner, &bytes, inputs, c->inner_threads, err));
+        PITH_TRY(predict_chunk(&bytes, c, w, inputs, err));
         if (bytes > w->peak_bytes) w->peak_bytes = bytes;
     }
     for (int i = 0; i < c->threads; i++) need->activations += c->workers[i].peak_bytes;
