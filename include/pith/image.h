@@ -124,6 +124,39 @@ PITH_API pith_status pith_image_processor_shape(int64_t dims[3], const pith_imag
 PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
                                         const pith_image *image, pith_error *err);
 
+/* ---- vectors ---- */
+
+typedef struct pith_embed_images_options {
+    size_t size;
+    int32_t threads;   /* number of threads; 0: all CPUs the process may use */
+    int32_t pooling;   /* a pith_pooling. PITH_POOLING_MODEL: what the model pools itself (image_embeds, pooler_output),
+                          or its modules.json; else the first row of last_hidden_state, the class token. Any
+                          other value pools these rows */
+    int32_t normalize; /* 1: scale vectors to length 1 (L2); 0: do not; -1: what modules.json says */
+    int32_t dim;       /* keep the first dim components, then normalise; 0: keep all */
+    const pith_image_processor *processor; /* NULL: that of the model's directory */
+    const volatile int *cancel; /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
+    pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
+} pith_embed_images_options;
+
+/* clang-format off */
+#define PITH_EMBED_IMAGES_OPTIONS_INIT { sizeof(pith_embed_images_options), 0, 0, -1, 0, NULL, NULL, NULL }
+/* clang-format on */
+
+/* Sets *dim to the number of components of a picture's vector. PITH_ERR_UNSUPPORTED if the model cannot embed pictures.
+ * Thread-safe. */
+PITH_API pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,
+                                           const pith_embed_images_options *options, pith_error *err);
+
+/* Writes one vector per picture to vectors: float[count][dim], row-major, owned by the caller; dim is that of
+ * pith_embed_images_dim. Pictures go through the processor of the model's directory and the part of the model that
+ * takes pixels: CLIP and SigLIP (image_embeds), ViT and ResNet (pooler_output), or any ONNX file with an input [batch,
+ * 3, height, width]. A picture's vector has the same bits whatever the other pictures and the number of threads are. An
+ * error names the picture by its index; vectors are then unspecified. Any number of threads may call this on one model
+ * at once. */
+PITH_API pith_status pith_embed_images(float *vectors, const pith_model *model, const pith_image *images, size_t count,
+                                       const pith_embed_images_options *options, pith_error *err);
+
 /* ---- modules ---- */
 
 /* Uses this module (pith/image_module.h) for pictures decoded from now on, instead of searching one; NULL: searches

@@ -4,6 +4,7 @@
 #include "image/picture.h"
 #include "image/pictures.h"
 #include "image/processor.h"
+#include "model/picture_vectors.h"
 
 void pith_image_free(pith_image *image) { pith_picture_free(image); }
 
@@ -45,4 +46,14 @@ pith_status pith_image_process(float *pixel_values, const pith_image_processor *
 
 pith_status pith_image_register(const struct pith_image_module *module, pith_error *err) {
     PITH_ENTRY(pith_picture_module_set(module, err));
+}
+
+pith_status pith_embed_images_dim(size_t *dim, const pith_model *model, const pith_embed_images_options *options,
+                                  pith_error *err) {
+    PITH_ENTRY(pith_model_picture_dim(dim, model, options, err));
+}
+
+pith_status pith_embed_images(float *vectors, const pith_model *model, const pith_image *images, size_t count,
+                              const pith_embed_images_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_embed_pictures(vectors, model, images, count, options, err));
 }

@@ -224,6 +224,10 @@ pith_status pith_graph_sort(pith_graph *graph, pith_error *err);
  * out. If an output of the body is an input that is missing, the result is PITH_ERR_FORMAT. */
 pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
                               const pith_function *function, pith_error *err);
+/* Makes a graph of its own of what one output needs: a copy of these nodes, with the inputs they read. Types are those
+ * of the inputs only. Constants stay where they are. */
+pith_status pith_graph_extract(pith_graph **part, const pith_graph *graph, size_t output, pith_arena *arena,
+                               pith_error *err);
 /* Checks the invariants above. */
 pith_status pith_graph_check(const pith_graph *graph, pith_error *err);
 

@@ -1,4 +1,5 @@
-/* inline.c - replaces a node by a body of nodes: model-local functions, and branches whose condition is known.
+/* inline.c - replaces a node by a body of nodes: model-local functions, and branches whose condition is known; and
+ * copies a part of a graph.
  *
  * Values are mapped by their id in the body. An output of the node is given to the copied node that makes it. If an
  * output is an input, a constant or a second name of a value, its users are moved instead. */
@@ -61,6 +62,8 @@ static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, cons
     if (!node) return inline_out_of_memory(c);
     node->op = from->op;
     node->capture_count = from->capture_count;
+    node->packed = from->packed;
+    node->packed_count = from->packed_count;
     node->attrs = attrs;
     for (size_t i = 0; i < from->attr_count; i++) {
         bool present;
@@ -80,6 +83,7 @@ static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *fro
         if (!map[i]) return inline_out_of_memory(c);
         map[i]->type = value->type;
         map[i]->hint = value->hint;
+        map[i]->fixed = value->fixed;
     }
     return PITH_OK;
 }
@@ -153,4 +157,53 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
         if (value != node->outputs[i] && pith_value_replace(node->outputs[i], value)) return inline_out_of_memory(&c);
     }
     return PITH_OK;
+}
+
+/* ---- a part ---- */
+
+/* The inputs' sizes as numbers and symbols of the copy's own. */
+static pith_status extract_types(pith_graph *to, const pith_graph *from, pith_error *err) {
+    for (size_t i = 0; i < to->input_count; i++) {
+        pith_value *value = to->inputs[i];
+        pith_dim dims[PITH_MAX_RANK];
+        for (int axis = 0; axis < value->type.rank; axis++) {
+            pith_dim d = value->type.dims[axis];
+            int32_t symbol = pith_dim_symbol_index(from->dims, d);
+            if (pith_dim_known(d)) {
+                dims[axis] = d;
+                continue;
+            }
+            pith_str name = symbol >= 0
+                                ? pith_dims_symbol_name(from->dims, symbol)
+                                : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ARG(value->name), axis);
+            dims[axis] = name.data ? pith_dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
+            if (dims[axis] == PITH_DIM_UNKNOWN) return pith_fail_memory(err, name.size);
+        }
+        pith_type type = value->type;
+        pith_type_set(&value->type, type.dtype, type.rank, dims);
+        value->type.data = type.data;
+    }
+    return PITH_OK;
+}
+
+pith_status pith_graph_extract(pith_graph **part, const pith_graph *graph, size_t output, pith_arena *arena,
+                               pith_error *err) {
+    cloner c = { arena, NULL, NULL, err };
+    pith_graph *to;
+    PITH_TRY(clone_graph(&c, &to, graph, NULL));
+    for (size_t i = 0; i < to->output_count; i++) to->outputs[i]->output_uses--;
+    to->outputs[0] = to->outputs[output];
+    to->output_count = 1;
+    to->outputs[0]->output_uses++;
+    to->log = graph->log;
+    to->producer = graph->producer;
+    to->ir_version = graph->ir_version;
+    to->compiled = graph->compiled;
+    pith_graph_sweep(to);
+    size_t kept = 0;
+    for (size_t i = 0; i < to->input_count; i++)
+        if (to->inputs[i]->user_count || to->inputs[i]->output_uses) to->inputs[kept++] = to->inputs[i];
+    to->input_count = kept;
+    *part = to;
+    return extract_types(to, graph, err);
 }

@@ -126,7 +126,7 @@ static pith_status dense_emit(const void *state, const pith_head_rows *x, pith_e
 
 const pith_head pith_head_dense = { .name = "dense",
                                     .phase = "pool",
-                                    .outputs = "sentence_embedding last_hidden_state token_embeddings",
+                                    .outputs = "sentence_embedding text_embeds last_hidden_state token_embeddings",
                                     .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
                                     .open = dense_open,
                                     .emit = dense_emit };

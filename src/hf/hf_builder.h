@@ -106,6 +106,8 @@ int64_t pith_hf_int(pith_hf_builder *b, const char *key, int64_t fallback, int64
 double pith_hf_real(pith_hf_builder *b, const char *key, double fallback);
 bool pith_hf_bool(pith_hf_builder *b, const char *key, bool fallback);
 pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallback);
+/* A list of 1 to `limit` whole numbers; returns how many, or 0 if it is absent. */
+int64_t pith_hf_ints(pith_hf_builder *b, const char *key, int64_t limit, int64_t *items);
 /* A list of at most `limit` strings; a single string is a list whose items stand between bars. */
 pith_str *pith_hf_strings(pith_hf_builder *b, const char *key, int64_t limit, int64_t *count);
 /* Fails, naming the key, unless the setting is absent or as said. */

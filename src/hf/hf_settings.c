@@ -94,6 +94,22 @@ pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallbac
     return value;
 }
 
+int64_t pith_hf_ints(pith_hf_builder *b, const char *key, int64_t limit, int64_t *items) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_json j;
+    int64_t count = 0;
+    if (!hf_settings_find(&j, b, key, &err) || !hf_settings_is(b, &j, key, PITH_JSON_ARRAY, "a list")) return 0;
+    for (pith_json_array(&j); pith_json_next_item(&j); count++) {
+        if (!hf_settings_is(b, &j, key, PITH_JSON_NUMBER, "a list of numbers")) return 0;
+        int64_t item = pith_json_int(&j);
+        if (count < limit) items[count] = item;
+    }
+    if (j.failed || count < 1 || count > limit)
+        pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: %s must be a list of 1 to %lld whole numbers", key,
+                     (long long)limit);
+    return j.failed || count > limit ? 0 : count;
+}
+
 /* The parts of a string between bars. */
 static int64_t hf_settings_cut(pith_str *items, int64_t limit, pith_str all) {
     int64_t count = 0;

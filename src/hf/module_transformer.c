@@ -46,11 +46,39 @@ static void read_architectures(pith_json *j, transformer_config *c) {
     }
 }
 
+/* Models of texts and pictures: what their sections for texts leave out. Sources: CLIPTextConfig, SiglipTextConfig. */
+static const struct {
+    const char *model_type;
+    int32_t positions, pad;
+} text_sections[] = {
+    { "clip", 77, 1 }, { "clip_text_model", 77, 1 }, { "siglip", 64, 1 }, { "siglip_text_model", 64, 1 }
+};
+
+static void read_text_section(pith_json *j, pith_modules *m, int32_t *pad) {
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "max_position_embeddings"))
+            m->positions = transformer_count(j);
+        else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
+            *pad = transformer_count(j);
+        else
+            pith_json_skip(j);
+    }
+}
+
+static void complete_text_section(pith_modules *m, pith_str model_type, int32_t *pad) {
+    for (size_t i = 0; i < sizeof text_sections / sizeof *text_sections; i++) {
+        if (!pith_str_is(model_type, text_sections[i].model_type)) continue;
+        if (!m->positions) m->positions = text_sections[i].positions;
+        if (*pad < 0) *pad = text_sections[i].pad;
+    }
+}
+
 static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     transformer_config *c = to;
     pith_modules *m = r->modules;
-    pith_str key;
-    bool offset = false;
+    pith_str key, model_type = PITH_STR("");
     int32_t pad = -1;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
@@ -59,7 +87,9 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "pad_token_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
             pad = transformer_count(j);
         else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
-            offset = positions_follow_padding(pith_json_string(j));
+            model_type = pith_json_string(j);
+        else if (pith_str_is(key, "text_config") && pith_json_peek(j) == PITH_JSON_OBJECT)
+            read_text_section(j, m, &pad);
         else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
             read_architectures(j, c);
         else if (pith_str_is(key, "is_causal") && pith_json_peek(j) == PITH_JSON_BOOL)
@@ -67,9 +97,10 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
         else
             pith_json_skip(j);
     }
+    complete_text_section(m, model_type, &pad);
     m->pad_token_id = pad < 0 ? 0 : pad;
     int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
-    if (offset && m->positions > first) m->positions -= first;
+    if (positions_follow_padding(model_type) && m->positions > first) m->positions -= first;
 }
 
 /* A name that must be one of those that heads read, or null. third may be NULL. */

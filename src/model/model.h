@@ -53,8 +53,9 @@ struct pith_model {
     pith_op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t view_lock; /* guards views */
-    pith_text_view *views;     /* of other outputs */
+    pthread_mutex_t view_lock;             /* guards views and pictures */
+    pith_text_view *views;                 /* of other outputs */
+    struct pith_picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
 
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
     pith_arena program_arena;

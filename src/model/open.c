@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "exec/profile.h"
 #include "hub/hub.h"
+#include "model/picture_view.h"
 #include "model/reader.h"
 #include "model/saved.h"
 
@@ -36,6 +37,7 @@ void pith_model_destroy(pith_model *m) {
         pith_memory_free(m->options.allocator, m->views);
         m->views = next;
     }
+    for (int i = 0; i < 2; i++) pith_picture_view_free(m->pictures[i], m->options.allocator);
     pith_text_view_free(&m->text);
     pith_tokenizer_unload(m->tokenizer);
     pith_program_close(&m->program);
@@ -224,6 +226,9 @@ static pith_status note_text(pith_model *m, pith_error *err) {
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
+    if (m->graph->input_count == 1 && pith_model_is_pixels(m->graph->inputs[0]))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
     PITH_TRY(open_tokenizer(m, err));
     if (!m->text.output_count)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,

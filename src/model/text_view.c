@@ -5,12 +5,21 @@
 
 #include "base/error.h"
 #include "model/model.h"
+#include "model/picture_view.h"
 #include "ragged/ragged.h"
+
+/* A model of texts and pictures: texts run through their part of the graph only. */
+static bool text_view_needs_part(const pith_text_view *view, const pith_model *m) {
+    bool pixels = false;
+    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith_model_is_pixels(m->graph->inputs[i]);
+    return pixels && view->output_count == 1 && m->graph->input_count > 1;
+}
 
 pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m, pith_report *report,
                                        pith_error *err) {
-    pith_opt o = pith_model_optimizer(m, m->graph, err);
-    o.report = report;
+    static const int first[] = { 0 };
+    const int *outputs = view->output_count ? view->outputs : NULL;
+    pith_graph *graph = m->graph;
     if (pith_opt_without(m->limits, "ragged")) {
         view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
         return PITH_OK;
@@ -19,8 +28,13 @@ pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m
         view->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
-    return pith_ragged_make(&view->ragged, &view->ragged_reason, view->output_count ? view->outputs : NULL,
-                            (size_t)view->output_count, &o, &view->arena);
+    if (text_view_needs_part(view, m)) {
+        PITH_TRY(pith_model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err));
+        outputs = first;
+    }
+    pith_opt o = pith_model_optimizer(m, graph, err);
+    o.report = report;
+    return pith_ragged_make(&view->ragged, &view->ragged_reason, outputs, (size_t)view->output_count, &o, &view->arena);
 }
 
 pith_status pith_text_view_make_program(pith_text_view *view, const pith_model *m, pith_error *err) {
@@ -28,14 +42,22 @@ pith_status pith_text_view_make_program(pith_text_view *view, const pith_model *
     return pith_program_open(&view->program, m->runtime, view->ragged, &m->files, &view->arena, err);
 }
 
+static pith_status text_view_make_part(pith_text_view *view, const pith_model *m, pith_error *err) {
+    pith_graph *part;
+    PITH_TRY(pith_model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
+    return pith_program_open(&view->program, m->runtime, part, &m->files, &view->arena, err);
+}
+
 pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *m, pith_error *err) {
     static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 }; /* a ragged graph has no other outputs */
     PITH_TRY(pith_text_view_make_program(view, m, err));
     const pith_program *program = &view->program;
-    if (!view->ragged) PITH_TRY(pith_model_program(&program, m, err));
+    bool part = !view->ragged && text_view_needs_part(view, m);
+    if (part) PITH_TRY(text_view_make_part(view, m, err));
+    if (!view->ragged && !part) PITH_TRY(pith_model_program(&program, m, err));
     pith_encoder_parts parts = { .program = *program,
                                  .ragged = view->ragged != NULL,
-                                 .outputs = view->ragged ? places : view->outputs,
+                                 .outputs = view->ragged || part ? places : view->outputs,
                                  .output_count = view->output_count,
                                  .tokenizer = m->tokenizer,
                                  .modules = &m->modules,

@@ -1,0 +1,11 @@
+/* hf_clip.h - CLIP, for the families that have both of its towers or one of them. */
+#ifndef PITH_HF_HF_CLIP_H
+#define PITH_HF_HF_CLIP_H
+
+#include "hf/hf_tower.h"
+
+/* For pith_hf_family.build; layout is a pith_hf_towers. */
+pith_status pith_hf_clip_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
+                               const pith_weights *weights, const char *weights_name, pith_error *err);
+
+#endif
