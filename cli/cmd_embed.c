@@ -17,6 +17,7 @@
 
 #include "cli/common_options.h"
 #include "cli/embed_chunks.h"
+#include "cli/embed_images.h"
 #include "cli/embed_kinds.h"
 #include "cli/json_line.h"
 #include "cli/keep_members.h"
@@ -413,9 +414,10 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
 
 typedef struct embed_settings {
     const char *model, *output, *profile, *field, *keep;
-    bool no_normalize, null, jsonl, resume, stats, progress, pin, check;
+    bool normalize, no_normalize, images, null, jsonl, resume, stats, progress, pin, check;
     bool dense, sparse, multi_vector, tokens;
     int invalid, role;
+    size_t max_pixels;
     layout_settings layout;
     long_settings longs;
     pith_open_options open;
@@ -437,7 +439,8 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     if (s->check) s->open.flags |= PITH_OPEN_CHECK;
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
-    if (embed_what(s) != PITH_ENCODE_DENSE) return EXIT_DONE; /* embed_kinds.c checks the rest */
+    /* embed_kinds.c and embed_pictures check the rest */
+    if (embed_what(s) != PITH_ENCODE_DENSE || s->images) return EXIT_DONE;
     j->dim = pith_embed_dim(j->model, &j->options);
     if (!pith_embed(NULL, j->model, NULL, 0, &j->options, &err)) return EXIT_DONE;
     pith_model_close(j->model);
@@ -489,10 +492,36 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     return code;
 }
 
+static int embed_pictures(job *j, const command *c, const embed_settings *s, const string_list *files) {
+    pith_error err = PITH_ERROR_INIT;
+    embed_images e = { .c = c,
+                       .model = j->model,
+                       .options = PITH_EMBED_IMAGES_OPTIONS_INIT,
+                       .paths = files,
+                       .field = s->jsonl && !files->count ? (s->field ? s->field : "path") : NULL,
+                       .null = s->null,
+                       .objects = s->jsonl,
+                       .progress = j->progress,
+                       .stats = s->stats,
+                       .max_pixels = s->max_pixels };
+    e.options.threads = j->options.threads;
+    e.options.pooling = j->options.pooling;
+    e.options.normalize = j->options.normalize;
+    e.options.dim = j->options.dim;
+    e.options.profile = j->options.profile;
+    if (pith_embed_images_dim(&j->dim, j->model, &e.options, &err) ||
+        pith_embed_images(NULL, j->model, NULL, 0, &e.options, &err))
+        return fail(c, "%s", err.message);
+    int code = vector_layout_make(&e.layout, c, &s->layout, j->dim);
+    if (!code) code = embed_images_run(&e, s->output, s->resume);
+    vector_layout_free(&e.layout);
+    return code;
+}
+
 static int embed_files(const command *c, embed_settings *s, const string_list *files) {
     pith_embed_stats stats = { 0 };
     job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };
-    j.options.normalize = s->no_normalize ? 0 : -1;
+    j.options.normalize = s->no_normalize ? 0 : s->normalize ? 1 : -1;
     j.options.stats = &stats;
     j.refuses_long = s->longs.action == LONG_ERROR;
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
@@ -506,9 +535,9 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     }
     double began = now_seconds();
     const bool simple = embed_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
-    code = (simple ? embed_dense : embed_others)(&j, c, s, files);
+    code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long) long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
-    if (s->stats) print_stats(&stats, now_seconds() - began);
+    if (s->stats && !s->images) print_stats(&stats, now_seconds() - began);
     pith_model_close(j.model);
     return profile_close(j.options.profile, c, code);
 }
@@ -544,6 +573,18 @@ static int check_kinds(const embed_settings *s) {
     return EXIT_DONE;
 }
 
+/* Pictures have dense vectors, and no tokens. */
+static int check_images(const embed_settings *s) {
+    const command *c = &command_embed;
+    if (s->normalize && s->no_normalize) return usage(c, "--normalize and --no-normalize do not go together");
+    if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
+    if (!s->images) return EXIT_DONE;
+    if (embed_what(s) != PITH_ENCODE_DENSE) return usage(c, "--images makes dense vectors only");
+    if (s->longs.action || s->embed.max_length || s->embed.prompt_name || s->keep)
+        return usage(c, "--long, --max-length, --prompt-name and --keep are for texts, not for --images");
+    return EXIT_DONE;
+}
+
 static int embed_run(int argc, char **argv) {
     const command *c = &command_embed;
     embed_settings s = { .model = DEFAULT_MODEL, .open = PITH_OPEN_OPTIONS_INIT, .embed = PITH_EMBED_OPTIONS_INIT };
@@ -557,6 +598,7 @@ static int embed_run(int argc, char **argv) {
     code = vector_layout_check(c, &s.layout);
     if (!code) code = check_long(&s);
     if (!code) code = check_kinds(&s);
+    if (!code) code = check_images(&s);
     return code ? code : embed_files(c, &s, &files);
 }
 
@@ -569,6 +611,7 @@ static const option options[] = {
     { "pooling", 0, OPTION_CHOICE, AT(embed.pooling), "HOW",
       .help = "how the vectors of tokens become one vector (what the model says)",
       .choices = "model|cls|mean|max|last" },
+    { "normalize", 0, OPTION_FLAG, AT(normalize), NULL, .help = "scale vectors to length 1, whatever the model says" },
     { "no-normalize", 0, OPTION_FLAG, AT(no_normalize), NULL, .help = "do not scale vectors to length 1" },
     { "dim", 0, OPTION_INT, AT(embed.dim), "N", .help = "keep only the first N components", .min = 1,
       .max = INT32_MAX },
@@ -590,6 +633,10 @@ static const option options[] = {
       .choices = "document|query" },
     { "tokens", 0, OPTION_FLAG, AT(tokens), NULL, .help = "the model's hidden state of each token, [[...], ...]" },
     OPTION_SECTION("input"),
+    { "images", 0, OPTION_FLAG, AT(images), NULL,
+      .help = "the arguments are pictures, and folders of them; without any, lines of standard input are paths" },
+    { "max-pixels", 0, OPTION_BYTES, AT(max_pixels), "N",
+      .help = "with --images, larger pictures are refused; k and M are 2^10 and 2^20 (100000000)" },
     OPTION_NULL(AT(null)),
     { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
       .help = "lines are JSON objects; the other members of an object are kept as they were written" },
@@ -643,6 +690,7 @@ static const example examples[] = {
     { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
     { "pith embed --long chunk --overlap 32 books.txt", "the mean of the chunks of each text" },
+    { "pith embed -m clip-vit-base-patch32 --images photos/", "a vector per picture" },
     { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
     { NULL, NULL },
 };
@@ -653,7 +701,8 @@ const command command_embed = {
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
     .description =
-        "Each line of the files, or of standard input, is a text. Each text becomes one vector, or what the "
+        "Each line of the files, or of standard input, is a text, or with --images a picture is a file. Each text "
+        "becomes one vector, or what the "
         "options under \"result\" ask for. With --format npy, -o x.npy makes x.offsets.npy, x.indices.npy and "
         "x.values.npy of --sparse; x.npy, x.offsets.npy and x.ids.npy of vectors of tokens.",
     .examples = examples,

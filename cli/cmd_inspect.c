@@ -80,6 +80,25 @@ static void print_embedding(const json_t *d) {
     puts(json_is_true(json_object_get(e, "normalize")) ? ", length 1" : "");
 }
 
+static void print_pictures(const json_t *d) {
+    const json_t *p = json_object_get(d, "pictures");
+    char height[24] = "any", width[24] = "any";
+    if (!p) return;
+    if (!json_is_true(json_object_get(p, "embeds"))) {
+        printf("%-10s no: %s\n", "pictures", inspect_text_of(p, "reason"));
+        return;
+    }
+    if (inspect_number_of(p, "height") > 0)
+        snprintf(height, sizeof height, "%lld", (long long)inspect_number_of(p, "height"));
+    if (inspect_number_of(p, "width") > 0)
+        snprintf(width, sizeof width, "%lld", (long long)inspect_number_of(p, "width"));
+    const char *processor = inspect_text_of(p, "processor");
+    printf("%-10s one vector of %lld numbers per picture, %s x %s pixels, %s%s%s\n", "pictures",
+           (long long)inspect_number_of(p, "dim"), width, height,
+           *processor ? "processed as " : "no processor: ", *processor ? processor : inspect_text_of(p, "reason"),
+           *processor ? "ImageProcessor" : "");
+}
+
 /* What the files of the directory decided, each with the file that says it. */
 static void print_decisions(const json_t *d) {
     size_t i;
@@ -171,6 +190,7 @@ static void inspect_print_text(const json_t *d) {
     else
         printf("%-10s no: %s\n", "ragged", inspect_text_of(d, "ragged_reason"));
     print_embedding(d);
+    print_pictures(d);
     print_decisions(d);
     print_steps(d);
     printf("%-10s %.1f MB of packed weights, %.1f MB for the whole model\n", "memory",

@@ -90,8 +90,7 @@ static pith_status resnet_build(pith_graph *graph, const void *layout, const pit
     b.config = &own;
     resnet_read(&b, &r);
     if (b.status) return b.status;
-    int64_t image = pith_hf_int(&b, "image_size", 224, 1, 1 << 14);
-    pith_value *x = pith_hf_pixels(&b, pith_hf_int(&b, "num_channels", 3, 3, 3), image);
+    pith_value *x = pith_hf_pixels(&b, pith_hf_int(&b, "num_channels", 3, 3, 3), 0);
     x = resnet_block(&b, "embedder.embedder.", x, 3, r.stem, 7, 2, true);
     x = resnet_pool(&b, x);
     for (int64_t s = 0, in = r.stem; s < r.stages && !b.status; in = r.widths[s++])

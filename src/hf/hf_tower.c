@@ -96,11 +96,15 @@ pith_value *pith_hf_tower_layers(pith_hf_builder *b, const pith_hf_tower *t, con
 /* ---- pictures ---- */
 
 pith_value *pith_hf_pixels(pith_hf_builder *b, int64_t channels, int64_t image) {
-    pith_dim batch = pith_dim_symbol(b->graph->dims, PITH_STR("batch"));
+    pith_dims *table = b->graph->dims;
+    const pith_dim dims[] = { pith_dim_symbol(table, PITH_STR("batch")), pith_dim_of(channels),
+                              image ? pith_dim_of(image) : pith_dim_symbol(table, PITH_STR("height")),
+                              image ? pith_dim_of(image) : pith_dim_symbol(table, PITH_STR("width")) };
     pith_value *value = b->status ? NULL : pith_graph_add_value(b->graph, PITH_STR("pixel_values"), PITH_VALUE_INPUT);
-    if (!value || batch == PITH_DIM_UNKNOWN) return pith_hf_made(b, NULL);
-    const pith_dim dims[] = { batch, pith_dim_of(channels), pith_dim_of(image), pith_dim_of(image) };
+    for (int i = 0; i < 4; i++)
+        if (!value || dims[i] == PITH_DIM_UNKNOWN) return pith_hf_made(b, NULL);
     pith_type_set(&value->type, PITH_F32, 4, dims);
+    value->fixed = image > 0;
     b->graph->inputs[b->graph->input_count++] = value;
     return value;
 }

@@ -49,7 +49,7 @@ void pith_hf_tower_go_to(pith_hf_builder *b, const pith_hf_tower *t, const char 
 pith_value *pith_hf_tower_layers(pith_hf_builder *b, const pith_hf_tower *t, const pith_hf_tower_names *names,
                                  pith_value *x, pith_value *bias, pith_value *padding);
 
-/* The input pixel_values [batch, channels, image, image] f32. */
+/* The input pixel_values [batch, channels, image, image] f32; image 0: of any height and width. */
 pith_value *pith_hf_pixels(pith_hf_builder *b, int64_t channels, int64_t image);
 /* A convolution with the weights at the place: [out, in, kernel, kernel]. */
 pith_value *pith_hf_convolve(pith_hf_builder *b, pith_value *x, int64_t in, int64_t out, int64_t kernel, int64_t stride,

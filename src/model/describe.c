@@ -13,6 +13,8 @@
 #include "base/json_write.h"
 #include "encode/feed.h"
 #include "model/embedding.h"
+#include "image/processor.h"
+#include "model/picture_view.h"
 
 /* ---- JSON ---- */
 
@@ -236,6 +238,32 @@ static void put_compiled(pith_json_out *w, const pith_compiled *c) {
     pith_json_close(w, "}");
 }
 
+/* How pictures become vectors; nothing for a model without pixels. */
+static pith_status put_pictures(pith_json_out *w, const pith_model *m, pith_error *err) {
+    const pith_picture_view *v;
+    bool pixels = false;
+    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith_model_is_pixels(m->graph->inputs[i]);
+    if (!pixels) return PITH_OK;
+    pith_error why = PITH_ERROR_INIT;
+    pith_status status = pith_picture_view_get(&v, m, false, &why);
+    if (status == PITH_ERR_MEMORY) return pith_fail(err, status, "%s", why.message);
+    pith_json_key(w, "pictures");
+    pith_json_open(w, "{");
+    pith_json_key_bool(w, "embeds", !status);
+    if (status) {
+        pith_json_key_string(w, "reason", pith_str_of(why.message));
+    } else {
+        pith_json_key_int(w, "dim", v->facts.width);
+        pith_json_key_int(w, "channels", v->dims[0]);
+        pith_json_key_int(w, "height", v->dims[1]);
+        pith_json_key_int(w, "width", v->dims[2]);
+        pith_json_key_string(w, "processor", v->processor ? pith_str_of(v->processor->kind->name) : PITH_STR(""));
+        if (!v->processor) pith_json_key_string(w, "reason", pith_str_of(v->no_processor.message));
+    }
+    pith_json_close(w, "}");
+    return PITH_OK;
+}
+
 /* plan: NULL if another runtime than the builtin one runs the model. */
 static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan, pith_error *err) {
     const pith_graph *g = m->graph;
@@ -279,6 +307,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
                          : m->text.ragged           ? PITH_STR("")
                                                     : pith_str_of(m->no_text.message));
     put_embedding(w, m);
+    PITH_TRY(put_pictures(w, m, err));
     put_decisions(w, &m->modules);
     put_steps(w, plan);
     PITH_TRY(put_memory(w, m, plan, err));

@@ -50,13 +50,6 @@ static pith_status picture_pixels(pith_tensor *input, const picture_call *c, pic
     int64_t dims[3];
     size_t bytes;
     PITH_TRY(pith_processor_shape(dims, c->processor, image->width, image->height, err));
-    for (int i = 0; i < 3; i++)
-        if (v->dims[i] >= 0 && v->dims[i] != dims[i])
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "the model takes pictures of %lldx%lldx%lld, but preprocessor_config.json makes "
-                             "%lldx%lldx%lld of it; correct size or crop_size there",
-                             (long long)v->dims[0], (long long)v->dims[1], (long long)v->dims[2], (long long)dims[0],
-                             (long long)dims[1], (long long)dims[2]);
     *input = (pith_tensor){ .dtype = v->dtype, .rank = 4, .dims = { 1, dims[0], dims[1], dims[2] } };
     int64_t count = pith_dims_count(input->dims, 4);
     if (!pith_dtype_bytes(PITH_F32, count, &bytes)) return pith_fail_memory(err, SIZE_MAX);
@@ -94,6 +87,20 @@ static pith_status picture_rows(const float **rows, int64_t *count, const pith_t
     return PITH_OK;
 }
 
+/* Models often take one size of pictures only; which one, the processor must know. */
+static pith_status picture_explain(const picture_call *c, const pith_tensor *input, pith_status status,
+                                   pith_error *err) {
+    const int64_t *declared = c->view->dims, *made = input->dims + 1;
+    bool differ = false;
+    for (int i = 0; i < 3; i++) differ = differ || (declared[i] >= 0 && declared[i] != made[i]);
+    if (!differ || status == PITH_ERR_CANCELLED || status == PITH_ERR_MEMORY) return status;
+    return pith_fail_at(err, status,
+                        "the model declares pictures of %lldx%lldx%lld, but preprocessor_config.json makes "
+                        "%lldx%lldx%lld of this one; correct size or crop_size there: ",
+                        (long long)declared[0], (long long)declared[1], (long long)declared[2], (long long)made[0],
+                        (long long)made[1], (long long)made[2]);
+}
+
 static pith_status picture_borrow(picture_call *c, picture_worker *w, pith_error *err) {
     if (w->runner.runtime) return PITH_OK;
     pith_idle_runners_take(&w->runner, (pith_idle_runners *)&c->view->idle);
@@ -118,7 +125,8 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith_lane_phase(lane, "picture", begin, 1);
     pith_runner_trace(&w->runner, pith_lane_trace(lane), lane);
     begin = pith_clock_ns();
-    PITH_TRY(pith_runner_run(&w->runner, out, &input, c->inner_threads, c->options->cancel, err));
+    pith_status status = pith_runner_run(&w->runner, out, &input, c->inner_threads, c->options->cancel, err);
+    if (status) return picture_explain(c, &input, status, err);
     pith_lane_phase(lane, "run", begin, 1);
     pith_count(c->executor.counters, PITH_COUNT_run_ns, pith_clock_ns() - begin);
     PITH_TRY(picture_rows(&rows, &count, &out[c->view->output], c, w, err));

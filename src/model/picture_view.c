@@ -56,9 +56,11 @@ static pith_status picture_try(bool *found, pith_picture_view *v, const pith_mod
     if (part->input_count != 1 || !pith_model_is_pixels(part->inputs[0])) return PITH_OK;
     if (!picture_reads(&v->facts, &part->outputs[0]->type)) return PITH_OK;
     *found = true;
-    v->dtype = part->inputs[0]->type.dtype;
+    const pith_value *input = part->inputs[0];
+    const pith_type *declared = input->hint && input->hint->rank == 4 ? input->hint : &input->type;
+    v->dtype = input->type.dtype;
     for (int i = 0; i < 3; i++) {
-        pith_dim d = part->inputs[0]->type.dims[i + 1];
+        pith_dim d = declared->dims[i + 1];
         v->dims[i] = pith_dim_known(d) ? d : -1;
     }
     if (m->graph->input_count == 1) { /* there is nothing else in the model */

@@ -14,7 +14,7 @@ typedef struct pith_picture_view {
     int output;                      /* of the program: the one that becomes the vector */
     pith_head_model facts;           /* about it, for the head */
     int32_t dtype;                   /* of the input: f32 or f16 */
-    int64_t dims[3];                 /* channels, height, width of the input; -1: any */
+    int64_t dims[3];                 /* channels, height, width that the model declares; -1: any */
     pith_image_processor *processor; /* NULL: the directory has none */
     pith_error no_processor;         /* why */
     pith_idle_runners idle;

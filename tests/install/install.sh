@@ -110,4 +110,6 @@ wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on 
     -m "$source/tests/data/tasks/cross-bert" -q "what is the capital of france?" -k 2 --return-documents |
     sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | awk '{ $1 = sprintf("%.6f", $1); print }')
 [ "$out" = "$wanted" ] || fail "rerank: $out"
+out=$("$work/image_search" "$source/tests/data/vision/clip" "w5 w6" "$source"/tests/data/images/rgb.{png,bmp} nothing.png 2>"$work/image.log")
+[ "$(echo "$out" | grep -c '^-*[01]\.[0-9]* .*/rgb\.')" = 2 ] && grep -q "^nothing.png: " "$work/image.log" || fail "image_search: $out"
 echo "install: seven programs agree and the examples run: $expected"

@@ -281,7 +281,8 @@ static void lists(void **state) {
         { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
           "'custom_st.Transformer' is code that comes with the model" },
         { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-          "Odd' is not supported; supported are Asym, CNN, Dense, Dropout, LayerNorm, MLMTransformer, Normalize, "
+          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, MLMTransformer, "
+          "Normalize, "
           "Pooling, Router, "
           "SpladePooling, StaticEmbedding, Transformer" },
         { "[{\"path\": \"2\"}]", PITH_ERR_UNSUPPORTED, "module ''" },

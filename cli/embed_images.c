@@ -1,0 +1,294 @@
+/* embed_images.c - see embed_images.h.
+ *
+ * Pictures are read and embedded a few at a time, so memory is bounded by the largest of them, not by their number. */
+#include "cli/embed_images.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/json_out.h"
+#include "cli/output.h"
+#include "cli/parallel.h"
+
+/* Pictures that are in memory at once, for each thread. */
+enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };
+
+typedef struct picture {
+    char *path;
+    pith_image image;
+    char *problem; /* why it was not read; NULL: it was */
+} picture;
+
+typedef struct images_job {
+    embed_images *e;
+    string_list found; /* the pictures of e->paths; their names are the job's own */
+    size_t next;
+    text_batch batch; /* paths from stdin */
+    picture *pictures;
+    size_t count, room;
+    float *vectors, *some;
+    vector_writer writer;
+    double shown;
+} images_job;
+
+/* ---- which pictures ---- */
+
+static char *copy_text(const char *text, size_t size) {
+    char *copy = grow(NULL, size + 1);
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    return copy;
+}
+
+/* A name that a picture in a folder has. */
+static bool is_picture(const char *name) {
+    static const char *const ends[] = { ".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff",
+                                        ".jp2", ".j2k",  ".bmp", ".ppm",  ".pgm", ".pnm" };
+    const char *end = strrchr(name, '.');
+    for (size_t i = 0; end && i < sizeof ends / sizeof *ends; i++)
+        if (!strcasecmp(end, ends[i])) return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The pictures in a folder and in those below it, in the order of their paths. Links to folders are not followed. */
+static int find_in(images_job *j, const char *folder) {
+    DIR *dir = opendir(folder);
+    if (!dir) return fail(j->e->c, "%s: %s", folder, strerror(errno));
+    size_t first = j->found.count, folders = 0;
+    string_list below = { NULL, 0 };
+    int code = EXIT_DONE;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        struct stat info;
+        if (entry->d_name[0] == '.') continue;
+        char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
+        sprintf(path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry->d_name);
+        if (!lstat(path, &info) && S_ISDIR(info.st_mode))
+            list_add(&below, path);
+        else if (is_picture(entry->d_name) && !stat(path, &info) && S_ISREG(info.st_mode))
+            list_add(&j->found, path);
+        else
+            free(path);
+    }
+    closedir(dir);
+    if (j->found.count > first) qsort(j->found.items + first, j->found.count - first, sizeof *j->found.items, by_name);
+    if (below.count) qsort(below.items, below.count, sizeof *below.items, by_name);
+    for (; folders < below.count; folders++) {
+        if (!code) code = find_in(j, below.items[folders]);
+        free((char *)(uintptr_t)below.items[folders]);
+    }
+    free(below.items);
+    return code;
+}
+
+static int find_pictures(images_job *j) {
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < j->e->paths->count && !code; i++) {
+        const char *path = j->e->paths->items[i];
+        struct stat info;
+        size_t before = j->found.count;
+        if (stat(path, &info) || !S_ISDIR(info.st_mode)) {
+            list_add(&j->found, copy_text(path, strlen(path)));
+            continue;
+        }
+        code = find_in(j, path);
+        if (!code && j->found.count == before) code = fail(j->e->c, "%s: there is no picture in this folder", path);
+    }
+    return code;
+}
+
+/* The next pictures' paths: j->count of them, 0 when there are none left. False after a message. */
+static bool next_paths(images_job *j) {
+    j->count = 0;
+    if (j->e->paths->count) {
+        for (; j->count < j->room && j->next < j->found.count; j->next++) {
+            const char *path = j->found.items[j->next];
+            j->pictures[j->count++].path = copy_text(path, strlen(path));
+        }
+        return true;
+    }
+    if (text_batch_next(&j->batch, j->room) < 0) return !fail(j->e->c, "%s", j->batch.message);
+    for (; j->count < j->batch.count; j->count++)
+        j->pictures[j->count].path = copy_text(j->batch.texts[0][j->count].data, j->batch.texts[0][j->count].size);
+    return true;
+}
+
+/* ---- pictures to vectors ---- */
+
+static void read_picture(void *context, size_t index) {
+    images_job *j = context;
+    picture *p = &j->pictures[index];
+    pith_error err = PITH_ERROR_INIT;
+    pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
+    options.channels = 3;
+    options.max_pixels = j->e->max_pixels;
+    p->problem = NULL;
+    p->image = (pith_image){ 0 };
+    if (pith_image_read(&p->image, p->path, &options, &err)) p->problem = copy_text(err.message, strlen(err.message));
+}
+
+/* The pictures of the batch that could be read; what the model then refuses is looked at one by one. */
+static void embed_pictures(images_job *j) {
+    const size_t dim = j->e->layout.dim;
+    pith_image *images = grow(NULL, j->count * sizeof *images);
+    pith_error err = PITH_ERROR_INIT;
+    size_t count = 0, row = 0;
+    for (size_t i = 0; i < j->count; i++)
+        if (!j->pictures[i].problem) images[count++] = j->pictures[i].image;
+    bool whole = !pith_embed_images(j->some, j->e->model, images, count, &j->e->options, &err);
+    for (size_t i = 0; i < j->count; i++) {
+        picture *p = &j->pictures[i];
+        float *vector = j->vectors + i * dim;
+        const float *from = j->some + row * dim;
+        if (!p->problem && !whole) {
+            from = j->some;
+            if (pith_embed_images(j->some, j->e->model, &p->image, 1, &j->e->options, &err)) {
+                const char *said = strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11;
+                p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
+                sprintf(p->problem, "%s: %s", p->path, said);
+            }
+        } else if (!p->problem) {
+            row++;
+        }
+        const bool has_nan = j->e->layout.as.type == PITH_VECTOR_F32 || j->e->layout.as.type == PITH_VECTOR_F16;
+        for (size_t k = 0; k < dim; k++) vector[k] = p->problem ? (has_nan ? NAN : 0) : from[k];
+    }
+    free(images);
+}
+
+/* What stands before each vector: an object without its end. */
+static void make_prefixes(images_job *j, bytes *prefixes, size_t *begins) {
+    prefixes->size = 0;
+    begins[0] = 0;
+    for (size_t i = 0; i < j->count; i++) {
+        if (j->batch.keeps) {
+            bytes_add(prefixes, j->batch.kept.data + j->batch.kept_begins[i],
+                      j->batch.kept_begins[i + 1] - j->batch.kept_begins[i]);
+        } else {
+            bytes_print(prefixes, "{\"path\": ");
+            json_quote(prefixes, (pith_str){ j->pictures[i].path, strlen(j->pictures[i].path) });
+            bytes_print(prefixes, ", ");
+        }
+        bytes_print(prefixes, "\"embedding\":");
+        begins[i + 1] = prefixes->size;
+    }
+}
+
+static void show_images(images_job *j, bool last) {
+    double now = now_seconds();
+    if (!j->e->progress || (!last && now - j->shown <= 0.2)) return;
+    fprintf(stderr, "\r%llu pictures%s", (unsigned long long)j->e->done, last ? "\n" : "");
+    j->shown = now;
+}
+
+/* Tells of the pictures that failed, and frees all. */
+static void finish_batch(images_job *j) {
+    for (size_t i = 0; i < j->count; i++) {
+        picture *p = &j->pictures[i];
+        if (p->problem) {
+            fail(j->e->c, "%s", p->problem);
+            j->e->failed++;
+        }
+        pith_image_free(&p->image);
+        free(p->problem);
+        free(p->path);
+        *p = (picture){ 0 };
+    }
+    j->e->done += j->count;
+    show_images(j, false);
+}
+
+static bool write_batch(images_job *j, bytes *prefixes, size_t *begins) {
+    if (j->e->objects) make_prefixes(j, prefixes, begins);
+    return vector_writer_rows(&j->writer, j->vectors, j->count, j->e->objects ? prefixes->data : NULL, begins) &&
+           output_flush(j->writer.out);
+}
+
+/* ---- the whole ---- */
+
+static int embed_batches(images_job *j) {
+    bytes prefixes = { NULL, 0, 0 };
+    size_t *begins = grow(NULL, (j->room + 1) * sizeof *begins);
+    uint64_t skip = j->writer.rows;
+    bool good = true;
+    int code = EXIT_DONE;
+    while (good && (good = next_paths(j)) && j->count) {
+        if (skip >= j->count) { /* an earlier call has written them */
+            skip -= j->count;
+            for (size_t i = 0; i < j->count; i++) free(j->pictures[i].path);
+            continue;
+        }
+        for (size_t i = 0; i < skip; i++) free(j->pictures[i].path);
+        memmove(j->pictures, j->pictures + skip, (j->count - skip) * sizeof *j->pictures);
+        j->count -= skip;
+        skip = 0;
+        parallel_run(read_picture, j, j->count, j->e->options.threads);
+        embed_pictures(j);
+        good = write_batch(j, &prefixes, begins);
+        finish_batch(j);
+    }
+    show_images(j, true);
+    if (!good || j->e->failed) code = EXIT_FAILED;
+    if (j->writer.conversion.code) fail(j->e->c, "%s", j->writer.conversion.message);
+    if (vector_writer_unmet(&j->writer))
+        code = fail(j->e->c,
+                    "%s: its last vector is not that of the next picture; the pictures, model or options were "
+                    "others; remove it to start over",
+                    j->writer.out->temporary);
+    free(prefixes.data);
+    free(begins);
+    return code;
+}
+
+static int write_images(images_job *j, const char *path, bool resume) {
+    const string_list *inputs = j->e->paths->count ? &j->found : j->e->paths;
+    output out;
+    int code = resume ? output_resume(&out, j->e->c, path, inputs) : output_open(&out, j->e->c, path, inputs);
+    if (code) return code;
+    code = vector_writer_open(&j->writer, j->e->c, &out, &j->e->layout);
+    if (code) {
+        output_close(&out, j->e->c, false, code);
+        return code;
+    }
+    code = embed_batches(j);
+    vector_writer_close(&j->writer);
+    return output_close(&out, j->e->c, true, code);
+}
+
+int embed_images_run(embed_images *e, const char *path, bool resume) {
+    images_job j = { .e = e };
+    pith_cpu_info cpu = PITH_CPU_INFO_INIT;
+    pith_cpu_report(&cpu, NULL);
+    int32_t threads = e->options.threads ? e->options.threads : cpu.threads;
+    j.room = (size_t)threads * PICTURES_PER_THREAD;
+    if (j.room > PICTURES_MOST) j.room = PICTURES_MOST;
+    j.pictures = grow(NULL, j.room * sizeof *j.pictures);
+    memset(j.pictures, 0, j.room * sizeof *j.pictures);
+    j.vectors = grow(NULL, j.room * e->layout.dim * sizeof *j.vectors);
+    j.some = grow(NULL, j.room * e->layout.dim * sizeof *j.some);
+    text_batch_open(&j.batch, e->paths, e->field, NULL);
+    j.batch.in.separator = e->null ? 0 : '\n';
+    j.batch.keeps = e->field && e->objects;
+    double began = now_seconds();
+    int code = find_pictures(&j);
+    if (!code) code = write_images(&j, path, resume);
+    double seconds = now_seconds() - began;
+    if (e->stats)
+        fprintf(stderr, "{\"pictures\": %llu, \"failed\": %llu, \"seconds\": %.6g, \"pictures_per_second\": %.6g}\n",
+                (unsigned long long)e->done, (unsigned long long)e->failed, seconds,
+                seconds > 0 ? (double)e->done / seconds : 0.0);
+    text_batch_close(&j.batch);
+    for (size_t i = 0; i < j.found.count; i++) free((char *)(uintptr_t)j.found.items[i]);
+    free(j.found.items);
+    free(j.pictures);
+    free(j.vectors);
+    free(j.some);
+    return code;
+}

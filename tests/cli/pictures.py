@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""pith embed --images: where pictures come from, the forms of the result, and what is refused.
+
+usage: pictures.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt).
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+VISION, IMAGES = SOURCE / "tests/data/vision", SOURCE / "tests/data/images"
+NAMES = ["rgb.png", "palette.png", "rgb.bmp", "grey.pgm", "rgba.png"]
+PATHS = [IMAGES / n for n in NAMES]
+VIT = VISION / "vit"
+EXPECTED = np.fromfile(VIT / "images.f32", "<f4").reshape(len(NAMES), -1)
+
+
+class Pictures(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+
+    def run_pith(self, *arguments, stdin=b"", **keywords):
+        return subprocess.run([PITH, "embed", "--images", *map(str, arguments)], input=stdin, capture_output=True,
+                              timeout=300, cwd=self.dir, **keywords)
+
+    def good(self, *arguments, **keywords):
+        result = self.run_pith(*arguments, **keywords)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout
+
+    def bad(self, code, *arguments, says=(), **keywords):
+        result = self.run_pith(*arguments, **keywords)
+        self.assertEqual(result.returncode, code, result.stderr.decode())
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, result.stderr.decode())
+        return result.stdout
+
+    def close(self, rows, expected=EXPECTED):
+        np.testing.assert_allclose(np.array(rows, float), expected, atol=1e-5)
+
+    def test_formats(self):
+        self.close([json.loads(line) for line in self.good("-m", VIT, *PATHS).splitlines()])
+        self.close(np.frombuffer(self.good("-m", VIT, "--format", "f32", *PATHS), "<f4").reshape(EXPECTED.shape))
+        self.good("-m", VIT, "--format", "npy", "-o", "v.npy", *PATHS)
+        self.close(np.load(self.dir / "v.npy"))
+        self.good("-m", VIT, "--format", "npy", "-o", "h.npy", "--dtype", "f16", *PATHS)
+        self.assertEqual(np.load(self.dir / "h.npy").dtype, np.float16)
+        rows = [json.loads(line) for line in self.good("-m", VIT, "--jsonl", *PATHS).splitlines()]
+        self.assertEqual([r["path"] for r in rows], [str(p) for p in PATHS])
+        self.close([r["embedding"] for r in rows])
+
+    def test_options(self):
+        short = [json.loads(line) for line in self.good("-m", VIT, "--dim", 4, "--normalize", *PATHS).splitlines()]
+        self.close(short, EXPECTED[:, :4] / np.linalg.norm(EXPECTED[:, :4], axis=1, keepdims=True))
+        mean = [json.loads(line) for line in self.good("-m", VIT, "--pooling", "mean", *PATHS).splitlines()]
+        self.close(mean, np.fromfile(VIT / "rows.f32", "<f4").reshape(len(NAMES), -1))
+        one, two = (self.good("-m", VIT, "--threads", n, *PATHS) for n in (1, 2))
+        self.assertEqual(one, two)
+
+    def test_folders(self):
+        """Pictures of a folder and of those below it, in the order of their paths; other files are passed over."""
+        (self.dir / "a/below").mkdir(parents=True)
+        for name, to in (("rgb.bmp", "a/2.BMP"), ("rgb.png", "a/1.png"), ("rgba.png", "a/below/0.png")):
+            shutil.copy(IMAGES / name, self.dir / to)
+        (self.dir / "a/notes.txt").write_text("no picture")
+        (self.dir / "a/.hidden.png").write_text("no picture")
+        (self.dir / "a/below/up").symlink_to(self.dir / "a")
+        rows = [json.loads(line) for line in self.good("-m", VIT, "--jsonl", "a").splitlines()]
+        self.assertEqual([r["path"] for r in rows], ["a/1.png", "a/2.BMP", "a/below/0.png"])
+        self.close([r["embedding"] for r in rows], EXPECTED[[0, 2, 4]])
+        (self.dir / "empty").mkdir()
+        self.bad(1, "-m", VIT, "empty", says="empty: there is no picture in this folder")
+
+    def test_paths_from_stdin(self):
+        text = "".join(f"{p}\n" for p in PATHS).encode()
+        self.close([json.loads(line) for line in self.good("-m", VIT, stdin=text).splitlines()])
+        self.close([json.loads(line) for line in self.good("-m", VIT, "-0", stdin=text.replace(b"\n", b"\0")).splitlines()])
+        objects = "".join(json.dumps({"id": i, "file": str(p)}) + "\n" for i, p in enumerate(PATHS)).encode()
+        rows = [json.loads(line) for line in self.good("-m", VIT, "--jsonl", "--field", "file", stdin=objects).splitlines()]
+        self.assertEqual([(r["id"], r["file"]) for r in rows], [(i, str(p)) for i, p in enumerate(PATHS)])
+        self.close([r["embedding"] for r in rows])
+
+    def test_bad_pictures(self):
+        """A picture that cannot be read has a message and a row that is no vector; the others are there."""
+        (self.dir / "broken.jpg").write_bytes((IMAGES / "rgb.jpg").read_bytes()[:200])
+        (self.dir / "text.png").write_text("no picture")
+        files = [PATHS[0], "broken.jpg", "missing.png", PATHS[1], "text.png", PATHS[2]]
+        out = self.bad(1, "-m", VIT, *files, says=["broken.jpg: ", "missing.png: ", "text.png: what the bytes hold"])
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.close([rows[0], rows[3], rows[5]], EXPECTED[:3])
+        for i in (1, 2, 4):
+            self.assertEqual(rows[i], [None] * 16)
+        self.bad(1, "-m", VIT, "--format", "npy", "-o", "v.npy", *files)
+        self.assertEqual(np.isnan(np.load(self.dir / "v.npy")).all(axis=1).tolist(), [False, True, True, False, True, False])
+        self.bad(1, "-m", VIT, "--format", "npy", "--dtype", "int8", "-o", "v.npy", *files)
+        rows = np.load(self.dir / "v.npy")  # the others are what zeros become
+        self.assertTrue((rows[[1, 2, 4]] == rows[1]).all() and (rows[[0, 3, 5]] != rows[1]).any(axis=1).all())
+        self.bad(1, "-m", VIT, "--max-pixels", 100, PATHS[0], says="max_pixels is 100")
+        result = self.run_pith("-m", VIT, "--stats", *files)
+        stats = json.loads(result.stderr.decode().splitlines()[-1])
+        self.assertEqual((stats["pictures"], stats["failed"]), (6, 3))
+
+    def test_many_pixels(self):
+        """A picture that claims 10^9 pixels is refused before memory is taken for them."""
+        (self.dir / "huge.ppm").write_bytes(b"P6 40000 25000 255\n" + b"\0" * 100)
+        self.bad(1, "-m", VIT, "huge.ppm", says=["40000 x 25000", "max_pixels"])
+
+    def test_resume(self):
+        """What an earlier call wrote is kept; other pictures are refused."""
+        self.good("-m", VIT, "-o", "all.jsonl", *PATHS)
+        whole = (self.dir / "all.jsonl").read_bytes()
+        lines = whole.splitlines(keepends=True)
+        (self.dir / "v.jsonl.part").write_bytes(b"".join(lines[:3]) + lines[3][:20])
+        self.good("-m", VIT, "--resume", "-o", "v.jsonl", *PATHS)
+        self.assertEqual((self.dir / "v.jsonl").read_bytes(), whole)
+        (self.dir / "w.jsonl.part").write_bytes(b"".join(lines[:3]))
+        self.bad(1, "-m", VIT, "--resume", "-o", "w.jsonl", *PATHS[1:], says="remove it to start over")
+
+    def test_refused(self):
+        self.bad(1, "-m", VISION / "clip-text", PATHS[0], says="it has no input of pixels")
+        self.bad(2, "-m", VIT, "--sparse", PATHS[0], says="--images makes dense vectors only")
+        self.bad(2, "-m", VIT, "--max-length", 5, PATHS[0], says="are for texts")
+        self.bad(2, "-m", VIT, "--normalize", "--no-normalize", PATHS[0], says="do not go together")
+        self.bad(1, "-m", VIT, "--dim", 17, PATHS[0], says="dim 17 is not between 1 and the model's 16")
+        shutil.copytree(VIT, self.dir / "bare")
+        (self.dir / "bare/preprocessor_config.json").unlink()
+        self.bad(1, "-m", "bare", PATHS[0], says="put the model's preprocessor_config.json beside it")
+        result = subprocess.run([PITH, "embed", "-m", VIT], input=b"text\n", capture_output=True, timeout=60)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"its input is a picture; 'pith embed --images'", result.stderr)
+
+    def test_full_disk(self):
+        if os.path.exists("/dev/full"):
+            self.bad(1, "-m", VIT, "-o", "/dev/full", *PATHS, says="No space left on device")
+
+    def test_inspect(self):
+        text = subprocess.run([PITH, "inspect", VISION / "clip"], capture_output=True, timeout=60).stdout.decode()
+        self.assertIn("one vector of 12 numbers per picture, 24 x 24 pixels, processed as CLIPImageProcessor", text)
+        found = json.loads(subprocess.run([PITH, "inspect", "--json", VIT], capture_output=True, timeout=60).stdout)
+        self.assertEqual(found["pictures"], {"embeds": True, "dim": 16, "channels": 3, "height": 24, "width": 24,
+                                             "processor": "ViT"})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
