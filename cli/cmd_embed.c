@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/common_options.h"
+#include "cli/embed_bm25.h"
 #include "cli/embed_chunks.h"
 #include "cli/embed_images.h"
 #include "cli/embed_kinds.h"
@@ -57,6 +58,7 @@ typedef struct window {
 
 typedef struct job {
     pith_model *model;
+    pith_bm25 *bm25; /* instead of the model; or NULL */
     pith_embed_options options;
     size_t dim;
     bool jsonl, progress, refuses_long;
@@ -418,6 +420,7 @@ typedef struct embed_settings {
     bool dense, sparse, multi_vector, tokens;
     int invalid, role;
     size_t max_pixels;
+    bm25_settings bm25;
     layout_settings layout;
     long_settings longs;
     pith_open_options open;
@@ -426,6 +429,7 @@ typedef struct embed_settings {
 
 /* The kinds of results that are asked for, PITH_ENCODE_*. */
 static uint32_t embed_what(const embed_settings *s) {
+    if (s->bm25.language && !s->dense && !s->multi_vector && !s->tokens) return PITH_ENCODE_SPARSE;
     uint32_t what = (s->dense ? PITH_ENCODE_DENSE : 0) | (s->sparse ? PITH_ENCODE_SPARSE : 0) |
                     (s->multi_vector ? PITH_ENCODE_MULTI_VECTOR : 0) | (s->tokens ? PITH_ENCODE_TOKENS : 0);
     return what ? what : PITH_ENCODE_DENSE;
@@ -472,9 +476,13 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
 /* Results other than one dense vector per text that is read as it is. */
 static int embed_others(job *j, const command *c, const embed_settings *s, const string_list *files) {
     text_batch b;
-    embed_kinds kinds = {
-        c, j->model, PITH_ENCODE_OPTIONS_INIT, s->longs.action == LONG_ERROR, (vector_format)s->layout.format, s->output
-    };
+    embed_kinds kinds = { .c = c,
+                          .model = j->model,
+                          .bm25 = j->bm25,
+                          .options = PITH_ENCODE_OPTIONS_INIT,
+                          .refuses_long = s->longs.action == LONG_ERROR,
+                          .format = (vector_format)s->layout.format,
+                          .output = s->output };
     embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0 };
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_what(s);
@@ -528,7 +536,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.profile, c, s->profile, files);
     if (code) return code;
-    code = open_model(&j, c, s);
+    const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
+    code = s->bm25.language ? bm25_open(&j.bm25, c, stops, &s->bm25) : open_model(&j, c, s);
     if (code) {
         pith_profile_destroy(j.options.profile);
         return code;
@@ -536,9 +545,11 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     double began = now_seconds();
     const bool simple = embed_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
     code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
-    if (!j.refuses_long) long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
+    if (!j.refuses_long && j.model)
+        long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
     if (s->stats && !s->images) print_stats(&stats, now_seconds() - began);
     pith_model_close(j.model);
+    pith_bm25_close(j.bm25);
     return profile_close(j.options.profile, c, code);
 }
 
@@ -560,7 +571,10 @@ static int check_long(const embed_settings *s) {
 static int check_kinds(const embed_settings *s) {
     const command *c = &command_embed;
     const uint32_t what = embed_what(s);
-    if (s->role && !s->multi_vector) return usage(c, "--role goes with --multi-vector");
+    if (s->role && !s->multi_vector && !s->bm25.language) return usage(c, "--role goes with --multi-vector and --bm25");
+    if (s->bm25.language && (what != PITH_ENCODE_SPARSE || s->images || s->longs.action))
+        return usage(c, "--bm25 makes sparse vectors of whole texts; it does not go with other results, --images or "
+                        "--long");
     if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
     if (s->layout.type) return usage(c, "--dtype goes with dense vectors alone");
     if (s->resume) return usage(c, "--resume goes with dense vectors alone");
@@ -587,7 +601,10 @@ static int check_images(const embed_settings *s) {
 
 static int embed_run(int argc, char **argv) {
     const command *c = &command_embed;
-    embed_settings s = { .model = DEFAULT_MODEL, .open = PITH_OPEN_OPTIONS_INIT, .embed = PITH_EMBED_OPTIONS_INIT };
+    embed_settings s = { .model = DEFAULT_MODEL,
+                         .open = PITH_OPEN_OPTIONS_INIT,
+                         .embed = PITH_EMBED_OPTIONS_INIT,
+                         .bm25 = BM25_SETTINGS_INIT };
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
@@ -629,9 +646,19 @@ static const option options[] = {
     { "multi-vector", 0, OPTION_FLAG, AT(multi_vector), NULL,
       .help = "one vector of length 1 per token, [[...], ...], of ColBERT models and BGE-M3" },
     { "role", 0, OPTION_CHOICE, AT(role), "ROLE",
-      .help = "with --multi-vector, what the texts are: each has its own marker (document)",
-      .choices = "document|query" },
+      .help = "with --multi-vector and --bm25, what the texts are (document)", .choices = "document|query" },
     { "tokens", 0, OPTION_FLAG, AT(tokens), NULL, .help = "the model's hidden state of each token, [[...], ...]" },
+    OPTION_SECTION("sparse vectors without a model"),
+    { "bm25", 0, OPTION_STRING, AT(bm25.language), "LANGUAGE",
+      .help = "weights of stems as BM25 has them, for english, german, ...; -m is a directory with stop words, "
+              "LANGUAGE.txt" },
+    { "bm25-k", 0, OPTION_FLOAT, AT(bm25.k), "K", .help = "how soon more of the same word counts no more (1.2)" },
+    { "bm25-b", 0, OPTION_FLOAT, AT(bm25.b), "B", .help = "how much the length of a text counts, 0 to 1 (0.75)" },
+    { "bm25-avg-len", 0, OPTION_FLOAT, AT(bm25.avg_len), "N", .help = "mean number of words of the texts (256)" },
+    { "bm25-max-word", 0, OPTION_INT, AT(bm25.token_max_length), "N",
+      .help = "longer words are left out, in characters (40)", .min = 1, .max = 255 },
+    { "no-stemming", 0, OPTION_FLAG, AT(bm25.no_stemming), NULL,
+      .help = "with --bm25, words keep their endings, and the directory's stop words are not used" },
     OPTION_SECTION("input"),
     { "images", 0, OPTION_FLAG, AT(images), NULL,
       .help = "the arguments are pictures, and folders of them; without any, lines of standard input are paths" },
@@ -686,6 +713,7 @@ static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
     { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
     { "pith embed -m splade --sparse texts.txt", "{\"indices\": [2009, ...], \"values\": [0.4, ...]}" },
+    { "pith embed --bm25 english -m Qdrant/bm25 texts.txt", "the same form; --role query for queries" },
     { "pith embed -m bge-m3 --dense --sparse texts.txt", "both, {\"dense\": [...], \"sparse\": {...}}" },
     { "pith embed --jsonl --field title books.jsonl", "adds \"embedding\" to each object" },
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },

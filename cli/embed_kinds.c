@@ -175,10 +175,33 @@ static int arrays_close(arrays *a, const command *c, int code) {
 static size_t kinds_dim(const embed_kinds *k, pith_error *err) {
     const pith_str none = { "", 0 };
     pith_encoded *e;
+    if (k->bm25) return 1;
     if (pith_encode(&e, k->model, &none, 0, &k->options, err)) return 0;
     size_t dim = k->options.what == PITH_ENCODE_TOKENS ? e->tokens.dim : e->multi_vector.dim;
     pith_encoded_free(e);
     return dim ? dim : 1;
+}
+
+/* The results of one batch, from the model or from BM25. */
+typedef struct kinds_results {
+    pith_encoded *e; /* of the model, or: */
+    pith_encoded own;
+    pith_bm25_rows rows;
+} kinds_results;
+
+static const pith_encoded *kinds_encode(kinds_results *r, const embed_kinds *k, const text_batch *b, pith_error *err) {
+    *r = (kinds_results){ .e = NULL };
+    if (!k->bm25) return pith_encode(&r->e, k->model, b->texts[0], b->count, &k->options, err) ? NULL : r->e;
+    int32_t threads = k->options.embed->threads;
+    if (pith_bm25_encode(&r->rows, k->bm25, b->texts[0], b->count, k->options.role, threads, err)) return NULL;
+    r->own.texts = b->count;
+    r->own.sparse = r->rows.sparse;
+    return &r->own;
+}
+
+static void kinds_free(kinds_results *r, const embed_kinds *k) {
+    if (k->bm25) pith_bm25_rows_free(&r->rows, k->bm25);
+    pith_encoded_free(r->e);
 }
 
 static int kinds_batches(embed_kinds *k, text_batch *b, output *out, arrays *a) {
@@ -188,20 +211,21 @@ static int kinds_batches(embed_kinds *k, text_batch *b, output *out, arrays *a) 
     int code = EXIT_DONE, state = 0;
     bool written = true;
     while (!code && written && (state = text_batch_next(b, BATCH_TEXTS)) > 0) {
-        pith_encoded *e;
-        if (pith_encode(&e, k->model, b->texts[0], b->count, &k->options, &err)) {
+        kinds_results results;
+        const pith_encoded *e = kinds_encode(&results, k, b, &err);
+        if (!e) {
             code = fail(k->c, "texts %llu to %llu: %s", done + 1, done + b->count, err.message);
             break;
         }
-        if (k->refuses_long && k->options.embed->stats->truncated) {
+        if (k->refuses_long && !k->bm25 && k->options.embed->stats->truncated) {
             char message[200];
             long_texts_refuse(message, sizeof message, k->model, b->texts[0], b->count, done + 1, &k->options);
-            pith_encoded_free(e);
+            kinds_free(&results, k);
             code = fail(k->c, "%s", message);
             break;
         }
         written = a ? arrays_add(a, e, k->options.what) : write_lines(out, &line, b, e, k->options.what);
-        pith_encoded_free(e);
+        kinds_free(&results, k);
         done += b->count;
     }
     if (!code && state < 0) code = fail(k->c, "%s", b->message);

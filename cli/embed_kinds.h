@@ -8,6 +8,7 @@
 typedef struct embed_kinds {
     const command *c;
     const pith_model *model;
+    const pith_bm25 *bm25; /* makes sparse vectors instead of the model; NULL: the model does */
     pith_encode_options options;
     bool refuses_long;    /* a text that is cut is an error */
     vector_format format; /* FORMAT_JSONL, or FORMAT_NPY for one kind other than dense */

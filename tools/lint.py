@@ -89,7 +89,7 @@ def names():
 
 # Public functions that keep the host's floating-point mode: they hand out what is there, count, allocate or free.
 KEEP_MODE = set("""
-pith_element_bits pith_element_dtype pith_element_name pith_image_free pith_image_processor_close
+pith_bm25_close pith_bm25_languages pith_bm25_rows_free pith_element_bits pith_element_dtype pith_element_name pith_image_free pith_image_processor_close
 pith_embed_dim pith_embed_max_length pith_encode_can pith_encoded_free pith_model_bytes pith_model_close pith_model_input pith_model_input_count
 pith_model_output pith_model_output_count pith_model_tokenizer pith_model_trim pith_pin_threads pith_profile_create
 pith_label_count pith_label_name pith_model_reset_statistics pith_model_statistics pith_profile_destroy pith_profile_now pith_profile_phase pith_quantize_row_bytes pith_search_index_bytes pith_search_index_count

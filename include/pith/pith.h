@@ -20,6 +20,7 @@
 #ifndef PITH_PITH_H
 #define PITH_PITH_H
 
+#include "pith/bm25.h"
 #include "pith/chunk.h"
 #include "pith/cpu.h"
 #include "pith/embed.h"

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""BM25 of Pith beside fastembed's, in one process, interleaved, on one thread.
+
+usage: bm25.py LIBPITH.so [TEXTS]       (needs fastembed and NumPy)
+The texts are made up of a vocabulary with Zipf's distribution, 3 to 200 words each.
+"""
+import ctypes
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy as np
+from fastembed.sparse.bm25 import Bm25
+
+
+class Str(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+
+
+class Rows(ctypes.Structure):
+    _fields_ = [("offsets", ctypes.c_void_p), ("indices", ctypes.c_void_p), ("values", ctypes.c_void_p),
+                ("memory", ctypes.c_void_p)]
+
+
+def make_texts(count):
+    rng = np.random.default_rng(3)
+    letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 11))) + e for e in ("", "s", "ing", "ed") for _ in range(5000)]
+    rng.shuffle(words)
+    return [" ".join(words[min(int(z), len(words)) - 1] for z in rng.zipf(1.2, rng.integers(3, 200))) for _ in range(count)]
+
+
+def main():
+    lib = ctypes.CDLL(sys.argv[1])
+    texts = make_texts(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
+    raw = [t.encode() for t in texts]
+    strings = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
+    handle, rows = ctypes.c_void_p(), Rows()
+    ratios, own = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        open(folder + "/config.json", "w").write("{}")
+        peer = Bm25("Qdrant/bm25", specific_model_path=folder)
+        if lib.pith_bm25_open(ctypes.byref(handle), None, None, None):
+            sys.exit("pith_bm25_open failed")
+        for turn in range(8):
+            begin = time.perf_counter()
+            lib.pith_bm25_encode(ctypes.byref(rows), handle, strings, ctypes.c_size_t(len(raw)), 0, 1, None)
+            middle = time.perf_counter()
+            list(peer.raw_embed(texts))
+            end = time.perf_counter()
+            lib.pith_bm25_rows_free(ctypes.byref(rows), handle)
+            if turn:
+                ratios.append((end - middle) / (middle - begin))
+                own.append(len(texts) / (middle - begin))
+    print(f"pith {statistics.median(own):.0f} texts/s; fastembed takes {statistics.median(ratios):.1f} times as long "
+          f"({min(ratios):.1f} to {max(ratios):.1f}, {len(ratios)} rounds, one thread)")
+
+
+if __name__ == "__main__":
+    main()

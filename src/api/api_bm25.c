@@ -1,0 +1,19 @@
+/* api_bm25.c - the public functions of pith/bm25.h. */
+#include "api/entry.h"
+#include "lexical/bm25.h"
+#include "lexical/stemmer.h"
+
+const char *pith_bm25_languages(void) { return pith_stemmer_languages; }
+
+pith_status pith_bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *options, pith_error *err) {
+    PITH_ENTRY(pith_lexical_open(bm25, dir, options, err));
+}
+
+void pith_bm25_close(pith_bm25 *bm25) { pith_lexical_close(bm25); }
+
+pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
+                             int32_t role, int32_t threads, pith_error *err) {
+    PITH_ENTRY(pith_lexical_encode(rows, bm25, texts, count, role, threads, err));
+}
+
+void pith_bm25_rows_free(pith_bm25_rows *rows, const pith_bm25 *bm25) { pith_lexical_free(rows, bm25); }

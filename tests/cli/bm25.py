@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""pith embed --bm25: forms of the result, and what is refused.
+
+usage: bm25.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt).
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+DATA = SOURCE / "tests/data/lexical"
+CASES = [c for c in map(json.loads, (DATA / "cases.jsonl").read_text().splitlines())
+         if c["language"] == "english" and not set(c) & {"k", "b", "avg_len", "token_max_length", "disable_stemmer", "stopwords"}]
+
+
+class Bm25(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+        self.texts = "\0".join(c["text"] for c in CASES).encode() + b"\0"
+
+    def run_pith(self, *arguments, stdin=b""):
+        return subprocess.run([PITH, "embed", *map(str, arguments)], input=stdin, capture_output=True, timeout=300, cwd=self.dir)
+
+    def good(self, *arguments, stdin=b""):
+        result = self.run_pith(*arguments, stdin=stdin)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout
+
+    def bad(self, code, *arguments, says, stdin=b"x"):
+        result = self.run_pith(*arguments, stdin=stdin)
+        self.assertEqual(result.returncode, code, result.stderr.decode())
+        self.assertIn(says, result.stderr.decode())
+
+    def test_json(self):
+        rows = list(map(json.loads, self.good("--bm25", "english", "-m", DATA / "stops", "-0", stdin=self.texts).splitlines()))
+        for row, c in zip(rows, CASES, strict=True):
+            self.assertEqual(row["indices"], c["indices"])
+            np.testing.assert_allclose(row["values"], c["values"], rtol=1e-6)
+        rows = self.good("--bm25", "english", "-m", DATA / "stops", "-0", "--role", "query", stdin=self.texts).splitlines()
+        self.assertEqual([json.loads(r)["indices"] for r in rows], [c["query"] for c in CASES])
+
+    def test_objects_and_arrays(self):
+        line = json.dumps({"id": 3, "text": CASES[0]["text"]}).encode()
+        row = json.loads(self.good("--bm25", "english", "-m", DATA / "stops", "--jsonl", stdin=line))
+        self.assertEqual((row["id"], row["embedding"]["indices"]), (3, CASES[0]["indices"]))
+        self.good("--bm25", "english", "-m", DATA / "stops", "-0", "--format", "npy", "-o", "s.npy", stdin=self.texts)
+        offsets, indices = np.load(self.dir / "s.offsets.npy"), np.load(self.dir / "s.indices.npy")
+        self.assertEqual(offsets.tolist(), np.cumsum([0] + [len(c["indices"]) for c in CASES]).tolist())
+        self.assertEqual(indices.tolist(), [i for c in CASES for i in c["indices"]])
+
+    def test_options(self):
+        case = next(c for c in map(json.loads, (DATA / "cases.jsonl").read_text().splitlines()) if c.get("avg_len"))
+        row = json.loads(self.good("--bm25", "english", "-m", DATA / "stops", "--bm25-k", case["k"], "--bm25-b", case["b"],
+                                   "--bm25-avg-len", case["avg_len"], stdin=case["text"].encode()))
+        np.testing.assert_allclose(row["values"], case["values"], rtol=1e-6)
+        short = json.loads(self.good("--bm25", "english", "--bm25-max-word", 3, stdin=b"one three two"))
+        self.assertEqual(len(short["indices"]), 2)
+        stemmed, plain = (json.loads(self.good("--bm25", "english", *o, stdin=b"running run")) for o in ((), ("--no-stemming",)))
+        self.assertEqual((len(stemmed["indices"]), len(plain["indices"])), (1, 2))
+
+    def test_refused(self):
+        self.bad(1, "--bm25", "klingon", says="language 'klingon' is not known; known are arabic, ")
+        self.bad(1, "--bm25", "english", "--bm25-b", 2, says="b is 2; it must be from 0 to 1")
+        self.bad(1, "--bm25", "english", "-m", "nothing-here", says="nothing-here")
+        self.bad(1, "--bm25", "english", stdin=b"good\n\xff\n", says="UTF-8")
+        self.bad(2, "--bm25", "english", "--dense", says="--bm25 makes sparse vectors")
+        self.bad(2, "--bm25", "english", "--format", "f32", says="go with dense vectors alone")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
