@@ -106,8 +106,8 @@ docs: build-test/build.ninja    ## make docs/operators.md from the tables
 lint: setup-test                ## layers, lists, names, lengths, formatting
 	@"$$(tools/test_python.sh tools/requirements.txt)" tools/lint.py
 
-fmt: setup-test                 ## format the C sources and headers
-	@"$$(dirname "$$(tools/test_python.sh tools/requirements.txt)")/clang-format" -i $$(git ls-files "*.c" "*.h")
+fmt: setup-test                 ## format sources and headers
+	@"$$(dirname "$$(tools/test_python.sh tools/requirements.txt)")/clang-format" -i $$(git ls-files "*.c" "*.h" "*.hpp" "*.cpp")
 
 install: all                    ## into PREFIX (default /usr/local), DESTDIR respected
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)

@@ -127,6 +127,22 @@ def api():
         fault(Path(__file__).resolve(), 1, f"{name} is in KEEP_MODE but is not public")
 
 
+def wrapper():
+    """pith.hpp calls every public function."""
+    path = ROOT / "include/pith/pith.hpp"
+    called = set(re.findall(r"\bpith_\w+", path.read_text()))
+    for name in sorted(public_names() - called):
+        fault(path, 1, f"{name} has no place in the C++ interface")
+
+
+def cpp_page():
+    """docs/cpp.md shows examples/semantic_search.cpp, which the tests compile and run."""
+    code = (ROOT / "examples/semantic_search.cpp").read_text()
+    page = ROOT / "docs/cpp.md"
+    if code[code.index("#include"):].rstrip() not in page.read_text():
+        fault(page, 1, "the program is not that of examples/semantic_search.cpp")
+
+
 def ends():
     """Operators reach a node's inputs and outputs through pith_node_input and pith_node_output, which know the counts."""
     for path in tracked("src/ops/*.c"):
@@ -185,7 +201,7 @@ def exports():
 def formatting():
     """Sources and headers are as the pinned clang-format leaves them (`make fmt`)."""
     tool = Path(sys.executable).parent / "clang-format"
-    files = [str(path) for path in tracked("*.c", "*.h")]
+    files = [str(path) for path in tracked("*.c", "*.h", "*.hpp", "*.cpp")]
     out = subprocess.run([tool, "--dry-run", *files], capture_output=True, text=True, check=False).stderr
     seen = set()
     for m in re.finditer(r"^(/[^:\n]+):(\d+):\d+: warning: code should be clang-formatted", out, re.M):
@@ -239,7 +255,7 @@ def readme():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, api, lengths, words, exports, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, readme, formatting, includes, workflows,
                   places):
         check()
     for line in faults:

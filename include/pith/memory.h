@@ -21,7 +21,7 @@ typedef struct pith_memory_info {
 } pith_memory_info;
 
 /* clang-format off */
-#define PITH_MEMORY_INFO_INIT { .size = sizeof(pith_memory_info) }
+#define PITH_MEMORY_INFO_INIT { sizeof(pith_memory_info), 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Reads the files below /proc and /sys. root, if it is not NULL, is put in front of their paths, for tests. Error:

@@ -65,7 +65,9 @@ typedef struct pith_statistics {
 } pith_statistics;
 
 /* clang-format off */
-#define PITH_STATISTICS_INIT { .size = sizeof(pith_statistics) }
+#define PITH_STATISTICS_INIT \
+    { sizeof(pith_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that are counted while

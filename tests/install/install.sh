@@ -104,6 +104,11 @@ out=$("$work/tokenizer" "$model" "A cat, unbelievably")
 out=$("$work/semantic_search" "$model" "how is the economy doing" "where do animals sleep")
 [ "$(echo "$out" | wc -l)" = 8 ] && echo "$out" | sed -n 2p | grep -q "interest rates\|stock market" &&
     echo "$out" | sed -n 6p | grep -q "cat\|dog" || fail "semantic_search: $out"
+g++ -std=c++17 -Wall -Wextra -Werror "$source/examples/semantic_search.cpp" -o "$work/semantic_search_cpp" $(pkg-config --cflags --libs pith)
+out=$("$work/semantic_search_cpp" "$model" "where do animals sleep")
+[ "$(echo "$out" | wc -l)" = 3 ] && echo "$out" | sed -n 1p | grep -q "cat\|dog" || fail "semantic_search.cpp: $out"
+"$work/semantic_search_cpp" nothing 2>"$work/cpp.log" && fail "semantic_search.cpp: opens a model that is not there"
+grep -q "no model 'nothing'" "$work/cpp.log" || fail "semantic_search.cpp: $(cat "$work/cpp.log")"
 out=$("$work/rerank" "$source/tests/data/tasks/cross-bert" "what is the capital of france?" "A cat sat on the mat." \
     "Paris is the capital and largest city of France.")
 wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on the mat.\n' | "$prefix/bin/pith" rerank \

@@ -1,0 +1,809 @@
+/* pith.hpp - Pith for C++17: the C interface with objects that free themselves, and exceptions.
+ *
+ *     pith::Model model("all-MiniLM-L6-v2");
+ *     pith::Vectors v = model.embed({"a cat sat on the mat", "interest rates rose"});
+ *     std::cout << v.dim() << " numbers, the first is " << v[0][0] << "\n";
+ *
+ * Each class owns one handle of the C interface; get() returns it. Objects can be moved and not copied. One that was
+ * moved from, and a default-constructed one, may only be destroyed or assigned to. What a C function says of threads,
+ * life times and results holds for the method that calls it; so a Session must not outlive its Model.
+ *
+ * A failed call throws pith::Error. Options are the structs of C: pith::options<pith_embed_options>() gives one with
+ * its defaults. Texts are std::string_view: vectors, arrays and braced lists of what converts to it. */
+#ifndef PITH_PITH_HPP
+#define PITH_PITH_HPP
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pith/image.h>
+#include <pith/pith.h>
+
+namespace pith {
+
+/* A call that failed. what() says what is wrong, where, and what to do. */
+class Error : public std::runtime_error {
+  public:
+    explicit Error(const pith_error &err) : std::runtime_error(err.message), code_(err.code) {}
+    pith_status code() const noexcept { return code_; }
+
+  private:
+    pith_status code_;
+};
+
+namespace detail {
+
+inline pith_error no_error() noexcept {
+    pith_error err = PITH_ERROR_INIT;
+    return err;
+}
+
+inline void check(pith_status status, const pith_error &err) {
+    if (status != PITH_OK) throw Error(err);
+}
+
+/* Calls call(&err), and throws if it fails. */
+template <class Call> void attempt(Call &&call) {
+    pith_error err = no_error();
+    check(call(&err), err);
+}
+
+template <auto Free> struct Closer {
+    template <class T> void operator()(T *handle) const noexcept { Free(handle); }
+};
+template <class T, auto Free> using Handle = std::unique_ptr<T, Closer<Free>>;
+
+/* Text that a C function writes in pieces. An exception must not pass through it, so it is kept until the call ends. */
+class Collector {
+  public:
+    static void write(void *user, const char *text, std::size_t size) noexcept {
+        auto *self = static_cast<Collector *>(user);
+        try {
+            if (!self->failed_) self->text_.append(text, size);
+        } catch (...) { self->failed_ = true; }
+    }
+    std::string take() {
+        if (failed_) throw std::bad_alloc();
+        return std::move(text_);
+    }
+
+  private:
+    std::string text_;
+    bool failed_ = false;
+};
+
+} // namespace detail
+
+/* ---- options ---- */
+
+/* The defaults of an option struct: pith::options<pith_open_options>(). */
+template <class Options> Options options();
+
+#define PITH_HPP_OPTIONS(type, init)                                                                                   \
+    template <> inline type options<type>() {                                                                          \
+        type o = init;                                                                                                 \
+        return o;                                                                                                      \
+    }
+PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_embed_options, PITH_EMBED_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
+PITH_HPP_OPTIONS(pith_encode_options, PITH_ENCODE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_score_options, PITH_SCORE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_search_index_options, PITH_SEARCH_INDEX_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_search_options, PITH_SEARCH_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_run_options, PITH_RUN_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_tokenize_options, PITH_TOKENIZE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_chunk_options, PITH_CHUNK_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_quantize_options, PITH_QUANTIZE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_bm25_options, PITH_BM25_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_image_options, PITH_IMAGE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_image_resize_options, PITH_IMAGE_RESIZE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_embed_images_options, PITH_EMBED_IMAGES_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_statistics, PITH_STATISTICS_INIT)
+PITH_HPP_OPTIONS(pith_cpu_info, PITH_CPU_INFO_INIT)
+PITH_HPP_OPTIONS(pith_memory_info, PITH_MEMORY_INFO_INIT)
+#undef PITH_HPP_OPTIONS
+
+/* ---- texts ---- */
+
+inline pith_str str(std::string_view text) noexcept { return pith_str{ text.data(), text.size() }; }
+inline std::string_view view(pith_str text) noexcept {
+    return text.data ? std::string_view(text.data, text.size) : std::string_view();
+}
+
+/* Texts for a call: made from a list or a container of what converts to std::string_view, without copying them. */
+class Texts {
+  public:
+    Texts(std::initializer_list<std::string_view> texts) { add(texts); }
+    template <class Container, class = decltype(std::begin(std::declval<const Container &>())),
+              class = std::enable_if_t<!std::is_convertible_v<const Container &, std::string_view>>>
+    Texts(const Container &texts) {
+        add(texts);
+    }
+    const pith_str *data() const noexcept { return items_.data(); }
+    std::size_t size() const noexcept { return items_.size(); }
+
+  private:
+    template <class Container> void add(const Container &texts) {
+        for (const auto &text : texts) items_.push_back(str(std::string_view(text)));
+    }
+    std::vector<pith_str> items_;
+};
+
+/* The length of the longest beginning that is valid UTF-8. */
+inline std::size_t valid_prefix(std::string_view text) noexcept { return pith_text_valid(str(text)); }
+
+/* ---- vectors ---- */
+
+/* Rows of floats, row-major. */
+class Vectors {
+  public:
+    Vectors() = default;
+    Vectors(std::size_t rows, std::size_t dim) : dim_(dim), data_(rows * dim) {}
+    std::size_t size() const noexcept { return dim_ ? data_.size() / dim_ : 0; }
+    std::size_t dim() const noexcept { return dim_; }
+    const float *operator[](std::size_t row) const noexcept { return data_.data() + row * dim_; }
+    float *operator[](std::size_t row) noexcept { return data_.data() + row * dim_; }
+    const float *data() const noexcept { return data_.data(); }
+    float *data() noexcept { return data_.data(); }
+
+  private:
+    std::size_t dim_ = 0;
+    std::vector<float> data_;
+};
+
+/* Vectors as a pith_vector_type. */
+inline std::vector<std::uint8_t> quantize(const Vectors &vectors, const pith_quantize_options &o) {
+    std::vector<std::uint8_t> rows(vectors.size() * pith_quantize_row_bytes(o.type, vectors.dim()));
+    detail::attempt([&](pith_error *err) {
+        return pith_quantize_vectors(rows.data(), vectors.data(), vectors.size(), vectors.dim(), &o, err);
+    });
+    return rows;
+}
+
+/* The smallest and the largest value of each component, two rows. */
+inline Vectors quantize_ranges(const Vectors &vectors) {
+    Vectors ranges(2, vectors.dim());
+    detail::attempt([&](pith_error *err) {
+        return pith_quantize_ranges(ranges.data(), vectors.data(), vectors.size(), vectors.dim(), err);
+    });
+    return ranges;
+}
+
+/* ---- the library ---- */
+
+inline std::string version() { return pith_version(); }
+inline void pin_threads(bool pin) noexcept { pith_pin_threads(pin); }
+inline pith_cpu_info cpu() {
+    pith_cpu_info info = options<pith_cpu_info>();
+    detail::attempt([&](pith_error *err) { return pith_cpu_report(&info, err); });
+    return info;
+}
+inline pith_memory_info memory() {
+    pith_memory_info info = options<pith_memory_info>();
+    detail::attempt([&](pith_error *err) { return pith_memory_report(&info, nullptr, err); });
+    return info;
+}
+
+/* ---- profiles ---- */
+
+class Profile {
+  public:
+    Profile() {
+        pith_profile *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_profile_create(&handle, nullptr, err); });
+        handle_.reset(handle);
+    }
+    pith_profile *get() const noexcept { return handle_.get(); }
+    static std::uint64_t now() noexcept { return pith_profile_now(); }
+    void phase(const char *name, std::uint64_t begin_ns) { pith_profile_phase(get(), name, begin_ns); }
+    /* In the Chrome trace format. */
+    std::string json() const {
+        detail::Collector text;
+        detail::attempt(
+            [&](pith_error *err) { return pith_profile_write(get(), detail::Collector::write, &text, err); });
+        return text.take();
+    }
+
+  private:
+    detail::Handle<pith_profile, pith_profile_destroy> handle_;
+};
+
+/* ---- tensors ---- */
+
+template <class T> constexpr std::int32_t dtype_of() {
+    if constexpr (std::is_same_v<T, float>) return PITH_F32;
+    if constexpr (std::is_same_v<T, double>) return PITH_F64;
+    if constexpr (std::is_same_v<T, std::int64_t>) return PITH_I64;
+    if constexpr (std::is_same_v<T, std::int32_t>) return PITH_I32;
+    if constexpr (std::is_same_v<T, std::int16_t>) return PITH_I16;
+    if constexpr (std::is_same_v<T, std::int8_t>) return PITH_I8;
+    if constexpr (std::is_same_v<T, std::uint64_t>) return PITH_U64;
+    if constexpr (std::is_same_v<T, std::uint32_t>) return PITH_U32;
+    if constexpr (std::is_same_v<T, std::uint16_t>) return PITH_U16;
+    if constexpr (std::is_same_v<T, std::uint8_t>) return PITH_U8;
+    if constexpr (std::is_same_v<T, bool>) return PITH_BOOL;
+    if constexpr (std::is_same_v<T, pith_str>) return PITH_STRING;
+    return PITH_UNDEFINED;
+}
+
+/* A tensor over memory of the caller, which is only read. At most PITH_MAX_RANK sizes. */
+template <class T> pith_tensor tensor(const T *data, std::initializer_list<std::int64_t> dims) {
+    static_assert(dtype_of<T>() != PITH_UNDEFINED, "no element type of ONNX");
+    if (dims.size() > PITH_MAX_RANK) throw std::invalid_argument("pith::tensor: too many dimensions");
+    pith_tensor t{};
+    t.dtype = dtype_of<T>();
+    for (std::int64_t d : dims) t.dims[t.rank++] = d;
+    const std::int64_t count = pith_shape_count(t.dims, t.rank);
+    if (count < 0) throw std::invalid_argument("pith::tensor: a size is negative or too large");
+    t.data = const_cast<void *>(static_cast<const void *>(data));
+    t.bytes = static_cast<std::size_t>(count) * sizeof(T);
+    return t;
+}
+
+inline std::string element_name(std::int32_t dtype) { return pith_element_name(dtype); }
+inline std::int32_t element_dtype(const std::string &name) noexcept { return pith_element_dtype(name.c_str()); }
+inline std::int32_t element_bits(std::int32_t dtype) noexcept { return pith_element_bits(dtype); }
+inline std::string shape_text(const pith_tensor &t) {
+    std::array<char, 32 * PITH_MAX_RANK> text;
+    return pith_shape_format(text.data(), text.size(), t.dims, t.rank);
+}
+inline std::vector<std::int64_t> shape_parse(const std::string &text) {
+    std::int64_t dims[PITH_MAX_RANK];
+    std::int32_t rank = 0;
+    detail::attempt([&](pith_error *err) { return pith_shape_parse(dims, &rank, text.c_str(), err); });
+    return std::vector<std::int64_t>(dims, dims + rank);
+}
+inline std::size_t shape_bytes(std::int32_t dtype, const std::vector<std::int64_t> &dims) {
+    std::size_t bytes = 0;
+    const auto rank = static_cast<std::int32_t>(dims.size());
+    detail::attempt([&](pith_error *err) { return pith_shape_bytes(&bytes, dtype, dims.data(), rank, err); });
+    return bytes;
+}
+/* All elements of a tensor, converted to T. */
+template <class T> std::vector<T> elements(const pith_tensor &t) {
+    const std::int64_t count = pith_shape_count(t.dims, t.rank);
+    std::vector<T> all(count > 0 ? static_cast<std::size_t>(count) : 0);
+    detail::attempt(
+        [&](pith_error *err) { return pith_tensor_convert(all.data(), dtype_of<T>(), &t, 0, all.size(), err); });
+    return all;
+}
+
+/* A value of a .pb file of the ONNX test folders. */
+class ValueFile {
+  public:
+    ValueFile(const std::string &path, std::int32_t kind) {
+        pith_value_file *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_value_open(&handle, &tensor_, &name_, path.c_str(), kind, err); });
+        handle_.reset(handle);
+    }
+    const pith_tensor &tensor() const noexcept { return tensor_; }
+    const char *name() const noexcept { return name_; }
+    /* The bytes of such a file. */
+    static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind) {
+        detail::Collector text;
+        detail::attempt([&](pith_error *err) {
+            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, &text, err);
+        });
+        return text.take();
+    }
+
+  private:
+    pith_tensor tensor_{};
+    const char *name_ = "";
+    detail::Handle<pith_value_file, pith_value_close> handle_;
+};
+
+/* ---- tokens ---- */
+
+class Tokens {
+  public:
+    Tokens() = default;
+    Tokens(Tokens &&other) noexcept : tokens_(other.tokens_) { other.tokens_ = empty(); }
+    Tokens &operator=(Tokens &&other) noexcept {
+        std::swap(tokens_, other.tokens_);
+        return *this;
+    }
+    ~Tokens() { pith_tokens_free(&tokens_); }
+    std::size_t size() const noexcept { return tokens_.count; }
+    std::int32_t operator[](std::size_t i) const noexcept { return tokens_.ids[i]; }
+    const pith_tokens *operator->() const noexcept { return &tokens_; }
+    pith_tokens *get() noexcept { return &tokens_; }
+    std::vector<std::int32_t> ids() const { return { tokens_.ids, tokens_.ids + tokens_.count }; }
+
+  private:
+    static pith_tokens empty() noexcept {
+        pith_tokens t = PITH_TOKENS_INIT;
+        return t;
+    }
+    pith_tokens tokens_ = empty();
+};
+
+/* A tokenizer, opened by itself or that of a Model, which must then outlive it. */
+class Tokenizer {
+  public:
+    explicit Tokenizer(const std::string &path, const pith_open_options &o = options<pith_open_options>()) {
+        pith_tokenizer *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_tokenizer_open(&handle, path.c_str(), &o, err); });
+        own_.reset(handle);
+        handle_ = handle;
+    }
+    explicit Tokenizer(const pith_tokenizer *of_model) noexcept : handle_(of_model) {}
+    const pith_tokenizer *get() const noexcept { return handle_; }
+
+    Tokens tokenize(std::string_view text, const pith_tokenize_options &o = options<pith_tokenize_options>()) const {
+        return run(text, nullptr, o);
+    }
+    Tokens tokenize(std::string_view text, std::string_view pair,
+                    const pith_tokenize_options &o = options<pith_tokenize_options>()) const {
+        const pith_str second = str(pair);
+        return run(text, &second, o);
+    }
+    /* The tokens of all texts one after the other; ends[i]: where those of text i end. */
+    Tokens tokenize(const Texts &texts, std::vector<std::size_t> &ends,
+                    const pith_tokenize_options &o = options<pith_tokenize_options>()) const {
+        Tokens tokens;
+        ends.resize(texts.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_tokenize_batch(tokens.get(), ends.data(), get(), texts.data(), nullptr, texts.size(), &o, err);
+        });
+        return tokens;
+    }
+    std::string detokenize(const std::vector<std::int32_t> &ids, bool skip_specials = true) const {
+        char *text = nullptr;
+        std::size_t size = 0;
+        detail::attempt([&](pith_error *err) {
+            return pith_detokenize(&text, &size, get(), ids.data(), ids.size(), skip_specials, err);
+        });
+        struct Guard {
+            const pith_tokenizer *tokenizer;
+            char *text;
+            ~Guard() { pith_text_free(tokenizer, text); }
+        } guard{ get(), text };
+        return std::string(text, size);
+    }
+    /* The vocabulary's spelling; nothing if there is no such id. */
+    std::optional<std::string_view> token(std::int32_t id) const noexcept {
+        const pith_str text = pith_token_text(get(), id);
+        return text.data ? std::optional<std::string_view>(view(text)) : std::nullopt;
+    }
+    /* Tokens at which the model of the files at path cuts texts. */
+    std::int32_t limit(const std::string &path) const {
+        std::int32_t tokens = 0;
+        detail::attempt([&](pith_error *err) { return pith_tokenizer_limit(&tokens, get(), path.c_str(), err); });
+        return tokens;
+    }
+
+  private:
+    Tokens run(std::string_view text, const pith_str *pair, const pith_tokenize_options &o) const {
+        Tokens tokens;
+        detail::attempt([&](pith_error *err) { return pith_tokenize(tokens.get(), get(), str(text), pair, &o, err); });
+        return tokens;
+    }
+    detail::Handle<pith_tokenizer, pith_tokenizer_close> own_;
+    const pith_tokenizer *handle_ = nullptr;
+};
+
+/* Ids to text, one at a time. What push and finish return is valid until the next call. */
+class TextStream {
+  public:
+    explicit TextStream(const Tokenizer &tokenizer, bool skip_specials = true) {
+        pith_text_stream *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_text_stream_create(&handle, tokenizer.get(), skip_specials, err); });
+        handle_.reset(handle);
+    }
+    std::string_view push(std::int32_t id) {
+        pith_str text{};
+        detail::attempt([&](pith_error *err) { return pith_text_stream_push(handle_.get(), &text, id, err); });
+        return view(text);
+    }
+    std::string_view finish() {
+        pith_str text{};
+        detail::attempt([&](pith_error *err) { return pith_text_stream_finish(handle_.get(), &text, err); });
+        return view(text);
+    }
+
+  private:
+    detail::Handle<pith_text_stream, pith_text_stream_destroy> handle_;
+};
+
+/* ---- pictures ---- */
+
+class Image {
+  public:
+    Image() = default;
+    explicit Image(const std::string &path, const pith_image_options &o = options<pith_image_options>()) {
+        detail::attempt([&](pith_error *err) { return pith_image_read(&image_, path.c_str(), &o, err); });
+    }
+    static Image decode(const void *data, std::size_t size,
+                        const pith_image_options &o = options<pith_image_options>()) {
+        Image made;
+        detail::attempt([&](pith_error *err) { return pith_image_decode(&made.image_, data, size, &o, err); });
+        return made;
+    }
+    Image(Image &&other) noexcept : image_(std::exchange(other.image_, pith_image{})) {}
+    Image &operator=(Image &&other) noexcept {
+        std::swap(image_, other.image_);
+        return *this;
+    }
+    ~Image() { pith_image_free(&image_); }
+    const pith_image &get() const noexcept { return image_; }
+    Image resized(const pith_image_resize_options &o) const {
+        Image made;
+        detail::attempt([&](pith_error *err) { return pith_image_resize(&made.image_, &image_, &o, err); });
+        return made;
+    }
+    Image center_crop(std::int32_t width, std::int32_t height) const {
+        Image made;
+        detail::attempt([&](pith_error *err) {
+            return pith_image_center_crop(&made.image_, &image_, width, height, nullptr, err);
+        });
+        return made;
+    }
+    /* Uses this module of decoders from now on; nullptr: searches for one again. */
+    static void use_module(const pith_image_module *module) {
+        detail::attempt([&](pith_error *err) { return pith_image_register(module, err); });
+    }
+
+  private:
+    pith_image image_{};
+};
+
+class ImageProcessor {
+  public:
+    explicit ImageProcessor(const std::string &path) {
+        pith_image_processor *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_image_processor_open(&handle, path.c_str(), nullptr, err); });
+        handle_.reset(handle);
+    }
+    const pith_image_processor *get() const noexcept { return handle_.get(); }
+    /* channels, height, width */
+    std::array<std::int64_t, 3> shape(const Image &image) const {
+        std::array<std::int64_t, 3> dims{};
+        detail::attempt([&](pith_error *err) {
+            return pith_image_processor_shape(dims.data(), get(), image.get().width, image.get().height, err);
+        });
+        return dims;
+    }
+    std::vector<float> process(const Image &image) const {
+        const auto dims = shape(image);
+        std::vector<float> pixels(static_cast<std::size_t>(dims[0] * dims[1] * dims[2]));
+        detail::attempt([&](pith_error *err) { return pith_image_process(pixels.data(), get(), &image.get(), err); });
+        return pixels;
+    }
+
+  private:
+    detail::Handle<pith_image_processor, pith_image_processor_close> handle_;
+};
+
+/* ---- models ---- */
+
+/* What pith_encode made; free it before its Model. */
+class Encoded {
+  public:
+    explicit Encoded(pith_encoded *handle) noexcept : handle_(handle) {}
+    const pith_encoded *operator->() const noexcept { return handle_.get(); }
+    const pith_encoded &operator*() const noexcept { return *handle_; }
+
+  private:
+    detail::Handle<pith_encoded, pith_encoded_free> handle_;
+};
+
+class Model {
+  public:
+    Model() = default;
+    explicit Model(const std::string &path, const pith_open_options &o = options<pith_open_options>()) {
+        pith_model *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_model_open(&handle, path.c_str(), &o, err); });
+        handle_.reset(handle);
+    }
+    /* data must stay as it is until the model is destroyed. */
+    static Model from_memory(const void *data, std::size_t size,
+                             const pith_open_options &o = options<pith_open_options>()) {
+        Model made;
+        pith_model *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_model_open_memory(&handle, data, size, &o, err); });
+        made.handle_.reset(handle);
+        return made;
+    }
+    pith_model *get() const noexcept { return handle_.get(); }
+
+    /* ---- vectors of texts and pictures ---- */
+
+    std::size_t dim(const pith_embed_options &o = options<pith_embed_options>()) const noexcept {
+        return pith_embed_dim(get(), &o);
+    }
+    std::size_t max_length(const pith_embed_options &o = options<pith_embed_options>()) const noexcept {
+        return pith_embed_max_length(get(), &o);
+    }
+    Vectors embed(const Texts &texts, const pith_embed_options &o = options<pith_embed_options>()) const {
+        Vectors vectors(texts.size(), dim(o));
+        embed(vectors.data(), texts, o);
+        return vectors;
+    }
+    /* To memory of the caller: texts.size() rows of dim(o). */
+    void embed(float *vectors, const Texts &texts, const pith_embed_options &o) const {
+        detail::attempt(
+            [&](pith_error *err) { return pith_embed(vectors, get(), texts.data(), texts.size(), &o, err); });
+    }
+    pith_memory_need predict(std::size_t count, std::size_t tokens,
+                             const pith_embed_options &o = options<pith_embed_options>()) const {
+        pith_memory_need need{};
+        detail::attempt([&](pith_error *err) { return pith_embed_predict(&need, get(), count, tokens, &o, err); });
+        return need;
+    }
+    /* PITH_ENCODE_*: what encode can make. */
+    std::uint32_t can_encode() const noexcept { return pith_encode_can(get()); }
+    Encoded encode(const Texts &texts, const pith_encode_options &o) const {
+        pith_encoded *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_encode(&handle, get(), texts.data(), texts.size(), &o, err); });
+        return Encoded(handle);
+    }
+    Vectors embed_images(const std::vector<Image> &images,
+                         const pith_embed_images_options &o = options<pith_embed_images_options>()) const {
+        std::size_t dim = 0;
+        std::vector<pith_image> pictures;
+        for (const Image &image : images) pictures.push_back(image.get());
+        detail::attempt([&](pith_error *err) { return pith_embed_images_dim(&dim, get(), &o, err); });
+        Vectors vectors(images.size(), dim);
+        detail::attempt([&](pith_error *err) {
+            return pith_embed_images(vectors.data(), get(), pictures.data(), pictures.size(), &o, err);
+        });
+        return vectors;
+    }
+    /* All chunks of a text. */
+    std::vector<pith_chunk> chunks(std::string_view text,
+                                   const pith_chunk_options &o = options<pith_chunk_options>()) const {
+        std::vector<pith_chunk> all;
+        pith_chunk chunk = PITH_CHUNK_INIT;
+        do {
+            detail::attempt([&](pith_error *err) { return pith_chunk_text(&chunk, get(), str(text), &o, err); });
+            all.push_back(chunk);
+        } while (!chunk.last);
+        return all;
+    }
+    std::vector<float> chunk_mean(const std::vector<double> &sums, std::uint64_t tokens,
+                                  const pith_embed_options &o = options<pith_embed_options>()) const {
+        std::vector<float> mean(dim(o));
+        detail::attempt(
+            [&](pith_error *err) { return pith_chunk_mean(mean.data(), get(), sums.data(), tokens, &o, err); });
+        return mean;
+    }
+
+    /* ---- scores ---- */
+
+    std::vector<std::string> labels() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < pith_label_count(get()); i++) names.emplace_back(pith_label_name(get(), i));
+        return names;
+    }
+    /* A row per text, a column per label. */
+    Vectors classify(const Texts &texts, const pith_score_options &o = options<pith_score_options>()) const {
+        return scores(texts, nullptr, o);
+    }
+    Vectors classify(const Texts &texts, const Texts &pairs,
+                     const pith_score_options &o = options<pith_score_options>()) const {
+        if (texts.size() != pairs.size()) throw std::invalid_argument("pith: a text lacks its pair");
+        return scores(texts, pairs.data(), o);
+    }
+    std::vector<float> rerank(std::string_view query, const Texts &documents,
+                              const pith_score_options &o = options<pith_score_options>()) const {
+        std::vector<float> all(documents.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_rerank(all.data(), get(), str(query), documents.data(), documents.size(), &o, err);
+        });
+        return all;
+    }
+
+    /* ---- looking inside, and upkeep ---- */
+
+    /* Nothing if the model has no tokenizer. */
+    std::optional<Tokenizer> tokenizer() const {
+        const pith_tokenizer *own = pith_model_tokenizer(get());
+        return own ? std::optional<Tokenizer>(Tokenizer(own)) : std::nullopt;
+    }
+    std::vector<pith_port> inputs() const {
+        std::vector<pith_port> ports;
+        for (std::size_t i = 0; i < pith_model_input_count(get()); i++) ports.push_back(pith_model_input(get(), i));
+        return ports;
+    }
+    std::vector<pith_port> outputs() const {
+        std::vector<pith_port> ports;
+        for (std::size_t i = 0; i < pith_model_output_count(get()); i++) ports.push_back(pith_model_output(get(), i));
+        return ports;
+    }
+    std::string describe(pith_description form) const {
+        detail::Collector text;
+        detail::attempt(
+            [&](pith_error *err) { return pith_model_describe(get(), form, detail::Collector::write, &text, err); });
+        return text.take();
+    }
+    std::size_t bytes(std::size_t *peak = nullptr) const noexcept { return pith_model_bytes(get(), peak); }
+    void trim() const noexcept { pith_model_trim(get()); }
+    pith_statistics statistics() const {
+        pith_statistics numbers = options<pith_statistics>();
+        detail::attempt([&](pith_error *err) { return pith_model_statistics(&numbers, get(), err); });
+        return numbers;
+    }
+    void reset_statistics() const noexcept { pith_model_reset_statistics(get()); }
+
+    /* ---- files ---- */
+
+    /* The compiled form of the model: the bytes of a .pith file. */
+    std::string save() const {
+        detail::Collector text;
+        detail::attempt([&](pith_error *err) {
+            return pith_model_save(
+                get(),
+                [](void *user, const void *data, std::size_t size, std::uint64_t) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                &text, err);
+        });
+        return text.take();
+    }
+    void calibrate(const pith_calibrate_options &o = options<pith_calibrate_options>()) {
+        detail::attempt([&](pith_error *err) { return pith_model_calibrate(get(), &o, err); });
+    }
+    static void verify(const std::string &path) {
+        detail::attempt([&](pith_error *err) { return pith_model_verify(path.c_str(), err); });
+    }
+    /* The number of optimisation levels whose results differ from the model as written. */
+    static std::size_t check_fusions(const std::string &path,
+                                     const pith_check_options &o = options<pith_check_options>()) {
+        std::size_t findings = 0;
+        detail::attempt([&](pith_error *err) { return pith_model_check_fusions(&findings, path.c_str(), &o, err); });
+        return findings;
+    }
+
+  private:
+    Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
+        Vectors all(texts.size(), pith_label_count(get()));
+        detail::attempt([&](pith_error *err) {
+            return pith_classify(all.data(), get(), texts.data(), pairs, texts.size(), &o, err);
+        });
+        return all;
+    }
+    detail::Handle<pith_model, pith_model_close> handle_;
+};
+
+/* The numbers as JSON, or as a table. */
+inline std::string statistics_text(const pith_statistics &numbers, pith_statistics_form form) {
+    detail::Collector text;
+    detail::attempt(
+        [&](pith_error *err) { return pith_statistics_write(&numbers, form, detail::Collector::write, &text, err); });
+    return text.take();
+}
+
+/* Runs of any graph. */
+class Session {
+  public:
+    explicit Session(const Model &model) : outputs_(pith_model_output_count(model.get())) {
+        pith_session *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_session_create(&handle, model.get(), err); });
+        handle_.reset(handle);
+    }
+    pith_session *get() const noexcept { return handle_.get(); }
+    /* The outputs in the model's order. Their data is valid until the next run. */
+    const std::vector<pith_tensor> &run(const std::vector<std::pair<std::string, pith_tensor>> &inputs,
+                                        const pith_run_options &o = options<pith_run_options>()) {
+        std::vector<const char *> names;
+        std::vector<pith_tensor> tensors;
+        for (const auto &input : inputs) {
+            names.push_back(input.first.c_str());
+            tensors.push_back(input.second);
+        }
+        detail::attempt([&](pith_error *err) {
+            return pith_session_run(get(), outputs_.data(), names.data(), tensors.data(), tensors.size(), &o, err);
+        });
+        return outputs_;
+    }
+
+  private:
+    std::vector<pith_tensor> outputs_;
+    detail::Handle<pith_session, pith_session_destroy> handle_;
+};
+
+/* ---- search ---- */
+
+/* An index over rows of the caller, which must outlive it. */
+class SearchIndex {
+  public:
+    SearchIndex(const void *rows, std::size_t count, std::size_t dim,
+                const pith_search_index_options &o = options<pith_search_index_options>())
+        : dim_(dim) {
+        pith_search_index *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_search_index_create(&handle, rows, count, dim, &o, err); });
+        handle_.reset(handle);
+    }
+    explicit SearchIndex(const Vectors &rows, const pith_search_index_options &o = options<pith_search_index_options>())
+        : SearchIndex(rows.data(), rows.size(), rows.dim(), o) {}
+    const pith_search_index *get() const noexcept { return handle_.get(); }
+    std::size_t size() const noexcept { return pith_search_index_count(get()); }
+    std::size_t bytes() const noexcept { return pith_search_index_bytes(get()); }
+    /* k hits for each query, the best first. */
+    std::vector<std::vector<pith_hit>> search(const float *queries, std::size_t count, std::size_t k,
+                                              const pith_search_options &o = options<pith_search_options>()) const {
+        std::vector<pith_hit> hits(count * k);
+        std::vector<std::vector<pith_hit>> all;
+        detail::attempt([&](pith_error *err) { return pith_search(hits.data(), get(), queries, count, k, &o, err); });
+        for (std::size_t i = 0; i < count; i++) {
+            const pith_hit *first = hits.data() + i * k;
+            all.emplace_back(first, first + k);
+        }
+        return all;
+    }
+    std::vector<std::vector<pith_hit>> search(const Vectors &queries, std::size_t k,
+                                              const pith_search_options &o = options<pith_search_options>()) const {
+        if (queries.size() && queries.dim() != dim_) throw std::invalid_argument("pith: queries of another dimension");
+        return search(queries.data(), queries.size(), k, o);
+    }
+
+  private:
+    std::size_t dim_;
+    detail::Handle<pith_search_index, pith_search_index_destroy> handle_;
+};
+
+/* ---- BM25 ---- */
+
+/* Sparse rows of a Bm25, which must outlive them. */
+class Bm25Rows {
+  public:
+    explicit Bm25Rows(const pith_bm25 *of) noexcept : of_(of) {}
+    Bm25Rows(Bm25Rows &&other) noexcept : rows_(std::exchange(other.rows_, pith_bm25_rows{})), of_(other.of_) {}
+    Bm25Rows &operator=(Bm25Rows &&other) noexcept {
+        std::swap(rows_, other.rows_);
+        std::swap(of_, other.of_);
+        return *this;
+    }
+    ~Bm25Rows() {
+        if (rows_.memory) pith_bm25_rows_free(&rows_, of_);
+    }
+    const pith_sparse_rows *operator->() const noexcept { return &rows_.sparse; }
+    pith_bm25_rows *get() noexcept { return &rows_; }
+
+  private:
+    pith_bm25_rows rows_{};
+    const pith_bm25 *of_;
+};
+
+class Bm25 {
+  public:
+    /* dir "": no stop words but those of the options. */
+    explicit Bm25(const std::string &dir = "", const pith_bm25_options &o = options<pith_bm25_options>()) {
+        pith_bm25 *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_bm25_open(&handle, dir.empty() ? nullptr : dir.c_str(), &o, err); });
+        handle_.reset(handle);
+    }
+    static std::string languages() { return pith_bm25_languages(); }
+    Bm25Rows encode(const Texts &texts, pith_role role = PITH_ROLE_DOCUMENT, std::int32_t threads = 0) const {
+        Bm25Rows rows(handle_.get());
+        detail::attempt([&](pith_error *err) {
+            return pith_bm25_encode(rows.get(), handle_.get(), texts.data(), texts.size(), role, threads, err);
+        });
+        return rows;
+    }
+
+  private:
+    detail::Handle<pith_bm25, pith_bm25_close> handle_;
+};
+
+} // namespace pith
+
+#endif

@@ -1,0 +1,249 @@
+/* test_pith.cpp - pith.hpp gives what the C interface gives, frees what it makes, and turns errors into exceptions.
+ *
+ * usage: test_pith DATA_DIR, with the default model in the cache */
+#include <pith/pith.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <list>
+#include <set>
+#include <sstream>
+
+namespace {
+
+std::string data;
+int checks = 0;
+
+void check(bool good, const char *what, int line) {
+    checks++;
+    if (good) return;
+    std::cerr << "test_pith.cpp:" << line << ": " << what << "\n";
+    std::exit(1);
+}
+#define CHECK(what) check((what), #what, __LINE__)
+
+/* The code of the exception that call throws; PITH_OK if it throws none. */
+template <class Call> pith_status thrown(Call &&call, const char *says = "") {
+    try {
+        call();
+    } catch (const pith::Error &e) {
+        if (!std::strstr(e.what(), says)) std::cerr << e.what() << "\n";
+        return std::strstr(e.what(), says) ? e.code() : PITH_OK;
+    }
+    return PITH_OK;
+}
+
+double cosine(const float *a, const float *b, std::size_t n) {
+    double ab = 0, aa = 0, bb = 0;
+    for (std::size_t i = 0; i < n; i++) ab += double(a[i]) * b[i], aa += double(a[i]) * a[i], bb += double(b[i]) * b[i];
+    return ab / std::sqrt(aa * bb);
+}
+
+void test_embed() {
+    pith::Model model("all-MiniLM-L6-v2");
+    CHECK(model.dim() == 384 && model.max_length() == 256);
+    const pith::Vectors v =
+        model.embed({ "A cat sat on the mat.", "A kitten rested on the rug.", "Interest rates rose." });
+    CHECK(v.size() == 3 && v.dim() == 384);
+    CHECK(cosine(v[0], v[1], 384) > cosine(v[0], v[2], 384));
+    /* every kind of list of texts, the same bits */
+    const std::vector<std::string> strings = { "A cat sat on the mat." };
+    const std::list<const char *> pointers = { "A cat sat on the mat." };
+    const std::set<std::string_view> views = { "A cat sat on the mat." };
+    for (const pith::Texts &texts : { pith::Texts(strings), pith::Texts(pointers), pith::Texts(views) })
+        CHECK(!std::memcmp(model.embed(texts)[0], v[0], 384 * sizeof(float)));
+    auto o = pith::options<pith_embed_options>();
+    o.dim = 64;
+    CHECK(model.embed(strings, o).dim() == 64);
+    CHECK(model.embed(std::vector<std::string>()).size() == 0);
+    CHECK(model.predict(10, 20).total > 0);
+    CHECK(thrown([&] { model.embed({ "fine", "\xff" }); }, "text 1") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([] { pith::Model("/nowhere"); }, "/nowhere") == PITH_ERR_NOT_FOUND);
+    const auto chunks = model.chunks("one two three");
+    CHECK(chunks.size() == 1 && chunks[0].end == 13);
+    std::vector<double> sums(v[0], v[0] + 384);
+    CHECK(std::fabs(model.chunk_mean(sums, 1)[5] - v[0][5]) < 1e-6);
+    CHECK(model.tokenizer() &&
+          model.tokenizer()->tokenize("cat").ids() == (std::vector<std::int32_t>{ 101, 4937, 102 }));
+    CHECK(model.inputs().size() >= 2 && model.outputs().size() >= 1 && model.bytes() > 0);
+    CHECK(model.statistics().texts > 3);
+    CHECK(pith::statistics_text(model.statistics(), PITH_STATISTICS_JSON).front() == '{');
+    model.reset_statistics();
+    CHECK(model.statistics().texts == 0);
+    model.trim();
+    CHECK(!model.describe(PITH_DESCRIBE_NODES).empty());
+    /* quantisation */
+    auto q = pith::options<pith_quantize_options>();
+    q.type = PITH_VECTOR_UBINARY;
+    CHECK(pith::quantize(v, q).size() == 3 * 48);
+    CHECK(pith::quantize_ranges(v).size() == 2);
+    /* search */
+    const pith::SearchIndex index(v);
+    const auto hits = index.search(v, 2);
+    CHECK(index.size() == 3 && hits.size() == 3 && hits[1][0].index == 1 && hits[0].size() == 2);
+    CHECK(index.bytes() > 0);
+    /* moves */
+    pith::Model other = std::move(model);
+    CHECK(!model.get() && other.dim() == 384);
+    model = std::move(other);
+    CHECK(model.dim() == 384);
+    pith::Vectors moved = model.embed({ "x" }), to = std::move(moved);
+    CHECK(to.size() == 1);
+}
+
+void test_compiled() {
+    pith::Model model("all-MiniLM-L6-v2");
+    const std::string file = model.save();
+    pith::Model again = pith::Model::from_memory(file.data(), file.size());
+    CHECK(!std::memcmp(model.embed({ "the same" })[0], again.embed({ "the same" })[0], 384 * sizeof(float)));
+    const std::string path = "test_pith.pith";
+    std::ofstream(path, std::ios::binary) << file;
+    pith::Model::verify(path);
+    std::ofstream(path, std::ios::binary) << file.substr(0, file.size() / 2);
+    CHECK(thrown([&] { pith::Model::verify(path); }) == PITH_ERR_FORMAT);
+    std::remove(path.c_str());
+    auto o = pith::options<pith_open_options>();
+    CHECK(thrown([&] { again.calibrate(); }) == PITH_ERR_ARGUMENT);
+    CHECK(pith::Model::check_fusions(data + "/models/bert-base-script14-eager/model.onnx") == 0);
+    o.optimization = 9;
+    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") == PITH_ERR_ARGUMENT);
+}
+
+void test_scores() {
+    pith::Model cross(data + "/tasks/cross-bert");
+    const auto scores =
+        cross.rerank("what is the capital of france?", { "A cat sat on the mat.", "Paris is the capital of France." });
+    CHECK(scores.size() == 2);
+    pith::Model labels(data + "/tasks/labels-bert");
+    CHECK(labels.labels().size() == 3);
+    CHECK(labels.classify({ "good", "bad" }).dim() == 3);
+    CHECK(labels.classify({ "good" }, { "a pair" }).size() == 1);
+    bool refused = false;
+    try {
+        labels.classify({ "good" }, { "a", "b" });
+    } catch (const std::invalid_argument &) { refused = true; }
+    CHECK(refused);
+}
+
+void test_encode() {
+    pith::Model splade(data + "/encode/splade-max");
+    CHECK(splade.can_encode() & PITH_ENCODE_SPARSE);
+    auto o = pith::options<pith_encode_options>();
+    o.what = PITH_ENCODE_SPARSE;
+    pith::Encoded e = splade.encode({ "one two", "three" }, o);
+    CHECK(e->texts == 2 && e->sparse.offsets[2] > 0);
+    pith::Encoded moved = std::move(e);
+    CHECK((*moved).texts == 2);
+    const pith::Bm25 bm25(data + "/lexical/stops");
+    pith::Bm25Rows rows = bm25.encode({ "the running dogs", "run" }, PITH_ROLE_QUERY);
+    CHECK(rows->offsets[2] == 3 && rows->values[0] == 1);
+    pith::Bm25Rows taken = std::move(rows);
+    CHECK(taken->offsets[1] == 2);
+    CHECK(pith::Bm25::languages().find("english") != std::string::npos);
+    auto b = pith::options<pith_bm25_options>();
+    b.language = "klingon";
+    CHECK(thrown([&] { pith::Bm25("", b); }, "klingon") == PITH_ERR_ARGUMENT);
+}
+
+void test_tokens() {
+    const pith::Tokenizer t("all-MiniLM-L6-v2");
+    CHECK(t.tokenize("cat", "dog").size() == 5);
+    std::vector<std::size_t> ends;
+    const pith::Tokens all = t.tokenize(std::vector<std::string>{ "cat", "cat dog" }, ends);
+    CHECK(ends.size() == 2 && ends[1] == all.size() && all[0] == 101 && all->special[0] == 1);
+    CHECK(t.detokenize({ 101, 4937, 102 }) == "cat");
+    CHECK(t.token(4937) == "cat" && !t.token(-1));
+    CHECK(t.limit("all-MiniLM-L6-v2") == 256);
+    pith::TextStream stream(t);
+    std::string text(stream.push(4937));
+    text += stream.finish();
+    CHECK(text.find("cat") != std::string::npos);
+    pith::Tokens moved = t.tokenize("cat"), to = std::move(moved);
+    CHECK(to.size() == 3 && moved.size() == 0);
+    to = t.tokenize("cat dog");
+    CHECK(to.size() == 4);
+}
+
+void test_session() {
+    pith::Model model(data + "/models/bert-base-script14-eager/model.onnx");
+    pith::Session session(model);
+    const std::vector<std::int64_t> ids = { 2, 5, 6, 3 }, mask = { 1, 1, 1, 1 }, types = { 0, 0, 0, 0 };
+    std::vector<std::pair<std::string, pith_tensor>> inputs;
+    for (const pith_port &port : model.inputs()) {
+        const std::string name = port.name;
+        const auto &values = name == "input_ids" ? ids : name == "attention_mask" ? mask : types;
+        inputs.emplace_back(name, pith::tensor(values.data(), { 1, 4 }));
+    }
+    const auto &outputs = session.run(inputs);
+    CHECK(outputs[0].rank == 3 && outputs[0].dims[1] == 4 && outputs[0].dtype == PITH_F32);
+    CHECK(pith::shape_text(outputs[0]).substr(0, 5) == "[1, 4");
+    CHECK(pith::elements<double>(outputs[0]).size() == outputs[0].bytes / sizeof(float));
+    CHECK(thrown([&] { session.run({ { "nothing", inputs[0].second } }); }, "nothing") == PITH_ERR_ARGUMENT);
+    CHECK(session.run(inputs).size() == model.outputs().size()); /* still usable */
+    CHECK(pith::shape_parse("1x3x4") == (std::vector<std::int64_t>{ 1, 3, 4 }) &&
+          pith::shape_bytes(PITH_F32, { 2, 3 }) == 24);
+    CHECK(pith::element_name(PITH_F16) == "float16" && pith::element_dtype("int8") == PITH_I8 &&
+          pith::element_bits(PITH_U4) == 4);
+    const std::string path = "test_pith.pb";
+    std::ofstream(path, std::ios::binary) << pith::ValueFile::bytes(inputs[0].second, "x", PITH_I64);
+    const pith::ValueFile file(path, PITH_I64);
+    CHECK(std::string(file.name()) == "x" && file.tensor().dims[1] == 4);
+    std::remove(path.c_str());
+}
+
+void test_images(const std::string &module) {
+    auto o = pith::options<pith_image_options>();
+    o.module_path = module.c_str();
+    o.channels = 3;
+    std::vector<pith::Image> images;
+    images.emplace_back(data + "/images/rgb.png", o);
+    images.push_back(pith::Image(data + "/images/rgb.bmp", o));
+    CHECK(images[0].get().channels == 3);
+    auto r = pith::options<pith_image_resize_options>();
+    r.width = r.height = 8;
+    CHECK(images[0].resized(r).get().width == 8 && images[0].center_crop(4, 5).get().height == 5);
+    pith::Model clip(data + "/vision/clip");
+    CHECK(clip.embed_images(images).dim() == 12 && clip.embed({ "w5" }).dim() == 12);
+    const pith::ImageProcessor processor(data + "/vision/clip");
+    CHECK(processor.shape(images[0])[1] == 24 && processor.process(images[0]).size() == 3 * 24 * 24);
+    std::ifstream in(data + "/images/rgb.bmp", std::ios::binary);
+    std::stringstream bytes;
+    bytes << in.rdbuf();
+    pith::Image decoded = pith::Image::decode(bytes.str().data(), bytes.str().size(), o), moved = std::move(decoded);
+    CHECK(moved.get().width == images[1].get().width && !decoded.get().pixels);
+    CHECK(thrown([&] { pith::Image::decode("no picture", 10, o); }) == PITH_ERR_UNSUPPORTED);
+    pith::Image::use_module(nullptr);
+}
+
+void test_rest() {
+    pith::Profile profile;
+    auto o = pith::options<pith_open_options>();
+    o.profile = profile.get();
+    pith::Model model(data + "/tasks/cross-bert", o);
+    profile.phase("mine", pith::Profile::now());
+    const std::string json = profile.json();
+    CHECK(json.find("\"mine\"") != std::string::npos && json.find("\"open\"") != std::string::npos);
+    CHECK(pith::version() == pith_version() && pith::cpu().threads >= 1 && pith::memory().total > 0);
+    CHECK(pith::valid_prefix("ab\xff") == 2);
+    pith::pin_threads(false);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
+    data = argv[1];
+    test_embed();
+    test_compiled();
+    test_scores();
+    test_encode();
+    test_tokens();
+    test_session();
+    test_images(argv[2]);
+    test_rest();
+    std::cout << checks << " checks passed\n";
+}
