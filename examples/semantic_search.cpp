@@ -15,7 +15,8 @@ int main(int argc, char **argv) try {
     const pith::Model model(argc > 1 ? argv[1] : "all-MiniLM-L6-v2");
     const pith::Vectors vectors = model.embed(texts);
     const pith::SearchIndex index(vectors); /* looks at the vectors where they are */
-    for (const pith_hit &hit : index.search(model.embed({ question }), 3)[0])
+    const auto hits = index.search(model.embed({ question }), 3);
+    for (const pith_hit &hit : hits[0])
         std::printf("%.3f  %s\n", double(hit.score), texts[std::size_t(hit.index)].c_str());
 } catch (const pith::Error &e) {
     std::fprintf(stderr, "%s\n", e.what());
