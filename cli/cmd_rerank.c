@@ -225,6 +225,8 @@ static const option options[] = {
     { "max-length", 0, OPTION_INT, AT(score.max_length), "N",
       .help = "number of tokens at which a query and a document together are cut (the model's)", .min = 1,
       .max = INT32_MAX },
+    { "instruction", 0, OPTION_STRING, AT(score.instruction), "TEXT",
+      .help = "for rerankers that are language models, what makes a document a good one (that it answers the query)" },
     OPTION_LEVEL(AT(open.optimization)),
     OPTION_CHECK(AT(check)),
     OPTION_PRECISION(AT(open.precision)),

@@ -26,10 +26,12 @@ typedef struct pith_score_options {
     pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
     pith_profile *profile;         /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
+    const char *instruction;       /* of rerankers that are language models: what makes a document a good one; NULL:
+                                      "Given a web search query, retrieve relevant passages that answer the query" */
 } pith_score_options;
 
 /* clang-format off */
-#define PITH_SCORE_OPTIONS_INIT { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+#define PITH_SCORE_OPTIONS_INIT { sizeof(pith_score_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Returns the number of scores that the model gives a text, or 0 if it is no classifier. Thread-safe. */

@@ -290,6 +290,12 @@ static void encode_count_window(const encode_call *c) {
 static pith_status encode_check_job(const pith_encoder *e, const pith_encode_job *job, pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
+    const size_t framed = job->frame ? job->frame->before_count + job->frame->after_count : 0;
+    const int32_t limit = pith_encoder_max_length(e, job->max_length);
+    if (framed && limit && framed >= (size_t)limit)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "texts are cut at %d tokens, but the model's own words around them are %zu; raise max_length",
+                         limit, framed);
     if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "queries are filled up with mask tokens that no token attends to, but the graph has no input "

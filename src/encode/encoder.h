@@ -52,8 +52,10 @@ const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int outpu
  * that texts are never cut. */
 int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
 
-/* How models of late interaction frame a text. */
+/* How models of late interaction, and language models that judge texts, frame a text. */
 typedef struct pith_encode_frame {
+    const int32_t *before, *after; /* ids put around each text, which counts its own tokens only when it is cut */
+    size_t before_count, after_count;
     int32_t marker; /* id of the token put after the first one; -1: none */
     int32_t length; /* texts are filled up to this many tokens, but not above the limit of the call; 0: they are not */
     int32_t filler; /* id of the token they are filled with */

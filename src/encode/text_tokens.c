@@ -33,7 +33,9 @@ pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *m, const ch
 static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.max_length = c->max_length;
-    if (c->job->frame && c->job->frame->marker >= 0 && options.max_length > 1) options.max_length--;
+    const pith_encode_frame *f = c->job->frame;
+    if (f && f->marker >= 0 && options.max_length > 1) options.max_length--;
+    if (f && options.max_length) options.max_length -= (int32_t)(f->before_count + f->after_count);
     options.no_offsets = 1;
     options.no_specials = c->e->parts.modules->no_specials;
     return options;
@@ -107,10 +109,26 @@ static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n, con
     for (size_t i = 0; i < fillers; i++) to[n + i] = filler;
 }
 
+/* The worker's tokens become a row of the window, with others before and after them. */
+static pith_status encode_keep_between(const encode_call *c, encode_worker *w, pith_row *row, pith_error *err) {
+    const pith_encode_frame *f = c->job->frame;
+    const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
+    const size_t columns = c->e->feed.typed ? 2 : 1;
+    int32_t *ids = count <= INT32_MAX ? pith_arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
+    if (!ids) return pith_fail_memory(err, count * columns * sizeof *ids);
+    if (f->before_count) memcpy(ids, f->before, f->before_count * sizeof *ids);
+    if (n) memcpy(ids + f->before_count, w->tokens.ids, n * sizeof *ids);
+    if (f->after_count) memcpy(ids + f->before_count + n, f->after, f->after_count * sizeof *ids);
+    *row = (pith_row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0 };
+    return PITH_OK;
+}
+
 /* The worker's tokens become a row of the window. */
 static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_row *row, pith_error *err) {
     const pith_encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1, framed = n + (f && f->marker >= 0);
+    const size_t n = w->tokens.count, columns = c->e->feed.typed ? 2 : 1;
+    if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
+    const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;
     int32_t *ids = count <= INT32_MAX ? pith_arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
     if (!ids) return pith_fail_memory(err, count * columns * sizeof *ids);

@@ -41,25 +41,10 @@ static pith_value *task_mean(pith_hf_builder *b, pith_value *x, pith_value *mask
     return PITH_HF_PUT(b, "Div", sum, task_sum(b, real, true));
 }
 
-/* The row of each text's last token that is not the padding token. */
-static pith_value *task_last(pith_hf_builder *b, pith_value *x, pith_value *ids, pith_value *mask) {
-    pith_value *real = mask;
-    if (b->config->pad_token_id >= 0) {
-        pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, b->config->pad_token_id));
-        real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
-    }
-    pith_value *at = pith_hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith_hf_range(b, ids), real), 1);
-    pith_hf_set_int(b, at, "keepdims", 0);
-    pith_value *texts = PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith_hf_i64_scalar(b, 0));
-    pith_value *text = PITH_HF_PUT(b, "Range", pith_hf_i64_scalar(b, 0), texts, pith_hf_i64_scalar(b, 1));
-    pith_value *pairs = pith_hf_join(b, pith_hf_unsqueeze(b, text, 1), pith_hf_unsqueeze(b, at, 1), 1);
-    return PITH_HF_PUT(b, "GatherND", x, pairs);
-}
-
 static pith_value *task_pool(pith_hf_builder *b, const pith_hf_task_layers *form, pith_value *x) {
-    pith_value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
+    pith_value *mask = b->graph->inputs[1];
     pith_hf_go_to(b, "pooling");
-    if (!form->dense) return task_last(b, x, ids, mask);
+    if (!form->dense) return pith_hf_task_last(b, x);
     if (!form->norm) return task_first(b, x);
     pith_str pooling = pith_hf_string(b, "classifier_pooling", "cls");
     if (pith_str_is(pooling, "mean")) return task_mean(b, x, mask);

@@ -359,13 +359,13 @@ static void test_options(void **state) {
         pith_score_options options;
         const char *says;
     } rows[] = {
-        { { sizeof(pith_score_options), -1, 0, 0, 0, NULL, NULL, NULL, NULL }, "threads" },
-        { { sizeof(pith_score_options), 0, -1, 0, 0, NULL, NULL, NULL, NULL }, "max_length" },
-        { { sizeof(pith_score_options), 0, 0, -1, 0, NULL, NULL, NULL, NULL }, "batch_tokens" },
-        { { sizeof(pith_score_options), 0, 0, 0, -1, NULL, NULL, NULL, NULL }, "activation is -1" },
-        { { sizeof(pith_score_options), 0, 0, 0, PITH_ACTIVATION_SOFTMAX + 1, NULL, NULL, NULL, NULL },
+        { { sizeof(pith_score_options), -1, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }, "threads" },
+        { { sizeof(pith_score_options), 0, -1, 0, 0, NULL, NULL, NULL, NULL, NULL }, "max_length" },
+        { { sizeof(pith_score_options), 0, 0, -1, 0, NULL, NULL, NULL, NULL, NULL }, "batch_tokens" },
+        { { sizeof(pith_score_options), 0, 0, 0, -1, NULL, NULL, NULL, NULL, NULL }, "activation is -1" },
+        { { sizeof(pith_score_options), 0, 0, 0, PITH_ACTIVATION_SOFTMAX + 1, NULL, NULL, NULL, NULL, NULL },
           "activation is 4" },
-        { { 3, 0, 0, 0, 0, NULL, NULL, NULL, NULL }, "size" },
+        { { 3, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }, "size" },
     };
     float scores[CASES];
     pith_model *model = open_task(TASKS "cross-bert", NULL);
