@@ -16,14 +16,15 @@
 #include <unistd.h>
 
 #include "cli/common_options.h"
-#include "cli/embed_bm25.h"
 #include "cli/embed_chunks.h"
 #include "cli/embed_images.h"
 #include "cli/embed_kinds.h"
+#include "cli/embed_settings.h"
 #include "cli/json_line.h"
 #include "cli/keep_members.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
+#include "cli/resume_record.h"
 #include "cli/vector_layout.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
@@ -48,10 +49,11 @@ typedef struct window {
     size_t *begins; /* count + 1 places in text */
     pith_str *texts;
     size_t count;
-    size_t embedded; /* texts whose vectors are there; changes under the lock until the window is DONE */
-    size_t written;  /* the writer's own */
-    uint64_t cut;    /* lines longer than LINE_BYTES */
-    bytes kept;      /* of JSON objects that vectors are added to, what stands before the vector */
+    size_t embedded;  /* texts whose vectors are there; changes under the lock until the window is DONE */
+    size_t written;   /* the writer's own */
+    uint64_t cut;     /* lines longer than LINE_BYTES */
+    uint64_t *hashes; /* [count + 1] of all inputs before each text */
+    bytes kept;       /* of JSON objects that vectors are added to, what stands before the vector */
     size_t *kept_begins;
     float *vectors;
 } window;
@@ -67,6 +69,14 @@ typedef struct job {
     json_line json;
     vector_writer writer;
     uint64_t done; /* texts whose vectors an earlier call has written */
+    uint64_t hash; /* of the inputs read so far */
+    resume_record record;
+    uint64_t file;          /* the number of the file that is written */
+    char *name;             /* its name, if it is not the first */
+    uint64_t rows_per_file; /* 0: one file has all */
+    const command *c;
+    const char *path; /* of the output; with rows_per_file, of all files */
+    vector_layout layout;
     window windows[WINDOWS];
     bool reads, writes; /* there is a thread for it */
     bool sliced;        /* the output can be read before it is complete */
@@ -167,6 +177,12 @@ static bool skip_done(job *j) {
     for (uint64_t i = 0; i < j->done && state > 0 && !is_set(j, &j->stop); i++) {
         line.size = 0;
         state = next_line(j, &line, NULL);
+        if (state > 0) j->hash = resume_hash(j->hash, line.data, line.size);
+        if (!resume_record_agrees(&j->record, i + 1, j->hash)) {
+            note_failure(j, "the texts are others than those that the finished part was made of; give the same texts, "
+                            "or remove it to start over");
+            state = 0;
+        }
     }
     free(line.data);
     return state > 0;
@@ -181,6 +197,8 @@ static bool read_window(job *j, window *w) {
         if (w->count && !text_input_ready(&j->in)) return true;
         w->begins[w->count] = w->text.size;
         if (next_line(j, &w->text, &cut) <= 0) return false;
+        j->hash = resume_hash(j->hash, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count]);
+        w->hashes[w->count + 1] = j->hash;
         if (j->jsonl && !take_object(j, w, cut)) return false;
         w->cut += cut;
         w->begins[++w->count] = w->text.size;
@@ -214,6 +232,30 @@ static void show_progress(job *j, bool last) {
     j->shown = now_seconds();
 }
 
+/* Ends the file that is full, and begins the next. */
+static bool next_file(job *j) {
+    output *out = j->writer.out;
+    char *name = split_name(j->path, ++j->file);
+    bool good = vector_writer_close(&j->writer) && !output_close(out, j->c, true, EXIT_DONE) &&
+                !output_open(out, j->c, name, NULL) && !vector_writer_open(&j->writer, j->c, out, &j->layout);
+    free(j->name);
+    j->name = name; /* the output keeps it */
+    return good;
+}
+
+static bool write_rows(job *j, const window *w, size_t from, size_t end) {
+    while (from < end) {
+        size_t n = end - from;
+        if (j->rows_per_file && j->writer.rows == j->rows_per_file && !next_file(j)) return false;
+        if (j->rows_per_file && n > j->rows_per_file - j->writer.rows) n = (size_t)(j->rows_per_file - j->writer.rows);
+        if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n, j->jsonl ? w->kept.data : NULL,
+                                w->kept_begins + from))
+            return false;
+        from += n;
+    }
+    return output_flush(j->writer.out);
+}
+
 /* Writes the rows that are there and not written yet; true when the window is done with. */
 static bool write_some(job *j, window *w) {
     pthread_mutex_lock(&j->lock);
@@ -222,9 +264,8 @@ static bool write_some(job *j, window *w) {
     pthread_mutex_unlock(&j->lock);
     if (good && end > from) {
         uint64_t begin = pith_profile_now();
-        good = vector_writer_rows(&j->writer, w->vectors + from * j->dim, end - from, j->jsonl ? w->kept.data : NULL,
-                                  w->kept_begins + from) &&
-               output_flush(j->writer.out);
+        good = write_rows(j, w, from, end);
+        if (good) resume_record_note(&j->record, j->rows + end - from, w->hashes[end]);
         if (!good) note_write_failure(j);
         pith_profile_phase(j->options.profile, "write", begin);
         j->rows += end - from;
@@ -345,6 +386,7 @@ static void make_windows(job *j) {
         w->begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->begins);
         w->kept_begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->kept_begins);
         w->kept_begins[0] = 0;
+        w->hashes = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->hashes);
         w->texts = grow(NULL, WINDOW_TEXTS * sizeof *w->texts);
         w->vectors = grow(NULL, WINDOW_TEXTS * j->dim * sizeof *w->vectors);
     }
@@ -357,6 +399,7 @@ static void free_windows(job *j) {
         free(w->kept.data);
         free(w->begins);
         free(w->kept_begins);
+        free(w->hashes);
         free(w->texts);
         free(w->vectors);
     }
@@ -411,28 +454,9 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
                  out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
         fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out->temporary);
-    return output_close(out, c, true, code);
-}
-
-typedef struct embed_settings {
-    const char *model, *output, *profile, *field, *keep;
-    bool normalize, no_normalize, images, null, jsonl, resume, stats, progress, pin, check;
-    bool dense, sparse, multi_vector, tokens;
-    int invalid, role;
-    size_t max_pixels;
-    bm25_settings bm25;
-    layout_settings layout;
-    long_settings longs;
-    pith_open_options open;
-    pith_embed_options embed;
-} embed_settings;
-
-/* The kinds of results that are asked for, PITH_ENCODE_*. */
-static uint32_t embed_what(const embed_settings *s) {
-    if (s->bm25.language && !s->dense && !s->multi_vector && !s->tokens) return PITH_ENCODE_SPARSE;
-    uint32_t what = (s->dense ? PITH_ENCODE_DENSE : 0) | (s->sparse ? PITH_ENCODE_SPARSE : 0) |
-                    (s->multi_vector ? PITH_ENCODE_MULTI_VECTOR : 0) | (s->tokens ? PITH_ENCODE_TOKENS : 0);
-    return what ? what : PITH_ENCODE_DENSE;
+    code = output_close(out, c, true, code);
+    resume_record_close(&j->record, !code);
+    return code;
 }
 
 /* Opens the model and checks that it makes what is asked for under these options. */
@@ -444,11 +468,21 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
     /* embed_kinds.c and embed_pictures check the rest */
-    if (embed_what(s) != PITH_ENCODE_DENSE || s->images) return EXIT_DONE;
+    if (embed_settings_what(s) != PITH_ENCODE_DENSE || s->images) return EXIT_DONE;
     j->dim = pith_embed_dim(j->model, &j->options);
     if (!pith_embed(NULL, j->model, NULL, 0, &j->options, &err)) return EXIT_DONE;
     pith_model_close(j->model);
     return fail(c, "%s", err.message);
+}
+
+/* The writer, and what an earlier call has left. */
+static int embed_begin(job *j, const command *c, const embed_settings *s, output *out) {
+    bytes options_text = { NULL, 0, 0 };
+    int code = vector_writer_open(&j->writer, c, out, &j->layout);
+    embed_settings_text(&options_text, s);
+    if (!code) code = resume_record_open(&j->record, c, out, &options_text, j->writer.rows || j->writer.last.size);
+    free(options_text.data);
+    return code;
 }
 
 static int embed_dense(job *j, const command *c, const embed_settings *s, const string_list *files) {
@@ -459,14 +493,20 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     json_line_init(&j->json, j->in.replace);
     keep_members_set(&j->json, s->keep, false);
     output out;
-    vector_layout layout;
-    int code = vector_layout_make(&layout, c, &s->layout, j->dim);
-    if (!code) code = s->resume ? output_resume(&out, c, s->output, files) : output_open(&out, c, s->output, files);
-    if (!code && (code = vector_writer_open(&j->writer, c, &out, &layout)))
+    int code = vector_layout_make(&j->layout, c, &s->layout, j->dim);
+    j->c = c;
+    j->hash = RESUME_HASH;
+    j->rows_per_file = (uint64_t)s->rows_per_file;
+    j->path = s->output;
+    if (s->rows_per_file) j->name = split_name(s->output, 0);
+    const char *path = j->name ? j->name : s->output;
+    if (!code) code = s->resume ? output_resume(&out, c, path, files) : output_open(&out, c, path, files);
+    if (!code && (code = embed_begin(j, c, s, &out)))
         output_close(&out, c, false, code);
     else if (!code)
         code = embed_job(j, c, &out, j->options.stats);
-    vector_layout_free(&layout);
+    vector_layout_free(&j->layout);
+    free(j->name);
     text_input_close(&j->in);
     keep_members_free(&j->json);
     json_line_free(&j->json);
@@ -485,7 +525,7 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
                           .output = s->output };
     embed_chunks chunks = { c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0 };
     const bool chunked = s->longs.action == LONG_CHUNK;
-    kinds.options.what = embed_what(s);
+    kinds.options.what = embed_settings_what(s);
     kinds.options.role = s->role;
     kinds.options.embed = &j->options;
     text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
@@ -543,7 +583,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
         return code;
     }
     double began = now_seconds();
-    const bool simple = embed_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
+    const bool simple = embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
     code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
         long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
@@ -551,52 +591,6 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     pith_model_close(j.model);
     pith_bm25_close(j.bm25);
     return profile_close(j.options.profile, c, code);
-}
-
-/* Members are kept, and chunks have rows, in lines of JSON. */
-static int check_long(const embed_settings *s) {
-    const command *c = &command_embed;
-    const bool rows = s->longs.result == CHUNKS_ROWS;
-    if (s->keep && !(s->jsonl && s->layout.format == FORMAT_JSONL))
-        return usage(c, "--keep goes with --jsonl and --format jsonl");
-    int code = long_texts_check(c, &s->longs, s->embed.max_length);
-    if (code || s->longs.action != LONG_CHUNK) return code;
-    if (embed_what(s) != PITH_ENCODE_DENSE) return usage(c, "--long chunk goes with dense vectors alone");
-    if (s->resume && rows) return usage(c, "--resume and --chunks rows do not go together");
-    if (rows && s->layout.format != FORMAT_JSONL)
-        return usage(c, "--chunks rows goes with --format jsonl, whose rows say where a chunk is");
-    return EXIT_DONE;
-}
-
-static int check_kinds(const embed_settings *s) {
-    const command *c = &command_embed;
-    const uint32_t what = embed_what(s);
-    if (s->role && !s->multi_vector && !s->bm25.language) return usage(c, "--role goes with --multi-vector and --bm25");
-    if (s->bm25.language && (what != PITH_ENCODE_SPARSE || s->images || s->longs.action))
-        return usage(c, "--bm25 makes sparse vectors of whole texts; it does not go with other results, --images or "
-                        "--long");
-    if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
-    if (s->layout.type) return usage(c, "--dtype goes with dense vectors alone");
-    if (s->resume) return usage(c, "--resume goes with dense vectors alone");
-    if (s->layout.format == FORMAT_F32 || s->layout.format == FORMAT_CSV)
-        return usage(c, "--format f32 and csv go with dense vectors alone");
-    if (s->layout.format != FORMAT_NPY) return EXIT_DONE;
-    if (what & (what - 1)) return usage(c, "--format npy goes with one kind of result");
-    if (!s->output || !strcmp(s->output, "-"))
-        return usage(c, "--format npy needs -o FILE here: the result is more than one array");
-    return EXIT_DONE;
-}
-
-/* Pictures have dense vectors, and no tokens. */
-static int check_images(const embed_settings *s) {
-    const command *c = &command_embed;
-    if (s->normalize && s->no_normalize) return usage(c, "--normalize and --no-normalize do not go together");
-    if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
-    if (!s->images) return EXIT_DONE;
-    if (embed_what(s) != PITH_ENCODE_DENSE) return usage(c, "--images makes dense vectors only");
-    if (s->longs.action || s->embed.max_length || s->embed.prompt_name || s->keep)
-        return usage(c, "--long, --max-length, --prompt-name and --keep are for texts, not for --images");
-    return EXIT_DONE;
 }
 
 static int embed_run(int argc, char **argv) {
@@ -608,14 +602,7 @@ static int embed_run(int argc, char **argv) {
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
-    if (s.jsonl && s.layout.format == FORMAT_CSV) return usage(c, "--jsonl and --format csv do not go together");
-    if (!s.jsonl && s.field) return usage(c, "--field goes with --jsonl");
-    if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
-    if (s.resume && (!s.output || !strcmp(s.output, "-"))) return usage(c, "--resume needs -o FILE");
-    code = vector_layout_check(c, &s.layout);
-    if (!code) code = check_long(&s);
-    if (!code) code = check_kinds(&s);
-    if (!code) code = check_images(&s);
+    code = embed_settings_check(c, &s);
     return code ? code : embed_files(c, &s, &files);
 }
 
@@ -687,6 +674,8 @@ static const option options[] = {
     OPTION_OUTPUT(AT(output)),
     { "resume", 0, OPTION_FLAG, AT(resume), NULL,
       .help = "with -o, vectors are collected in FILE.part; after an interruption the same command goes on there" },
+    { "rows-per-file", 0, OPTION_INT, AT(rows_per_file), "N",
+      .help = "with -o x.npy, write files of N rows each: x-00000.npy, x-00001.npy, ...", .min = 1, .max = INT32_MAX },
     { "format", 0, OPTION_CHOICE, AT(layout.format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
       .choices = VECTOR_FORMATS },
     { "dtype", 0, OPTION_CHOICE, AT(layout.type), "TYPE",

@@ -133,6 +133,14 @@ int output_resume(output *out, const command *c, const char *path, const string_
     return code;
 }
 
+char *split_name(const char *path, uint64_t number) {
+    const char *name = strrchr(path, '/'), *end = strrchr(name ? name : path, '.');
+    size_t stem = end ? (size_t)(end - path) : strlen(path);
+    char *made = grow(NULL, strlen(path) + 24);
+    sprintf(made, "%.*s-%05llu%s", (int)stem, path, (unsigned long long)number, end ? end : "");
+    return made;
+}
+
 bool output_write(output *out, const void *data, size_t size) {
     if (out->error) return false;
     errno = 0;

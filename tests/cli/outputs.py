@@ -5,6 +5,7 @@ usage: outputs.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requi
 """
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -114,6 +115,46 @@ class Types(Command):
             got = self.vectors("--dtype", kind, "--ranges", "r.npy")
             self.same(got, quantized(plain, kind, half))
             self.assertEqual(int(got.max()) - int(got.min()), 255)
+
+    def test_resume_refuses_others(self):
+        """A finished part goes on with the same texts and options only; the message says what differs."""
+        texts = self.dir / "texts"
+        texts.write_text("".join(f"text {i}\n" for i in range(40)))
+        whole = self.good(texts)
+        for name in ("a", "b"):
+            part = self.dir / f"{name}.part"
+            part.write_bytes(b"".join(whole.splitlines(keepends=True)[:20]))
+            (self.dir / "c").unlink(missing_ok=True)
+            # an interrupted call leaves the part and the record: the text after the 20th cannot be read
+            bad = texts.read_bytes().splitlines(keepends=True)[:20] + [b"\xff\n"]
+            part.unlink()
+            self.bad(1, "--resume", "-o", name, stdin=b"".join(bad), says="UTF-8")
+            self.assertTrue((self.dir / f"{name}.part.made").exists())
+        self.bad(1, "--resume", "-o", "a", "--dim", 64, stdin=texts.read_bytes(),
+                 says="a.part: --dim was (not given) when the finished part was made, and is 64 now")
+        self.bad(1, "--resume", "-o", "a", "--normalize", stdin=texts.read_bytes(), says="--normalize was (not given)")
+        self.bad(1, "--resume", "-o", "a", stdin=texts.read_bytes().replace(b"text 3\n", b"other\n"),
+                 says="the texts are others than those that the finished part was made of")
+        self.good("--resume", "-o", "a", stdin=texts.read_bytes())
+        self.assertEqual((self.dir / "a").read_bytes(), whole)
+        self.assertFalse((self.dir / "a.part.made").exists() or (self.dir / "a.part").exists())
+
+    def test_rows_per_file(self):
+        texts = "".join(f"text {i}\n" for i in range(25)).encode()
+        whole = self.good(stdin=texts)
+        self.good("--rows-per-file", 10, "-o", "x.jsonl", stdin=texts)
+        names = sorted(p.name for p in self.dir.glob("x*"))
+        self.assertEqual(names, ["x-00000.jsonl", "x-00001.jsonl", "x-00002.jsonl"])
+        self.assertEqual(b"".join((self.dir / n).read_bytes() for n in names), whole)
+        self.good("--rows-per-file", 5, "--format", "npy", "-o", "y.v.npy", stdin=texts)
+        parts = [np.load(p) for p in sorted(self.dir.glob("y*"))]
+        self.assertEqual([p.shape for p in parts], [(5, 384)] * 5)
+        np.testing.assert_array_equal(np.concatenate(parts), np.array([json.loads(r) for r in whole.splitlines()], "f4"))
+        self.bad(2, "--rows-per-file", 5, stdin=texts, says="--rows-per-file needs -o FILE")
+        self.bad(2, "--rows-per-file", 5, "--resume", "-o", "z", stdin=texts, says="without --resume")
+        (self.dir / "locked").mkdir(mode=0o500)
+        if os.geteuid():
+            self.bad(1, "--rows-per-file", 5, "-o", "locked/x", stdin=texts, says="locked")
 
     def test_resume(self):
         np.save(self.dir / "r.npy", np.float32([[-0.5] * 384, [0.5] * 384]))
