@@ -422,6 +422,37 @@ static bool parts_agree(attention *m) {
     return false;
 }
 
+/* A number that a bias with it would skip keys by. */
+#define SKIPS_BY (-1e4)
+
+static bool attention_has_skipping(const pith_value *v) {
+    const pith_tensor *t = v->type.data;
+    double x;
+    if (pith_match_scalar(v, &x)) return !(x > SKIPS_BY);
+    if (!t || t->dtype != PITH_F32) return false;
+    const char *data = t->data;
+    for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
+        float item;
+        memcpy(&item, data + i * sizeof item, sizeof item);
+        if (!(item > (float)SKIPS_BY)) return true;
+    }
+    return false;
+}
+
+/* Might the bias skip keys itself? Then, for a query without a key that the masks keep, its numbers and theirs would
+ * have to be weighed against each other, which the fused step does not do. It is looked for among the constants that
+ * the bias is made of. */
+static bool attention_bias_skips(const pith_value *v, int depth) {
+    enum { DEEPEST = 12 };
+    const pith_node *node = v->producer;
+    if (pith_match_const(v)) return attention_has_skipping(v);
+    if (!node || v->type.dtype == PITH_BOOL || v->type.dtype == PITH_I64 || v->type.dtype == PITH_I32) return false;
+    if (depth == DEEPEST) return true;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] && attention_bias_skips(node->inputs[i], depth + 1)) return true;
+    return false;
+}
+
 static pith_status pass_attention_run(pith_opt *o, size_t *changes) {
     known_masks known = { .count = 0 };
     for (pith_node *node = o->graph->first; node; node = node->next) {
@@ -436,7 +467,8 @@ static pith_status pass_attention_run(pith_opt *o, size_t *changes) {
         found = found && parts_agree(&m);
         if (found && (!pith_skips_settle(&m.skips, m.zero_if_none, &none_left, numbers) ||
                       (none_left == PITH_NONE_LEFT_SCORES && m.bias && m.bias_left_out) ||
-                      pith_skips_show(&m.skips, m.bias_step))) {
+                      pith_skips_show(&m.skips, m.bias_step) ||
+                      (m.bias && m.skips.key_mask && attention_bias_skips(m.bias, 0)))) {
             m.why = "where all keys are masked, its masks do not go together";
             found = false;
         }

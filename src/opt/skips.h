@@ -14,11 +14,12 @@ typedef struct pith_skips {
     pith_value *key_mask; /* of all masks that have one; NULL: none has */
     int64_t window_left, window_right;
     int numbers; /* a pith_mask_numbers */
-    bool windows_differ;
     struct pith_skips_mask {
-        int step;                 /* how far it is from the softmax */
-        bool replaces;            /* the score is the number; else it is added */
-        float number[PITH_SKIPS]; /* 0: this mask does not skip it */
+        int step;                          /* how far it is from the softmax */
+        bool replaces;                     /* the score is the number; else it is added */
+        bool keyed;                        /* it skips padded keys */
+        int64_t window_left, window_right; /* its own */
+        float number[PITH_SKIPS];          /* 0: this mask does not skip it */
     } masks[PITH_SKIPS_MAX];
     int count;
 } pith_skips;
