@@ -527,6 +527,7 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_settings_what(s);
     kinds.options.role = s->role;
+    bm25_set_numbers(&kinds.options, &s->bm25);
     kinds.options.embed = &j->options;
     text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
@@ -633,15 +634,20 @@ static const option options[] = {
     { "multi-vector", 0, OPTION_FLAG, AT(multi_vector), NULL,
       .help = "one vector of length 1 per token, [[...], ...], of ColBERT models and BGE-M3" },
     { "role", 0, OPTION_CHOICE, AT(role), "ROLE",
-      .help = "with --multi-vector and --bm25, what the texts are (document)", .choices = "document|query" },
+      .help = "with --multi-vector, --sparse and --bm25, what the texts are (document)", .choices = "document|query" },
     { "tokens", 0, OPTION_FLAG, AT(tokens), NULL, .help = "the model's hidden state of each token, [[...], ...]" },
     OPTION_SECTION("sparse vectors without a model"),
     { "bm25", 0, OPTION_STRING, AT(bm25.language), "LANGUAGE",
       .help = "weights of stems as BM25 has them, for english, german, ...; -m is a directory with stop words, "
               "LANGUAGE.txt" },
-    { "bm25-k", 0, OPTION_FLOAT, AT(bm25.k), "K", .help = "how soon more of the same word counts no more (1.2)" },
-    { "bm25-b", 0, OPTION_FLOAT, AT(bm25.b), "B", .help = "how much the length of a text counts, 0 to 1 (0.75)" },
-    { "bm25-avg-len", 0, OPTION_FLOAT, AT(bm25.avg_len), "N", .help = "mean number of words of the texts (256)" },
+    { "bm25-k", 0, OPTION_FLOAT, AT(bm25.k), "K",
+      .help = "of BM25 and miniCOIL, how soon more of the same word counts no more (1.2)" },
+    { "bm25-b", 0, OPTION_FLOAT, AT(bm25.b), "B",
+      .help = "of BM25 and miniCOIL, how much the length of a text counts, 0 to 1 (0.75)" },
+    { "bm25-avg-len", 0, OPTION_FLOAT, AT(bm25.avg_len), "N",
+      .help = "mean number of words of the texts (256; of miniCOIL 150)" },
+    { "bm42-alpha", 0, OPTION_FLOAT, AT(bm25.alpha), "X",
+      .help = "of BM42, the power of the logarithm of attention (0.5)" },
     { "bm25-max-word", 0, OPTION_INT, AT(bm25.token_max_length), "N",
       .help = "longer words are left out, in characters (40)", .min = 1, .max = 255 },
     { "no-stemming", 0, OPTION_FLAG, AT(bm25.no_stemming), NULL,

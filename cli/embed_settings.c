@@ -59,7 +59,8 @@ static int check_long(const command *c, const embed_settings *s) {
 
 static int check_kinds(const command *c, const embed_settings *s) {
     const uint32_t what = embed_settings_what(s);
-    if (s->role && !s->multi_vector && !s->bm25.language) return usage(c, "--role goes with --multi-vector and --bm25");
+    if (s->role && !s->multi_vector && !s->sparse && !s->bm25.language)
+        return usage(c, "--role goes with --multi-vector, --sparse and --bm25");
     if (s->bm25.language && (what != PITH_ENCODE_SPARSE || s->images || s->longs.action))
         return usage(c, "--bm25 makes sparse vectors of whole texts; it does not go with other results, --images or "
                         "--long");

@@ -11,15 +11,16 @@ extern "C" {
 /* What a call makes; bits of pith_encode_options.what. */
 enum {
     PITH_ENCODE_DENSE = 1u << 0,        /* one vector per text, as pith_embed */
-    PITH_ENCODE_SPARSE = 1u << 1,       /* weights of vocabulary entries: SPLADE, BGE-M3 */
+    PITH_ENCODE_SPARSE = 1u << 1,       /* weights of vocabulary entries: SPLADE, BGE-M3; of stems: BM42, miniCOIL */
     PITH_ENCODE_MULTI_VECTOR = 1u << 2, /* one vector per token, of length 1, for late interaction: ColBERT, BGE-M3 */
     PITH_ENCODE_TOKENS = 1u << 3        /* the model's hidden state of each token */
 };
 
-/* What the texts are. Only late interaction treats queries in a way of their own. */
+/* What the texts are. Late interaction, BM42 and miniCOIL treat queries in a way of their own: */
 typedef enum pith_role {
     PITH_ROLE_DOCUMENT = 0, /* gets the document marker; tokens of the skip list, such as punctuation, have no vector */
-    PITH_ROLE_QUERY = 1     /* gets the query marker, and is filled up with mask tokens to the query length */
+    PITH_ROLE_QUERY = 1     /* gets the query marker, and is filled up with mask tokens to the query length; stems of
+                               BM42 have weight 1, and those of miniCOIL are not weighed by how often they occur */
 } pith_role;
 
 typedef struct pith_encode_options {
@@ -28,17 +29,21 @@ typedef struct pith_encode_options {
     int32_t role;                    /* a pith_role */
     const pith_embed_options *embed; /* threads, lengths, prompt, statistics; and pooling, normalize and dim of dense
                                         vectors. NULL: the defaults */
+    double alpha;                    /* of BM42: the power to which the logarithm of an attention is raised; above 0 */
+    double k, b;                     /* of miniCOIL, as of pith_bm25_options: k is not negative, b is from 0 to 1 */
+    double avg_len;                  /* of miniCOIL: the mean number of words of documents; above 0 */
 } pith_encode_options;
 
 /* clang-format off */
-#define PITH_ENCODE_OPTIONS_INIT { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL }
+#define PITH_ENCODE_OPTIONS_INIT \
+    { sizeof(pith_encode_options), PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, NULL, 0.5, 1.2, 0.75, 150 }
 /* clang-format on */
 
 /* Weights of vocabulary entries, as the rows of a matrix in compressed form (CSR). Row i is at offsets[i] up to
  * offsets[i + 1], its indices ascend, and no value is 0. */
 typedef struct pith_sparse_rows {
     const int64_t *offsets; /* [texts + 1] */
-    const int32_t *indices; /* [offsets[texts]] token ids */
+    const int32_t *indices; /* [offsets[texts]] token ids, or numbers of stems */
     const float *values;    /* [offsets[texts]] */
 } pith_sparse_rows;
 

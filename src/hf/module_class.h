@@ -87,5 +87,7 @@ pith_value *pith_row_constant(pith_graph *graph, const float *data, int rank, co
 bool pith_row_width_fits(const pith_value *rows, int64_t width, const char *name, pith_error *err);
 /* A node with one output; NULL if an input is NULL or memory is out. */
 pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pith_value *const *inputs, int count);
+/* Makes a value an output with this name, which must outlive the graph, and sets *output to its index. */
+pith_status pith_row_output(int *output, pith_graph *graph, pith_value *value, pith_str name, pith_error *err);
 
 #endif

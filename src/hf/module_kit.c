@@ -204,3 +204,22 @@ pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pit
     node->name = name;
     return node->outputs[0];
 }
+
+pith_status pith_row_output(int *output, pith_graph *graph, pith_value *value, pith_str name, pith_error *err) {
+    const size_t n = graph->output_count;
+    pith_value **outputs = pith_arena_array(graph->arena, n + 1, sizeof(pith_value *));
+    pith_str *names = pith_arena_array(graph->arena, n + 1, sizeof *names);
+    if (!outputs || !names) return pith_fail_memory(err, n * sizeof *names);
+    value->name = name;
+    value->output_uses++;
+    memcpy(outputs, graph->outputs, n * sizeof(pith_value *));
+    if (graph->output_names) memcpy(names, graph->output_names, n * sizeof *names);
+    outputs[n] = value;
+    names[n] = name;
+    graph->outputs = outputs;
+    if (graph->output_names) graph->output_names = names;
+    graph->output_next = NULL;
+    graph->output_count++;
+    *output = (int)n;
+    return PITH_OK;
+}

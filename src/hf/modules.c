@@ -226,25 +226,6 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
 
 /* ---- rows ---- */
 
-static pith_status modules_add_output(int *output, pith_graph *graph, pith_value *value, pith_error *err) {
-    const size_t n = graph->output_count;
-    pith_value **outputs = pith_arena_array(graph->arena, n + 1, sizeof(pith_value *));
-    pith_str *names = pith_arena_array(graph->arena, n + 1, sizeof *names);
-    if (!outputs || !names) return pith_fail_memory(err, n * sizeof *names);
-    value->name = PITH_STR("pith.rows");
-    value->output_uses++;
-    memcpy(outputs, graph->outputs, n * sizeof(pith_value *));
-    if (graph->output_names) memcpy(names, graph->output_names, n * sizeof *names);
-    outputs[n] = value;
-    names[n] = value->name;
-    graph->outputs = outputs;
-    if (graph->output_names) graph->output_names = names;
-    graph->output_next = NULL;
-    graph->output_count++;
-    *output = (int)n;
-    return PITH_OK;
-}
-
 pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modules *m, pith_error *err) {
     if (!m->row_step_count) return PITH_OK;
     if (*output >= 0 && graph->outputs[*output]->type.rank == 2) return PITH_OK;
@@ -263,7 +244,7 @@ pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modul
         rows = m->row_steps[i].append(graph, rows, m->row_steps[i].module, &fault);
         if (!rows) return fault.code ? pith_fail(err, fault.code, "%s", fault.message) : pith_fail_memory(err, 0);
     }
-    return modules_add_output(output, graph, rows, err);
+    return pith_row_output(output, graph, rows, PITH_STR("pith.rows"), err);
 }
 
 int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer) {

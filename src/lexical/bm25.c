@@ -40,7 +40,7 @@ pith_status pith_bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err
 }
 
 void pith_bm25_end(pith_bm25 *b, bm25_worker *w) {
-    pith_stemmer_destroy(w->stemmer);
+    pith_stemmer_destroy(&w->stemmer);
     pith_memory_free(&b->allocator, w->stems);
     pith_memory_free(&b->allocator, w->places);
     pith_memory_free(&b->allocator, w);
@@ -56,22 +56,16 @@ void pith_bm25_return(pith_bm25 *b, bm25_worker *w) {
 
 /* ---- words to stems ---- */
 
-/* The number of a stem: |hash|. Of the one hash whose absolute value does not fit, the largest that does. */
-static uint32_t bm25_number(uint32_t hash) {
-    if (hash == 0x80000000u) return INT32_MAX;
-    return hash >> 31 ? 0u - hash : hash;
-}
-
 /* What a word that is not left out becomes; *known.size says of what. An id of UINT32_MAX: nothing. */
 static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_worker *w, pith_error *err) {
     pith_str word = { w->words.word, w->words.size }, stem = word;
     known->id = UINT32_MAX;
     if (w->words.characters > b->longest || (word.size == 1 && *word.data == '_')) return PITH_OK;
     if (pith_map_get(&b->stops, word) != UINT32_MAX) return PITH_OK;
-    if (w->stemmer) stem = pith_stemmer_run(w->stemmer, word);
+    if (w->stemmer.snowball) stem = pith_stemmer_run(&w->stemmer, word);
     if (!stem.data) return pith_fail_memory(err, word.size);
     if (!stem.size) return PITH_OK;
-    known->id = bm25_number(pith_murmur3_32(stem.data, stem.size, 0));
+    known->id = pith_murmur3_number(pith_murmur3_32(stem.data, stem.size, 0));
     known->check = pith_murmur3_32(stem.data, stem.size, BM25_CHECK_SEED);
     return PITH_OK;
 }

@@ -23,7 +23,7 @@ typedef struct bm25_counted { /* a stem in a text */
 } bm25_counted;
 
 typedef struct bm25_worker {
-    pith_stemmer *stemmer; /* NULL: words are not stemmed */
+    pith_stemmer stemmer; /* none: words are not stemmed */
     pith_words words;
     bm25_counted *stems; /* of the text: [2 * stem_capacity], the second half for sorting */
     uint32_t *places;    /* [mask + 1], 1 + the index of a stem; all 0 between texts */

@@ -9,7 +9,7 @@
 
 enum { CAPITAL_SIGMA = 0x3A3, SIGMA = 0x3C3, FINAL_SIGMA = 0x3C2, CAPITAL_I_DOT = 0x130 };
 
-static bool words_has(uint32_t c) {
+bool pith_words_has(uint32_t c) {
     if (c < 128) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_LU:
@@ -74,7 +74,7 @@ bool pith_words_next(pith_words *w) {
         unsigned char first = (unsigned char)*w->at;
         if (first < 128) { /* the common case */
             w->at++;
-            if (words_has(first)) {
+            if (pith_words_has(first)) {
                 if (w->characters < PITH_WORD_CHARS)
                     w->word[w->size++] = (char)(first >= 'A' && first <= 'Z' ? first + 32 : first);
                 w->characters++;
@@ -83,10 +83,9 @@ bool pith_words_next(pith_words *w) {
             }
         } else {
             uint32_t c = pith_utf8_next(&w->at);
-            if (words_has(c)) {
+            if (pith_words_has(c)) {
                 if (words_put_lower(w, c)) continue;
-                w->before = 0;
-                return true;
+                return true; /* w->before stays: for a sigma the word goes on */
             }
         }
         w->before = 0;

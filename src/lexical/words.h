@@ -17,6 +17,8 @@ typedef struct pith_words {
     int32_t characters; /* may be more than PITH_WORD_CHARS: then word holds only the first of them */
 } pith_words;
 
+/* Whether a character is \w of Python's re: a letter, a number of any kind or "_". */
+bool pith_words_has(uint32_t character);
 void pith_words_begin(pith_words *words, pith_str text);
 /* The next word; false at the end. */
 bool pith_words_next(pith_words *words);

@@ -1,6 +1,7 @@
 /* encode_texts.c - pith_encode: which heads run on which outputs, and their pieces put together. */
 #include "model/encode_texts.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,15 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "heads/dense.h"
+#include "heads/hybrid_request.h"
 #include "heads/sparse.h"
 #include "heads/token_vectors.h"
 
 enum { KINDS = 4, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
+/* The heads of sparse vectors, by pith_hybrid_kind. */
+static const char *const sparse_names[] = { "sparse", "bm42", "minicoil" };
 
 /* What the caller gets begins with this. */
 typedef struct encoded_box {
@@ -39,6 +43,7 @@ typedef struct encoding {
     pith_collected collected[KINDS];
     pith_dense dense;
     pith_sparse sparse;
+    pith_hybrid_request hybrid; /* instead of it */
     pith_vectors multi_vector, tokens;
     bool framed;
     pith_encode_frame frame;
@@ -56,6 +61,7 @@ static int64_t encoding_width(const pith_model *m, int output) {
 static bool encoding_is_sparse(const pith_model *m, const pith_head *head, int output) {
     const pith_type *type = &m->graph->outputs[output]->type;
     int64_t width = encoding_width(m, output);
+    if (pith_str_is(m->graph->output_names[output], PITH_BM42_OUTPUT)) return false; /* head bm42 alone reads it */
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16) return false;
     if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
     return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith_tokenizer_vocab_size(m->tokenizer);
@@ -63,6 +69,7 @@ static bool encoding_is_sparse(const pith_model *m, const pith_head *head, int o
 
 static int encoding_find_sparse(const pith_model *m, const pith_head *head) {
     int output = pith_head_output(head, m->graph);
+    if (m->hybrid.kind) return output;
     if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
     for (size_t i = 0; i < m->graph->output_count; i++)
         if (encoding_is_sparse(m, head, (int)i)) return (int)i;
@@ -83,7 +90,7 @@ static int encoding_find_vectors(const pith_model *m, const pith_head *head) {
 
 /* Sets the head of a kind, and the output that it reads. */
 static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
-    PITH_TRY(pith_head_find(head, head_names[kind], err));
+    PITH_TRY(pith_head_find(head, kind == SPARSE ? sparse_names[m->hybrid.kind] : head_names[kind], err));
     if (!m->text.encoder)
         return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                          "this model cannot embed text: %s", m->no_text.message);
@@ -91,10 +98,14 @@ static pith_status encoding_find(const pith_head **head, int *output, const pith
               : kind == SPARSE ? encoding_find_sparse(m, *head)
                                : encoding_find_vectors(m, *head);
     if (*output >= 0) return PITH_OK;
+    if (kind == SPARSE && m->compiled.writer)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the compiled model has no sparse output; the words of BM42 and miniCOIL are not compiled, so "
+                         "open the directory of such a model");
     return kind == SPARSE
                ? pith_fail(err, PITH_ERR_UNSUPPORTED,
                            "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
-                           "weight per token (BGE-M3)")
+                           "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
                : pith_fail(err, PITH_ERR_UNSUPPORTED,
                            "the model has no output with one vector per token; its graph pools already");
 }
@@ -132,10 +143,24 @@ static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c,
     return PITH_OK;
 }
 
+static pith_str encoding_token(const void *tokenizer, int32_t id, bool *special) {
+    *special = pith_tokenizer_is_special(tokenizer, id);
+    return pith_tokenizer_token(tokenizer, id);
+}
+
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
                                        { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
     c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
+    c->hybrid = (pith_hybrid_request){ .hybrid = &c->m->hybrid,
+                                       .tokens = { encoding_token, c->m->tokenizer },
+                                       .query = c->options.role == PITH_ROLE_QUERY,
+                                       .alpha = c->options.alpha,
+                                       .k = c->options.k,
+                                       .b = c->options.b,
+                                       .avg_len = c->options.avg_len,
+                                       .weights = &c->collected[SPARSE] };
+    if (c->m->hybrid.kind) return PITH_OK;
     return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], -1, err);
 }
 
@@ -181,6 +206,21 @@ static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
                         unknown, err);
 }
 
+static pith_status encoding_check_number(double x, double least, double most, bool open, const char *name,
+                                         pith_error *err) {
+    if (x >= least && x <= most && !(open && x <= least)) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "%s is %g; it must be %s %g%s", name, x, open ? "above" : "at least",
+                     least, most <= 1 ? " and at most 1" : " and a number");
+}
+
+/* Of BM42 and miniCOIL. */
+static pith_status encoding_check_numbers(const pith_encode_options *o, pith_error *err) {
+    PITH_TRY(encoding_check_number(o->alpha, 0, DBL_MAX, true, "alpha", err));
+    PITH_TRY(encoding_check_number(o->k, 0, DBL_MAX, false, "k", err));
+    PITH_TRY(encoding_check_number(o->b, 0, 1, false, "b", err));
+    return encoding_check_number(o->avg_len, 0, DBL_MAX, true, "avg_len", err);
+}
+
 static pith_status encoding_options(encoding *c, const pith_encode_options *given, pith_error *err) {
     c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
     c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
@@ -191,6 +231,7 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
                          c->options.what);
     if (c->options.role != PITH_ROLE_DOCUMENT && c->options.role != PITH_ROLE_QUERY)
         return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
+    PITH_TRY(encoding_check_numbers(&c->options, err));
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(c->options.what & 1u << kind)) continue;
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
@@ -303,7 +344,8 @@ static int encoding_outputs(int *outputs, const encoding *c) {
 }
 
 static pith_status encoding_run(encoding *c, pith_error *err) {
-    const void *const requests[KINDS] = { &c->dense, &c->sparse, &c->multi_vector, &c->tokens };
+    const void *sparse = c->m->hybrid.kind ? (const void *)&c->hybrid : &c->sparse;
+    const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
     pith_head_use uses[KINDS];
     size_t use_count = 0;

@@ -11,6 +11,7 @@
 #include "compiled/compiled.h"
 #include "hf/labels.h"
 #include "hf/late.h"
+#include "lexical/hybrid.h"
 #include "model/text_view.h"
 #include "opt/pass.h"
 #include "pith/session.h"
@@ -45,6 +46,7 @@ struct pith_model {
     bool modules_read; /* or tried */
     pith_hf_labels labels;
     pith_hf_late late;
+    pith_hybrid hybrid;  /* of BM42 and miniCOIL; kind 0: none */
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;
@@ -69,7 +71,7 @@ pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pit
 
 /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the modules
  * that work on vectors of tokens to the graph, which is one of the model's, with its types inferred; *output is then
- * the output that they add. */
+ * the output that they add. A graph of BM42 gets the output that its head reads, too. */
 pith_status pith_model_text_output(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */

@@ -16,6 +16,8 @@
 #include "base/caller_options.h"
 #include "base/str.h"
 #include "exec/profile.h"
+#include "heads/hybrid_request.h"
+#include "hf/attention_row.h"
 #include "hub/hub.h"
 #include "model/picture_view.h"
 #include "model/reader.h"
@@ -183,6 +185,12 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
                                     .counters = (pith_counters *)&m->account.counters };
 }
 
+static bool has_output(const pith_model *m, const char *name) {
+    for (size_t i = 0; i < m->graph->output_count; i++)
+        if (m->graph->output_names && pith_str_is(m->graph->output_names[i], name)) return true;
+    return false;
+}
+
 /* Tokenizer, modules, ragged graph. */
 static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
@@ -193,6 +201,8 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
                                                                                        &m->options, &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, m->dir.data, &m->account.allocator, &m->arena, err));
+    pith_hybrid_kind kind = has_output(m, PITH_BM42_OUTPUT) ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
+    PITH_TRY(pith_hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));
     return make_ragged(m, err);
 }
 
@@ -246,7 +256,10 @@ pith_status pith_model_text_output(int *output, const pith_model *m, pith_graph 
     const pith_head *dense;
     PITH_TRY(pith_head_find(&dense, "dense", err));
     *output = pith_head_output(dense, graph);
-    if (!m->modules.row_step_count) return PITH_OK;
+    int attention;
+    PITH_TRY(pith_attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
+    if (*output < 0) *output = attention;
+    if (!m->modules.row_step_count && attention < 0) return PITH_OK;
     PITH_TRY(pith_modules_append(output, graph, &m->modules, err));
     for (pith_node *node = graph->first; node; node = node->next)
         if (!node->op) PITH_TRY(pith_op_bind_node(node, err));

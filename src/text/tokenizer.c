@@ -379,6 +379,11 @@ int32_t pith_tokenizer_id(const pith_tokenizer *t, pith_str token) {
     return i != UINT32_MAX ? t->added->tokens[i].id : t->model->id(t->model_self, token);
 }
 
+bool pith_tokenizer_is_special(const pith_tokenizer *t, int32_t id) {
+    const pith_added_token *added = pith_added_find(t->added, id);
+    return added && added->flags & PITH_ADDED_SPECIAL;
+}
+
 pith_str pith_tokenizer_token(const pith_tokenizer *t, int32_t id) {
     const pith_added_token *added = pith_added_find(t->added, id);
     if (added) return added->pattern;

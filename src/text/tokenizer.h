@@ -61,6 +61,8 @@ pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tok
 int32_t pith_tokenizer_id(const pith_tokenizer *tokenizer, pith_str token);
 /* data NULL: no such id. Added tokens that are matched in normalised text are given normalised. */
 pith_str pith_tokenizer_token(const pith_tokenizer *tokenizer, int32_t id);
+/* Whether the id is that of an added token that is marked as special. */
+bool pith_tokenizer_is_special(const pith_tokenizer *tokenizer, int32_t id);
 /* Largest id + 1 over vocabulary and added tokens. */
 int32_t pith_tokenizer_vocab_size(const pith_tokenizer *tokenizer);
 /* model_max_length of tokenizer_config.json, 0 if absent or beyond 2^30. */

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""pith embed --bm25: forms of the result, and what is refused.
+"""pith embed --bm25, and --sparse of BM42 and miniCOIL: forms of the result, and what is refused.
 
 usage: bm25.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt).
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,9 @@ class Bm25(unittest.TestCase):
         self.dir = Path(folder.name)
         self.texts = "\0".join(c["text"] for c in CASES).encode() + b"\0"
 
-    def run_pith(self, *arguments, stdin=b""):
-        return subprocess.run([PITH, "embed", *map(str, arguments)], input=stdin, capture_output=True, timeout=300, cwd=self.dir)
+    def run_pith(self, *arguments, stdin=b"", **environment):
+        return subprocess.run([PITH, "embed", *map(str, arguments)], input=stdin, capture_output=True, timeout=300, cwd=self.dir,
+                              env={**os.environ, **environment})
 
     def good(self, *arguments, stdin=b""):
         result = self.run_pith(*arguments, stdin=stdin)
@@ -64,6 +66,33 @@ class Bm25(unittest.TestCase):
         self.assertEqual(len(short["indices"]), 2)
         stemmed, plain = (json.loads(self.good("--bm25", "english", *o, stdin=b"running run")) for o in ((), ("--no-stemming",)))
         self.assertEqual((len(stemmed["indices"]), len(plain["indices"])), (1, 2))
+
+    def test_hybrids(self):
+        names = {"alpha": "--bm42-alpha", "k": "--bm25-k", "b": "--bm25-b", "avg_len": "--bm25-avg-len"}
+        for name in ("bm42", "minicoil"):
+            folder, seen = SOURCE / "tests/data/hybrid" / name, 0
+            for case in map(json.loads, (folder / "expected.jsonl").read_text().splitlines()):
+                options = [x for key, option in names.items() if key in case for x in (option, case[key])]
+                if not options and seen:
+                    continue
+                seen += 1
+                for role in ("document", "query"):
+                    row = json.loads(self.good("-m", folder, "--sparse", "--role", role, "--jsonl", *options,
+                                               stdin=json.dumps({"text": case["text"]}).encode()))["embedding"]
+                    self.assertEqual(row["indices"], case[role]["indices"])
+                    np.testing.assert_allclose(row["values"], case[role]["values"], atol=5e-6)
+            self.assertGreater(seen, 3)
+
+    def test_no_libstemmer(self):
+        for name in ("libstemmer.so.0d", "libstemmer.so.0", "libstemmer.so"):
+            (self.dir / name).write_bytes(b"no library")
+        for arguments in (("--bm25", "english"), ("-m", SOURCE / "tests/data/hybrid/bm42", "--sparse")):
+            result = self.run_pith(*arguments, stdin=b"dog", LD_LIBRARY_PATH=str(self.dir))
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
+                          "libstemmer0d)", result.stderr.decode())
+        plain = self.run_pith("--bm25", "english", "--no-stemming", stdin=b"dog", LD_LIBRARY_PATH=str(self.dir))
+        self.assertEqual((plain.returncode, len(json.loads(plain.stdout)["indices"])), (0, 1))
 
     def test_refused(self):
         self.bad(1, "--bm25", "klingon", says="language 'klingon' is not known; known are arabic, ")

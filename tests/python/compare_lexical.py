@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares BM25 with fastembed: every code point, and the stems of a vocabulary in every language.
 
-usage: compare_lexical.py PITH VOCABULARY...     (needs fastembed; VOCABULARY: tokenizer.json files, whose words are taken)
+usage: compare_lexical.py PITH VOCABULARY...     (needs fastembed; VOCABULARY: tokenizer.json files, whose words are taken,
+                                                  or LANGUAGE=FILE, a word per line; wordfreq has such lists)
 Prints the stems that differ, and fails if there are more than one in a thousand words of a language. The words of a
 language are those in its letters; languages that are not in LETTERS get all words.
 """
@@ -42,7 +43,8 @@ def words_of(path):
 
 
 def main():
-    command, vocabularies = sys.argv[1], sys.argv[2:]
+    command, vocabularies = sys.argv[1], [v for v in sys.argv[2:] if "=" not in v]
+    lists = dict(v.split("=", 1) for v in sys.argv[2:] if "=" in v)
     bad = False
     with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/config.json", "w") as f:
@@ -60,6 +62,12 @@ def main():
         stemmer = SnowballStemmer(language)
         letters = set("abcdefghijklmnopqrstuvwxyz" + LETTERS.get(language, ""))
         own = [w for w in words if language not in LETTERS or letters.issuperset(w)]
+        if language in lists:
+            with open(lists[language]) as f:
+                own += f.read().split()
+        own = sorted({w for w in own if len(w) <= 40} - {"_"})
+        if not own:
+            continue
         wanted = [stemmer.stem_word(w) for w in own]
         rows = pith(command, language, own)
         other = [(w, s) for w, s, r in zip(own, wanted, rows) if set(r) != ({abs(mmh3.hash(s))} if s else set())]

@@ -1,0 +1,214 @@
+/* hybrid.c - see hybrid.h. The format of .npy files: numpy.lib.format, versions 1 and 2. */
+#include "lexical/hybrid.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+#define HYBRID_VOCABULARY "minicoil.triplet.model.vocab"
+#define HYBRID_MATRICES "minicoil.triplet.model.npy"
+/* Words without an id have indices behind those of the words, and a gap of one to two steps. */
+enum { HYBRID_STEP = 32000 };
+
+/* ---- stop words ---- */
+
+static pith_status hybrid_read_stops(pith_hybrid *h, const char *dir, pith_files *files, pith_arena *arena,
+                                     pith_error *err) {
+    pith_str path, text;
+    bool there;
+    if (pith_map_init(&h->stops, arena, 256)) return pith_fail_memory(err, 256);
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, "stopwords.txt", err));
+    if (!there) return PITH_OK;
+    PITH_TRY(pith_files_open(&text, files, path.data, err));
+    if (pith_utf8_valid_prefix(text.data, text.size) < text.size)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: is not UTF-8", path.data);
+    for (size_t at = 0, end; at < text.size; at = end + 1) {
+        for (end = at; end < text.size && text.data[end] != '\n';) end++;
+        pith_str word = { text.data + at, end - at };
+        if (word.size && word.data[word.size - 1] == '\r') word.size--;
+        if (!pith_map_put(&h->stops, word, 1, NULL)) return pith_fail_memory(err, word.size);
+    }
+    return PITH_OK;
+}
+
+/* ---- words ---- */
+
+typedef struct hybrid_stem {
+    pith_str stem, word;
+} hybrid_stem;
+
+typedef struct hybrid_lists {
+    pith_str *words;
+    hybrid_stem *stems;
+    size_t word_count, word_capacity, stem_count, stem_capacity;
+} hybrid_lists;
+
+static void hybrid_read_words(pith_json *j, hybrid_lists *l, pith_arena *arena) {
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        void *grown = l->words;
+        if (!pith_arena_grow(arena, &grown, l->word_count, &l->word_capacity, sizeof *l->words)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        l->words = grown;
+        l->words[l->word_count++] = pith_json_string(j);
+    }
+}
+
+static void hybrid_read_stems(pith_json *j, hybrid_lists *l, pith_arena *arena) {
+    pith_str stem;
+    for (pith_json_object(j); pith_json_next_key(j, &stem);) {
+        void *grown = l->stems;
+        if (!pith_arena_grow(arena, &grown, l->stem_count, &l->stem_capacity, sizeof *l->stems)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        l->stems = grown;
+        l->stems[l->stem_count++] = (hybrid_stem){ stem, pith_json_string(j) };
+    }
+}
+
+/* Of equal words, and of equal stems, the last one counts. */
+static pith_status hybrid_map_words(pith_hybrid *h, const hybrid_lists *l, const char *name, pith_arena *arena,
+                                    pith_error *err) {
+    size_t distinct = 0;
+    uint32_t old;
+    if (pith_map_init(&h->ids, arena, l->word_count) || pith_map_init(&h->stems, arena, l->stem_count))
+        return pith_fail_memory(err, l->word_count);
+    for (size_t i = 0; i < l->word_count; i++) {
+        if (!pith_map_put(&h->ids, l->words[i], (uint32_t)i + 1, &old)) return pith_fail_memory(err, l->word_count);
+        distinct += old == UINT32_MAX;
+    }
+    for (size_t i = 0; i < l->stem_count; i++) {
+        uint32_t id = pith_map_get(&h->ids, l->stems[i].word);
+        if (id == UINT32_MAX)
+            return pith_fail(err, PITH_ERR_FORMAT,
+                             "%s: stem_mapping: '" PITH_STR_FMT "' stands for '" PITH_STR_FMT
+                             "', which is not in vocab",
+                             name, PITH_STR_ARG(l->stems[i].stem), PITH_STR_ARG(l->stems[i].word));
+        if (!pith_map_put(&h->stems, l->stems[i].stem, id, NULL)) return pith_fail_memory(err, l->stem_count);
+    }
+    h->words = l->words;
+    h->word_count = l->word_count;
+    const int64_t places = ((int64_t)distinct + 1) * h->size;
+    h->unknown_from = (int32_t)((places / HYBRID_STEP + 2) * HYBRID_STEP);
+    return PITH_OK;
+}
+
+static pith_status hybrid_read_vocabulary(pith_hybrid *h, const char *dir, pith_files *files, pith_arena *arena,
+                                          pith_error *err) {
+    hybrid_lists lists = { .words = NULL };
+    pith_json *j = pith_arena_alloc(arena, sizeof *j);
+    pith_str path, text, key;
+    if (!j) return pith_fail_memory(err, sizeof *j);
+    PITH_TRY(pith_path_join(&path, arena, dir, PITH_STR(HYBRID_VOCABULARY), err));
+    PITH_TRY(pith_files_open(&text, files, path.data, err));
+    pith_json_init(j, text, path.data, arena, err);
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "vocab"))
+            hybrid_read_words(j, &lists, arena);
+        else if (pith_str_is(key, "stem_mapping"))
+            hybrid_read_stems(j, &lists, arena);
+        else
+            pith_json_skip(j);
+    }
+    pith_json_finish(j);
+    if (j->failed) return j->err ? j->err->code : PITH_ERR_FORMAT;
+    if ((int64_t)lists.word_count >= h->rows)
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: vocab has %zu words, but " HYBRID_MATRICES
+                         " has %lld matrices; it needs one for each word and one more in front",
+                         path.data, lists.word_count, (long long)h->rows);
+    return hybrid_map_words(h, &lists, path.data, arena, err);
+}
+
+/* ---- matrices ---- */
+
+/* What follows "'key':" in a header, or NULL. */
+static const char *hybrid_value(const char *header, const char *key) {
+    const char *p = strstr(header, key);
+    if (!p) return NULL;
+    for (p += strlen(key); *p == ' ' || *p == ':';) p++;
+    return p;
+}
+
+/* A number of at most 10 digits and what follows it; -1 if there is none. */
+static int64_t hybrid_number(const char **p) {
+    int64_t number = 0;
+    int digits = 0;
+    while (**p == ' ') ++*p;
+    for (; **p >= '0' && **p <= '9' && digits <= 10; ++*p, digits++) number = 10 * number + (**p - '0');
+    while (**p == ' ' || **p == ',') ++*p;
+    return digits && digits <= 10 ? number : -1;
+}
+
+static bool hybrid_read_header(pith_hybrid *h, const char *header) {
+    const char *type = hybrid_value(header, "'descr'"), *order = hybrid_value(header, "'fortran_order'");
+    const char *p = hybrid_value(header, "'shape'");
+    if (!type || !order || !p || strncmp(order, "False", 5) || *p++ != '(') return false;
+    h->dtype = !strncmp(type, "'<f4'", 5) ? PITH_F32 : !strncmp(type, "'<f2'", 5) ? PITH_F16 : PITH_UNDEFINED;
+    h->rows = hybrid_number(&p);
+    h->width = hybrid_number(&p);
+    h->size = hybrid_number(&p);
+    return h->dtype != PITH_UNDEFINED && h->rows > 0 && h->width > 0 && h->size > 0 && *p == ')';
+}
+
+static pith_status hybrid_read_matrices(pith_hybrid *h, const char *path, pith_files *files, pith_error *err) {
+    pith_str bytes;
+    char header[256];
+    PITH_TRY(pith_files_open(&bytes, files, path, err));
+    const unsigned char *b = (const unsigned char *)bytes.data;
+    const bool magic = bytes.size >= 12 && !memcmp(b, "\x93NUMPY", 6) && (b[6] == 1 || b[6] == 2);
+    const size_t begin = magic && b[6] == 2 ? 12 : 10;
+    size_t length = magic ? (size_t)b[8] | (size_t)b[9] << 8 : 0, items, total;
+    if (magic && b[6] == 2) length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
+    if (!magic || length > bytes.size - begin)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: is not a .npy file of version 1 or 2", path);
+    const size_t shown = length < sizeof header - 1 ? length : sizeof header - 1;
+    memcpy(header, bytes.data + begin, shown);
+    header[shown] = 0;
+    if (!hybrid_read_header(h, header))
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
+    if (pith_mul_overflows((size_t)h->rows, (size_t)h->width, &items) ||
+        pith_mul_overflows(items, (size_t)h->size, &items) ||
+        pith_mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || bytes.size - begin - length != total)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: has %zu bytes behind its header, which its shape does not fit",
+                         path, bytes.size - begin - length);
+    if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)HYBRID_STEP) / h->size)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: has so many outputs that 32-bit indices do not suffice", path);
+    h->matrices = bytes.data + begin + length;
+    return PITH_OK;
+}
+
+void pith_hybrid_row(float *row, const pith_hybrid *h, int64_t id, int64_t input) {
+    const size_t first = ((size_t)id * (size_t)h->width + (size_t)input) * (size_t)h->size;
+    if (h->dtype == PITH_F32) {
+        memcpy(row, h->matrices + first * sizeof *row, (size_t)h->size * sizeof *row);
+        return;
+    }
+    for (size_t i = 0; i < (size_t)h->size; i++) {
+        uint16_t half;
+        memcpy(&half, h->matrices + (first + i) * sizeof half, sizeof half);
+        row[i] = pith_f32_of_f16(half);
+    }
+}
+
+pith_status pith_hybrid_read(pith_hybrid *h, pith_hybrid_kind otherwise, const char *dir, pith_files *files,
+                             pith_arena *arena, pith_error *err) {
+    pith_str path;
+    bool there;
+    *h = (pith_hybrid){ .kind = otherwise };
+    PITH_TRY(pith_file_find(&there, &path, arena, dir, HYBRID_MATRICES, err));
+    if (there) h->kind = PITH_HYBRID_MINICOIL;
+    if (!h->kind) return PITH_OK;
+    PITH_TRY(hybrid_read_stops(h, dir, files, arena, err));
+    if (!there) return PITH_OK;
+    PITH_TRY(hybrid_read_matrices(h, path.data, files, err));
+    return hybrid_read_vocabulary(h, dir, files, arena, err);
+}
