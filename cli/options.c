@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/help.h"
 #include "cli/json_out.h"
@@ -44,6 +45,9 @@ int fail_model(const command *c, const pith_error *err, const char *model) {
         fputs(
             "'make model' in Pith's source folder fetches this model; give the directory of any other model with -m\n",
             stderr);
+    else if (err->code == PITH_ERR_NOT_FOUND && *model && !strchr("./~", *model) && access(model, F_OK) &&
+             strstr(err->message, "no model '"))
+        fprintf(stderr, "'pith pull %s' fetches it from the hub\n", model);
     return EXIT_FAILED;
 }
 

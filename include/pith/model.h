@@ -69,12 +69,18 @@ typedef struct pith_open_options {
  *   - an .onnx file; if a tokenizer.json lies next to it, it opens as its directory would;
  *   - a compiled .pith file, which is known by its first bytes. It keeps the optimisation level and the precision it
  *     was compiled with: options->optimization is ignored, and another precision than its own is an error;
- *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith. The network
- *     is never used.
+ *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else ~/.cache/pith; or in the
+ *     cache of Hugging Face's tools: $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
+ *     ~/.cache/huggingface/hub. The network is never used.
  * The files stay mapped until pith_model_close. They must not be truncated before that, unless PITH_OPEN_COPY is set.
  * On success the caller owns *model. */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                                      pith_error *err);
+
+/* Writes to path[size], with a NUL, where pith_model_open would look for a model: its file or directory, with a
+ * directory of the Hugging Face cache followed to its snapshot. name NULL gives the model cache itself, in which a
+ * model is models/<name>. PITH_ERR_NOT_FOUND: there is none; PITH_ERR_ARGUMENT: size is too small. Thread-safe. */
+PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err);
 
 /* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and unchanged until
  * pith_model_close. Models with external data are refused. */

@@ -1,5 +1,6 @@
 /* api_model.c - the public functions of pith/model.h. */
 #include "api/entry.h"
+#include "hub/hub.h"
 #include "model/check.h"
 #include "model/describe.h"
 #include "model/embedding.h"
@@ -13,6 +14,10 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
 pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
                                    pith_error *err) {
     PITH_ENTRY(pith_model_make(model, NULL, ((pith_str){ data, size }), options, err));
+}
+
+pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
+    PITH_ENTRY(pith_hub_path(path, size, name, err));
 }
 
 void pith_model_close(pith_model *model) {

@@ -1,8 +1,9 @@
 /* hub.c - names of models to directories of the local cache.
  *
  * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain one slash
- * ("organisation/model"). A directory of the Hugging Face cache stands for its snapshot. Nothing is downloaded, so a
- * name that is in the cache works without a network. A file or directory of the given name wins over the cache. */
+ * ("organisation/model"). Models of the Hugging Face cache are found by the same names and used in place. A directory
+ * of that cache stands for its snapshot. Nothing is downloaded, so a name that is in a cache works without a network. A
+ * file or directory of the given name wins over the cache. */
 #include "hub/hub.h"
 
 #include <stdlib.h>
@@ -71,6 +72,43 @@ static pith_status hub_snapshot(pith_str *path, pith_arena *arena, pith_error *e
                      path->data);
 }
 
+/* The cache of Hugging Face's own tools; data is NULL if no variable says where it is. */
+static pith_status hub_other_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
+    static const struct {
+        const char *variable, *tail;
+    } places[] = { { "HF_HUB_CACHE", "" },
+                   { "HUGGINGFACE_HUB_CACHE", "" },
+                   { "HF_HOME", "/hub" },
+                   { "XDG_CACHE_HOME", "/huggingface/hub" },
+                   { "HOME", "/.cache/huggingface/hub" } };
+    *dir = (pith_str){ NULL, 0 };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *base = getenv(places[i].variable);
+        if (!base || !base[0]) continue;
+        *dir = pith_arena_printf(arena, "%s%s", base, places[i].tail);
+        return dir->data ? PITH_OK : hub_out_of_memory(err);
+    }
+    return PITH_OK;
+}
+
+/* The directory models--organisation--name of a model in that cache, if it is there. */
+static pith_status hub_other(bool *there, pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
+    const char *slash = strchr(name, '/');
+    pith_str cache, found;
+    *there = false;
+    PITH_TRY(hub_other_cache(&cache, arena, err));
+    if (!cache.data || (slash && strchr(slash + 1, '/'))) return PITH_OK;
+    if (slash)
+        found = pith_arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name), name, slash + 1);
+    else
+        found = pith_arena_printf(arena, "%s/models--%s", cache.data, name);
+    if (!found.data) return hub_out_of_memory(err);
+    if (!pith_dir_exists(found.data)) return PITH_OK;
+    *path = found;
+    *there = true;
+    return PITH_OK;
+}
+
 static pith_status hub_look_up(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
     if (!name || !name[0]) return pith_fail(err, PITH_ERR_ARGUMENT, "the model's name is empty");
     if (pith_file_exists(name) || pith_dir_exists(name)) {
@@ -86,7 +124,9 @@ static pith_status hub_look_up(pith_str *path, const char *name, pith_arena *are
     if (!models.data) return hub_out_of_memory(err);
     pith_status status = pith_path_join(&found, arena, models.data, pith_str_of(name), err);
     if (status) return pith_fail_at(err, status, "model '%s': ", name);
-    if (!pith_dir_exists(found.data) && !pith_file_exists(found.data))
+    bool there = pith_dir_exists(found.data) || pith_file_exists(found.data);
+    if (!there) PITH_TRY(hub_other(&there, &found, name, arena, err));
+    if (!there)
         return pith_fail(err, PITH_ERR_NOT_FOUND,
                          "no model '%s': there is no file or directory of that name, and no %s in the model cache",
                          name, found.data);
@@ -97,4 +137,17 @@ static pith_status hub_look_up(pith_str *path, const char *name, pith_arena *are
 pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
     PITH_TRY(hub_look_up(path, name, arena, err));
     return hub_snapshot(path, arena, err);
+}
+
+pith_status pith_hub_path(char *path, size_t size, const char *name, pith_error *err) {
+    pith_arena arena;
+    pith_str found;
+    pith_arena_init(&arena, NULL);
+    pith_status status = name ? pith_hub_find(&found, name, &arena, err) : pith_hub_cache(&found, &arena, err);
+    if (!status && found.size >= size)
+        status =
+            pith_fail(err, PITH_ERR_ARGUMENT, "%s: a path of %zu bytes does not fit %zu", found.data, found.size, size);
+    if (!status) memcpy(path, found.data, found.size + 1);
+    pith_arena_free(&arena);
+    return status;
 }
