@@ -220,7 +220,7 @@ static void test_sessions(void **state) {
     assert_int_equal(s.sessions_made, s.sessions_idle + s.sessions_evicted);
     pith_model_close(model);
 
-    o.session_idle_ms = 20;
+    o.session_idle_ms = 1000; /* a call on a busy machine may take a while */
     model = open_with(&o);
     pith_embed_options two = PITH_EMBED_OPTIONS_INIT;
     two.threads = 2;
@@ -229,7 +229,7 @@ static void test_sessions(void **state) {
     uint64_t idle = read_all(model).sessions_idle;
     assert_true(idle >= 1);
     two.threads = 1;
-    usleep(60000);
+    usleep(1500000);
     embed_first(ours[0], model, 1, &two);
     s = read_all(model);
     assert_int_equal(s.sessions_idle, 1);
