@@ -209,17 +209,21 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
     return pith_fail(err, first->fault.code, "picture %zu: %s", first->failed, first->fault.message);
 }
 
+/* Only where the file is missing does it help to put it there. */
+static pith_status picture_no_processor(const pith_error *why, pith_error *err) {
+    const bool missing = why->code == PITH_ERR_NOT_FOUND;
+    return pith_fail(err, why->code, "what is to be done to pictures is not known: %s; %s", why->message,
+                     missing ? "put the model's preprocessor_config.json beside it, or give a processor"
+                             : "correct the file, or give a processor");
+}
+
 static pith_status picture_all(float *vectors, picture_call *c, size_t count, pith_arena *arena, pith_error *err) {
     const pith_embed_images_options *o = c->options;
     int threads = o->threads ? o->threads : pith_cpu_get()->threads;
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
     pith_dense dense = picture_request(c, vectors);
     PITH_TRY(c->head->open(&c->state, &c->view->facts, &dense, arena, err));
-    if (!c->processor)
-        return pith_fail(err, c->view->no_processor.code,
-                         "what is to be done to pictures is not known: %s; put the model's preprocessor_config.json "
-                         "beside it, or give a processor",
-                         c->view->no_processor.message);
+    if (!c->processor) return picture_no_processor(&c->view->no_processor, err);
     c->workers = pith_arena_array(arena, (size_t)threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)threads * sizeof *c->workers);
     for (int i = 0; i < threads; i++) {

@@ -114,6 +114,24 @@ class Pictures(unittest.TestCase):
         (self.dir / "huge.ppm").write_bytes(b"P6 40000 25000 255\n" + b"\0" * 100)
         self.bad(1, "-m", VIT, "huge.ppm", says=["40000 x 25000", "max_pixels"])
 
+    def test_onnx_directory(self):
+        """model.onnx beside preprocessor_config.json: the network's own output of these pixels."""
+        (self.dir / "onnx").mkdir()
+        shutil.copy(SOURCE / "tests/data/families/clip-vision-script14/model.onnx", self.dir / "onnx")
+        (self.dir / "onnx/preprocessor_config.json").write_text(json.dumps(
+            {"image_processor_type": "CLIPImageProcessor", "do_resize": False, "do_center_crop": False,
+             "do_normalize": False}))
+        pixels = np.random.default_rng(3).integers(0, 256, (2, 32, 32, 3), np.uint8)
+        for i, picture in enumerate(pixels):
+            (self.dir / f"{i}.ppm").write_bytes(b"P6 32 32 255\n" + picture.tobytes())
+        np.save(self.dir / "x.npy", (pixels.transpose(0, 3, 1, 2) / 255).astype(np.float32))
+        subprocess.run([PITH, "run", "onnx/model.onnx", "-i", "pixel_values=x.npy", "-o", "out"], cwd=self.dir, check=True,
+                       capture_output=True, timeout=60)
+        expected = np.load(next((self.dir / "out").glob("*.npy")))
+        rows = np.array([json.loads(line) for line in self.good("-m", "onnx", "0.ppm", "1.ppm").splitlines()])
+        self.assertGreater(np.abs(expected[0] - expected[1]).max(), 1e-3)
+        np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
+
     def test_resume(self):
         """What an earlier call wrote is kept; other pictures are refused."""
         self.good("-m", VIT, "-o", "all.jsonl", *PATHS)
@@ -134,6 +152,11 @@ class Pictures(unittest.TestCase):
         shutil.copytree(VIT, self.dir / "bare")
         (self.dir / "bare/preprocessor_config.json").unlink()
         self.bad(1, "-m", "bare", PATHS[0], says="put the model's preprocessor_config.json beside it")
+        shutil.copytree(VIT, self.dir / "unknown")
+        config = self.dir / "unknown/preprocessor_config.json"
+        config.write_text(config.read_text().replace("ViTImageProcessor", "FooImageProcessor"))
+        self.bad(1, "-m", "unknown", PATHS[0], says=["preprocessor_config.json: image_processor_type: "
+                                                     "'FooImageProcessor' is not supported; correct the file"])
         result = subprocess.run([PITH, "embed", "-m", VIT], input=b"text\n", capture_output=True, timeout=60)
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"its input is a picture; 'pith embed --images'", result.stderr)
