@@ -4,7 +4,8 @@
  * as needed now). Values of dynamic shape lie in the late arena. After a run that needed several chunks of it, the
  * arena is made one chunk, so that in a steady state nothing is allocated. A subgraph runs in an executor of its own,
  * which is kept by the binding of the step that owns it and gets the captures as further inputs. All executors of one
- * tree share one count of activation bytes and one listener to their steps. */
+ * tree share one count of activation bytes and one listener to their steps. Those of one depth share one buffer too:
+ * only one of them runs at a time, and its results are copied before another one runs. */
 #include "exec/executor.h"
 
 #include <stdlib.h>
@@ -26,6 +27,7 @@ enum { MAX_BINDINGS = 8 };
 
 typedef struct tree {
     size_t held, peak;
+    pith_arena *arena;    /* of the root */
     pith_trace_fn *trace; /* NULL: no listener */
     void *trace_context;
 } tree;
@@ -39,16 +41,30 @@ typedef struct late_block {
 
 typedef struct store {
     const pith_device *device; /* NULL: the host's */
-    void *buffer;
-    size_t bytes;
-    late_block *late; /* in the late arena; the host's late values are in that arena themselves */
+    late_block *late;          /* in the late arena; the host's late values are in that arena themselves */
 } store;
+
+typedef struct buffer {
+    void *data;
+    size_t bytes;
+} buffer;
+
+/* What all executors of one depth share. In the root's arena. */
+typedef struct level {
+    struct level *below; /* of their subgraphs; NULL: none has run yet */
+    buffer *buffers;     /* by memory of the plan's devices */
+} level;
+
+/* Results of one subgraph of a step, whatever the binding: the next run of the step overwrites them. */
+typedef struct child_results {
+    pith_kept kept;
+    size_t counted; /* of kept, in the tree */
+} child_results;
 
 /* The executor of a subgraph, and what it gave. */
 typedef struct pith_child {
     struct pith_executor *executor;
-    pith_kept kept;
-    size_t counted; /* of kept, in the tree */
+    child_results *results;
 } pith_child;
 
 struct pith_executor {
@@ -58,6 +74,8 @@ struct pith_executor {
     const pith_dim *outer_symbols;
     tree own, *tree; /* tree: of the root */
     int depth;       /* 0: the root */
+    level *level;
+    child_results **results; /* by step: one per subplan, made when first needed */
     pith_arena arena, scratch, late;
     size_t late_counted; /* of late, in the tree */
     store *memories;     /* by memory of the plan's devices */
@@ -147,30 +165,40 @@ static void *late_alloc_in(pith_executor *e, int memory, size_t bytes) {
     return data;
 }
 
-static void free_buffer(pith_executor *e, store *m) {
-    if (!m->buffer) return;
-    store_free(e, m, m->buffer);
-    executor_count(e->tree, 0, m->bytes);
-    m->buffer = NULL;
-    m->bytes = 0;
+static void free_buffer(pith_executor *e, const store *m, buffer *b) {
+    if (!b->data) return;
+    store_free(e, m, b->data);
+    executor_count(e->tree, 0, b->bytes);
+    *b = (buffer){ NULL, 0 };
 }
 
-static pith_status reserve_buffer(pith_executor *e, store *m, size_t bytes, pith_error *err) {
-    if (bytes == m->bytes || (bytes < m->bytes && !e->options.tight)) return PITH_OK;
-    if (m->buffer && !m->device && bytes > m->bytes) { /* from now on a larger one is used */
-        pith_account_discard(&e->allocator, m->buffer);
-        executor_count(e->tree, 0, m->bytes);
-        m->buffer = NULL;
-        m->bytes = 0;
+static pith_status reserve_buffer(pith_executor *e, size_t memory, size_t bytes, pith_error *err) {
+    const store *m = &e->memories[memory];
+    buffer *b = &e->level->buffers[memory];
+    if (bytes == b->bytes || (bytes < b->bytes && !e->options.tight)) return PITH_OK;
+    if (b->data && !m->device && bytes > b->bytes) { /* from now on a larger one is used */
+        pith_account_discard(&e->allocator, b->data);
+        executor_count(e->tree, 0, b->bytes);
+        *b = (buffer){ NULL, 0 };
     }
-    free_buffer(e, m);
+    free_buffer(e, m, b);
     if (!bytes) return PITH_OK;
-    m->buffer = store_alloc(e, m, bytes);
-    if (!m->buffer)
+    b->data = store_alloc(e, m, bytes);
+    if (!b->data)
         return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s", bytes,
                          m->device ? " of backend " : "", m->device ? m->device->backend->name : "");
-    m->bytes = bytes;
+    b->bytes = bytes;
     executor_count(e->tree, bytes, 0);
+    return PITH_OK;
+}
+
+/* *made: a level without buffers, unless there is one. */
+static pith_status level_make(level **made, pith_arena *arena, size_t memories, pith_error *err) {
+    if (*made) return PITH_OK;
+    level *l = pith_arena_array(arena, 1, sizeof *l);
+    if (l) l->buffers = pith_arena_array(arena, memories, sizeof *l->buffers);
+    if (!l || !l->buffers) return pith_fail_memory(err, sizeof *l + memories * sizeof *l->buffers);
+    *made = l;
     return PITH_OK;
 }
 
@@ -184,11 +212,13 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
     e->tree = parent ? parent->tree : &e->own;
     e->depth = parent ? parent->depth + 1 : 0;
+    e->level = parent ? parent->level->below : NULL;
     e->options.allocator = &e->allocator;
     if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
     pith_arena_init(&e->arena, &e->allocator);
     pith_arena_init(&e->scratch, &e->allocator);
     pith_arena_init(&e->late, &e->allocator);
+    if (!parent) e->own.arena = &e->arena;
     e->given = pith_arena_array(&e->arena, parent ? pith_plan_port_count(plan) : 0, sizeof *e->given);
     e->ports = pith_arena_array(&e->arena, pith_plan_port_count(plan), sizeof *e->ports);
     e->lent = pith_arena_array(&e->arena, parent ? 0 : pith_plan_port_count(plan), sizeof *e->lent);
@@ -196,7 +226,10 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
     e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
     e->memories = pith_arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
-    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories) {
+    e->results = pith_arena_array(&e->arena, plan->step_count, sizeof *e->results);
+    bool levelled = !level_make(&e->level, &e->arena, plan->devices->memory_count, err);
+    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories || !e->results ||
+        !levelled) {
         pith_arena_free(&e->arena);
         pith_memory_free(allocator, e);
         return pith_fail_memory(err, plan->widest_in * sizeof *e->types);
@@ -216,18 +249,23 @@ void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *co
     executor->tree->trace_context = context;
 }
 
-static void end_child(pith_executor *e, pith_child *child) {
-    if (!child) return;
-    pith_executor_destroy(child->executor);
-    pith_kept_free(&child->kept);
-    executor_count(e->tree, 0, child->counted);
-}
-
 static void end_children(pith_executor *e, pith_binding *b) {
     for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
-        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++) {
-            end_child(e, b->steps[i].children[s]);
+        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++)
+            if (b->steps[i].children[s]) pith_executor_destroy(b->steps[i].children[s]->executor);
+}
+
+static void end_results(pith_executor *e) {
+    for (size_t i = 0; i < e->plan->step_count; i++)
+        for (size_t s = 0; e->results[i] && s < e->plan->steps[i].subplan_count; s++) {
+            pith_kept_free(&e->results[i][s].kept);
+            executor_count(e->tree, 0, e->results[i][s].counted);
         }
+}
+
+static void end_levels(pith_executor *e) {
+    for (level *l = e->level; l; l = l->below)
+        for (size_t m = 0; m < e->plan->devices->memory_count; m++) free_buffer(e, &e->memories[m], &l->buffers[m]);
 }
 
 void pith_executor_destroy(pith_executor *e) {
@@ -236,10 +274,9 @@ void pith_executor_destroy(pith_executor *e) {
         end_children(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
     }
-    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
-        free_late_blocks(e, &e->memories[m]);
-        free_buffer(e, &e->memories[m]);
-    }
+    end_results(e);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) free_late_blocks(e, &e->memories[m]);
+    if (e->depth == 0) end_levels(e);
     executor_count(e->tree, 0, e->late_counted);
     pith_arena_free(&e->late);
     pith_arena_free(&e->scratch);
@@ -359,11 +396,11 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
     for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
     bool moved = false;
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
-        moved = moved || b->memories[m].base != e->memories[m].buffer;
-        b->memories[m].base = e->memories[m].buffer;
+        moved = moved || b->memories[m].base != e->level->buffers[m].data;
+        b->memories[m].base = e->level->buffers[m].data;
     }
     for (size_t i = 0; moved && i < b->placed_count; i++)
-        b->placed[i].tensor->data = (char *)e->memories[b->placed[i].memory].buffer + b->placed[i].offset;
+        b->placed[i].tensor->data = (char *)e->level->buffers[b->placed[i].memory].data + b->placed[i].offset;
 }
 
 /* ---- steps ---- */
@@ -376,21 +413,37 @@ static void *run_alloc(pith_exec *exec, size_t bytes) {
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err);
 
-static pith_status make_child(pith_child **out, running *r, const pith_plan *plan, pith_error *err) {
+static child_results *step_results(running *r, size_t which) {
+    pith_executor *e = r->executor;
+    child_results **results = &e->results[r->step];
+    if (*results) return *results + which;
+    size_t count = e->plan->steps[r->step].subplan_count;
+    *results = pith_arena_array(&e->arena, count, sizeof **results);
+    if (!*results) return NULL;
+    for (size_t s = 0; s < count; s++) pith_kept_init(&(*results)[s].kept, &e->allocator);
+    return *results + which;
+}
+
+/* The root's arena holds the levels, since executors of subgraphs may end before others of their depth. */
+static pith_status make_child(pith_child **out, running *r, size_t which, pith_error *err) {
+    pith_executor *e = r->executor;
+    const pith_plan *plan = e->plan->steps[r->step].subplans[which].plan;
     pith_child *child = pith_arena_array(&r->binding->arena, 1, sizeof *child);
     if (!child) return pith_fail_memory(err, sizeof *child);
-    pith_kept_init(&child->kept, &r->executor->allocator);
-    PITH_TRY(create(&child->executor, plan, &r->executor->options, r->executor, r->binding->symbols, err));
+    child->results = step_results(r, which);
+    if (!child->results) return pith_fail_memory(err, sizeof *child->results);
+    PITH_TRY(level_make(&e->level->below, e->tree->arena, plan->devices->memory_count, err));
+    PITH_TRY(create(&child->executor, plan, &e->options, e, r->binding->symbols, err));
     *out = child;
     return PITH_OK;
 }
 
 static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
-static void count_kept(pith_executor *e, pith_child *child) {
-    size_t total = pith_kept_bytes(&child->kept);
-    executor_count(e->tree, total, child->counted);
-    child->counted = total;
+static void count_kept(pith_executor *e, child_results *results) {
+    size_t total = pith_kept_bytes(&results->kept);
+    executor_count(e->tree, total, results->counted);
+    results->counted = total;
 }
 
 static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
@@ -408,7 +461,7 @@ static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char
                          plan->graph->input_count, plan->graph->output_count, input_count, output_count);
     }
     pith_child **child = &r->binding->steps[r->step].children[which];
-    if (!*child) PITH_TRY(make_child(child, r, plan, run->err));
+    if (!*child) PITH_TRY(make_child(child, r, which, run->err));
     pith_executor *e = (*child)->executor;
     size_t captures = plan->graph->capture_count;
     for (size_t i = 0; i < input_count; i++) e->given[i] = inputs[i];
@@ -418,8 +471,9 @@ static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char
     }
     pith_status status = run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
     if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(run->err, status, "%s: ", attribute);
-    status = pith_kept_keep(&(*child)->kept, outputs, output_count, e->given, input_count + captures, run->err);
-    count_kept(r->executor, *child);
+    status =
+        pith_kept_keep(&(*child)->results->kept, outputs, output_count, e->given, input_count + captures, run->err);
+    count_kept(r->executor, (*child)->results);
     return status;
 }
 
@@ -484,7 +538,7 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
     pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
-    if (bound->scratch_bytes) run.scratch = (char *)e->memories[step->memory].buffer + bound->scratch;
+    if (bound->scratch_bytes) run.scratch = (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     bool view = false;
@@ -504,7 +558,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
 /* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
 static void poison_dead(const pith_executor *e, const pith_binding *b, size_t step, size_t *next) {
     for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
-        pith_poison((char *)e->memories[0].buffer + b->dying[*next].offset, b->dying[*next].bytes);
+        pith_poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
 }
 
 /* ports: the graph's inputs, then its captures. */
@@ -515,7 +569,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(get_binding(e, threads, &b, err));
     for (size_t m = 0; m < e->plan->devices->memory_count; m++)
-        PITH_TRY(reserve_buffer(e, &e->memories[m], b->memories[m].bytes, err));
+        PITH_TRY(reserve_buffer(e, m, b->memories[m].bytes, err));
     set_addresses(e, b);
     running r = { .exec = { .threads = threads,
                             .isa = e->plan->isa,
@@ -526,7 +580,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
                   .executor = e,
                   .binding = b };
     size_t alive = 0;
-    pith_poison(e->memories[0].buffer, e->memories[0].bytes);
+    pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     for (r.step = 0; r.step < e->plan->step_count; r.step++) {
         if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         const pith_bound_step *bound = &b->steps[r.step];
