@@ -574,6 +574,25 @@ static void subgraphs(void **state) {
     }
 }
 
+/* Each shape has a binding, and each binding an executor of the subgraph; these share one buffer. */
+static void subgraphs_share_memory(void **state) {
+    fixture *f = *state;
+    add_repeat(f);
+    assert_int_equal(build(f), PITH_OK);
+    static float data[20000];
+    fill(data, 20000);
+    int64_t times = 3;
+    pith_tensor out[1], in[2] = { floats(data, 2, 400, 50), ints(&times, 1) };
+    for (int round = 0; round < 3; round++) run_ok(f, out, in);
+    size_t peak = pith_executor_peak_bytes(f->executor), held = pith_executor_bytes(f->executor);
+    for (int rows = 399; rows > 393; rows--) {
+        in[0] = floats(data, 2, rows, 50);
+        run_ok(f, out, in);
+    }
+    assert_in_range(pith_executor_peak_bytes(f->executor), peak, peak + 4096);
+    assert_in_range(pith_executor_bytes(f->executor), 80000, held + 4096);
+}
+
 static void every_allocation_may_fail(void **state) {
     fixture *f = *state;
     add_repeat(f);
@@ -722,6 +741,7 @@ int main(void) {
                                         TEST(inputs_may_lie_anywhere),
                                         TEST(constants_and_defaults),
                                         TEST(subgraphs),
+                                        TEST(subgraphs_share_memory),
                                         TEST(every_allocation_may_fail),
                                         cmocka_unit_test(planning_may_run_out_of_memory),
                                         cmocka_unit_test(random_graphs),
