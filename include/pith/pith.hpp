@@ -183,6 +183,16 @@ inline Vectors quantize_ranges(const Vectors &vectors) {
 /* ---- the library ---- */
 
 inline std::string version() { return pith_version(); }
+
+/* Where a model of that name is; without a name, the model cache. */
+inline std::string locate(const std::string &name = {}) {
+    std::string path(4096, '\0');
+    detail::attempt([&](pith_error *err) {
+        return pith_model_locate(&path[0], path.size(), name.empty() ? nullptr : name.c_str(), err);
+    });
+    path.resize(path.find('\0'));
+    return path;
+}
 inline void pin_threads(bool pin) noexcept { pith_pin_threads(pin); }
 inline pith_cpu_info cpu() {
     pith_cpu_info info = options<pith_cpu_info>();
