@@ -172,6 +172,11 @@ static void free_buffer(pith_executor *e, const store *m, buffer *b) {
     *b = (buffer){ NULL, 0 };
 }
 
+/* Only the root counts: a run of a subgraph is a part of its owner's run. */
+static void executor_note(const pith_executor *e, pith_counter which, uint64_t n) {
+    if (!e->depth) pith_count(e->options.counters, which, n);
+}
+
 static pith_status reserve_buffer(pith_executor *e, size_t memory, size_t bytes, pith_error *err) {
     const store *m = &e->memories[memory];
     buffer *b = &e->level->buffers[memory];
@@ -332,8 +337,10 @@ static void trace(const pith_executor *e, const pith_step *step, size_t index, u
     e->tree->trace(e->tree->trace_context, &event);
 }
 
-static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, pith_error *err) {
+/* *made, if made is not NULL, is set to whether there was none. */
+static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, bool *made, pith_error *err) {
     pith_binding *b = find_binding(e, threads);
+    if (made) *made = !b;
     if (!b) {
         b = take_binding(e);
         if (!b) return pith_fail_memory(err, sizeof(pith_binding));
@@ -344,8 +351,10 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
-        uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
+        uint64_t begin = pith_clock_ns();
         pith_status status = pith_binding_make(b, &how);
+        executor_note(e, PITH_COUNT_plans_made, !status);
+        executor_note(e, PITH_COUNT_plan_ns, pith_clock_ns() - begin);
         if (e->tree->trace) trace(e, NULL, 0, begin, NULL);
         if (status) {
             pith_arena arena = b->arena;
@@ -380,11 +389,29 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
                              PITH_STR_ARG(value->name));
         }
         size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
-        if (t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0) continue;
+        bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
+        if (t->dtype) executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        if (fits) continue;
         t->data = late_alloc(e, t->bytes);
         if (!t->data) return pith_fail_memory(err, t->bytes);
         memcpy(t->data, ports[p].data, t->bytes);
     }
+    return PITH_OK;
+}
+
+/* Finds or makes the binding for these ports, and makes the buffers as large as it needs them. */
+static pith_status make_ready(pith_executor *e, int threads, pith_binding **binding, pith_error *err) {
+    bool made, enlarged = false, used = false;
+    PITH_TRY(get_binding(e, threads, binding, &made, err));
+    executor_note(e, PITH_COUNT_runs, 1);
+    executor_note(e, PITH_COUNT_plans_reused, !made);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        const buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
+        PITH_TRY(reserve_buffer(e, m, (*binding)->memories[m].bytes, err));
+        enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
+        used = used || (*binding)->memories[m].bytes;
+    }
+    if (used) executor_note(e, enlarged ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
     return PITH_OK;
 }
 
@@ -567,9 +594,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     pith_binding *b = NULL;
     PITH_TRY(reset_late(e, err));
     PITH_TRY(set_ports(e, ports, err));
-    PITH_TRY(get_binding(e, threads, &b, err));
-    for (size_t m = 0; m < e->plan->devices->memory_count; m++)
-        PITH_TRY(reserve_buffer(e, m, b->memories[m].bytes, err));
+    PITH_TRY(make_ready(e, threads, &b, err));
     set_addresses(e, b);
     running r = { .exec = { .threads = threads,
                             .isa = e->plan->isa,
@@ -611,6 +636,7 @@ static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_er
         bool borrowed = t->dtype == PITH_SEQUENCE && sequences;
         if (count && t->data && !borrowed)
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
+        executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
         if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
     count_late(e);
@@ -628,7 +654,7 @@ pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, con
     pith_binding *b = NULL;
     PITH_TRY(reset_late(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
-    PITH_TRY(get_binding(executor, threads, &b, err));
+    PITH_TRY(get_binding(executor, threads, &b, NULL, err));
     *bytes = 0;
     for (size_t m = 0; m < executor->plan->devices->memory_count; m++) *bytes += b->memories[m].bytes;
     return PITH_OK;

@@ -29,7 +29,9 @@ typedef struct pith_executor_options {
     const pith_log *log;
     bool tight; /* memory is limited: keep no larger buffer than the current run needs */
     int64_t loop_limit;
-    pith_counters *counters; /* NULL: nothing is counted */
+    /* Runs, bindings made and reused, buffers, inputs and outputs used in place or copied; of the main graph, not of
+     * subgraphs. NULL: nothing is counted. */
+    pith_counters *counters;
 } pith_executor_options;
 
 pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,

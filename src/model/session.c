@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -159,8 +160,9 @@ pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, 
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
     int threads = o.threads ? o.threads : pith_cpu_get()->threads;
     pith_lane *lane = pith_profile_lane(o.profile);
-    uint64_t begin = pith_lane_now(lane);
+    uint64_t begin = pith_lane_now(lane), began = pith_clock_ns();
     pith_status status = run_taken(session, outputs, threads, &o, lane, err);
+    pith_count((pith_counters *)&session->model->account.counters, PITH_COUNT_run_ns, pith_clock_ns() - began);
     pith_lane_phase(lane, "run", begin, -1);
     return pith_account_explain(&session->model->account, status, err);
 }

@@ -663,6 +663,55 @@ static void trace(void **state) {
     assert_string_equal(text, "BindNegateReverseNegateReverse");
 }
 
+/* ---- counts ---- */
+
+static void expect_counts(pith_counters *c, uint64_t runs_made, uint64_t plans, uint64_t buffers, uint64_t bound,
+                          uint64_t copied) {
+    assert_int_equal(pith_counted(c, PITH_COUNT_runs), runs_made);
+    assert_int_equal(pith_counted(c, PITH_COUNT_plans_made), plans);
+    assert_int_equal(pith_counted(c, PITH_COUNT_plans_reused), runs_made - plans);
+    assert_int_equal(pith_counted(c, PITH_COUNT_buffers_made), buffers);
+    assert_int_equal(pith_counted(c, PITH_COUNT_buffers_reused), runs_made - buffers);
+    assert_int_equal(pith_counted(c, PITH_COUNT_tensors_bound), bound);
+    assert_int_equal(pith_counted(c, PITH_COUNT_tensors_copied), copied);
+}
+
+static void count_binds(void *context, const pith_trace_event *event) { *(uint64_t *)context += !event->step; }
+
+/* Outputs: a computed one, and one that shows the input and so is copied. */
+static void counts_are_what_happened(void **state) {
+    fixture *f = *state;
+    pith_counters counters = { 0 };
+    uint64_t binds = 0;
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    graph_output(f->graph, apply(f, &op_reverse, x, NULL));
+    graph_output(f->graph, x);
+    f->options.counters = &counters;
+    assert_int_equal(build(f), PITH_OK);
+    pith_executor_trace(f->executor, count_binds, &binds);
+    char bytes[65 * sizeof(float)] __attribute__((aligned(64))) = { 0 };
+    pith_tensor out[2], in = floats((float *)(void *)bytes, 1, 16, 0);
+    run_ok(f, out, &in); /* makes plan and buffer; the input and output 0 lie where they are, output 1 is copied */
+    expect_counts(&counters, 1, 1, 1, 2, 1);
+    assert_true(pith_counted(&counters, PITH_COUNT_plan_ns) > 0);
+    run_ok(f, out, &in);
+    expect_counts(&counters, 2, 1, 1, 4, 2);
+    in = floats((float *)(void *)bytes, 1, 8, 0); /* smaller: another plan, the same buffer */
+    run_ok(f, out, &in);
+    expect_counts(&counters, 3, 2, 1, 6, 3);
+    in = floats((float *)(void *)bytes, 1, 64, 0); /* larger */
+    run_ok(f, out, &in);
+    expect_counts(&counters, 4, 3, 2, 8, 4);
+    in = floats((float *)(void *)(bytes + 1), 1, 64, 0); /* not aligned: the input is copied as well */
+    run_ok(f, out, &in);
+    expect_counts(&counters, 5, 3, 2, 9, 6);
+    assert_int_equal(binds, 3);
+    in = floats(NULL, 1, 3, 0); /* refused */
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_counted(&counters, PITH_COUNT_runs), 5);
+    assert_int_equal(pith_counted(&counters, PITH_COUNT_plans_made), 3);
+}
+
 /* ---- random graphs ---- */
 
 enum { NODES = 40, ROWS = 3, COLUMNS = 4, COUNT = ROWS * COLUMNS };
@@ -745,6 +794,7 @@ int main(void) {
                                         TEST(every_allocation_may_fail),
                                         cmocka_unit_test(planning_may_run_out_of_memory),
                                         cmocka_unit_test(random_graphs),
+                                        TEST(counts_are_what_happened),
                                         TEST(trace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
