@@ -5,40 +5,22 @@ usage: bm25.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirem
 """
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from command import PITH, SOURCE, Command
+
 DATA = SOURCE / "tests/data/lexical"
 CASES = [c for c in map(json.loads, (DATA / "cases.jsonl").read_text().splitlines())
          if c["language"] == "english" and not set(c) & {"k", "b", "avg_len", "token_max_length", "disable_stemmer", "stopwords"}]
 
 
-class Bm25(unittest.TestCase):
+class Bm25(Command):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
+        super().setUp()
         self.texts = "\0".join(c["text"] for c in CASES).encode() + b"\0"
-
-    def run_pith(self, *arguments, stdin=b"", **environment):
-        return subprocess.run([PITH, "embed", *map(str, arguments)], input=stdin, capture_output=True, timeout=300, cwd=self.dir,
-                              env={**os.environ, **environment})
-
-    def good(self, *arguments, stdin=b""):
-        result = self.run_pith(*arguments, stdin=stdin)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
-        return result.stdout
-
-    def bad(self, code, *arguments, says, stdin=b"x"):
-        result = self.run_pith(*arguments, stdin=stdin)
-        self.assertEqual(result.returncode, code, result.stderr.decode())
-        self.assertIn(says, result.stderr.decode())
 
     def test_json(self):
         rows = list(map(json.loads, self.good("--bm25", "english", "-m", DATA / "stops", "-0", stdin=self.texts).splitlines()))
@@ -87,20 +69,20 @@ class Bm25(unittest.TestCase):
         for name in ("libstemmer.so.0d", "libstemmer.so.0", "libstemmer.so"):
             (self.dir / name).write_bytes(b"no library")
         for arguments in (("--bm25", "english"), ("-m", SOURCE / "tests/data/hybrid/bm42", "--sparse")):
-            result = self.run_pith(*arguments, stdin=b"dog", LD_LIBRARY_PATH=str(self.dir))
+            result = self.run_pith(*arguments, stdin=b"dog", env={**os.environ, "LD_LIBRARY_PATH": str(self.dir)})
             self.assertEqual(result.returncode, 1)
             self.assertIn("stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
                           "libstemmer0d)", result.stderr.decode())
-        plain = self.run_pith("--bm25", "english", "--no-stemming", stdin=b"dog", LD_LIBRARY_PATH=str(self.dir))
+        plain = self.run_pith("--bm25", "english", "--no-stemming", stdin=b"dog", env={**os.environ, "LD_LIBRARY_PATH": str(self.dir)})
         self.assertEqual((plain.returncode, len(json.loads(plain.stdout)["indices"])), (0, 1))
 
     def test_refused(self):
-        self.bad(1, "--bm25", "klingon", says="language 'klingon' is not known; known are arabic, ")
-        self.bad(1, "--bm25", "english", "--bm25-b", 2, says="b is 2; it must be from 0 to 1")
-        self.bad(1, "--bm25", "english", "-m", "nothing-here", says="nothing-here")
+        self.bad(1, "--bm25", "klingon", says="language 'klingon' is not known; known are arabic, ", stdin=b"x")
+        self.bad(1, "--bm25", "english", "--bm25-b", 2, says="b is 2; it must be from 0 to 1", stdin=b"x")
+        self.bad(1, "--bm25", "english", "-m", "nothing-here", says="nothing-here", stdin=b"x")
         self.bad(1, "--bm25", "english", stdin=b"good\n\xff\n", says="UTF-8")
-        self.bad(2, "--bm25", "english", "--dense", says="--bm25 makes sparse vectors")
-        self.bad(2, "--bm25", "english", "--format", "f32", says="go with dense vectors alone")
+        self.bad(2, "--bm25", "english", "--dense", says="--bm25 makes sparse vectors", stdin=b"x")
+        self.bad(2, "--bm25", "english", "--format", "f32", says="go with dense vectors alone", stdin=b"x")
 
 
 if __name__ == "__main__":

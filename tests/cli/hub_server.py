@@ -94,6 +94,17 @@ class Hub:
             h.connection.shutdown(2)
             h.close_connection = True
 
+    @staticmethod
+    def send_endless(h):
+        """70 MB of spaces without a length."""
+        h.send_response(200)
+        h.send_header("Connection", "close")
+        h.end_headers()
+        for _ in range(70):
+            h.wfile.write(b" " * 2**20)
+        h.close_connection = True
+        return True
+
 
 def model(seed=1, size=300_000):
     """Files of a repository that pull chooses from; the weights are noise."""

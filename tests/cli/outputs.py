@@ -6,29 +6,21 @@ usage: outputs.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requi
 import io
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from command import PITH, SOURCE, Command
+
 LINES = [f"text number {i} about {w}" for i, w in enumerate("cats dogs boats trains rain snow bread salt".split())]
 TEXT = "".join(line + "\n" for line in LINES).encode()
 
 
-class Command(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
+class Embed(Command):
+    stdin = TEXT
 
-    def run_pith(self, *arguments, stdin=b""):
-        return subprocess.run([PITH, "embed", *map(str, arguments)], input=stdin, capture_output=True, timeout=300, cwd=self.dir)
-
-    def good(self, *arguments, stdin=TEXT, says=None):
+    def good(self, *arguments, stdin=None, says=None):
         """Standard output. says: parts of the one line on standard error; None: nothing is there."""
         result = self.run_pith(*arguments, stdin=stdin)
         message = result.stderr.decode()
@@ -41,18 +33,8 @@ class Command(unittest.TestCase):
                 self.assertIn(part, message)
         return result.stdout
 
-    def bad(self, code, *arguments, says, stdin=TEXT):
-        result = self.run_pith(*arguments, stdin=stdin)
-        self.assertEqual(result.returncode, code, result.stderr.decode())
-        for part in (says,) if isinstance(says, str) else says:
-            self.assertIn(part, result.stderr.decode())
-        return result
-
-    def rows(self, *arguments, **keywords):
-        return [json.loads(line) for line in self.good(*arguments, **keywords).splitlines()]
-
-    def vectors(self, *arguments, stdin=TEXT, **keywords):
-        return np.load(io.BytesIO(self.good("--format", "npy", *arguments, stdin=stdin, **keywords)))
+    def vectors(self, *arguments, **keywords):
+        return np.load(io.BytesIO(self.good("--format", "npy", *arguments, **keywords)))
 
 
 def quantized(x, kind, ranges=None):
@@ -69,7 +51,7 @@ def quantized(x, kind, ranges=None):
     return whole.astype(np.uint8) if kind == "uint8" else (whole - 128).astype(np.int8)
 
 
-class Types(Command):
+class Types(Embed):
     def same(self, got, wanted):
         self.assertEqual(got.dtype, wanted.dtype)
         np.testing.assert_array_equal(got, wanted)
@@ -198,7 +180,7 @@ def lines_of(*texts):
     return "".join(text + "\n" for text in texts).encode()
 
 
-class LongTexts(Command):
+class LongTexts(Embed):
     def test_truncate(self):
         both = lines_of(SHORT, LONG, SHORT)
         plain = self.rows(stdin=both, says=(CUT, "--long chunk", "--long error"))
@@ -338,7 +320,7 @@ class LongTexts(Command):
         self.bad(1, "--long", "chunk", stdin=b"one\n\xff\n", says="line 2")
 
 
-class Keep(Command):
+class Keep(Embed):
     OBJECT = b'{"id": 7, "text": "one", "a b": [1, 2.50], "\\u0069d2": null, "id": 8}'
 
     def kept(self, *arguments):

@@ -8,13 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from command import PITH, SOURCE, Command
+
 VISION, IMAGES = SOURCE / "tests/data/vision", SOURCE / "tests/data/images"
 NAMES = ["rgb.png", "palette.png", "rgb.bmp", "grey.pgm", "rgba.png"]
 PATHS = [IMAGES / n for n in NAMES]
@@ -22,27 +21,8 @@ VIT = VISION / "vit"
 EXPECTED = np.fromfile(VIT / "images.f32", "<f4").reshape(len(NAMES), -1)
 
 
-class Pictures(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
-
-    def run_pith(self, *arguments, stdin=b"", **keywords):
-        return subprocess.run([PITH, "embed", "--images", *map(str, arguments)], input=stdin, capture_output=True,
-                              timeout=300, cwd=self.dir, **keywords)
-
-    def good(self, *arguments, **keywords):
-        result = self.run_pith(*arguments, **keywords)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
-        return result.stdout
-
-    def bad(self, code, *arguments, says=(), **keywords):
-        result = self.run_pith(*arguments, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr.decode())
-        for part in (says,) if isinstance(says, str) else says:
-            self.assertIn(part, result.stderr.decode())
-        return result.stdout
+class Pictures(Command):
+    options = ("--images",)
 
     def close(self, rows, expected=EXPECTED):
         np.testing.assert_allclose(np.array(rows, float), expected, atol=1e-5)
@@ -94,7 +74,7 @@ class Pictures(unittest.TestCase):
         (self.dir / "broken.jpg").write_bytes((IMAGES / "rgb.jpg").read_bytes()[:200])
         (self.dir / "text.png").write_text("no picture")
         files = [PATHS[0], "broken.jpg", "missing.png", PATHS[1], "text.png", PATHS[2]]
-        out = self.bad(1, "-m", VIT, *files, says=["broken.jpg: ", "missing.png: ", "text.png: what the bytes hold"])
+        out = self.bad(1, "-m", VIT, *files, says=["broken.jpg: ", "missing.png: ", "text.png: what the bytes hold"]).stdout
         rows = [json.loads(line) for line in out.splitlines()]
         self.close([rows[0], rows[3], rows[5]], EXPECTED[:3])
         for i in (1, 2, 4):

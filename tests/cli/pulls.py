@@ -291,15 +291,7 @@ class Hostile(Pull):
             self.fails(says)
 
     def test_endless_list(self):
-        def endless(h):
-            h.send_response(200)
-            h.send_header("Connection", "close")
-            h.end_headers()
-            for _ in range(70):
-                h.wfile.write(b" " * 2**20)
-            h.close_connection = True
-            return True
-        self.hub.trouble["list"] = endless
+        self.hub.trouble["list"] = Hub.send_endless
         self.fails("more than 64 MB")
 
     def test_sizes(self):
@@ -312,15 +304,7 @@ class Hostile(Pull):
         self.fails("1 of 2 bytes")
 
     def test_endless_file(self):
-        def endless(h):
-            h.send_response(200)
-            h.send_header("Connection", "close")
-            h.end_headers()
-            for _ in range(70):
-                h.wfile.write(b" " * 2**20)
-            h.close_connection = True
-            return True
-        self.hub.trouble["config.json"] = endless
+        self.hub.trouble["config.json"] = Hub.send_endless
         self.fails("more than the 2 bytes")
         self.edited(lambda files, _: [f.pop("size") for f in files if f["rfilename"] == "config.json"], "67108864 bytes that a file without")
 

@@ -8,13 +8,12 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from command import PITH, SOURCE, Command
+
 TASKS = SOURCE / "tests/data/tasks"
 CASES = [json.loads(line) for line in (TASKS / "texts.jsonl").read_text().splitlines()]
 TEXTS, PAIRS = [c["text"] for c in CASES], [c["pair"] for c in CASES]
@@ -31,33 +30,7 @@ def lines(texts):
     return "".join(t + "\n" for t in texts).encode()
 
 
-class Command(unittest.TestCase):
-    verb = ""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
-
-    def run_pith(self, *arguments, stdin=b"", **keywords):
-        return subprocess.run([PITH, self.verb, *map(str, arguments)], input=stdin, capture_output=True, timeout=300,
-                              cwd=self.dir, **keywords)
-
-    def good(self, *arguments, **keywords):
-        result = self.run_pith(*arguments, **keywords)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
-        return result.stdout
-
-    def bad(self, code, *arguments, says=(), **keywords):
-        result = self.run_pith(*arguments, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr.decode())
-        for part in (says,) if isinstance(says, str) else says:
-            self.assertIn(part, result.stderr.decode())
-        return result.stdout
-
-    def rows(self, *arguments, **keywords):
-        return [json.loads(line) for line in self.good(*arguments, **keywords).splitlines()]
-
+class Scored(Command):
     def write_outputs(self, model, arguments, stdin):
         """To a file, a full disk, an input and a reader that leaves."""
         wanted = self.good("-m", model, *arguments, stdin=stdin)
@@ -93,7 +66,7 @@ class Command(unittest.TestCase):
         self.assertEqual(self.good("-m", compiled, *arguments, stdin=stdin), wanted)
 
 
-class Rerank(Command):
+class Rerank(Scored):
     verb = "rerank"
 
     def check(self, found, wanted, **more):
@@ -158,7 +131,7 @@ class Rerank(Command):
                            (b'{"query": "a", "documents": ["\\ud800"]}', "line 2"), (b'{"query": "a"} {}', "line 2"),
                            (b'{"query": "\xff", "documents": []}', ("line 2", "UTF-8"))):
             with self.subTest(line):
-                out = self.bad(1, "-m", CROSS, stdin=first + line + b"\n" + first, says=says)
+                out = self.bad(1, "-m", CROSS, stdin=first + line + b"\n" + first, says=says).stdout
                 self.assertEqual(len(out.splitlines()), 1)  # what was before it is written
         (self.dir / "q").write_bytes(first + b"{}\n")
         self.bad(1, "-m", CROSS, "q", says="q:2")
@@ -190,7 +163,7 @@ class Rerank(Command):
             process.stdin.close()
 
 
-class Classify(Command):
+class Classify(Scored):
     verb = "classify"
 
     def check(self, found, wanted):

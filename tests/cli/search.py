@@ -7,13 +7,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 
-PITH = Path(sys.argv[1]).resolve()
+from command import PITH, Command
+
 RNG = np.random.default_rng(7)
 
 
@@ -28,29 +27,13 @@ def scores(rows, queries, metric):
     return np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0)
 
 
-class Search(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
-
-    def run_pith(self, *arguments, stdin=b"", verb="search", **keywords):
-        return subprocess.run([PITH, verb, *map(str, arguments)], input=stdin, capture_output=True, timeout=300,
-                              cwd=self.dir, **keywords)
+class Search(Command):
+    verb = "search"
 
     def good(self, *arguments, **keywords):
         result = self.run_pith(*arguments, **keywords)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
         return result.stdout
-
-    def bad(self, code, *arguments, says=(), **keywords):
-        result = self.run_pith(*arguments, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr.decode())
-        for part in (says,) if isinstance(says, str) else says:
-            self.assertIn(part, result.stderr.decode())
-
-    def lines(self, *arguments, **keywords):
-        return [json.loads(line) for line in self.good(*arguments, **keywords).splitlines()]
 
     def save(self, name, array):
         np.save(self.dir / name, array)
@@ -75,7 +58,7 @@ class Search(unittest.TestCase):
         for rows in (base, base.astype(np.float16), (base * 40).astype(np.int8), np.abs(base * 60).astype(np.uint8)):
             self.save("v.npy", rows)
             for metric in ("cosine", "dot", "l2"):
-                found = self.lines("--index", "v.npy", "--query-vectors", "q.npy", "--metric", metric, "-k", 7)
+                found = self.rows("--index", "v.npy", "--query-vectors", "q.npy", "--metric", metric, "-k", 7)
                 self.assertEqual({len(line["hits"]) for line in found}, {7})
                 self.check(found, scores(rows, queries, metric), metric != "l2")
 
@@ -103,9 +86,9 @@ class Search(unittest.TestCase):
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         queries = (rows[:20] + RNG.standard_normal((20, 256)).astype(np.float32) * 0.02)
         self.save("v.npy", rows), self.save("q.npy", queries)
-        exact = self.lines("--index", "v.npy", "--query-vectors", "q.npy")
+        exact = self.rows("--index", "v.npy", "--query-vectors", "q.npy")
         for how, least in (("int8", 0.99), ("binary", 0.6)):
-            found = self.lines("--index", "v.npy", "--query-vectors", "q.npy", "--first-pass", how)
+            found = self.rows("--index", "v.npy", "--query-vectors", "q.npy", "--first-pass", how)
             all_scores = [dict(map(dict.values, line["hits"])) for line in exact]
             same = 0
             for line, wanted in zip(found, all_scores):
@@ -114,7 +97,7 @@ class Search(unittest.TestCase):
                     if hit["index"] in wanted:
                         self.assertEqual(hit["score"], wanted[hit["index"]])  # to the bit
             self.assertGreaterEqual(same / 200, least)
-            every = self.lines("--index", "v.npy", "--query-vectors", "q.npy", "--first-pass", how, "--rescore", 500)
+            every = self.rows("--index", "v.npy", "--query-vectors", "q.npy", "--first-pass", how, "--rescore", 500)
             self.assertEqual(every, exact)
 
     def test_bits(self):
@@ -125,9 +108,9 @@ class Search(unittest.TestCase):
             for metric in ("cosine", "dot", "l2"):
                 wanted = scores(rows * 2 - 1, queries * 2 - 1, metric)
                 flags = ("--index", "v.npy", "--bits", "--dim", dim, "--metric", metric)
-                found = self.lines(*flags, "--query-vectors", "q.npy")
+                found = self.rows(*flags, "--query-vectors", "q.npy")
                 self.check(found, wanted, metric != "l2")
-                self.assertEqual(self.lines(*flags, "--query-vectors", "f.npy"), found)
+                self.assertEqual(self.rows(*flags, "--query-vectors", "f.npy"), found)
 
     def test_maxsim(self):
         rows, queries = RNG.standard_normal((200, 16)).astype(np.float32), RNG.standard_normal((4, 6, 16)).astype(np.float32)
@@ -138,11 +121,11 @@ class Search(unittest.TestCase):
                             for a, b in zip(ends, ends[1:])] for query in queries])
         (self.dir / "t.txt").write_text("".join(f"document {i}\n" for i in range(49)))
         flags = ("--index", "v.npy", "--metric", "maxsim", "--texts", "t.txt", "-k", 5)
-        found = self.lines(*flags, "--offsets", "o.npy", "--query-vectors", "q.npy")
+        found = self.rows(*flags, "--offsets", "o.npy", "--query-vectors", "q.npy")
         for line in found:
             self.assertTrue(all(hit["text"] == f"document {hit['index']}" for hit in line["hits"]))
         self.check(found, np.where(np.isfinite(wanted), wanted, -1e3), tolerance=1e-5)
-        self.assertEqual(self.lines(*flags, "--offsets", "o32.npy", "--query-vectors", "one.npy"), found[:1])
+        self.assertEqual(self.rows(*flags, "--offsets", "o32.npy", "--query-vectors", "one.npy"), found[:1])
         self.bad(2, "--index", "v.npy", "--metric", "maxsim", "--query-vectors", "q.npy", says="needs --offsets")
         self.bad(2, "--index", "v.npy", "--offsets", "o.npy", says="goes with --metric maxsim")
         self.bad(2, *flags, "--offsets", "o.npy", "--query", "x", says="needs --query-vectors")
@@ -157,9 +140,9 @@ class Search(unittest.TestCase):
     def test_odd_numbers(self):
         rows = np.float32([[1, 0], [np.nan, 0], [0, 0], [np.inf, 1], [-0.0, 0], [1, 0]])
         self.save("v.npy", rows), self.save("q.npy", np.float32([[2, 0]]))
-        hits = self.lines("--index", "v.npy", "--query-vectors", "q.npy", "--metric", "dot")[0]["hits"]
+        hits = self.rows("--index", "v.npy", "--query-vectors", "q.npy", "--metric", "dot")[0]["hits"]
         self.assertEqual([(hit["index"], hit["score"]) for hit in hits], [(3, None), (0, 2), (5, 2), (2, 0), (4, 0), (1, None)])
-        hits = self.lines("--index", "v.npy", "--query-vectors", "q.npy")[0]["hits"]
+        hits = self.rows("--index", "v.npy", "--query-vectors", "q.npy")[0]["hits"]
         self.assertEqual([(hit["index"], hit["score"]) for hit in hits], [(0, 1), (5, 1), (2, 0), (4, 0), (1, None), (3, None)])
 
     def test_files_that_are_wrong(self):
@@ -195,7 +178,7 @@ class Search(unittest.TestCase):
         self.bad(1, "--index", "v.npy", "--bits", "--query-vectors", "v.npy", says="packbits")
         self.bad(1, "--index", "u8.npy", "--bits", "--dim", 25, "--query-vectors", "u8.npy", says="not 25 bits")
         self.bad(1, "--index", "u8.npy", "--first-pass", "int8", "--query-vectors", "v.npy", says="first pass")
-        empty = self.lines("--index", "empty.npy", "--query-vectors", "v.npy")
+        empty = self.rows("--index", "empty.npy", "--query-vectors", "v.npy")
         self.assertEqual([line["hits"] for line in empty], [[], [], []])
         self.assertEqual(self.good("--index", "v.npy", "--query-vectors", "empty.npy"), b"")
 
@@ -207,10 +190,10 @@ class Search(unittest.TestCase):
         self.assertEqual(result.stderr, b"warning: v.npy has 3 vectors, so a query has 3 hits and not 5\n")
         self.assertEqual(self.run_pith("--index", "v.npy", "--query-vectors", "v.npy").stderr, b"")
         (self.dir / "t.txt").write_bytes(b'one "1"\r\ntwo\xff\nthree')
-        hits = self.lines("--index", "v.npy", "--query-vectors", "v.npy", "--texts", "t.txt")[0]["hits"]
+        hits = self.rows("--index", "v.npy", "--query-vectors", "v.npy", "--texts", "t.txt")[0]["hits"]
         self.assertEqual({hit["index"]: hit["text"] for hit in hits}, {0: 'one "1"', 1: "two\ufffd", 2: "three"})
         (self.dir / "zero.txt").write_bytes(b"a\nb\0c\0d\0")
-        hits = self.lines("--index", "v.npy", "--query-vectors", "v.npy", "--texts", "zero.txt", "-0")[0]["hits"]
+        hits = self.rows("--index", "v.npy", "--query-vectors", "v.npy", "--texts", "zero.txt", "-0")[0]["hits"]
         self.assertEqual({hit["index"]: hit["text"] for hit in hits}, {0: "a\nb", 1: "c", 2: "d"})
         (self.dir / "few.txt").write_text("one\ntwo\n")
         self.bad(1, "--index", "v.npy", "--query-vectors", "v.npy", "--texts", "few.txt", says="few.txt has 2 lines, but v.npy has 3 vectors")
@@ -230,16 +213,16 @@ class Search(unittest.TestCase):
         texts = ["a cat sat on the mat", "interest rates rose", "a dog barked", "stock markets fell", "rain in spring"]
         (self.dir / "t.txt").write_text("".join(text + "\n" for text in texts))
         self.good("--format", "npy", "-o", "v.npy", "t.txt", verb="embed")
-        found = self.lines("--index", "v.npy", "--texts", "t.txt", "t.txt", "-k", 2)
+        found = self.rows("--index", "v.npy", "--texts", "t.txt", "t.txt", "-k", 2)
         self.assertEqual([line["hits"][0]["text"] for line in found], texts)
-        hits = self.lines("--index", "v.npy", "--texts", "t.txt", "--query", "kitten", "--query", "share prices went down", "-k", 1)
+        hits = self.rows("--index", "v.npy", "--texts", "t.txt", "--query", "kitten", "--query", "share prices went down", "-k", 1)
         self.assertEqual([line["hits"][0]["text"] for line in hits], [texts[0], texts[3]])
-        self.assertEqual(self.lines("--index", "v.npy", stdin=(self.dir / "t.txt").read_bytes()),
-                         self.lines("--index", "v.npy", "--query-vectors", "v.npy"))
+        self.assertEqual(self.rows("--index", "v.npy", stdin=(self.dir / "t.txt").read_bytes()),
+                         self.rows("--index", "v.npy", "--query-vectors", "v.npy"))
         self.good("--format", "npy", "-o", "small.npy", "--dim", 64, "t.txt", verb="embed")
         self.bad(1, "--index", "small.npy", "t.txt", says=("64 components", "384", "--dim"))
         for metric in ("dot", "l2"):  # queries have the length of the vectors
-            found = self.lines("--index", "small.npy", "--dim", 64, "t.txt", "--metric", metric, "-k", 1)
+            found = self.rows("--index", "small.npy", "--dim", 64, "t.txt", "--metric", metric, "-k", 1)
             for i, line in enumerate(found):
                 self.assertEqual(line["hits"][0]["index"], i)
                 self.assertAlmostEqual(line["hits"][0]["score"], metric == "dot", delta=1e-5)

@@ -1,0 +1,41 @@
+"""What tests of the command share: each test has a folder of its own, in which the command runs."""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+
+
+class Command(unittest.TestCase):
+    verb = "embed"
+    options = ()  # after the verb
+    stdin = b""  # of calls that do not say
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+
+    def run_pith(self, *arguments, stdin=None, verb=None, **keywords):
+        return subprocess.run([PITH, verb or self.verb, *self.options, *map(str, arguments)], input=self.stdin if stdin is None else stdin,
+                              capture_output=True, timeout=300, cwd=self.dir, **keywords)
+
+    def good(self, *arguments, **keywords):
+        """Standard output; nothing is on standard error."""
+        result = self.run_pith(*arguments, **keywords)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout
+
+    def rows(self, *arguments, **keywords):
+        """The lines of a good run, each of which is JSON."""
+        return [json.loads(line) for line in self.good(*arguments, **keywords).splitlines()]
+
+    def bad(self, code, *arguments, says=(), **keywords):
+        result = self.run_pith(*arguments, **keywords)
+        self.assertEqual(result.returncode, code, result.stderr.decode())
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, result.stderr.decode())
+        return result
