@@ -191,7 +191,7 @@ static pith_status write_scope(writer *w, scope *s) {
     pith_put_u32(w->out, (uint32_t)g->output_count);
     for (size_t i = 0; i < g->output_count; i++) {
         pith_put_u32(w->out, s->number[g->outputs[i]->id]);
-        pith_put_str(w->out, g->output_names ? g->output_names[i] : g->outputs[i]->name);
+        pith_put_str(w->out, pith_graph_output_name(g, i));
     }
     return PITH_OK;
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "base/str.h"
 
 pith_status pith_graph_create(pith_graph **graph, pith_arena *arena, pith_graph *parent, pith_error *err) {
     pith_graph *g = pith_arena_array(arena, 1, sizeof *g);
@@ -57,6 +58,16 @@ pith_value *pith_graph_add_i64s(pith_graph *graph, pith_str name, const int64_t 
     if (bytes) memcpy(copy, items, bytes);
     pith_tensor tensor = { .data = copy, .bytes = bytes, .dtype = PITH_I64, .rank = 1, .dims = { count } };
     return pith_graph_add_const(graph, name, &tensor);
+}
+
+pith_str pith_graph_output_name(const pith_graph *graph, size_t output) {
+    return graph->output_names ? graph->output_names[output] : graph->outputs[output]->name;
+}
+
+int pith_graph_find_output(const pith_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->output_count; i++)
+        if (pith_str_is(pith_graph_output_name(graph, i), name)) return (int)i;
+    return -1;
 }
 
 pith_value *pith_graph_add_f32(pith_graph *graph, pith_str name, float item) {

@@ -181,6 +181,11 @@ struct pith_graph {
     pith_str producer; /* "pytorch 2.1.0" */
 };
 
+/* The name of an output: as in the file, if that is known. */
+pith_str pith_graph_output_name(const pith_graph *graph, size_t output);
+/* The first output of that name; -1: there is none. */
+int pith_graph_find_output(const pith_graph *graph, const char *name);
+
 /* ---- making and editing; these fail only if memory is out, and return NULL or PITH_ERR_MEMORY ---- */
 
 pith_status pith_graph_create(pith_graph **graph, pith_arena *arena, pith_graph *parent, pith_error *err);

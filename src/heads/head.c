@@ -22,7 +22,7 @@ static bool head_takes(const pith_head *head, const pith_value *v) {
 }
 
 static bool head_names(const pith_graph *graph, size_t output, pith_str name) {
-    return pith_str_eq(graph->output_names ? graph->output_names[output] : graph->outputs[output]->name, name);
+    return pith_str_eq(pith_graph_output_name(graph, output), name);
 }
 
 bool pith_head_is_named(const pith_head *head, const pith_graph *graph, int output) {

@@ -26,12 +26,8 @@ static pith_value *attention_row_make(pith_graph *graph, pith_value *x) {
 
 pith_status pith_attention_row_append(int *output, pith_graph *graph, const char *name, pith_error *err) {
     *output = -1;
-    for (size_t i = 0; i < graph->output_count; i++) {
-        pith_value *x = graph->outputs[i];
-        if (!pith_str_is(graph->output_names ? graph->output_names[i] : x->name, "attention_6") || x->type.rank != 4)
-            continue;
-        x = attention_row_make(graph, x);
-        return x ? pith_row_output(output, graph, x, pith_str_of(name), err) : pith_fail_memory(err, 0);
-    }
-    return PITH_OK;
+    int attention = pith_graph_find_output(graph, "attention_6");
+    if (attention < 0 || graph->outputs[attention]->type.rank != 4) return PITH_OK;
+    pith_value *x = attention_row_make(graph, graph->outputs[attention]);
+    return x ? pith_row_output(output, graph, x, pith_str_of(name), err) : pith_fail_memory(err, 0);
 }

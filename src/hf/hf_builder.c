@@ -296,6 +296,17 @@ pith_value *pith_hf_norm(pith_hf_builder *b, pith_value *x, int64_t size, double
     return y;
 }
 
+pith_value *pith_hf_linear_in_layer(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
+                                    bool has_bias) {
+    pith_hf_in_layer(b, name);
+    return pith_hf_linear(b, x, in, out, has_bias);
+}
+
+pith_value *pith_hf_norm_in_layer(pith_hf_builder *b, const char *name, pith_value *x) {
+    pith_hf_in_layer(b, name);
+    return pith_hf_norm(b, x, b->config->hidden_size, b->config->layer_norm_eps, true);
+}
+
 pith_value *pith_hf_rms_norm(pith_hf_builder *b, pith_value *x, int64_t size, double eps, float plus) {
     pith_value *gain = pith_hf_vector(b, ".weight", NULL, size);
     if (plus != 0) gain = PITH_HF_PUT(b, "Add", gain, pith_hf_f32(b, plus));

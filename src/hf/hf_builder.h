@@ -92,6 +92,10 @@ pith_value *pith_hf_look_up(pith_hf_builder *b, int64_t rows, int64_t size, pith
 pith_value *pith_hf_linear(pith_hf_builder *b, pith_value *x, int64_t in, int64_t out, bool has_bias);
 /* LayerNormalization over the last axis by .weight and .bias (or the early .gamma and .beta). */
 pith_value *pith_hf_norm(pith_hf_builder *b, pith_value *x, int64_t size, double eps, bool has_bias);
+/* Both at a place in the layer; the norm has the size and the epsilon of the config. */
+pith_value *pith_hf_linear_in_layer(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
+                                    bool has_bias);
+pith_value *pith_hf_norm_in_layer(pith_hf_builder *b, const char *name, pith_value *x);
 /* RMSNormalization over the last axis by .weight, to which `plus` is added. */
 pith_value *pith_hf_rms_norm(pith_hf_builder *b, pith_value *x, int64_t size, double eps, float plus);
 /* The activation function that config.json names (hidden_act), at the place "activation" of the layer. */

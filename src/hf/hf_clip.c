@@ -83,13 +83,9 @@ static void clip_build_vision(pith_hf_builder *b, pith_hf_tower *t, int64_t widt
 pith_status pith_hf_clip_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
                                const pith_weights *weights, const char *weights_name, pith_error *err) {
     const pith_hf_towers *l = layout;
-    const bool both = l->text && l->vision;
     pith_hf_builder b;
-    pith_hf_tower text = { .section = both ? "text_config." : "", .prefix = "text_model.", .query_bias = true };
-    pith_hf_tower vision = { .section = both ? "vision_config." : "", .prefix = "vision_model.", .query_bias = true };
-    const char *anchor =
-        l->text ? "text_model.embeddings.token_embedding.weight" : "vision_model.embeddings.patch_embedding.weight";
-    PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, anchor, err));
+    pith_hf_tower text, vision;
+    PITH_TRY(pith_hf_towers_begin(&b, &text, &vision, l, graph, config, weights, weights_name, err));
     int64_t width = pith_hf_int(&b, "projection_dim", CLIP_PROJECTION, 1, 1 << 20);
     if (l->text) clip_build_text(&b, &text, width);
     if (l->vision) clip_build_vision(&b, &vision, width);

@@ -26,17 +26,11 @@ static pith_value *hf_decoder_norm(pith_hf_builder *b, const decoder *d, const c
     return pith_hf_rms_norm(b, x, b->config->hidden_size, d->eps, d->plus);
 }
 
-static pith_value *hf_decoder_linear(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
-                                     bool has_bias) {
-    pith_hf_in_layer(b, name);
-    return pith_hf_linear(b, x, in, out, has_bias);
-}
-
 /* Heads of a projection [batch, heads, sequence, size], normalised one by one and turned. */
 static pith_value *hf_decoder_heads(pith_hf_builder *b, const decoder *d, const char *name, const char *norm,
                                     pith_value *x, int64_t heads, const pith_hf_rotary *turn) {
     const int64_t split[] = { 0, 0, heads, d->size }, first[] = { 0, 2, 1, 3 };
-    pith_value *rows = hf_decoder_linear(b, name, x, b->config->hidden_size, heads * d->size, d->projection_bias);
+    pith_value *rows = pith_hf_linear_in_layer(b, name, x, b->config->hidden_size, heads * d->size, d->projection_bias);
     rows = pith_hf_reshape(b, rows, split, 4);
     if (norm) {
         pith_hf_in_layer(b, norm);
@@ -58,14 +52,14 @@ static pith_value *hf_decoder_attend(pith_hf_builder *b, const decoder *d, pith_
     k = pith_hf_repeat_heads(b, k, d->shared, times, d->size);
     v = pith_hf_repeat_heads(b, v, d->shared, times, d->size);
     pith_value *rows = pith_hf_attend(b, pith_hf_scores(b, q, k, d->scale), biases, 2, v, width);
-    return hf_decoder_linear(b, "self_attn.o_proj", rows, width, b->config->hidden_size, d->out_bias);
+    return pith_hf_linear_in_layer(b, "self_attn.o_proj", rows, width, b->config->hidden_size, d->out_bias);
 }
 
 static pith_value *hf_decoder_feed_forward(pith_hf_builder *b, pith_value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
-    pith_value *gate = pith_hf_activate(b, hf_decoder_linear(b, "mlp.gate_proj", x, n, inner, false));
-    pith_value *up = hf_decoder_linear(b, "mlp.up_proj", x, n, inner, false);
-    return hf_decoder_linear(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, false);
+    pith_value *gate = pith_hf_activate(b, pith_hf_linear_in_layer(b, "mlp.gate_proj", x, n, inner, false));
+    pith_value *up = pith_hf_linear_in_layer(b, "mlp.up_proj", x, n, inner, false);
+    return pith_hf_linear_in_layer(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, false);
 }
 
 static bool hf_decoder_is_local(const decoder *d, int64_t i) {

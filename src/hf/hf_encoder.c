@@ -126,25 +126,15 @@ static pith_value *hf_encoder_embed(pith_hf_builder *b, const encoder *e, pith_v
     return pith_hf_linear(b, x, n, c->hidden_size, true);
 }
 
-static pith_value *hf_encoder_linear(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
-                                     bool has_bias) {
-    pith_hf_in_layer(b, name);
-    return pith_hf_linear(b, x, in, out, has_bias);
-}
-
-static pith_value *hf_encoder_norm(pith_hf_builder *b, const char *name, pith_value *x) {
-    pith_hf_in_layer(b, name);
-    return pith_hf_norm(b, x, b->config->hidden_size, b->config->layer_norm_eps, true);
-}
-
 /* Query, key and value rows. */
 static void hf_encoder_project(pith_hf_builder *b, const pith_hf_encoder_layout *f, pith_value *x, pith_value **parts) {
     int64_t n = b->config->hidden_size;
     const char *names[] = { f->query, f->key, f->value }, *norms[] = { f->query_norm, f->key_norm, NULL };
-    if (f->qkv) pith_hf_split(b, parts, 3, hf_encoder_linear(b, f->qkv, x, n, 3 * n, !f->no_attention_bias), n, 2);
+    if (f->qkv)
+        pith_hf_split(b, parts, 3, pith_hf_linear_in_layer(b, f->qkv, x, n, 3 * n, !f->no_attention_bias), n, 2);
     for (int i = 0; i < 3; i++) {
-        if (!f->qkv) parts[i] = hf_encoder_linear(b, names[i], x, n, n, !f->no_attention_bias);
-        if (norms[i]) parts[i] = hf_encoder_norm(b, norms[i], parts[i]);
+        if (!f->qkv) parts[i] = pith_hf_linear_in_layer(b, names[i], x, n, n, !f->no_attention_bias);
+        if (norms[i]) parts[i] = pith_hf_norm_in_layer(b, norms[i], parts[i]);
     }
 }
 
@@ -168,22 +158,22 @@ static pith_value *hf_encoder_attend(pith_hf_builder *b, const encoder *e, pith_
     }
     pith_value *biases[] = { e->bias, e->padding };
     pith_value *rows = pith_hf_attend(b, scores, biases, 2, parts[2], n);
-    return hf_encoder_linear(b, f->attention_out, rows, n, n, !f->no_attention_bias);
+    return pith_hf_linear_in_layer(b, f->attention_out, rows, n, n, !f->no_attention_bias);
 }
 
 static pith_value *hf_encoder_feed_forward(pith_hf_builder *b, const pith_hf_encoder_layout *f, pith_value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
     bool halves = f->gating == PITH_HF_GATE_FIRST || f->gating == PITH_HF_GATE_SECOND;
-    pith_value *y = hf_encoder_linear(b, f->up, x, n, halves ? 2 * inner : inner, !f->no_up_bias);
+    pith_value *y = pith_hf_linear_in_layer(b, f->up, x, n, halves ? 2 * inner : inner, !f->no_up_bias);
     if (halves) {
         y = pith_hf_gate_halves(b, y, inner, f->gating == PITH_HF_GATE_SECOND);
     } else if (f->gating == PITH_HF_GATE_APART) {
-        pith_value *gate = hf_encoder_linear(b, f->gate, x, n, inner, !f->no_up_bias);
+        pith_value *gate = pith_hf_linear_in_layer(b, f->gate, x, n, inner, !f->no_up_bias);
         y = PITH_HF_PUT(b, "Mul", y, pith_hf_activate(b, gate));
     } else {
         y = pith_hf_activate(b, y);
     }
-    return hf_encoder_linear(b, f->down, y, inner, n, !f->no_down_bias);
+    return pith_hf_linear_in_layer(b, f->down, y, inner, n, !f->no_down_bias);
 }
 
 static pith_value *hf_encoder_encode(pith_hf_builder *b, const encoder *e, int64_t layer, pith_value *x) {
@@ -193,10 +183,10 @@ static pith_value *hf_encoder_encode(pith_hf_builder *b, const encoder *e, int64
     else
         pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "%s%lld.", f->layer, (long long)layer));
     pith_value *y = hf_encoder_attend(b, e, x);
-    y = hf_encoder_norm(b, f->attention_norm, PITH_HF_PUT(b, "Add", y, x));
-    x = f->again_norm ? hf_encoder_norm(b, f->again_norm, PITH_HF_PUT(b, "Add", y, x)) : y;
+    y = pith_hf_norm_in_layer(b, f->attention_norm, PITH_HF_PUT(b, "Add", y, x));
+    x = f->again_norm ? pith_hf_norm_in_layer(b, f->again_norm, PITH_HF_PUT(b, "Add", y, x)) : y;
     y = hf_encoder_feed_forward(b, f, x);
-    return hf_encoder_norm(b, f->norm, PITH_HF_PUT(b, "Add", y, x));
+    return pith_hf_norm_in_layer(b, f->norm, PITH_HF_PUT(b, "Add", y, x));
 }
 
 /* ---- the whole ---- */

@@ -27,6 +27,17 @@ int64_t pith_hf_tower_int(pith_hf_builder *b, const pith_hf_tower *t, const char
     return pith_hf_int(b, tower_key(b, t, key), fallback, min, max);
 }
 
+pith_status pith_hf_towers_begin(pith_hf_builder *b, pith_hf_tower *text, pith_hf_tower *vision,
+                                 const pith_hf_towers *towers, pith_graph *graph, const pith_hf_config *config,
+                                 const pith_weights *weights, const char *weights_name, pith_error *err) {
+    const bool both = towers->text && towers->vision;
+    const char *anchor = towers->text ? "text_model.embeddings.token_embedding.weight"
+                                      : "vision_model.embeddings.patch_embedding.weight";
+    *text = (pith_hf_tower){ .section = both ? "text_config." : "", .prefix = "text_model.", .query_bias = true };
+    *vision = (pith_hf_tower){ .section = both ? "vision_config." : "", .prefix = "vision_model.", .query_bias = true };
+    return pith_hf_begin(b, graph, config, weights, weights_name, anchor, err);
+}
+
 void pith_hf_tower_begin(pith_hf_builder *b, pith_hf_tower *t, const pith_hf_tower_defaults *d) {
     enum { SIZE_MOST = 1 << 20, IMAGE_MOST = 1 << 14 };
     t->config = *b->config;
@@ -55,27 +66,16 @@ void pith_hf_tower_go_to(pith_hf_builder *b, const pith_hf_tower *t, const char 
 
 /* ---- layers ---- */
 
-static pith_value *tower_linear(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
-                                bool has_bias) {
-    pith_hf_in_layer(b, name);
-    return pith_hf_linear(b, x, in, out, has_bias);
-}
-
-static pith_value *tower_norm(pith_hf_builder *b, const char *name, pith_value *x) {
-    pith_hf_in_layer(b, name);
-    return pith_hf_norm(b, x, b->config->hidden_size, b->config->layer_norm_eps, true);
-}
-
 static pith_value *tower_attend(pith_hf_builder *b, const pith_hf_tower *t, const pith_hf_tower_names *f, pith_value *x,
                                 pith_value *const *biases) {
     const int64_t n = b->config->hidden_size, heads = b->config->heads, size = n / heads;
     const char *names[] = { f->query, f->key, f->value };
     pith_value *parts[3];
     for (int i = 0; i < 3; i++)
-        parts[i] = pith_hf_heads(b, tower_linear(b, names[i], x, n, n, t->query_bias), heads, size);
+        parts[i] = pith_hf_heads(b, pith_hf_linear_in_layer(b, names[i], x, n, n, t->query_bias), heads, size);
     pith_hf_in_layer(b, "attention");
     pith_value *scores = pith_hf_scores(b, parts[0], parts[1], 1 / sqrt((double)size));
-    return tower_linear(b, f->attention_out, pith_hf_attend(b, scores, biases, 2, parts[2], n), n, n, true);
+    return pith_hf_linear_in_layer(b, f->attention_out, pith_hf_attend(b, scores, biases, 2, parts[2], n), n, n, true);
 }
 
 pith_value *pith_hf_tower_layers(pith_hf_builder *b, const pith_hf_tower *t, const pith_hf_tower_names *f,
@@ -84,10 +84,11 @@ pith_value *pith_hf_tower_layers(pith_hf_builder *b, const pith_hf_tower *t, con
     pith_value *biases[] = { bias, padding };
     for (int64_t i = 0; i < c->layers && !b->status; i++) {
         pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "%s%s%lld.", t->prefix, f->layer, (long long)i));
-        pith_value *y = tower_attend(b, t, f, tower_norm(b, f->norm_before, x), biases);
+        pith_value *y = tower_attend(b, t, f, pith_hf_norm_in_layer(b, f->norm_before, x), biases);
         x = PITH_HF_PUT(b, "Add", y, x);
-        y = tower_linear(b, f->up, tower_norm(b, f->norm_after, x), c->hidden_size, c->intermediate_size, true);
-        y = tower_linear(b, f->down, pith_hf_activate(b, y), c->intermediate_size, c->hidden_size, true);
+        y = pith_hf_linear_in_layer(b, f->up, pith_hf_norm_in_layer(b, f->norm_after, x), c->hidden_size,
+                                    c->intermediate_size, true);
+        y = pith_hf_linear_in_layer(b, f->down, pith_hf_activate(b, y), c->intermediate_size, c->hidden_size, true);
         x = PITH_HF_PUT(b, "Add", y, x);
     }
     return x;

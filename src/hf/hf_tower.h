@@ -37,6 +37,10 @@ typedef struct pith_hf_tower {
     bool query_bias; /* query, key and value have biases */
 } pith_hf_tower;
 
+/* Begins a graph of towers, which CLIP and SigLIP store alike; *text and *vision get their sections and prefixes. */
+pith_status pith_hf_towers_begin(pith_hf_builder *b, pith_hf_tower *text, pith_hf_tower *vision,
+                                 const pith_hf_towers *towers, pith_graph *graph, const pith_hf_config *config,
+                                 const pith_weights *weights, const char *weights_name, pith_error *err);
 /* Reads the sizes of a tower, and makes it what the builder works on: b->config is its config from now on. */
 void pith_hf_tower_begin(pith_hf_builder *b, pith_hf_tower *t, const pith_hf_tower_defaults *defaults);
 /* A setting of the tower's section. */

@@ -185,12 +185,6 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
                                     .counters = (pith_counters *)&m->account.counters };
 }
 
-static bool has_output(const pith_model *m, const char *name) {
-    for (size_t i = 0; i < m->graph->output_count; i++)
-        if (m->graph->output_names && pith_str_is(m->graph->output_names[i], name)) return true;
-    return false;
-}
-
 /* Tokenizer, modules, ragged graph. */
 static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
@@ -201,7 +195,8 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
                                                                                        &m->options, &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, m->dir.data, &m->account.allocator, &m->arena, err));
-    pith_hybrid_kind kind = has_output(m, PITH_BM42_OUTPUT) ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
+    pith_hybrid_kind kind =
+        pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
     PITH_TRY(pith_hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));
     return make_ragged(m, err);
 }

@@ -37,16 +37,6 @@ static bool picture_reads(pith_head_model *facts, const pith_type *t) {
     return true;
 }
 
-static pith_str picture_name(const pith_graph *graph, size_t output) {
-    return graph->output_names ? graph->output_names[output] : graph->outputs[output]->name;
-}
-
-static int picture_find(const pith_graph *graph, const char *name) {
-    for (size_t i = 0; i < graph->output_count; i++)
-        if (pith_str_is(picture_name(graph, i), name)) return (int)i;
-    return -1;
-}
-
 /* Tries an output of the model. *found is false if it does not fit. */
 static pith_status picture_try(bool *found, pith_picture_view *v, const pith_model *m, int output, pith_error *err) {
     pith_graph *part;
@@ -76,14 +66,14 @@ static pith_status picture_try(bool *found, pith_picture_view *v, const pith_mod
 static pith_status picture_choose(pith_picture_view *v, const pith_model *m, bool rows, pith_error *err) {
     bool found = false;
     if (rows) {
-        PITH_TRY(picture_try(&found, v, m, picture_find(m->graph, picture_rows), err));
+        PITH_TRY(picture_try(&found, v, m, pith_graph_find_output(m->graph, picture_rows), err));
         if (found && !v->facts.pooled) return PITH_OK;
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the model has no output last_hidden_state with rows of patches to pool; leave the pooling "
                          "to the model");
     }
     for (size_t i = 0; i < sizeof picture_outputs / sizeof *picture_outputs && !found; i++)
-        PITH_TRY(picture_try(&found, v, m, picture_find(m->graph, picture_outputs[i]), err));
+        PITH_TRY(picture_try(&found, v, m, pith_graph_find_output(m->graph, picture_outputs[i]), err));
     for (size_t i = 0; i < m->graph->output_count && !found; i++) PITH_TRY(picture_try(&found, v, m, (int)i, err));
     if (found) return PITH_OK;
     bool pixels = false;

@@ -361,7 +361,7 @@ static bool ragged_make_outputs(pith_ragged *r, const int *only, size_t count) {
         if (made->kind == PITH_VALUE_NODE) made->name = v->name;
         made->output_uses++;
         to->outputs[i] = made;
-        names[i] = from->output_names ? from->output_names[index] : v->name;
+        names[i] = pith_graph_output_name(from, index);
     }
     return true;
 }
