@@ -641,7 +641,7 @@ static const option options[] = {
       .help = "weights of stems as BM25 has them, for english, german, ...; -m is a directory with stop words, "
               "LANGUAGE.txt" },
     { "bm25-k", 0, OPTION_FLOAT, AT(bm25.k), "K",
-      .help = "of BM25 and miniCOIL, how soon more of the same word counts no more (1.2)" },
+      .help = "of BM25 and miniCOIL, how quickly repeats of a word stop adding weight (1.2)" },
     { "bm25-b", 0, OPTION_FLOAT, AT(bm25.b), "B",
       .help = "of BM25 and miniCOIL, how much the length of a text counts, 0 to 1 (0.75)" },
     { "bm25-avg-len", 0, OPTION_FLOAT, AT(bm25.avg_len), "N",

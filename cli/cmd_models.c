@@ -140,7 +140,7 @@ const command command_models = {
     .forms = "[options] [WORD...]",
     .description = "Prints the models that fastembed, fastembed-rs and sentence-transformers name, without a network. "
                    "A model need not be in the list to be used or pulled.",
-    .notes = "- stands for what no source says. 'pith inspect' shows what a model on this machine really is.",
+    .notes = "- means unknown. 'pith inspect' shows what the files of a model on this machine say.",
     .examples = examples,
     .options = options,
     .run = models_run,

@@ -353,7 +353,7 @@ static int pull_run(int argc, char **argv) {
 
 static const option options[] = {
     { "files", 0, OPTION_LIST, AT(files), "PATTERN",
-      .help = "fetch the files that fit this shell pattern, such as \"onnx/*\" (those that Pith reads)" },
+      .help = "fetch only files that match this shell pattern, such as \"onnx/*\" (the files that Pith reads)" },
     { "all", 0, OPTION_FLAG, AT(all), NULL, .help = "fetch every file" },
     { "update", 0, OPTION_FLAG, AT(update), NULL,
       .help = "go to the newest commit of the revision instead of the one that was pulled first" },
@@ -385,8 +385,8 @@ const command command_pull = {
     .forms = "[options] NAME[@REVISION]",
     .description =
         "Fetches the files that Pith reads and prints the model's directory. -m NAME then finds the model. A model "
-        "that "
-        "Hugging Face's tools have in their cache is used in place. What is interrupted goes on where it stopped.",
+        "that Hugging Face's tools have in their cache is used in place. An interrupted pull continues where it "
+        "stopped.",
     .notes =
         "The commit and the SHA-256 of each file are pinned in .pith-pull.json at the first pull. Proxies are those of "
         "$https_proxy, $http_proxy and $no_proxy. Needs libcurl (package libcurl4).",
