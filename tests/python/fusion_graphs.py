@@ -17,6 +17,7 @@ class Graph:
         self.np = np.random.default_rng(rng.getrandbits(32))
         self.opset = rng.choice([13, 14, 17, 18, 20, 21, 23])
         self.half = rng.random() < 0.1  # some weights are stored in half precision; differences are judged coarsely then
+        self.large = False  # a norm was drawn whose result has no bound: scores may differ by more than 10,000
 
     def name(self, hint):
         self.count += 1
@@ -114,6 +115,7 @@ def layer_norm(g, x, width, scale=None):
     average = g.reduce("ReduceMean", x, 1) if g.chance(0.05) else \
         mean(g.op("Abs", x) if kind == "other mean" else x)
     centred = x if kind == "rms" else g.op("Sub", x, average)
+    g.large |= kind in ("no sqrt", "fourth power")
     if kind == "other square":
         square = g.either("Mul", centred, g.op("Mul", centred, g.const(1.5)))
     elif kind == "fourth power":
@@ -282,6 +284,13 @@ def repeat(g, x, heads, kv_heads, size):
     return g.op("Reshape", wide, g.op("Concat", b, g.ints(heads), s, g.ints(size), axis=0))
 
 
+def skipping(g, *numbers):
+    """One of these numbers of a mask. -10,000 hides a key only from scores that differ by less, which the passes rely on
+    (docs/architecture.md), so larger scores get a lower number."""
+    number = g.rng.choice(numbers)
+    return g.const(-1e9 if g.large and number == -10000.0 else number)
+
+
 def hide(g, scores, seen, low):
     """Scores that are not seen are low, or have low added."""
     if g.chance(0.6):
@@ -291,13 +300,13 @@ def hide(g, scores, seen, low):
 
 def masks(g, scores, mask, positions, heads):
     """Scores with padding, causal, window, bias masks in several spellings."""
-    low = g.const(g.rng.choice([-np.inf, -np.inf, -3.4028235e38, -1e9, -10000.0, -10000.0, -3.0]))
+    low = skipping(g, -np.inf, -np.inf, -3.4028235e38, -1e9, -10000.0, -10000.0, -3.0)
     if g.chance(0.7):
         m = g.op("Unsqueeze", mask, g.ints(1, 2))
         way = g.rng.choice(["added", "where", "shifted", "multiplied"])
         if way == "added":
             m = g.op("Mul", g.op("Sub", g.const(1.0), g.op("Cast", m, to=F32)),
-                     g.const(g.rng.choice([-3.4028235e38, -10000.0, -2.0])))
+                     skipping(g, -3.4028235e38, -10000.0, -2.0))
             if g.chance(0.2):  # every key by a number of its own; nothing that replaces scores may be as low
                 m = g.either("Mul", m, g.op("Add", g.op("Cast", positions, to=F32), g.const(1.0)))
                 return g.either("Add", scores, m)
@@ -317,7 +326,7 @@ def masks(g, scores, mask, positions, heads):
             if g.chance(0.2):  # the first key is always seen
                 near = g.either("Or", near, g.op("Equal", columns, g.ints(0)))
             if g.chance(0.5):  # two windows
-                scores = hide(g, scores, near, low if g.chance(0.5) else g.const(g.rng.choice([-np.inf, -1e9, -10000.0])))
+                scores = hide(g, scores, near, low if g.chance(0.5) else skipping(g, -np.inf, -1e9, -10000.0))
             else:
                 seen = g.op("And", seen, near)
         scores = hide(g, scores, seen, low)
@@ -339,7 +348,7 @@ def attention_node(g, q, k, v, mask, scale):
     m = g.op("Unsqueeze", mask, g.ints(1, 2))
     way = g.rng.choice(["none", "keeps", "added"])
     if way == "added":
-        m = g.op("Mul", g.op("Sub", g.const(1.0), g.op("Cast", m, to=F32)), g.const(g.rng.choice([-10000.0, -1.0])))
+        m = g.op("Mul", g.op("Sub", g.const(1.0), g.op("Cast", m, to=F32)), skipping(g, -10000.0, -1.0))
     extra = {"none": [], "keeps": [g.op("Cast", m, to=BOOL)], "added": [m]}[way]
     if extra:  # the mask has the shape of the scores
         s = g.op("Slice", g.op("Shape", q), g.ints(2), g.ints(3))
