@@ -7,14 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "cli/sha256.h"
 
 /* The most bytes of a file whose size the hub does not tell. */
 #define PULL_UNKNOWN_BYTES ((int64_t)64 << 20)
@@ -24,7 +23,7 @@ typedef struct pull_part {
     const char *path;
     int fd;
     int64_t size, limit; /* bytes so far; and at most */
-    sha256 hash;
+    SHA2_CTX hash;       /* SHA-256 of them */
     pull_progress *progress;
     int error;          /* errno of a failed write */
     bool begun, beyond; /* this answer's body has begun; it has more bytes than it may */
@@ -69,14 +68,14 @@ bool pull_make_folders(const char *path) {
 static bool pull_part_empty(pull_part *p) {
     p->progress->done -= (uint64_t)p->size;
     p->size = 0;
-    sha256_begin(&p->hash);
+    SHA256Init(&p->hash);
     if (!ftruncate(p->fd, 0) && lseek(p->fd, 0, SEEK_SET) == 0) return true;
     p->error = errno;
     return false;
 }
 
 static bool pull_part_write(pull_part *p, const char *data, size_t size) {
-    sha256_add(&p->hash, data, size);
+    SHA256Update(&p->hash, (const uint8_t *)data, size);
     while (size) {
         ssize_t n = write(p->fd, data, size);
         if (n < 0 && errno == EINTR) continue;
@@ -109,17 +108,17 @@ static bool pull_part_take(void *user, const http_answer *answer, const void *da
 
 /* Opens the part and takes in what it has. */
 static bool pull_part_open(pull_part *p) {
-    char buffer[65536];
+    uint8_t buffer[65536];
     ssize_t n;
     p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (p->fd < 0) {
         p->error = errno;
         return false;
     }
-    sha256_begin(&p->hash);
+    SHA256Init(&p->hash);
     if (!p->file->hash) return pull_part_empty(p);
     while ((n = read(p->fd, buffer, sizeof buffer)) > 0) {
-        sha256_add(&p->hash, buffer, (size_t)n);
+        SHA256Update(&p->hash, buffer, (size_t)n);
         p->size += n;
         p->progress->done += (uint64_t)n;
     }
@@ -169,7 +168,7 @@ static int pull_part_fetch(const hub *h, pull_part *p, const char *commit) {
 /* Gives the whole part its name. */
 static int pull_part_settle(const hub *h, pull_part *p, const char *directory, char hash[65]) {
     char path[PATH_MAX];
-    sha256_end(&p->hash, hash);
+    SHA256End(&p->hash, hash);
     if (p->file->hash && strcmp(hash, p->file->hash)) {
         unlink(p->path);
         return fail(
@@ -204,15 +203,15 @@ int pull_file_get(const hub *h, const hub_file *file, const char *commit, const 
 }
 
 bool pull_file_hash(const char *path, char hash[65]) {
-    char buffer[65536];
-    sha256 h;
+    uint8_t buffer[65536];
+    SHA2_CTX h;
     ssize_t n;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    sha256_begin(&h);
-    while ((n = read(fd, buffer, sizeof buffer)) > 0) sha256_add(&h, buffer, (size_t)n);
+    SHA256Init(&h);
+    while ((n = read(fd, buffer, sizeof buffer)) > 0) SHA256Update(&h, buffer, (size_t)n);
     close(fd);
     if (n) return false;
-    sha256_end(&h, hash);
+    SHA256End(&h, hash);
     return true;
 }
