@@ -20,6 +20,7 @@ enum {
     CURL_LOW_SPEED_LIMIT = 19,
     CURL_LOW_SPEED_TIME = 20,
     CURL_PROTOCOLS = 181,         /* 1: http, 2: https */
+    CURL_CA_FILE = 10065,         /* certificates that are trusted, in place of the system's */
     CURL_GET_STATUS = 0x200002,   /* long */
     CURL_GET_REDIRECT = 0x10001f, /* char *: where the answer points, as a whole address; NULL: nowhere */
 };

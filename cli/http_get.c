@@ -8,8 +8,18 @@
 
 enum { HTTP_REDIRECTS = 5, HTTP_ADDRESS = 8192 };
 
+/* The file of trusted certificates that the user names, in the variables of curl, Python's requests and OpenSSL. */
+static const char *http_authorities(void) {
+    static const char *const names[] = { "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *path = getenv(names[i]);
+        if (path && *path) return path;
+    }
+    return NULL;
+}
+
 int http_open(http_client *h, const command *c, const char *token, int timeout) {
-    *h = (http_client){ curl_load(c), NULL, token, timeout };
+    *h = (http_client){ curl_load(c), NULL, token, timeout, http_authorities() };
     if (!h->curl) return EXIT_FAILED;
     h->handle = h->curl->easy_init();
     return h->handle ? EXIT_DONE : fail(c, "libcurl cannot be started");
@@ -107,6 +117,7 @@ static int http_once(const http_client *h, const char *url, bool with_token, uin
     }
     int code = l->easy_setopt(h->handle, CURL_PROTOCOLS, 3L);
     if (!code) code = l->easy_setopt(h->handle, CURL_URL, url);
+    if (!code && h->authorities) code = l->easy_setopt(h->handle, CURL_CA_FILE, h->authorities);
     if (!code && headers) code = l->easy_setopt(h->handle, CURL_HEADERS, headers);
     if (!code && from) {
         snprintf(line, sizeof line, "%llu-", (unsigned long long)from);

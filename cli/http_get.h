@@ -10,8 +10,9 @@
 typedef struct http_client {
     const curl_library *curl;
     void *handle;
-    const char *token; /* or NULL */
-    int timeout;       /* seconds without a byte that end a transfer */
+    const char *token;       /* or NULL */
+    int timeout;             /* seconds without a byte that end a transfer */
+    const char *authorities; /* a file of trusted certificates, or NULL: those of the system */
 } http_client;
 
 typedef struct http_answer {

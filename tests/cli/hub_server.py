@@ -2,6 +2,7 @@
 import hashlib
 import json
 import random
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
@@ -11,9 +12,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 class Hub:
     """files: name -> bytes. large: the names in large file storage. trouble: name of a file or "list" -> function(handler)
-    that answers instead and returns True, or returns False for the usual answer."""
+    that answers instead and returns True, or returns False for the usual answer. certificate: (its file, its key's file);
+    the hub then speaks https."""
 
-    def __init__(self, files, large=(), repository="org/model"):
+    def __init__(self, files, large=(), repository="org/model", certificate=None):
         self.files, self.large, self.repository, self.trouble = dict(files), set(large), repository, {}
         self.commit, self.requests, self.edit, self.ranges = COMMIT, [], None, True
         hub = self
@@ -28,7 +30,7 @@ class Hub:
                 hub.requests.append((self.path, dict(self.headers)))
                 try:
                     hub.answer(self)
-                except (BrokenPipeError, ConnectionResetError):
+                except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
                     self.close_connection = True
 
         class Server(ThreadingHTTPServer):
@@ -38,7 +40,11 @@ class Hub:
                 pass
 
         self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self):

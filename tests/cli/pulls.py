@@ -65,6 +65,7 @@ class Known(unittest.TestCase):
                 self.assertEqual(line[starts[column] - 1] if column else " ", " ")
 
 
+CERTIFICATES = "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
 TAKEN = {"config.json", "modules.json", "1_Pooling/config.json", "tokenizer.json", "vocab.txt", "model.safetensors",
          "2_Dense/model.safetensors", "empty.txt"}
 
@@ -76,7 +77,8 @@ class Pull(unittest.TestCase):
         self.dir = Path(folder.name)
         self.place = self.dir / "cache/models/org/model"
         self.hub = self.start(model(), {"model.safetensors", "2_Dense/model.safetensors"})
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and not k.lower().endswith("_proxy")}
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith("HF_") and not k.lower().endswith("_proxy") and k not in CERTIFICATES}
         self.env.update(PITH_CACHE=str(self.dir / "cache"), HOME=str(self.dir), XDG_CACHE_HOME=str(self.dir / "xdg"))
 
     def start(self, *arguments, **keywords):
@@ -385,6 +387,29 @@ class Hostile(Pull):
             self.fails("neither http nor https")
         self.hub.trouble["model.safetensors"] = lambda h: self.hub.send(h, 302, b"") or True
         self.fails("no usable address")
+
+    def certificate(self):
+        """One that signs itself, for the address of the hub."""
+        files = self.dir / "certificate.pem", self.dir / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=hub of the tests",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
+                       check=True, capture_output=True)
+        return tuple(map(str, files))
+
+    def test_https(self):
+        plain, certificate = self.hub, self.certificate()
+        self.hub = self.start(plain.files, plain.large, certificate=certificate)
+        self.fails("certificate")
+        self.fails("certificate", env={"CURL_CA_BUNDLE": str(self.dir / "missing.pem")})
+        self.assertEqual(self.asked(), [])
+        for variable in CERTIFICATES:
+            self.pull(env={variable: certificate[0]})
+            self.assertEqual(self.there(), TAKEN)
+            subprocess.run(["rm", "-r", self.place], check=True)
+        path = f"/org/model/resolve/{COMMIT}/model.safetensors"
+        self.hub.trouble["model.safetensors"] = lambda h: self.hub.send(h, 302, b"", {"Location": plain.url + path}) or True
+        self.fails("redirects from https to http", env={"SSL_CERT_FILE": certificate[0]})
+        self.assertEqual(plain.requests, [])
 
     def token(self, text):
         (self.dir / "token").write_text(text)
