@@ -25,6 +25,7 @@
 #include "pith/cpu.h"
 #include "pith/embed.h"
 #include "pith/encode.h"
+#include "pith/export.h"
 #include "pith/memory.h"
 #include "pith/model.h"
 #include "pith/profile.h"

@@ -673,6 +673,22 @@ class Model {
     static void verify(const std::string &path) {
         detail::attempt([&](pith_error *err) { return pith_model_verify(path.c_str(), err); });
     }
+    /* A model as the bytes of an ONNX file: see pith_model_export. o.data_name must be NULL. */
+    static std::string export_onnx(const std::string &path,
+                                   const pith_export_options &o = options<pith_export_options>(),
+                                   pith_export_report *report = nullptr) {
+        detail::Collector file;
+        detail::attempt([&](pith_error *err) {
+            return pith_model_export(
+                path.c_str(), &o,
+                [](void *user, const void *data, std::size_t size) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                nullptr, &file, report, err);
+        });
+        return file.take();
+    }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
                                      const pith_check_options &o = options<pith_check_options>()) {

@@ -14,6 +14,10 @@ typedef struct pith_dense {
 
 /* Returns the components of one vector, or 0 if the request does not fit the model. */
 size_t pith_dense_dim(const pith_head_model *model, const pith_dense *request);
+/* What the head would do for a request: *pooling is PITH_POOL_*, *dim the components that are kept, 0 for all. Fails as
+ * the head does. */
+pith_status pith_dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim, const pith_head_model *model,
+                              const pith_dense *request, pith_error *err);
 /* Makes the vector of a text from those of its chunks: mean[i] = sums[i] / weight, then normalised as the request says.
  * mean: [pith_dense_dim]. */
 pith_status pith_dense_mean(float *mean, const pith_head_model *model, const pith_dense *request, const double *sums,

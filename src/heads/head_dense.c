@@ -67,11 +67,26 @@ static pith_status dense_check(const pith_head_model *model, const pith_dense *r
     return pith_fail(err, PITH_ERR_ARGUMENT, "dim %d is not between 1 and the model's %lld", r->dim, (long long)full);
 }
 
+static bool dense_normalizes(const pith_head_model *model, const pith_dense *r) {
+    return r->normalize < 0 ? model->modules->normalize : r->normalize != 0;
+}
+
+pith_status pith_dense_choose(uint32_t *pooling, bool *normalize, int64_t *dim, const pith_head_model *model,
+                              const pith_dense *request, pith_error *err) {
+    int64_t needed;
+    PITH_TRY(dense_check(model, request, err));
+    *pooling = dense_pooling(model, request);
+    *normalize = dense_normalizes(model, request);
+    *dim = (int64_t)pith_dense_dim(model, request);
+    if (*dim == dense_full(model, request, &needed)) *dim = 0;
+    return PITH_OK;
+}
+
 /* *normalize is NULL if vectors are not normalised. */
 static pith_status dense_normalizer(pith_row_f32_fn **normalize, const pith_head_model *model, const pith_dense *r,
                                     pith_error *err) {
     *normalize = NULL;
-    if (r->normalize < 0 ? !model->modules->normalize : !r->normalize) return PITH_OK;
+    if (!dense_normalizes(model, r)) return PITH_OK;
     *normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
     if (*normalize) return PITH_OK;
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");

@@ -5,7 +5,6 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "onnx/wire_out.h"
 
 /* Field numbers of the three messages; the kinds are those of elem_type. */
 enum { TENSOR_DIMS = 1, TENSOR_DTYPE = 2, TENSOR_STRINGS = 6, TENSOR_NAME = 8, TENSOR_RAW = 9 };
@@ -16,7 +15,7 @@ static void write_name(pith_wire_out *out, int number, const char *name) {
     if (name && *name) pith_wire_put_bytes(out, number, name, strlen(name));
 }
 
-static void write_tensor(pith_wire_out *out, const pith_tensor *t, const char *name) {
+void pith_onnx_put_tensor(pith_wire_out *out, const pith_tensor *t, const char *name) {
     int64_t count = pith_dims_count(t->dims, t->rank);
     size_t size;
     for (int i = 0; i < t->rank; i++) pith_wire_put_varint(out, TENSOR_DIMS, (uint64_t)t->dims[i]);
@@ -30,7 +29,7 @@ static void write_tensor(pith_wire_out *out, const pith_tensor *t, const char *n
     }
 }
 
-static void write_item(pith_wire_out *out, const void *item) { write_tensor(out, item, NULL); }
+static void write_item(pith_wire_out *out, const void *item) { pith_onnx_put_tensor(out, item, NULL); }
 
 static void write_sequence(pith_wire_out *out, const pith_tensor *t, const char *name) {
     const pith_tensor *items = t->data;
@@ -88,6 +87,6 @@ pith_status pith_onnx_write_value(const pith_tensor *value, const char *name, in
     else if (value->dtype == PITH_SEQUENCE)
         write_sequence(out, value, name);
     else
-        write_tensor(out, value, name);
+        pith_onnx_put_tensor(out, value, name);
     return PITH_OK;
 }

@@ -1,6 +1,8 @@
 /* wire_out.c - see wire_out.h. */
 #include "onnx/wire_out.h"
 
+#include <string.h>
+
 #include "onnx/wire.h"
 
 static void wire_put(pith_wire_out *out, const void *bytes, size_t size) {
@@ -21,6 +23,15 @@ void pith_wire_put_varint(pith_wire_out *out, int number, uint64_t value) {
     wire_put_number(out, value);
 }
 
+void pith_wire_put_float(pith_wire_out *out, int number, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const unsigned char text[] = { (unsigned char)bits, (unsigned char)(bits >> 8), (unsigned char)(bits >> 16),
+                                   (unsigned char)(bits >> 24) };
+    wire_put_number(out, PITH_WIRE_FIXED32(number));
+    wire_put(out, text, sizeof text);
+}
+
 void pith_wire_put_bytes(pith_wire_out *out, int number, const void *bytes, size_t size) {
     wire_put_number(out, PITH_WIRE_BYTES(number));
     wire_put_number(out, size);
@@ -33,5 +44,8 @@ void pith_wire_put_message(pith_wire_out *out, int number, void (*put)(pith_wire
     put(&counted, message);
     wire_put_number(out, PITH_WIRE_BYTES(number));
     wire_put_number(out, counted.size);
-    put(out, message);
+    if (out->write)
+        put(out, message);
+    else
+        out->size += counted.size;
 }

@@ -13,6 +13,7 @@ typedef struct pith_wire_out {
 } pith_wire_out;
 
 void pith_wire_put_varint(pith_wire_out *out, int number, uint64_t value);
+void pith_wire_put_float(pith_wire_out *out, int number, float value);
 void pith_wire_put_bytes(pith_wire_out *out, int number, const void *bytes, size_t size);
 /* A nested message: `put` writes its fields, the same each time it is called. */
 void pith_wire_put_message(pith_wire_out *out, int number, void (*put)(pith_wire_out *out, const void *message),

@@ -161,9 +161,10 @@ static pith_status infer_not(pith_infer *c) {
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
                                        .run = pith_map1_run };
-#define UNARY(name, types_, newest_, attrs_)                                                                           \
-    UNARY_AS(name, types_, "", #name, 1, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,         \
+#define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                                             \
+    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,    \
              unary_prepare)
+#define UNARY(name, types_, newest_, attrs_) UNARY_SINCE(name, types_, 1, newest_, attrs_)
 UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs,
          unary_prepare)
 UNARY(Acos, "f", 22, "")
@@ -193,7 +194,7 @@ UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_posi
 UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_test, unary_prepare_test)
 UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
 UNARY(Log, "f", 13, "consumed_inputs ints @-5")
-UNARY(Mish, "f", 22, "")
+UNARY_SINCE(Mish, "f", 18, 22, "")
 UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg,
          unary_prepare)
 UNARY_AS(Not, "b", "", "Not", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, unary_prepare)
@@ -214,7 +215,7 @@ UNARY(Sinh, "f", 22, "")
 UNARY(Softplus, "f", 22, "")
 UNARY(Softsign, "f", 22, "")
 UNARY(Sqrt, "f", 13, "consumed_inputs ints @-5")
-UNARY(Swish, "f", 24, "alpha float = 1")
+UNARY_SINCE(Swish, "f", 24, 24, "alpha float = 1")
 UNARY(Tan, "f", 22, "")
 UNARY(Tanh, "f", 13, "consumed_inputs ints @-5")
 UNARY(ThresholdedRelu, "f", 22, "alpha float = 1")

@@ -1,0 +1,131 @@
+/* lower.c - see lower.h.
+ *
+ * A node has the newest form of its operator, which is valid from opset op->since on. Each line of `lowerings` writes
+ * such a node with older operators, as exporters do for that opset, so that other engines fuse the result. */
+#include "export/lower.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "export/made.h"
+#include "ops/op.h"
+
+/* Returns what replaces output 0 of the node; nodes are made before it. */
+typedef pith_value *lower_fn(pith_maker *m, pith_node *node);
+
+/* 0.5 x (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)). */
+static pith_value *lower_gelu(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0], *inner;
+    if (pith_str_is(pith_node_str(node, "approximate", "none"), "tanh")) {
+        pith_value *cube = PITH_MAKE(m, "Pow", x, pith_make_f32(m, 3.0f));
+        cube = PITH_MAKE(m, "Mul", cube, pith_make_f32(m, 0.044715f));
+        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube), pith_make_f32(m, (float)sqrt(M_2_PI)));
+        inner = PITH_MAKE(m, "Tanh", inner);
+    } else {
+        inner = PITH_MAKE(m, "Erf", PITH_MAKE(m, "Div", x, pith_make_f32(m, (float)M_SQRT2)));
+    }
+    inner = PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Add", inner, pith_make_f32(m, 1.0f)));
+    return PITH_MAKE(m, "Mul", inner, pith_make_f32(m, 0.5f));
+}
+
+/* x / sqrt(mean(x^2) + epsilon) * scale over the last axes. */
+static pith_value *lower_rms_norm(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0];
+    const int64_t axis = pith_node_int(node, "axis", -1);
+    if (axis != -1 && axis != x->type.rank - 1) return NULL;
+    pith_value *mean = PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, pith_make_f32(m, 2.0f)), pith_make_i64(m, -1));
+    mean = PITH_MAKE(m, "Add", mean, pith_make_f32(m, pith_node_float(node, "epsilon", 1e-5f)));
+    return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), node->inputs[1]);
+}
+
+static pith_value *lower_swish(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0], *inner = x;
+    const float alpha = pith_node_float(node, "alpha", 1.0f);
+    if (alpha != 1.0f) inner = PITH_MAKE(m, "Mul", x, pith_make_f32(m, alpha));
+    return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", inner));
+}
+
+typedef struct lowering {
+    const char *op;
+    lower_fn *lower;
+} lowering;
+
+static const lowering lowerings[] = {
+    { "Gelu", lower_gelu },
+    { "RMSNormalization", lower_rms_norm },
+    { "Swish", lower_swish },
+};
+
+/* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute before. */
+static bool has_axes_to_lower(const pith_node *node) {
+    const pith_value *axes = pith_node_input(node, 1);
+    const pith_tensor *t = axes ? axes->type.data : NULL;
+    if (node->op_type.size < 6 || memcmp(node->op_type.data, "Reduce", 6) || node->op->since != 18) return false;
+    return axes ? t && t->dtype == PITH_I64 : !pith_node_int(node, "noop_with_empty_axes", 0);
+}
+
+static bool lower_axes(pith_node *node) {
+    const pith_value *axes = pith_node_input(node, 1);
+    const pith_tensor *t = axes ? axes->type.data : NULL;
+    if (t && pith_node_set_ints(node, "axes", t->data, t->bytes / sizeof(int64_t))) return false;
+    pith_node_unset(node, "noop_with_empty_axes");
+    return !pith_node_set_input_count(node, 1);
+}
+
+static const lowering *lowering_of(const pith_node *node) {
+    for (size_t i = 0; i < sizeof lowerings / sizeof *lowerings; i++)
+        if (pith_str_is(node->op_type, lowerings[i].op)) return &lowerings[i];
+    return NULL;
+}
+
+static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && node->op->since > opset; }
+
+static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
+    const lowering *l = lowering_of(node);
+    char place[256];
+    if (has_axes_to_lower(node)) return PITH_OK;
+    pith_maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith_value *y = l ? l->lower(&m, node) : NULL;
+    if (m.status) return m.status;
+    if (!y)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
+                         pith_node_place(node, place, sizeof place), node->op->since, opset);
+    y->type = node->outputs[0]->type;
+    if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(err, 0);
+    pith_node_remove(node);
+    return PITH_OK;
+}
+
+pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err) {
+    for (pith_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        for (size_t a = 0; a < node->attr_count; a++) {
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith_export_lower(node->attrs[a].graph, opset, err));
+        }
+        if (is_newer(node, opset)) PITH_TRY(lower_node(node, opset, err));
+    }
+    return PITH_OK;
+}
+
+pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error *err) {
+    for (pith_node *node = graph->first; node; node = node->next) {
+        for (size_t a = 0; a < node->attr_count; a++)
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH)
+                PITH_TRY(pith_export_lower_axes(node->attrs[a].graph, opset, err));
+        if (is_newer(node, opset) && !lower_axes(node)) return pith_fail_memory(err, 0);
+    }
+    return PITH_OK;
+}
+
+int32_t pith_export_needs(const pith_graph *graph) {
+    int32_t needs = PITH_EXPORT_OPSET_LEAST;
+    for (pith_node *node = graph->first; node; node = node->next) {
+        for (size_t a = 0; a < node->attr_count; a++) {
+            int32_t inner = node->attrs[a].kind == PITH_ATTR_GRAPH ? pith_export_needs(node->attrs[a].graph) : 0;
+            if (inner > needs) needs = inner;
+        }
+        if (is_newer(node, needs) && !lowering_of(node) && !has_axes_to_lower(node)) needs = node->op->since;
+    }
+    return needs;
+}

@@ -1,0 +1,212 @@
+/* narrow.c - see narrow.h.
+ *
+ * A node is "wide" if it computes in f32. Every f32 value has up to two forms, made when the first node asks for one:
+ * the one that its producer gives, and a Cast of it. Constants are converted when they are needed narrow. */
+#include "export/narrow.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "export/made.h"
+#include "ops/op.h"
+
+/* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more digits than it has
+ * (positions and their angles), or have inputs that the standard wants in f32. */
+static const char *const wide_ops[] = { "Cos",
+                                        "Sin",
+                                        "Pow",
+                                        "ReduceMean",
+                                        "ReduceSum",
+                                        "ReduceSumSquare",
+                                        "ReduceL2",
+                                        "ReduceProd",
+                                        "ReduceLogSumExp",
+                                        "CumSum",
+                                        "Range",
+                                        "Exp",
+                                        "Log",
+                                        "Resize",
+                                        "NonMaxSuppression",
+                                        "QuantizeLinear",
+                                        "DequantizeLinear",
+                                        "DynamicQuantizeLinear",
+                                        "QLinearMatMul",
+                                        "QLinearConv",
+                                        "MatMulInteger",
+                                        "ConvInteger",
+                                        "RandomNormal",
+                                        "RandomUniform" };
+
+/* Operators that go with their inputs: they are wide if all inputs that are no constants come from wide nodes. */
+static const char *const following_ops[] = {
+    "Add",      "Sub",  "Mul",    "Div",   "Sqrt",    "Reciprocal", "Neg",         "Max",       "Min",
+    "Where",    "Abs",  "Concat", "Slice", "Reshape", "Squeeze",    "Unsqueeze",   "Transpose", "Expand",
+    "Identity", "Tile", "Split",  "Cast",  "Equal",   "Less",       "LessOrEqual", "Greater",   "GreaterOrEqual"
+};
+
+typedef struct narrow_forms {
+    pith_value *wide, *narrow; /* NULL: not made yet */
+    bool from_wide;            /* its node computes in f32 */
+} narrow_forms;
+
+typedef struct narrower {
+    pith_graph *graph;
+    int dtype;
+    narrow_forms *forms; /* by id of the values that the graph had */
+    size_t count;
+    pith_narrow_report *report;
+    pith_error *err;
+} narrower;
+
+static bool op_is_among(const pith_node *node, const char *const *ops, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (pith_str_is(node->op_type, ops[i])) return true;
+    return false;
+}
+#define OP_IS_AMONG(node, ops) op_is_among(node, ops, sizeof(ops) / sizeof *(ops))
+
+static bool is_f32(const pith_value *v) { return v && v->type.dtype == PITH_F32; }
+
+/* ---- constants ---- */
+
+/* The largest numbers of the types; and a number of a mask is below -BF16_MASK in bf16, far beyond any score. */
+#define F16_MOST 65504.0f
+#define BF16_MOST 0x1.fep127f
+#define BF16_MASK 1e30f
+
+static uint16_t narrow_number(narrower *n, float x, pith_str name) {
+    const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
+    if (fabsf(x) > most && !isinf(x)) {
+        x = copysignf(most, x);
+        if (!n->report->clamped++) n->report->clamped_in = name;
+    }
+    uint16_t bits = n->dtype == PITH_F16 ? pith_f16_of_f32(x) : pith_bf16_of_f32(x);
+    n->report->lost += x != 0.0f && !(bits & 0x7fff);
+    return bits;
+}
+
+static pith_status narrow_constant(pith_value **narrow, narrower *n, const pith_value *v) {
+    const pith_tensor *t = v->type.data;
+    pith_tensor made = *t;
+    const size_t count = t->bytes / sizeof(float);
+    uint16_t *to = pith_arena_alloc64(n->graph->arena, count * sizeof *to + 1);
+    if (!to) return pith_fail_memory(n->err, count * sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        float x;
+        memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x); /* mapped weights lie at any address */
+        if (isnan(x))
+            return pith_fail(n->err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has a NaN at element %zu",
+                             PITH_STR_ARG(v->name), i);
+        to[i] = narrow_number(n, x, v->name);
+    }
+    made.data = to;
+    made.dtype = n->dtype;
+    made.bytes = count * sizeof *to;
+    *narrow = pith_graph_add_const(n->graph, v->name, &made);
+    return *narrow ? PITH_OK : pith_fail_memory(n->err, 0);
+}
+
+/* A number of a mask, such as the least of f32, would become minus infinity in a sum, and rows of those NaN. */
+static pith_status narrow_mask_number(narrower *n, pith_value *v) {
+    const pith_tensor *t = v->type.data;
+    float x;
+    if (t->bytes != sizeof x) return PITH_OK;
+    memcpy(&x, t->data, sizeof x);
+    if (!(x < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK)) || isinf(x)) return PITH_OK;
+    pith_tensor made = *t;
+    float *to = pith_arena_alloc64(n->graph->arena, sizeof *to);
+    if (!to) return pith_fail_memory(n->err, sizeof *to);
+    *to = PITH_NARROW_MASK;
+    made.data = to;
+    narrow_forms *f = &n->forms[v->id];
+    f->wide = pith_graph_add_const(n->graph, v->name, &made);
+    if (!f->wide) return pith_fail_memory(n->err, 0);
+    f->wide->type.dtype = PITH_F32;
+    return PITH_OK;
+}
+
+/* ---- nodes ---- */
+
+/* Sets *form to the value in the type that is wanted; nodes are made before `before` (NULL: at the end). */
+static pith_status narrow_form(pith_value **form, narrower *n, pith_value *v, bool wide, pith_node *before) {
+    narrow_forms *f = &n->forms[v->id];
+    pith_value **wanted = wide ? &f->wide : &f->narrow;
+    if (!*wanted && !wide && v->kind == PITH_VALUE_CONST) {
+        PITH_TRY(narrow_constant(wanted, n, f->wide ? f->wide : v));
+    } else if (!*wanted) {
+        pith_maker m = { n->graph, before, v->name, PITH_OK, n->err };
+        *wanted = pith_make_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
+        if (m.status) return m.status;
+    }
+    *form = *wanted;
+    return PITH_OK;
+}
+
+static bool narrow_is_wide(const narrower *n, const pith_node *node) {
+    size_t inputs = 0, computed = 0, wide = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const pith_value *v = node->inputs[i];
+        if (!is_f32(v)) continue;
+        inputs++;
+        if (v->kind == PITH_VALUE_CONST) continue;
+        computed++;
+        wide += n->forms[v->id].from_wide;
+    }
+    if (!inputs || node->domain.size || node->capture_count || OP_IS_AMONG(node, wide_ops)) return true;
+    return computed && computed == wide && OP_IS_AMONG(node, following_ops);
+}
+
+static pith_status narrow_node(narrower *n, pith_node *node) {
+    const bool wide = narrow_is_wide(n, node);
+    for (int i = 0; i < node->input_count; i++) {
+        pith_value *v = node->inputs[i], *form;
+        if (!is_f32(v) || v->id >= n->count) continue;
+        PITH_TRY(narrow_form(&form, n, v, wide, node));
+        if (form != v && pith_node_set_input(node, i, form)) return pith_fail_memory(n->err, 0);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        pith_value *v = node->outputs[i];
+        if (!is_f32(v)) continue;
+        narrow_forms *f = &n->forms[v->id];
+        *(wide ? &f->wide : &f->narrow) = v;
+        f->from_wide = wide;
+    }
+    return PITH_OK;
+}
+
+/* Outputs stay f32. A narrow value that is an output hands its name on. */
+static pith_status narrow_outputs(narrower *n) {
+    pith_graph *g = n->graph;
+    pith_value **values = pith_arena_array(g->arena, g->output_count + 1, sizeof *values);
+    pith_str *names = pith_arena_array(g->arena, g->output_count + 1, sizeof *names);
+    if (!values || !names) return pith_fail_memory(n->err, 0);
+    for (size_t i = 0; i < g->output_count; i++) {
+        pith_value *v = g->outputs[i];
+        names[i] = pith_graph_output_name(g, i);
+        values[i] = v;
+        if (!is_f32(v)) continue;
+        PITH_TRY(narrow_form(&values[i], n, v, true, NULL));
+        if (values[i] != v) v->name = PITH_STR("");
+    }
+    return pith_export_set_outputs(g, values, names, g->output_count, n->err);
+}
+
+pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, int dtype, pith_error *err) {
+    narrower n = { .graph = graph, .dtype = dtype, .count = graph->value_count, .report = report, .err = err };
+    *report = (pith_narrow_report){ .clamped_in = PITH_STR("") };
+    n.forms = pith_arena_array(graph->arena, n.count + 1, sizeof *n.forms);
+    if (!n.forms) return pith_fail_memory(err, n.count * sizeof *n.forms);
+    for (size_t i = 0; i < n.count; i++) {
+        pith_value *v = graph->values[i];
+        if (v->kind == PITH_VALUE_NODE || !is_f32(v)) continue;
+        n.forms[i].wide = v;
+        if (v->kind == PITH_VALUE_CONST) PITH_TRY(narrow_mask_number(&n, v));
+    }
+    for (pith_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        PITH_TRY(narrow_node(&n, node));
+    }
+    return narrow_outputs(&n);
+}

@@ -1,0 +1,22 @@
+/* narrow.h - a float32 graph becomes one of float16 or bfloat16. */
+#ifndef PITH_EXPORT_NARROW_H
+#define PITH_EXPORT_NARROW_H
+
+#include "graph/graph.h"
+
+/* What the conversion met. */
+typedef struct pith_narrow_report {
+    size_t clamped;      /* numbers beyond the largest one of the type, which became that one */
+    size_t lost;         /* numbers that became 0 */
+    pith_str clamped_in; /* the first constant with such a number; "" if none */
+} pith_narrow_report;
+
+/* Weights and most operators of the main graph change to dtype (PITH_F16 or PITH_BF16); inputs and outputs of the graph
+ * keep their types. Operators that need the range or the precision of f32 stay in it. Numbers of masks that stand for
+ * minus infinity become PITH_NARROW_MASK, so that two of them can be added. Types are inferred, and must be inferred
+ * again after this. A constant with a number that is not finite and no infinity gives PITH_ERR_ARGUMENT with its name.
+ */
+#define PITH_NARROW_MASK (-30000.0f)
+pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, int dtype, pith_error *err);
+
+#endif
