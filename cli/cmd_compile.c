@@ -76,6 +76,50 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
     return code;
 }
 
+/* ---- the routes of a Router ---- */
+
+/* Models of one directory; the first is of its default route, or of the one that was asked for. */
+enum { ROUTES_MAX = 8 };
+
+typedef struct route_list {
+    pith_model *models[ROUTES_MAX];
+    size_t count;
+} route_list;
+
+static void close_routes(route_list *routes) {
+    while (routes->count) pith_model_close(routes->models[--routes->count]);
+}
+
+/* Several names may lead to one route. */
+static bool has_route(const route_list *routes, const char *route) {
+    for (size_t i = 0; i < routes->count; i++)
+        if (!strcmp(pith_model_route(routes->models[i]), route)) return true;
+    return false;
+}
+
+static int open_routes(route_list *routes, const char *path, const pith_open_options *open) {
+    const command *c = &command_compile;
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options options = *open;
+    if (pith_model_open(&routes->models[0], path, &options, &err)) return fail_model(c, &err, path);
+    routes->count = 1;
+    const pith_model *first = routes->models[0];
+    for (size_t i = 0; !open->route && i < pith_model_route_count(first); i++) {
+        pith_model *model;
+        options.route = pith_model_route_name(first, i);
+        if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
+        if (has_route(routes, pith_model_route(model))) {
+            pith_model_close(model);
+        } else if (routes->count == ROUTES_MAX) {
+            pith_model_close(model);
+            return fail(c, "%s: it has more than %d routes; name one with --route", path, ROUTES_MAX);
+        } else {
+            routes->models[routes->count++] = model;
+        }
+    }
+    return EXIT_DONE;
+}
+
 /* ---- the command ---- */
 
 typedef struct job {
@@ -96,10 +140,12 @@ static int write_piece(void *user, const void *data, size_t size, uint64_t total
     return !output_write(&j->out, data, size);
 }
 
-static int compile_save(job *j, const pith_model *model) {
+static int compile_save(job *j, const route_list *routes) {
     const command *c = &command_compile;
     pith_error err = PITH_ERROR_INIT;
-    if (!pith_model_save(model, write_piece, j, &err)) return output_close(&j->out, c, true, EXIT_DONE);
+    const pith_model *const *models = (const pith_model *const *)routes->models;
+    if (!pith_model_save_routes(models, routes->count, write_piece, j, &err))
+        return output_close(&j->out, c, true, EXIT_DONE);
     if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
     return output_close(&j->out, c, false, EXIT_FAILED);
 }
@@ -162,21 +208,23 @@ typedef struct compile_settings {
 } compile_settings;
 
 static int compile_model(const command *c, compile_settings *s) {
-    pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
+    route_list routes = { .count = 0 };
     const bool in_8_bits = s->open.precision == PITH_PRECISION_INT8;
     s->open.flags = PITH_OPEN_DESCRIBE | (s->check ? PITH_OPEN_CHECK : 0);
     s->open.log = &warnings;
-    if (pith_model_open(&model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
+    int code = open_routes(&routes, s->model, &s->open);
+    if (code) {
+        close_routes(&routes);
+        return code;
+    }
     job j = { .progress = !s->quiet && isatty(STDERR_FILENO) };
     const char *read[] = { s->model, s->texts };
     const string_list inputs = { read, s->texts ? 2 : 1 };
-    int code = output_open(&j.out, c, s->output, &inputs);
-    if (!code && in_8_bits && (code = compile_calibrate(model, s->texts, j.progress)))
-        output_close(&j.out, c, false, code);
-    else if (!code)
-        code = compile_save(&j, model);
-    pith_model_close(model);
+    code = output_open(&j.out, c, s->output, &inputs);
+    for (size_t i = 0; !code && in_8_bits && i < routes.count; i++)
+        if ((code = compile_calibrate(routes.models[i], s->texts, j.progress))) output_close(&j.out, c, false, code);
+    if (!code) code = compile_save(&j, &routes);
+    close_routes(&routes);
     return code ? code : compile_check(s->output, s->json, s->quiet);
 }
 

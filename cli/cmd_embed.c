@@ -25,6 +25,7 @@
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/resume_record.h"
+#include "cli/split_files.h"
 #include "cli/vector_layout.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
@@ -68,14 +69,12 @@ typedef struct job {
     text_input in;
     json_line json;
     vector_writer writer;
-    uint64_t done; /* texts whose vectors an earlier call has written */
-    uint64_t hash; /* of the inputs read so far */
+    uint64_t done;       /* texts whose vectors an earlier call has written */
+    bool compares;       /* one more, whose vector is compared */
+    uint64_t read, hash; /* inputs read so far, and their hash */
     resume_record record;
-    uint64_t file;          /* the number of the file that is written */
-    char *name;             /* its name, if it is not the first */
-    uint64_t rows_per_file; /* 0: one file has all */
+    split_files files;
     const command *c;
-    const char *path; /* of the output; with rows_per_file, of all files */
     vector_layout layout;
     window windows[WINDOWS];
     bool reads, writes; /* there is a thread for it */
@@ -170,6 +169,15 @@ static bool take_object(job *j, window *w, bool too_long) {
     return true;
 }
 
+/* Adds an input to the hash; false if an earlier call had others, which is noted. */
+static bool take_hash(job *j, const char *data, size_t size) {
+    j->hash = resume_hash(j->hash, data, size);
+    if (resume_record_agrees(&j->record, ++j->read, j->hash)) return true;
+    note_failure(j, "the texts are others than those that the finished part was made of; give the same texts, or "
+                    "remove it to start over");
+    return false;
+}
+
 /* Passes over the texts that are done; false when there are fewer. */
 static bool skip_done(job *j) {
     bytes line = { NULL, 0, 0 };
@@ -177,27 +185,26 @@ static bool skip_done(job *j) {
     for (uint64_t i = 0; i < j->done && state > 0 && !is_set(j, &j->stop); i++) {
         line.size = 0;
         state = next_line(j, &line, NULL);
-        if (state > 0) j->hash = resume_hash(j->hash, line.data, line.size);
-        if (!resume_record_agrees(&j->record, i + 1, j->hash)) {
-            note_failure(j, "the texts are others than those that the finished part was made of; give the same texts, "
-                            "or remove it to start over");
-            state = 0;
-        }
+        if (state > 0 && !take_hash(j, line.data, line.size)) state = 0;
     }
     free(line.data);
+    if (!state && !j->compares && !is_set(j, &j->stop)) /* else the last vector tells */
+        note_failure(j, "the texts are fewer than those that the finished part was made of; give the same texts, or "
+                        "remove it to start over");
     return state > 0;
 }
 
 /* Fills a window; returns false when nothing comes after it. */
 static bool read_window(job *j, window *w) {
     w->text.size = w->kept.size = w->count = w->cut = 0;
+    w->hashes[0] = j->hash;
     while (w->count < WINDOW_TEXTS && w->text.size + w->kept.size < WINDOW_BYTES) {
         bool cut = false;
         if (is_set(j, &j->stop)) return false;
         if (w->count && !text_input_ready(&j->in)) return true;
         w->begins[w->count] = w->text.size;
         if (next_line(j, &w->text, &cut) <= 0) return false;
-        j->hash = resume_hash(j->hash, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count]);
+        if (!take_hash(j, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count])) return false;
         w->hashes[w->count + 1] = j->hash;
         if (j->jsonl && !take_object(j, w, cut)) return false;
         w->cut += cut;
@@ -232,22 +239,15 @@ static void show_progress(job *j, bool last) {
     j->shown = now_seconds();
 }
 
-/* Ends the file that is full, and begins the next. */
-static bool next_file(job *j) {
-    output *out = j->writer.out;
-    char *name = split_name(j->path, ++j->file);
-    bool good = vector_writer_close(&j->writer) && !output_close(out, j->c, true, EXIT_DONE) &&
-                !output_open(out, j->c, name, NULL) && !vector_writer_open(&j->writer, j->c, out, &j->layout);
-    free(j->name);
-    j->name = name; /* the output keeps it */
-    return good;
-}
-
 static bool write_rows(job *j, const window *w, size_t from, size_t end) {
+    const uint64_t most = j->files.rows ? j->files.rows : UINT64_MAX;
     while (from < end) {
         size_t n = end - from;
-        if (j->rows_per_file && j->writer.rows == j->rows_per_file && !next_file(j)) return false;
-        if (j->rows_per_file && n > j->rows_per_file - j->writer.rows) n = (size_t)(j->rows_per_file - j->writer.rows);
+        if (j->writer.rows == most) {
+            resume_record_note(&j->record, split_files_before(&j->files) + most, w->hashes[from]);
+            if (!split_files_next(&j->files, &j->writer, &j->record, j->c)) return false;
+        }
+        if (n > most - j->writer.rows) n = (size_t)(most - j->writer.rows);
         if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n, j->jsonl ? w->kept.data : NULL,
                                 w->kept_begins + from))
             return false;
@@ -438,14 +438,14 @@ static void embed_work(job *j, pith_embed_stats *stats) {
 /* Everything from the open model on; out is open. */
 static int embed_job(job *j, const command *c, output *out, pith_embed_stats *stats) {
     int code = EXIT_DONE;
-    j->done = j->writer.rows;
+    j->done = split_files_before(&j->files) + j->writer.rows;
+    j->compares = vector_writer_unmet(&j->writer);
     embed_work(j, stats);
     bool unmet = vector_writer_unmet(&j->writer);
-    vector_writer_close(&j->writer);
     if (j->message[0])
         code = fail(c, "%s", j->message);
     else if (j->writer.conversion.code)
-        code = fail(c, "after %llu vectors: %s", (unsigned long long)j->writer.rows, j->writer.conversion.message);
+        code = fail(c, "after %llu vectors: %s", (unsigned long long)j->rows, j->writer.conversion.message);
     else if (unmet)
         code =
             fail(c,
@@ -454,9 +454,7 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
                  out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
         fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out->temporary);
-    code = output_close(out, c, true, code);
-    resume_record_close(&j->record, !code);
-    return code;
+    return split_files_close(&j->files, out, &j->writer, &j->record, c, code);
 }
 
 /* Opens the model and checks that it makes what is asked for under these options. */
@@ -475,16 +473,6 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     return fail(c, "%s", err.message);
 }
 
-/* The writer, and what an earlier call has left. */
-static int embed_begin(job *j, const command *c, const embed_settings *s, output *out) {
-    bytes options_text = { NULL, 0, 0 };
-    int code = vector_writer_open(&j->writer, c, out, &j->layout);
-    embed_settings_text(&options_text, s);
-    if (!code) code = resume_record_open(&j->record, c, out, &options_text, j->writer.rows || j->writer.last.size);
-    free(options_text.data);
-    return code;
-}
-
 static int embed_dense(job *j, const command *c, const embed_settings *s, const string_list *files) {
     text_input_open(&j->in, files);
     j->in.separator = s->null ? 0 : '\n';
@@ -493,20 +481,16 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     json_line_init(&j->json, j->in.replace);
     keep_members_set(&j->json, s->keep, false);
     output out;
+    bytes options_text = { NULL, 0, 0 };
     int code = vector_layout_make(&j->layout, c, &s->layout, j->dim);
     j->c = c;
     j->hash = RESUME_HASH;
-    j->rows_per_file = (uint64_t)s->rows_per_file;
-    j->path = s->output;
-    if (s->rows_per_file) j->name = split_name(s->output, 0);
-    const char *path = j->name ? j->name : s->output;
-    if (!code) code = s->resume ? output_resume(&out, c, path, files) : output_open(&out, c, path, files);
-    if (!code && (code = embed_begin(j, c, s, &out)))
-        output_close(&out, c, false, code);
-    else if (!code)
-        code = embed_job(j, c, &out, j->options.stats);
+    j->files = (split_files){ .path = s->output, .rows = (uint64_t)s->rows_per_file, .resume = s->resume };
+    embed_settings_text(&options_text, s);
+    if (!code) code = split_files_open(&j->files, &out, &j->writer, &j->record, c, &j->layout, &options_text, files);
+    if (!code) code = embed_job(j, c, &out, j->options.stats);
+    free(options_text.data);
     vector_layout_free(&j->layout);
-    free(j->name);
     text_input_close(&j->in);
     keep_members_free(&j->json);
     json_line_free(&j->json);

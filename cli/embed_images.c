@@ -134,32 +134,44 @@ static void read_picture(void *context, size_t index) {
     if (pith_image_read(&p->image, p->path, &options, &err)) p->problem = copy_text(err.message, strlen(err.message));
 }
 
-/* The pictures of the batch that could be read; what the model then refuses is looked at one by one. */
+/* Vectors and failures of the pictures. Where there is no memory for all of them at once, one at a time. */
+static void embed_read(images_job *j, const pith_image *images, size_t count, pith_error *failures) {
+    pith_embed_images_options options = j->e->options;
+    pith_error err = PITH_ERROR_INIT;
+    options.failures = failures;
+    if (!pith_embed_images(j->some, j->e->model, images, count, &options, &err)) return;
+    for (size_t i = 0; i < count; i++) {
+        options.failures = &failures[i];
+        if (pith_embed_images(j->some + i * j->e->layout.dim, j->e->model, &images[i], 1, &options, &err))
+            failures[i] = err;
+    }
+}
+
+/* The pictures of the batch that could be read. */
 static void embed_pictures(images_job *j) {
     const size_t dim = j->e->layout.dim;
+    const bool has_nan = j->e->layout.as.type == PITH_VECTOR_F32 || j->e->layout.as.type == PITH_VECTOR_F16;
     pith_image *images = grow(NULL, j->count * sizeof *images);
-    pith_error err = PITH_ERROR_INIT;
+    pith_error *failures = grow(NULL, j->count * sizeof *failures);
     size_t count = 0, row = 0;
     for (size_t i = 0; i < j->count; i++)
         if (!j->pictures[i].problem) images[count++] = j->pictures[i].image;
-    bool whole = !pith_embed_images(j->some, j->e->model, images, count, &j->e->options, &err);
+    embed_read(j, images, count, failures);
     for (size_t i = 0; i < j->count; i++) {
         picture *p = &j->pictures[i];
         float *vector = j->vectors + i * dim;
-        const float *from = j->some + row * dim;
-        if (!p->problem && !whole) {
-            from = j->some;
-            if (pith_embed_images(j->some, j->e->model, &p->image, 1, &j->e->options, &err)) {
-                const char *said = strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11;
-                p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
-                sprintf(p->problem, "%s: %s", p->path, said);
-            }
-        } else if (!p->problem) {
+        if (!p->problem && failures[row].code) {
+            const char *said = failures[row].message;
+            if (!strncmp(said, "picture 0: ", 11)) said += 11;
+            p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
+            sprintf(p->problem, "%s: %s", p->path, said);
             row++;
+        } else if (!p->problem) {
+            memcpy(vector, j->some + row++ * dim, dim * sizeof *vector);
         }
-        const bool has_nan = j->e->layout.as.type == PITH_VECTOR_F32 || j->e->layout.as.type == PITH_VECTOR_F16;
-        for (size_t k = 0; k < dim; k++) vector[k] = p->problem ? (has_nan ? NAN : 0) : from[k];
+        for (size_t k = 0; p->problem && k < dim; k++) vector[k] = has_nan ? NAN : 0;
     }
+    free(failures);
     free(images);
 }
 

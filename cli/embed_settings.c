@@ -31,6 +31,7 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
                     { "precision", s->open.precision },
                     { "format", s->layout.format },
                     { "dtype", s->layout.type },
+                    { "rows-per-file", s->rows_per_file },
                     { "jsonl", s->jsonl },
                     { "null", s->null },
                     { "invalid", s->invalid } };
@@ -93,9 +94,8 @@ int embed_settings_check(const command *c, const embed_settings *s) {
     if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
     if (s->resume && (!s->output || !strcmp(s->output, "-"))) return usage(c, "--resume needs -o FILE");
     if (s->rows_per_file && (!s->output || !strcmp(s->output, "-"))) return usage(c, "--rows-per-file needs -o FILE");
-    if (s->rows_per_file &&
-        (s->resume || s->images || embed_settings_what(s) != PITH_ENCODE_DENSE || s->longs.action == LONG_CHUNK))
-        return usage(c, "--rows-per-file goes with one dense vector per text, and without --resume");
+    if (s->rows_per_file && (s->images || embed_settings_what(s) != PITH_ENCODE_DENSE || s->longs.action == LONG_CHUNK))
+        return usage(c, "--rows-per-file goes with one dense vector per text");
     int code = vector_layout_check(c, &s->layout);
     if (!code) code = check_long(c, s);
     if (!code) code = check_kinds(c, s);

@@ -133,6 +133,14 @@ int output_resume(output *out, const command *c, const char *path, const string_
     return code;
 }
 
+bool output_has_part(const char *path) {
+    char *target = follow_links(path), *part = target ? beside(target, ".part", false) : NULL;
+    const bool there = part && !access(part, F_OK);
+    free(target);
+    free(part);
+    return there;
+}
+
 char *split_name(const char *path, uint64_t number) {
     const char *name = strrchr(path, '/'), *end = strrchr(name ? name : path, '.');
     size_t stem = end ? (size_t)(end - path) : strlen(path);

@@ -22,6 +22,8 @@ int output_open(output *out, const command *c, const char *path, const string_li
 /* For work that may be interrupted: the file grows as PATH.part, which stays, whatever ends the process, until the work
  * is complete. If there is one it is opened as it is, at its beginning. One process at a time has it. */
 int output_resume(output *out, const command *c, const char *path, const string_list *inputs);
+/* Whether an earlier call of output_resume has left a part of the file. */
+bool output_has_part(const char *path);
 /* "x-00012.npy" for "x.npy" and 12, from malloc. */
 char *split_name(const char *path, uint64_t number);
 /* False after a failed write, this one or an earlier one. */

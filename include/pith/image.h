@@ -137,10 +137,12 @@ typedef struct pith_embed_images_options {
     const pith_image_processor *processor; /* NULL: that of the model's directory */
     const volatile int *cancel; /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
     pith_profile *profile;      /* records steps and phases; NULL: nothing is recorded */
+    pith_error *failures; /* [count], the caller's: receives what is wrong with each picture, code PITH_OK for those
+                             that have their vector. A bad picture then does not end the call. NULL: it does */
 } pith_embed_images_options;
 
 /* clang-format off */
-#define PITH_EMBED_IMAGES_OPTIONS_INIT { sizeof(pith_embed_images_options), 0, 0, -1, 0, NULL, NULL, NULL }
+#define PITH_EMBED_IMAGES_OPTIONS_INIT { sizeof(pith_embed_images_options), 0, 0, -1, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Sets *dim to the number of components of a picture's vector. PITH_ERR_UNSUPPORTED if the model cannot embed pictures.
@@ -151,9 +153,12 @@ PITH_API pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,
 /* Writes one vector per picture to vectors: float[count][dim], row-major, owned by the caller; dim is that of
  * pith_embed_images_dim. Pictures go through the processor of the model's directory and the part of the model that
  * takes pixels: CLIP and SigLIP (image_embeds), ViT and ResNet (pooler_output), or any ONNX file with an input [batch,
- * 3, height, width]. A picture's vector has the same bits whatever the other pictures and the number of threads are. An
- * error names the picture by its index; vectors are then unspecified. Any number of threads may call this on one model
- * at once. */
+ * 3, height, width]. A picture's vector has the same bits whatever the other pictures and the number of threads are.
+ *   - Without options->failures an error names the first bad picture by its index; vectors are then unspecified.
+ *   - With it a bad picture (not filled, too large, of a size that the model does not take) has its error there and NaN
+ *     in its row; the others have their vectors, and the call returns PITH_OK. A call that is cancelled, runs out of
+ *     memory or cannot begin fails as a whole, with vectors and failures unspecified.
+ * Any number of threads may call this on one model at once. */
 PITH_API pith_status pith_embed_images(float *vectors, const pith_model *model, const pith_image *images, size_t count,
                                        const pith_embed_images_options *options, pith_error *err);
 

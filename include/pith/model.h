@@ -143,6 +143,21 @@ PITH_API pith_status pith_model_save(const pith_model *model,
                                      int (*write)(void *user, const void *data, size_t size, uint64_t total),
                                      void *user, pith_error *err);
 
+/* Writes several routes of one Router model, each opened by itself, to one file. The first is the file's default route;
+ * the others are opened by options.route. Equal weights are kept once. pith_model_save of such a model writes its own
+ * route only. Two models of the same route, and more than 8 routes, are PITH_ERR_ARGUMENT. */
+PITH_API pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
+                                            int (*write)(void *user, const void *data, size_t size, uint64_t total),
+                                            void *user, pith_error *err);
+
+/* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid as long as the
+ * model. Thread-safe. */
+PITH_API const char *pith_model_route(const pith_model *model);
+/* The names that options.route may have: those of the routes, and of the tasks that lead to one; a compiled file has
+ * those of the routes in it. 0 without a Router. Thread-safe. */
+PITH_API size_t pith_model_route_count(const pith_model *model);
+PITH_API const char *pith_model_route_name(const pith_model *model, size_t index); /* "" if there is no such name */
+
 typedef struct pith_calibrate_options {
     size_t size;
     const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024 texts, 1,024

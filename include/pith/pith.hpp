@@ -667,6 +667,31 @@ class Model {
         });
         return text.take();
     }
+    /* The same of several routes of one Router model; the first is the file's default. */
+    static std::string save_routes(const std::vector<const Model *> &models) {
+        std::vector<const pith_model *> all;
+        for (const Model *model : models) all.push_back(model->get());
+        detail::Collector text;
+        detail::attempt([&](pith_error *err) {
+            return pith_model_save_routes(
+                all.data(), all.size(),
+                [](void *user, const void *data, std::size_t size, std::uint64_t) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                &text, err);
+        });
+        return text.take();
+    }
+    /* The route that the model was opened for; empty without a Router. */
+    std::string route() const { return pith_model_route(get()); }
+    /* The names that options.route may have. */
+    std::vector<std::string> routes() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < pith_model_route_count(get()); i++)
+            names.emplace_back(pith_model_route_name(get(), i));
+        return names;
+    }
     void calibrate(const pith_calibrate_options &o = options<pith_calibrate_options>()) {
         detail::attempt([&](pith_error *err) { return pith_model_calibrate(get(), &o, err); });
     }

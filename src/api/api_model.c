@@ -43,7 +43,23 @@ pith_status pith_model_check_fusions(size_t *findings, const char *path, const p
 pith_status pith_model_save(const pith_model *model,
                             int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
                             pith_error *err) {
-    PITH_ENTRY(pith_model_write(model, write, user, err));
+    PITH_ENTRY(pith_model_write(&model, 1, write, user, err));
+}
+
+pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
+                                   int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
+                                   pith_error *err) {
+    PITH_ENTRY(pith_model_write(models, count, write, user, err));
+}
+
+const char *pith_model_route(const pith_model *model) {
+    return model->modules.route.data ? model->modules.route.data : "";
+}
+
+size_t pith_model_route_count(const pith_model *model) { return model->modules.route_count; }
+
+const char *pith_model_route_name(const pith_model *model, size_t index) {
+    return index < model->modules.route_count ? model->modules.routes[index].name.data : "";
 }
 
 pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "compiled/wire_bytes.h"
 
 /* The layout of compiled.h: bytes of the header and of a table entry, where the hash begins, where the writer's name is
  * and how long. SECTIONS_MAX bounds the table of a hostile file and leaves room for new kinds. */
@@ -25,8 +26,8 @@ static void compiled_put(char *p, uint64_t x, int bytes) {
 }
 
 const char *pith_section_name(pith_section kind) {
-    static const char *const names[PITH_SECTION_COUNT] = { "unknown",    "model",   "graph",
-                                                           "text graph", "weights", "tokenizer" };
+    static const char *const names[PITH_SECTION_COUNT] = { "unknown",   "model", "graph", "text graph", "weights",
+                                                           "tokenizer", "heads", "words", "pictures",   "routes" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 
@@ -37,14 +38,14 @@ static uint64_t compiled_alignment_of(pith_section kind) {
 /* ---- reading ---- */
 
 typedef struct entry {
-    uint32_t kind;
+    uint32_t kind, route;
     uint64_t offset, size, hash;
 } entry;
 
 static entry entry_at(pith_str file, size_t i) {
     const char *p = file.data + HEADER + i * ENTRY;
-    return (entry){ (uint32_t)compiled_get(p, 4), compiled_get(p + 8, 8), compiled_get(p + 16, 8),
-                    compiled_get(p + 24, 8) };
+    return (entry){ (uint32_t)compiled_get(p, 4), (uint32_t)compiled_get(p + 4, 4), compiled_get(p + 8, 8),
+                    compiled_get(p + 16, 8), compiled_get(p + 24, 8) };
 }
 
 bool pith_compiled_is(pith_str file) {
@@ -80,24 +81,73 @@ static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
     return PITH_OK;
 }
 
+static bool entry_is_known(const entry *e) { return e->kind > 0 && e->kind < PITH_SECTION_COUNT; }
+
+/* Sections that all routes share. */
+static bool entry_is_shared(const entry *e) {
+    return e->kind == PITH_SECTION_WEIGHTS || e->kind == PITH_SECTION_ROUTES;
+}
+
+static bool entry_occurs_before(pith_str file, size_t i, const entry *e) {
+    for (size_t k = 0; k < i; k++) {
+        const entry before = entry_at(file, k);
+        if (before.kind == e->kind && before.route == e->route) return true;
+    }
+    return false;
+}
+
 pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_error *err) {
     size_t count;
-    pith_compiled c = { .size = file.size, .writer = file.data + WRITER_AT };
+    pith_compiled c = { .size = file.size, .file = file, .writer = file.data + WRITER_AT };
     PITH_TRY(check_header(&count, file, err));
     uint64_t end = HEADER + count * ENTRY;
     for (size_t i = 0; i < count; i++) {
         entry e = entry_at(file, i);
-        bool known = e.kind > 0 && e.kind < PITH_SECTION_COUNT;
+        bool known = entry_is_known(&e), routed = known && !entry_is_shared(&e);
         if (e.offset < end || e.offset > file.size || e.size > file.size - e.offset ||
-            e.offset % compiled_alignment_of((pith_section)e.kind) || (known && c.sections[e.kind].data)) {
+            e.offset % compiled_alignment_of((pith_section)e.kind) ||
+            (known && (e.route >= (routed ? PITH_COMPILED_ROUTES : 1u) || entry_occurs_before(file, i, &e)))) {
             return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: section %zu (%s) is out of place", i,
                              pith_section_name((pith_section)e.kind));
         }
         end = e.offset + e.size;
-        if (known) c.sections[e.kind] = (pith_str){ file.data + e.offset, (size_t)e.size };
+        if (known && !e.route) c.sections[e.kind] = (pith_str){ file.data + e.offset, (size_t)e.size };
     }
     *compiled = c;
     return PITH_OK;
+}
+
+/* Sections of another route take the place of those of the default. */
+static pith_status compiled_take(pith_compiled *c, uint32_t route, pith_error *err) {
+    size_t count;
+    PITH_TRY(check_header(&count, c->file, err));
+    for (int kind = 0; kind < PITH_SECTION_COUNT; kind++)
+        if (!entry_is_shared(&(entry){ .kind = (uint32_t)kind })) c->sections[kind] = (pith_str){ NULL, 0 };
+    for (size_t i = 0; i < count; i++) {
+        const entry e = entry_at(c->file, i);
+        if (!entry_is_known(&e) || entry_is_shared(&e) || e.route != route) continue;
+        c->sections[e.kind] = (pith_str){ c->file.data + e.offset, (size_t)e.size };
+    }
+    return PITH_OK;
+}
+
+pith_status pith_compiled_choose(pith_compiled *c, const char *route, pith_error *err) {
+    pith_bytes_in in = { .bytes = c->sections[PITH_SECTION_ROUTES], .what = "routes", .err = err };
+    char known[256] = "";
+    size_t used = 0;
+    if (!route || !in.bytes.data) return PITH_OK;
+    size_t count = pith_get_count(&in, 8);
+    for (size_t i = 0; i < count && !in.status; i++) {
+        const pith_str name = pith_get_str(&in);
+        const uint32_t number = pith_get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
+        if (in.status) break;
+        if (pith_str_is(name, route)) return compiled_take(c, number, err);
+        int wrote =
+            snprintf(known + used, sizeof known - used, "%s" PITH_STR_FMT, used ? ", " : "", PITH_STR_ARG(name));
+        if (wrote > 0 && (size_t)wrote < sizeof known - used) used += (size_t)wrote;
+    }
+    if (in.status) return in.status;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "there is no route '%s'; the file has: %s", route, known);
 }
 
 pith_status pith_compiled_verify(pith_str file, pith_error *err) {
@@ -157,6 +207,9 @@ static pith_status send_section(sink *s, const pith_section_out *section) {
 pith_status pith_compiled_write(const pith_section_out *sections, size_t count, pith_write_fn *write, void *user,
                                 pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };
+    if (count > SECTIONS_MAX)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a compiled file has room for %d sections, not %zu", SECTIONS_MAX,
+                         count);
     size_t head_size = HEADER + count * ENTRY;
     uint64_t end = head_size;
     for (size_t i = 0; i < count; i++) {
@@ -167,6 +220,7 @@ pith_status pith_compiled_write(const pith_section_out *sections, size_t count, 
         PITH_TRY(send_section(&hasher, &sections[i]));
         end = (end + alignment - 1) & ~(alignment - 1);
         compiled_put(p, sections[i].kind, 4);
+        compiled_put(p + 4, sections[i].route, 4);
         compiled_put(p + 8, end, 8);
         compiled_put(p + 16, sections[i].size, 8);
         compiled_put(p + 24, pith_hash_end(&hasher.hash), 8);

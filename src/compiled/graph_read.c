@@ -123,6 +123,24 @@ static void check_packed(reader *r, const pith_type *type) {
         pith_bytes_fail(r->in, "a packed constant without a shape");
 }
 
+/* The type is what the model's file declares: that of an input of the main graph is a hint, as in any graph that was
+ * read, unless it is fixed. */
+static void graph_read_read_input(reader *r, pith_graph *graph, pith_value *v) {
+    pith_type_read(&v->type, r->in, graph->dims);
+    const uint32_t flags = pith_get_below(r->in, 4, "flags other than 0 to 3");
+    if (r->in->status) return;
+    v->fixed = flags & 2;
+    if (flags & 1) {
+        v->type.data = graph_read_new_tensor(r);
+    } else if (!graph->parent) {
+        v->hint = pith_arena_alloc(r->arena, sizeof *v->hint);
+        if (v->hint)
+            *v->hint = v->type;
+        else
+            graph_read_out_of_memory(r);
+    }
+}
+
 static void graph_read_read_value(reader *r, pith_graph *graph) {
     pith_bytes_in *in = r->in;
     pith_value_kind kind = (pith_value_kind)pith_get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
@@ -137,8 +155,7 @@ static void graph_read_read_value(reader *r, pith_graph *graph) {
     if (late && graph->values[v->id - 1]->kind > kind) pith_bytes_fail(in, "inputs and captures out of order");
     if (kind == PITH_VALUE_INPUT) {
         graph->input_count++;
-        pith_type_read(&v->type, in, graph->dims);
-        if (pith_get_below(in, 2, "a flag other than 0 and 1") && !in->status) v->type.data = graph_read_new_tensor(r);
+        graph_read_read_input(r, graph, v);
     } else if (kind == PITH_VALUE_CAPTURE) {
         graph->capture_count++;
     } else if (kind == PITH_VALUE_PACKED) {

@@ -98,7 +98,7 @@ static pith_status write_value(writer *w, const scope *s, const pith_value *v) {
         return write_tensor(w, v->type.data);
     } else if (v->kind == PITH_VALUE_INPUT) {
         pith_type_write(w->out, s->graph->dims, v->hint ? v->hint : &v->type);
-        pith_put_u32(w->out, v->type.data != NULL);
+        pith_put_u32(w->out, (v->type.data ? 1u : 0) | (v->fixed ? 2u : 0));
         if (v->type.data) return write_tensor(w, v->type.data);
     }
     return PITH_OK;

@@ -63,7 +63,7 @@ pith_status pith_weights_end(pith_section_out *section, const pith_weights_out *
     }
     if (table.failed) return pith_fail_memory(err, table.size);
     pieces[0] = (pith_piece_out){ table.data, table.size, 0 };
-    *section = (pith_section_out){ PITH_SECTION_WEIGHTS, end, pieces, out->count + 1 };
+    *section = (pith_section_out){ PITH_SECTION_WEIGHTS, 0, end, pieces, out->count + 1 };
     return PITH_OK;
 }
 

@@ -161,27 +161,39 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
 
 /* ---- a part ---- */
 
-/* The inputs' sizes as numbers and symbols of the copy's own. */
+/* A type of an input, with sizes as numbers and symbols of the copy's own. */
+static pith_status extract_type(pith_type *type, pith_graph *to, const pith_graph *from, const pith_value *value,
+                                pith_error *err) {
+    pith_dim dims[PITH_MAX_RANK];
+    const pith_type old = *type;
+    for (int axis = 0; axis < old.rank; axis++) {
+        pith_dim d = old.dims[axis];
+        int32_t symbol = pith_dim_symbol_index(from->dims, d);
+        if (pith_dim_known(d)) {
+            dims[axis] = d;
+            continue;
+        }
+        pith_str name = symbol >= 0 ? pith_dims_symbol_name(from->dims, symbol)
+                                    : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ARG(value->name), axis);
+        dims[axis] = name.data ? pith_dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
+        if (dims[axis] == PITH_DIM_UNKNOWN) return pith_fail_memory(err, name.size);
+    }
+    pith_type_set(type, old.dtype, old.rank, dims);
+    type->item_dtype = old.item_dtype;
+    type->data = old.data;
+    return PITH_OK;
+}
+
 static pith_status extract_types(pith_graph *to, const pith_graph *from, pith_error *err) {
     for (size_t i = 0; i < to->input_count; i++) {
         pith_value *value = to->inputs[i];
-        pith_dim dims[PITH_MAX_RANK];
-        for (int axis = 0; axis < value->type.rank; axis++) {
-            pith_dim d = value->type.dims[axis];
-            int32_t symbol = pith_dim_symbol_index(from->dims, d);
-            if (pith_dim_known(d)) {
-                dims[axis] = d;
-                continue;
-            }
-            pith_str name = symbol >= 0
-                                ? pith_dims_symbol_name(from->dims, symbol)
-                                : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ARG(value->name), axis);
-            dims[axis] = name.data ? pith_dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
-            if (dims[axis] == PITH_DIM_UNKNOWN) return pith_fail_memory(err, name.size);
-        }
-        pith_type type = value->type;
-        pith_type_set(&value->type, type.dtype, type.rank, dims);
-        value->type.data = type.data;
+        PITH_TRY(extract_type(&value->type, to, from, value, err));
+        if (!value->hint) continue;
+        pith_type *hint = pith_arena_alloc(to->arena, sizeof *hint);
+        if (!hint) return pith_fail_memory(err, sizeof *hint);
+        *hint = *value->hint;
+        PITH_TRY(extract_type(hint, to, from, value, err));
+        value->hint = hint;
     }
     return PITH_OK;
 }

@@ -129,18 +129,50 @@ static pith_status router_fail(pith_module_reader *r, const module_router *m, co
                      known.data);
 }
 
-static pith_status router_choose(pith_str *route, pith_module_reader *r, const module_router *m) {
-    const char *task = r->source->route;
+/* *route: one that the structure has; data NULL: there is none by these rules. *wanted: what it would be called. */
+static pith_status router_choose(pith_str *route, pith_str *wanted, pith_module_reader *r, const module_router *m,
+                                 const char *task) {
     const pith_str *mapped;
     const pith_str text = PITH_STR("text");
     PITH_TRY(router_mapped(&mapped, r, m, task));
-    *route = mapped                               ? *mapped
-             : task                               ? pith_str_of(task)
-             : router_find(&m->structure, text)   ? text
-             : m->default_route.data              ? m->default_route
-             : m->structure.count && !m->no_first ? m->structure.at[0].key
-                                                  : PITH_STR("");
-    return router_find(&m->structure, *route) ? PITH_OK : router_fail(r, m, route->size ? route->data : NULL);
+    *wanted = mapped                               ? *mapped
+              : task                               ? pith_str_of(task)
+              : router_find(&m->structure, text)   ? text
+              : m->default_route.data              ? m->default_route
+              : m->structure.count && !m->no_first ? m->structure.at[0].key
+                                                   : PITH_STR("");
+    *route = router_find(&m->structure, *wanted) ? *wanted : (pith_str){ NULL, 0 };
+    return PITH_OK;
+}
+
+static pith_status router_add_name(pith_route_name *names, size_t *count, pith_module_reader *r, const module_router *m,
+                                   pith_str name) {
+    pith_str route, wanted;
+    name = pith_arena_str(r->arena, name);
+    if (!name.data) return pith_fail_memory(r->err, name.size);
+    for (size_t i = 0; i < *count; i++)
+        if (pith_str_eq(names[i].name, name)) return PITH_OK;
+    PITH_TRY(router_choose(&route, &wanted, r, m, name.data));
+    if (route.data) names[(*count)++] = (pith_route_name){ name, route };
+    return PITH_OK;
+}
+
+/* The names that lead to a route: those of the structure, and the tasks of route_mappings, "('query', None)". */
+static pith_status router_list_names(pith_module_reader *r, const module_router *m) {
+    pith_route_name *names = pith_arena_array(r->arena, m->structure.count + m->mappings.count, sizeof *names);
+    size_t count = 0;
+    if (!names) return pith_fail_memory(r->err, m->structure.count);
+    for (size_t i = 0; i < m->structure.count; i++)
+        if (!m->structure.at[i].value.size) PITH_TRY(router_add_name(names, &count, r, m, m->structure.at[i].key));
+    for (size_t i = 0; i < m->mappings.count; i++) {
+        const pith_str key = m->mappings.at[i].key;
+        const char *end = key.size > 2 && key.data[1] == '\'' ? memchr(key.data + 2, '\'', key.size - 2) : NULL;
+        if (end)
+            PITH_TRY(router_add_name(names, &count, r, m, (pith_str){ key.data + 2, (size_t)(end - key.data) - 2 }));
+    }
+    r->modules->routes = names;
+    r->modules->route_count = count;
+    return PITH_OK;
 }
 
 static pith_status router_read_module(pith_module_reader *r, const module_router *m, pith_str folder, pith_str id) {
@@ -155,14 +187,16 @@ static pith_status router_read_module(pith_module_reader *r, const module_router
 
 static pith_status router_read(pith_module_reader *r, pith_str folder) {
     module_router m = { .no_first = false };
-    pith_str route;
+    pith_str route, wanted;
     bool there;
     if (r->routed) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "a Router within a Router is not supported");
     r->routed = true;
     PITH_TRY(pith_module_json(&there, r, folder, "router_config.json", router_read_config, &m));
     const char *file = there ? "router_config.json" : "config.json";
     if (!there) PITH_TRY(pith_module_json(NULL, r, folder, "config.json", router_read_config, &m));
-    PITH_TRY(router_choose(&route, r, &m));
+    PITH_TRY(router_choose(&route, &wanted, r, &m, r->source->route));
+    if (!route.data) return router_fail(r, &m, wanted.size ? wanted.data : NULL);
+    PITH_TRY(router_list_names(r, &m));
     r->modules->route = pith_arena_str(r->arena, route);
     if (!r->modules->route.data) return pith_fail_memory(r->err, route.size);
     PITH_TRY(pith_module_decide(r, "route", folder, file, PITH_STR_FMT, PITH_STR_ARG(route)));

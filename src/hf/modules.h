@@ -61,6 +61,11 @@ typedef struct pith_vector_step {
     const float *shortcut; /* [out, in], or NULL */
 } pith_vector_step;
 
+/* A name by which a caller may ask for a route of a Router module. */
+typedef struct pith_route_name {
+    pith_str name, route; /* a NUL follows the name */
+} pith_route_name;
+
 /* The part of the graph that a module makes of token rows [batch, sequence, width]. */
 typedef struct pith_row_step {
     const void *module; /* private to the class */
@@ -98,9 +103,11 @@ typedef struct pith_modules {
     pith_sparse_settings sparse;
     const pith_prompt *prompts;
     size_t prompt_count;
-    pith_str default_prompt; /* name; data is NULL if none */
-    pith_str similarity;     /* the function that vectors are meant for: "cosine"; size 0: not given */
-    pith_str route;          /* of the Router module; size 0: there is none */
+    pith_str default_prompt;       /* name; data is NULL if none */
+    pith_str similarity;           /* the function that vectors are meant for: "cosine"; size 0: not given */
+    pith_str route;                /* of the Router module; size 0: there is none */
+    const pith_route_name *routes; /* [route_count] */
+    size_t route_count;
     pith_vector_step *steps; /* between pooling and normalisation */
     size_t step_count, step_capacity;
     pith_decision *decisions;

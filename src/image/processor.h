@@ -58,6 +58,9 @@ void pith_processor_close(pith_image_processor *processor);
 /* Reads the folder's or the file's settings into p, which is zero but for the allocator. */
 pith_status pith_processor_read(pith_image_processor *p, const char *path, pith_arena *arena, pith_error *err);
 
+/* Checks the sizes and makes the tables of a processor whose other members are set. path: for messages. */
+pith_status pith_processor_complete(pith_image_processor *p, const char *path, pith_error *err);
+
 /* The functions of pith/image.h, without the entry. */
 pith_status pith_processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width, int32_t height,
                                  pith_error *err);

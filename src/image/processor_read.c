@@ -217,12 +217,9 @@ static void processor_fill_defaults(processor_file *f) {
 }
 
 /* Whether the sizes are of the form the class wants. */
-static pith_status processor_check_sizes(processor_file *f, const char *path, pith_error *err) {
-    pith_image_processor *p = f->p;
-    pith_processor_size *size = &p->size;
-    pith_size_rule rule = p->kind->rule;
-    if (f->size_number && rule == PITH_SIZE_EXACT)
-        *size = (pith_processor_size){ size->shortest, size->shortest, 0, 0 };
+static pith_status processor_check_sizes(const pith_image_processor *p, const char *path, pith_error *err) {
+    const pith_processor_size *size = &p->size;
+    const pith_size_rule rule = p->kind->rule;
     bool both = size->height && size->width, edge = size->shortest != 0;
     bool fits = rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? both && !edge && !size->longest
                 : rule == PITH_SIZE_CONVNEXT                      ? edge && !both
@@ -245,6 +242,13 @@ static float processor_value(const pith_image_processor *p, int byte, float mean
     if (p->do_normalize) value = (value - mean) / std;
     if (p->include_top) value /= std;
     return value;
+}
+
+pith_status pith_processor_complete(pith_image_processor *p, const char *path, pith_error *err) {
+    PITH_TRY(processor_check_sizes(p, path, err));
+    for (int c = 0; c < 3; c++)
+        for (int byte = 0; byte < 256; byte++) p->values[c][byte] = processor_value(p, byte, p->mean[c], p->std[c]);
+    return PITH_OK;
 }
 
 static void processor_parse(processor_file *f, pith_str text, const char *path, pith_arena *arena, pith_error *err) {
@@ -276,10 +280,9 @@ static pith_status processor_read_text(pith_image_processor *p, pith_str text, c
                          path, PITH_STR_ARG(f.type));
     }
     processor_fill_defaults(&f);
-    PITH_TRY(processor_check_sizes(&f, path, err));
-    for (int c = 0; c < 3; c++)
-        for (int byte = 0; byte < 256; byte++) p->values[c][byte] = processor_value(p, byte, p->mean[c], p->std[c]);
-    return PITH_OK;
+    if (f.size_number && p->kind->rule == PITH_SIZE_EXACT)
+        p->size = (pith_processor_size){ p->size.shortest, p->size.shortest, 0, 0 };
+    return pith_processor_complete(p, path, err);
 }
 
 pith_status pith_processor_read(pith_image_processor *p, const char *path, pith_arena *arena, pith_error *err) {

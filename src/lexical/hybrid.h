@@ -10,12 +10,20 @@
 
 typedef enum pith_hybrid_kind { PITH_HYBRID_NONE, PITH_HYBRID_BM42, PITH_HYBRID_MINICOIL } pith_hybrid_kind;
 
+typedef struct pith_hybrid_stem {
+    pith_str stem, word; /* the word that the stem stands for */
+} pith_hybrid_stem;
+
 typedef struct pith_hybrid {
     pith_hybrid_kind kind;
-    pith_map stops;
+    const pith_str *stop_words; /* [stop_count] */
+    size_t stop_count;
+    pith_map stops; /* the same */
     /* miniCOIL only: */
     const pith_str *words; /* [word_count]; the id of words[i] is i + 1 */
     size_t word_count;
+    const pith_hybrid_stem *stem_list; /* [stem_count] */
+    size_t stem_count;
     pith_map ids;         /* of words */
     pith_map stems;       /* stems to ids of words */
     int32_t unknown_from; /* words without an id have indices from here on */
@@ -29,6 +37,11 @@ typedef struct pith_hybrid {
  * PITH_ERR_FORMAT names the file and what is wrong. */
 pith_status pith_hybrid_read(pith_hybrid *hybrid, pith_hybrid_kind otherwise, const char *dir, pith_files *files,
                              pith_arena *arena, pith_error *err);
+
+/* Completes a hybrid whose kind, lists, dtype, rows, width and size are set: makes the maps and the first index of
+ * words without an id. matrices: the bytes of miniCOIL's matrices. Of equal words, and of equal stems, the last one
+ * counts. PITH_ERR_FORMAT names the list or array that does not fit; the caller puts the file in front. */
+pith_status pith_hybrid_complete(pith_hybrid *hybrid, pith_str matrices, pith_arena *arena, pith_error *err);
 
 /* A matrix of a word at row `input`: [size] numbers. id is below rows. */
 void pith_hybrid_row(float *row, const pith_hybrid *hybrid, int64_t id, int64_t input);

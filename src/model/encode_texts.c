@@ -15,7 +15,7 @@
 #include "heads/sparse.h"
 #include "heads/token_vectors.h"
 
-enum { KINDS = 4, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
+enum { KINDS = PITH_ENCODE_KINDS, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
 /* The heads of sparse vectors, by pith_hybrid_kind. */
@@ -98,10 +98,6 @@ static pith_status encoding_find(const pith_head **head, int *output, const pith
               : kind == SPARSE ? encoding_find_sparse(m, *head)
                                : encoding_find_vectors(m, *head);
     if (*output >= 0) return PITH_OK;
-    if (kind == SPARSE && m->compiled.writer)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the compiled model has no sparse output; the words of BM42 and miniCOIL are not compiled, so "
-                         "open the directory of such a model");
     return kind == SPARSE
                ? pith_fail(err, PITH_ERR_UNSUPPORTED,
                            "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
@@ -110,13 +106,16 @@ static pith_status encoding_find(const pith_head **head, int *output, const pith
                            "the model has no output with one vector per token; its graph pools already");
 }
 
+int pith_model_encode_output(const pith_model *m, int kind) {
+    const pith_head *head;
+    int output;
+    return encoding_find(&head, &output, m, kind, NULL) ? -1 : output;
+}
+
 uint32_t pith_model_encode_can(const pith_model *m) {
     uint32_t can = 0;
-    for (int kind = 0; kind < KINDS; kind++) {
-        const pith_head *head;
-        int output;
-        if (!encoding_find(&head, &output, m, kind, NULL)) can |= 1u << kind;
-    }
+    for (int kind = 0; kind < KINDS; kind++)
+        if (pith_model_encode_output(m, kind) >= 0) can |= 1u << kind;
     return can;
 }
 

@@ -62,7 +62,8 @@ static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *p
     PITH_TRY(pith_hub_find(&found, path, &o->arena, err));
     PITH_TRY(open_compiled(&compiled, &o->files, found.data, err));
     if (!compiled.writer) return open_files(tokenizer, o, found, options, err);
-    pith_status status = pith_compiled_tokenizer(tokenizer, &compiled, options, &o->arena, err);
+    pith_status status = pith_compiled_choose(&compiled, options->route, err);
+    if (!status) status = pith_compiled_tokenizer(tokenizer, &compiled, options, &o->arena, err);
     return status ? pith_fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
 

@@ -51,6 +51,7 @@ struct pith_model {
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;
     const pith_opt_limits *limits; /* valid while the model is opened; NULL: every pass may run */
+    bool no_ragged;                /* packed texts gave other results when that was checked */
     pith_report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts below */
     pith_op_count *ops;
     size_t op_count;
@@ -91,6 +92,9 @@ pith_status pith_model_fix_inputs(pith_model *model, pith_error *err);
  * else it is a warning, once as long as *warned is kept. */
 pith_status pith_model_check_input(const pith_model *model, size_t input, const pith_tensor *tensor, bool *warned,
                                    pith_error *err);
+
+/* A message of the model without the path of its directory in front: what is saved does not depend on where it was. */
+pith_str pith_model_reason(const pith_model *model, const char *message);
 
 /* Counts the operators of a graph into model->ops, sorted by domain and name. */
 pith_status pith_model_count_ops(pith_model *model, const pith_graph *graph, pith_error *err);

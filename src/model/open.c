@@ -279,11 +279,6 @@ static pith_status open_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer && m->options.input_shape_count)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
-    if (m->compiled.writer && m->options.route && !pith_str_is(m->modules.route, m->options.route))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "a compiled model keeps the route it was compiled with ('" PITH_STR_FMT
-                         "'); name another when you compile it",
-                         PITH_STR_ARG(m->modules.route));
     if (m->compiled.writer) return PITH_OK;
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));
@@ -336,6 +331,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, err));
     m->limits = limits;
+    m->no_ragged = pith_opt_without(limits, "ragged");
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
     pith_status status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);

@@ -4,6 +4,7 @@
  * each thread takes pictures of its own; otherwise all threads share the work on each. */
 #include "model/picture_vectors.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -35,6 +36,8 @@ typedef struct picture_call {
     const pith_embed_images_options *options;
     const pith_head *head;
     const void *state;
+    float *vectors;
+    size_t dim;
     pith_executor_options executor;
     int inner_threads;
     picture_worker *workers;
@@ -134,12 +137,22 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     return c->head->emit(c->state, &all, err);
 }
 
+/* Whether the fault is of the picture alone, and the caller wants to go on without it. */
+static bool picture_pass_over(const picture_call *c, size_t index, const pith_error *fault) {
+    if (!c->options->failures || fault->code == PITH_ERR_CANCELLED || fault->code == PITH_ERR_MEMORY) return false;
+    c->options->failures[index] = *fault;
+    for (size_t i = 0; i < c->dim; i++) c->vectors[index * c->dim + i] = NAN;
+    return true;
+}
+
 static void picture_part(void *context, size_t part, int index) {
     picture_call *c = context;
     picture_worker *w = &c->workers[index];
     pith_error fault = PITH_ERROR_INIT;
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
-    if (part > first || !picture_embed(c, w, part, &fault)) return;
+    if (part > first) return;
+    if (c->options->failures) c->options->failures[part] = fault;
+    if (!picture_embed(c, w, part, &fault) || picture_pass_over(c, part, &fault)) return;
     while (part < first && !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
                                                                   memory_order_relaxed)) {}
     if (part >= w->failed) return;
@@ -223,6 +236,8 @@ static pith_status picture_all(float *vectors, picture_call *c, size_t count, pi
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
     pith_dense dense = picture_request(c, vectors);
     PITH_TRY(c->head->open(&c->state, &c->view->facts, &dense, arena, err));
+    c->vectors = vectors;
+    c->dim = pith_dense_dim(&c->view->facts, &dense);
     if (!c->processor) return picture_no_processor(&c->view->no_processor, err);
     c->workers = pith_arena_array(arena, (size_t)threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)threads * sizeof *c->workers);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "image/processor.h"
 #include "model/model.h"
+#include "model/saved_pictures.h"
 
 /* Names of outputs that stand for a picture, the best first; the last is read as rows of patches. */
 static const char *const picture_outputs[] = { "image_embeds", "sentence_embedding", "pooler_output" };
@@ -92,6 +93,9 @@ static pith_status picture_make(pith_picture_view *v, const pith_model *m, bool 
     PITH_TRY(picture_choose(v, m, rows, err));
     PITH_TRY(pith_idle_runners_init(&v->idle, (size_t)o->sessions, (uint64_t)o->session_idle_ms * 1000000,
                                     (pith_counters *)&m->account.counters, &v->arena, err));
+    if (m->compiled.writer)
+        return pith_saved_read_pictures(&v->processor, &v->no_processor, m->compiled.sections[PITH_SECTION_PICTURES],
+                                        o->allocator, err);
     if (!m->dir.data) {
         pith_fail(&v->no_processor, PITH_ERR_NOT_FOUND, "the model was not opened from a directory");
         return PITH_OK;

@@ -1,8 +1,16 @@
-/* ports.c - the inputs and outputs of a model as callers see them. */
+/* ports.c - the inputs and outputs of a model as callers see them, and its messages as files keep them. */
+#include <string.h>
 
 #include "base/error.h"
 #include "base/str.h"
 #include "model/model.h"
+
+pith_str pith_model_reason(const pith_model *m, const char *message) {
+    const size_t n = m->dir.data ? m->dir.size : 0;
+    const bool within = n && !strncmp(message, m->dir.data, n);
+    if (within && message[n] == '/') return pith_str_of(message + n + 1);
+    return pith_str_of(within && !strncmp(message + n, ": ", 2) ? message + n + 2 : message);
+}
 
 pith_status pith_model_make_ports(pith_port **ports, pith_model *m, pith_value *const *values, size_t count,
                                   pith_error *err) {

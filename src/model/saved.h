@@ -4,8 +4,10 @@
 
 #include "model/model.h"
 
-/* The implementation of pith_model_save and pith_model_verify. The caller has set the floating-point mode. */
-pith_status pith_model_write(const pith_model *model, pith_write_fn *write, void *user, pith_error *err);
+/* The implementation of pith_model_save, pith_model_save_routes and pith_model_verify. The caller has set the
+ * floating-point mode. */
+pith_status pith_model_write(const pith_model *const *models, size_t count, pith_write_fn *write, void *user,
+                             pith_error *err);
 pith_status pith_model_verify_file(const char *path, pith_error *err);
 
 /* Fills a model from a compiled file: graphs, ports, modules, report. file must outlive the model. */

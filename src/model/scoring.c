@@ -44,6 +44,12 @@ size_t pith_model_label_count(const pith_model *m) {
     return scoring_find(&output, &labels, m, NULL) ? 0 : labels;
 }
 
+int pith_model_score_output(const pith_model *m) {
+    int output;
+    size_t labels;
+    return scoring_find(&output, &labels, m, NULL) ? -1 : output;
+}
+
 const char *pith_model_label_name(const pith_model *m, size_t label) {
     bool named = label < m->labels.count && m->labels.names[label].data;
     return named ? m->labels.names[label].data : "";

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/model.h"
 #include "model/picture_view.h"
+#include "model/saved_heads.h"
 #include "ragged/ragged.h"
 
 /* A model of texts and pictures: texts run through their part of the graph only. */
@@ -20,7 +21,11 @@ pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m
     static const int first[] = { 0 };
     const int *outputs = view->output_count ? view->outputs : NULL;
     pith_graph *graph = m->graph;
-    if (pith_opt_without(m->limits, "ragged")) {
+    if (m->compiled.writer) {
+        view->ragged_reason = PITH_STR("the compiled file has no graph of packed texts for these outputs");
+        return pith_saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count, &view->arena, err);
+    }
+    if (m->no_ragged) {
         view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
         return PITH_OK;
     }

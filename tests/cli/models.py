@@ -248,7 +248,16 @@ class Said(Directory):
         compiled = self.dir / "doc.pith"
         self.good("compile", "-q", "--route", "doc", "-o", compiled, DATA / "router-last")
         np.testing.assert_array_equal(self.vectors(TEXTS, "-m", compiled), self.vectors(TEXTS, "-m", DATA / "router-last", "--route", "doc"))
-        self.embed(compiled, "a compiled model keeps the route it was compiled with ('doc')", "--route", "query")
+        self.embed(compiled, "there is no route 'query'; the file has: doc", "--route", "query")
+        both = self.dir / "both.pith"
+        self.good("compile", "-q", "-o", both, DATA / "router-last")
+        for route in [], ["--route", "doc"], ["--route", "query"]:
+            np.testing.assert_array_equal(self.vectors(TEXTS, "-m", both, *route),
+                                          self.vectors(TEXTS, "-m", DATA / "router-last", *route))
+        self.embed(both, "there is no route 'x'; the file has: query, doc", "--route", "x")
+        again = self.dir / "again.pith"
+        self.good("compile", "-q", "-o", again, both)
+        self.assertEqual(again.read_bytes(), both.read_bytes())
 
     def test_pickle(self):
         """A pickle that would run a program is named, and nothing runs."""

@@ -121,23 +121,6 @@ class Types(Embed):
         self.assertEqual((self.dir / "a").read_bytes(), whole)
         self.assertFalse((self.dir / "a.part.made").exists() or (self.dir / "a.part").exists())
 
-    def test_rows_per_file(self):
-        texts = "".join(f"text {i}\n" for i in range(25)).encode()
-        whole = self.good(stdin=texts)
-        self.good("--rows-per-file", 10, "-o", "x.jsonl", stdin=texts)
-        names = sorted(p.name for p in self.dir.glob("x*"))
-        self.assertEqual(names, ["x-00000.jsonl", "x-00001.jsonl", "x-00002.jsonl"])
-        self.assertEqual(b"".join((self.dir / n).read_bytes() for n in names), whole)
-        self.good("--rows-per-file", 5, "--format", "npy", "-o", "y.v.npy", stdin=texts)
-        parts = [np.load(p) for p in sorted(self.dir.glob("y*"))]
-        self.assertEqual([p.shape for p in parts], [(5, 384)] * 5)
-        np.testing.assert_array_equal(np.concatenate(parts), np.array([json.loads(r) for r in whole.splitlines()], "f4"))
-        self.bad(2, "--rows-per-file", 5, stdin=texts, says="--rows-per-file needs -o FILE")
-        self.bad(2, "--rows-per-file", 5, "--resume", "-o", "z", stdin=texts, says="without --resume")
-        (self.dir / "locked").mkdir(mode=0o500)
-        if os.geteuid():
-            self.bad(1, "--rows-per-file", 5, "-o", "locked/x", stdin=texts, says="locked")
-
     def test_resume(self):
         np.save(self.dir / "r.npy", np.float32([[-0.5] * 384, [0.5] * 384]))
         for kind in ("f16", "int8", "uint8", "binary", "ubinary"):

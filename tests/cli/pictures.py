@@ -111,6 +111,20 @@ class Pictures(Command):
         rows = np.array([json.loads(line) for line in self.good("-m", "onnx", "0.ppm", "1.ppm").splitlines()])
         self.assertGreater(np.abs(expected[0] - expected[1]).max(), 1e-3)
         np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
+        (self.dir / "wide.ppm").write_bytes(b"P6 40 32 255\n" + bytes(40 * 32 * 3))
+        out = self.bad(1, "-m", "onnx", "0.ppm", "wide.ppm", "1.ppm", says="wide.ppm: the model declares pictures of 3x32x32").stdout
+        mixed = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(mixed[1], [None] * len(rows[0]))
+        np.testing.assert_array_equal([mixed[0], mixed[2]], rows)
+
+    def test_compiled(self):
+        """A compiled file says the same as its directory, of which it needs nothing."""
+        for name in "clip", "vit", "resnet":
+            model, file = VISION / name, self.dir / f"{name}.pith"
+            subprocess.run([PITH, "compile", "-q", "-o", file, model], check=True, capture_output=True, timeout=60)
+            self.assertEqual(self.good("-m", file, *PATHS), self.good("-m", model, *PATHS))
+        text = subprocess.run([PITH, "inspect", self.dir / "clip.pith"], capture_output=True, timeout=60).stdout.decode()
+        self.assertIn("one vector of 12 numbers per picture, 24 x 24 pixels, processed as CLIPImageProcessor", text)
 
     def test_resume(self):
         """What an earlier call wrote is kept; other pictures are refused."""

@@ -113,6 +113,21 @@ void test_compiled() {
     CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") == PITH_ERR_ARGUMENT);
 }
 
+void test_routes() {
+    const std::string path = data + "/modules/asym";
+    auto o = pith::options<pith_open_options>();
+    pith::Model query(path);
+    CHECK(query.route() == "query" && query.routes() == std::vector<std::string>({ "query", "doc" }));
+    o.route = "doc";
+    pith::Model doc(path, o);
+    const std::string file = pith::Model::save_routes({ &query, &doc });
+    pith::Model again = pith::Model::from_memory(file.data(), file.size(), o);
+    CHECK(again.route() == "doc");
+    CHECK(!std::memcmp(doc.embed({ "a b" })[0], again.embed({ "a b" })[0], doc.dim() * sizeof(float)));
+    CHECK(thrown([&] { pith::Model::save_routes({ &query, &query }); }, "both of route 'query'") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([&] { pith::Model::save_routes({}); }) == PITH_ERR_ARGUMENT);
+}
+
 void test_scores() {
     pith::Model cross(data + "/tasks/cross-bert");
     const auto scores =
@@ -240,6 +255,7 @@ int main(int argc, char **argv) {
     data = argv[1];
     test_embed();
     test_compiled();
+    test_routes();
     test_scores();
     test_encode();
     test_tokens();

@@ -3,6 +3,7 @@
 #define PITH_TEST_COMPILED_USE_H
 
 #include "base/hash.h"
+#include "pith/image.h"
 #include "run_ones.h"
 
 enum { HEADER = 48, ENTRY = 32, SECTIONS_MAX = 64 };
@@ -38,6 +39,50 @@ static void save_again(const pith_model *model) {
     free(s.bytes);
 }
 
+/* Every head, on two texts and a picture. */
+static void use_heads(const pith_model *model) {
+    static float numbers[2 * WIDTH_MAX];
+    static uint8_t pixels[5 * 4 * 3];
+    const pith_str texts[2] = { { "a b", 3 }, { "the cats sleep", 14 } };
+    const pith_image image = { pixels, 5, 4, 3, NULL };
+    pith_error err = PITH_ERROR_INIT;
+    for (int role = PITH_ROLE_DOCUMENT; role <= PITH_ROLE_QUERY; role++)
+        for (uint32_t what = 1; what < 1u << 4; what++) {
+            pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
+            pith_encoded *encoded = NULL;
+            options.what = what;
+            options.role = role;
+            if (pith_encode(&encoded, model, texts, 2, &options, &err) && !err.message[0]) abort();
+            pith_encoded_free(encoded);
+        }
+    const size_t labels = pith_label_count(model);
+    for (size_t i = 0; i < labels && i < 4; i++) (void)pith_label_name(model, i);
+    if (labels && labels <= WIDTH_MAX && pith_classify(numbers, model, texts, texts, 2, NULL, &err) && !err.message[0])
+        abort();
+    if (pith_rerank(numbers, model, texts[0], texts, 2, NULL, &err) && !err.message[0]) abort();
+    size_t dim;
+    if (!pith_embed_images_dim(&dim, model, NULL, &err) && dim <= WIDTH_MAX &&
+        pith_embed_images(numbers, model, &image, 1, NULL, &err) && !err.message[0])
+        abort();
+}
+
+/* The other routes of a Router. */
+static void use_routes(const pith_model *model, const void *data, size_t size) {
+    const size_t count = pith_model_route_count(model);
+    for (size_t i = 0; i < count && i < 4; i++) {
+        pith_open_options options = limited_options(3);
+        pith_error err = PITH_ERROR_INIT;
+        pith_model *other = NULL;
+        options.route = pith_model_route_name(model, i);
+        if (pith_model_open_memory(&other, data, size, &options, &err)) {
+            if (!err.message[0]) abort();
+            continue;
+        }
+        embed_two(other);
+        pith_model_close(other);
+    }
+}
+
 static void put_u64(uint8_t *p, uint64_t x) {
     for (int i = 0; i < 8; i++, x >>= 8) p[i] = (uint8_t)x;
 }
@@ -63,6 +108,8 @@ static void use_compiled(const void *data, size_t size, run_counts *c) {
         describe_model(model);
         run_model(model, c);
         embed_two(model);
+        use_heads(model);
+        use_routes(model, copy, size);
         save_again(model);
         pith_model_close(model);
     } else if (!err.message[0]) {

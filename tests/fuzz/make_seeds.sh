@@ -7,3 +7,6 @@ for name in if loop13_seq optional_get_element_optional_sequence scan9_sum; do
     "$pith" compile "$here/../data/control/$name.onnx" -o "$here/corpus/pith/$name.pith"
 done
 "$pith" compile "$here/../data/modules/chain" -o "$here/corpus/pith/encoder.pith"
+for name in encode/bge-m3 hybrid/minicoil modules/asym vision/clip; do
+    "$pith" compile "$here/../data/$name" -o "$here/corpus/pith/$(basename "$name").pith"
+done

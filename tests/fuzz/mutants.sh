@@ -32,6 +32,9 @@ for pair in bert_cased.jsonl:f32 wordlevel.jsonl:bf16 trim_blanks.jsonl:int8 met
     head -1 "$data/tokenizers/${pair%:*}" >"$made/$pair/tokenizer.json"
     compile "$pair" "$made/$pair" --precision "${pair#*:}"
 done
+for model in encode/splade-sum hybrid/bm42 tasks/judge-qwen3 tasks/labels-bert vision/siglip; do
+    compile "$(basename "$model")" "$data/$model"
+done
 every=10 i=0
 for model in "$data"/operators/*/model.onnx; do
     [ $((i++ % every)) -gt 0 ] || compile "$(basename "$(dirname "$model")")" "$model"

@@ -181,7 +181,7 @@ def protobuf_of(descriptor, known=None):
     return table
 
 
-# ---- compiled models: src/compiled, src/save.c, src/text/frozen.h ----
+# ---- compiled models: src/compiled, src/model/saved_*.c, src/text/frozen.h ----
 
 class U32(int):
     pass
@@ -221,7 +221,7 @@ class Bytes:
 
 
 class Reader:
-    """Reads what is written in graph_write.c and save.c, part by part."""
+    """Reads what is written in graph_write.c and saved_*.c, part by part."""
     def __init__(self, data):
         self.data, self.at = data, 0
 
@@ -284,7 +284,7 @@ class Reader:
             rest = self.tensor()
         elif kind == VALUE_KINDS["INPUT"]:
             rest = [self.type(), self.u32()]
-            rest += [self.tensor()] if rest[1] else []
+            rest += [self.tensor()] if rest[1] & 1 else []
         return [kind, name, rest]
 
     def attribute(self):
@@ -314,6 +314,7 @@ class Reader:
 
     def model(self):
         modules = self.record(*[self.u32] * 10) + self.record(self.text, self.u32, self.text, self.text)
+        modules += [self.counted(lambda: self.record(self.text, self.text))]
         modules += [self.counted(lambda: self.record(self.text, self.text)), self.text()]
         modules += [self.counted(lambda: self.record(*[self.u32] * 5, *[self.text] * 3)),
                     self.counted(lambda: self.record(self.text, self.text, self.text))]
@@ -325,6 +326,27 @@ class Reader:
                   self.counted(lambda: self.record(self.u32, self.text, self.text))]
         return self.end([modules, labels, late, how, ports, report])
 
+    def heads(self):
+        return [self.counted(self.u32), self.whole_graph()]
+
+    def words(self):
+        kind, stops = self.u32(), self.counted(self.text)
+        if kind != 2:
+            return self.end([kind, stops])
+        words, stems = self.counted(self.text), self.counted(lambda: self.record(self.text, self.text))
+        return self.end([kind, stops, words, stems, self.record(self.u32, self.i64, self.i64, self.i64, self.u32)])
+
+    def pictures(self):
+        code, reason = self.u32(), self.text()
+        if code:
+            return self.end([code, reason])
+        name, sizes = self.text(), self.record(*[self.u32] * 8)
+        numbers = [self.bytes(8), self.bytes(8), *[self.bytes(4) for _ in range(6)]]
+        return self.end([code, reason, name, sizes, numbers, self.u32(), self.u32()])
+
+    def routes(self):
+        return self.end(self.counted(lambda: self.record(self.text, self.u32)))
+
     def weights(self):
         count = self.i64()
         rows = [self.record(self.i64, self.i64) for _ in range(count)]
@@ -335,7 +357,8 @@ VALUE_KINDS = {"INPUT": 0, "CAPTURE": 1, "CONST": 2, "NODE": 3, "PACKED": 4}
 
 
 class Sections:
-    """Named sections behind a table: a compiled model, or a frozen tokenizer."""
+    """Named sections behind a table: a compiled model, or a frozen tokenizer. The name of a section of a compiled model
+    is its kind, and above 32 bits its route."""
     HEAD = {b"\x89PITH\r\n\x1a": (48, "<IIQQQ"), b"PithTok\0": (24, "<16sQQ")}
 
     def __init__(self, data):
@@ -347,7 +370,7 @@ class Sections:
         self.sections = []
         for i in range(count):
             row = struct.unpack_from(self.entry, data, self.size + 32 * i)
-            name, begin, size = row if self.frozen else (row[0], row[2], row[3])
+            name, begin, size = row if self.frozen else (row[0] | row[1] << 32, row[2], row[3])
             self.sections.append([name, data[begin:begin + size]])
 
     def write(self, tree):
@@ -359,7 +382,7 @@ class Sections:
             begin = -(-(at + len(body)) // alignment) * alignment
             body += bytes(begin - at - len(body)) + contents
             table += (struct.pack(self.entry, name, begin, len(contents)) if self.frozen
-                      else struct.pack(self.entry, name & 2**32 - 1, 0, begin, len(contents), 0))
+                      else struct.pack(self.entry, name & 2**32 - 1, name >> 32 & 2**32 - 1, begin, len(contents), 0))
         if self.frozen:
             body += bytes(-(at + len(body)) % 64)
         table = table.ljust(at - self.size, b"\0")
@@ -389,14 +412,16 @@ def frozen_of(data):
 def compiled_trees(data):
     """The trees of a compiled model: its table; its sections; the table of the tokenizer in it."""
     form = Sections(data)
-    readers = {1: Reader.model, 2: Reader.whole_graph, 3: Reader.whole_graph, 4: Reader.weights}
+    readers = {1: Reader.model, 2: Reader.whole_graph, 3: Reader.whole_graph, 4: Reader.weights, 6: Reader.heads,
+               7: Reader.words, 8: Reader.pictures, 9: Reader.routes}
     sections = Pairs()
-    for kind, part in form.sections:
-        sections.append([kind, frozen_of(part) if kind == 5 else readers[kind](Reader(part))])
+    for name, part in form.sections:
+        kind = name & 2**32 - 1
+        sections.append([name, frozen_of(part) if kind == 5 else readers[kind](Reader(part))])
     yield Bytes, table_of(data)
     yield form, sections
     for i, (kind, part) in enumerate(form.sections):
-        if kind == 5:
+        if kind & 2**32 - 1 == 5:
             rest = Pairs(form.sections)
             rest[i] = [kind, table_of(part)]
             yield form, rest

@@ -282,6 +282,38 @@ static void test_refused(void **state) {
     pith_model_close(model);
 }
 
+/* A bad picture has its own error, and the others the vectors that they have without it. */
+static void test_failures(void **state) {
+    (void)state;
+    float wanted[PICTURES * WIDTH], got[PICTURES * WIDTH];
+    pith_error err = PITH_ERROR_INIT, failures[PICTURES];
+    pith_model *model = open_named("clip-vision", NULL);
+    pith_image some[PICTURES];
+    const size_t dim = 12;
+    embed_pictures(wanted, model, PICTURES, NULL);
+    memcpy(some, images, sizeof some);
+    some[0].channels = 2;
+    some[3].pixels = NULL;
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        pith_embed_images_options o = PITH_EMBED_IMAGES_OPTIONS_INIT;
+        o.threads = threads;
+        o.failures = failures;
+        memset(failures, 1, sizeof failures);
+        if (pith_embed_images(got, model, some, PICTURES, &o, &err)) fail_msg("%s", err.message);
+        for (size_t i = 0; i < PICTURES; i++) {
+            const bool bad = i == 0 || i == 3;
+            assert_int_equal(failures[i].code, bad ? PITH_ERR_ARGUMENT : PITH_OK);
+            assert_int_equal(failures[i].message[0] != 0, bad);
+            if (!bad) assert_memory_equal(got + i * dim, wanted + i * dim, dim * sizeof *got);
+            for (size_t k = 0; bad && k < dim; k++) assert_true(isnan(got[i * dim + k]));
+        }
+        const int stop = 1;
+        o.cancel = &stop;
+        assert_int_equal(pith_embed_images(got, model, some, PICTURES, &o, &err), PITH_ERR_CANCELLED);
+    }
+    pith_model_close(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pictures),
@@ -291,6 +323,7 @@ int main(void) {
         cmocka_unit_test(test_sentence_transformers),
         cmocka_unit_test(test_onnx),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_failures),
     };
     for (int i = 0; i < PICTURES; i++) image_open(&images[i], pictures[i], 3);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
