@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench size install clean
+.PHONY: dev all help setup model run test test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -95,6 +95,10 @@ bench: all model                ## Pith beside its peers, interleaved (make benc
 	@tools/setup.sh build test
 	@cmake --build build -j $(JOBS) --target peak
 	@"$$(tools/test_python.sh bench/requirements.txt)" bench/bench.py $(PARTS) $(if $(QUICK),--quick)
+
+bench-models: all               ## single operators beside ONNX Runtime (make bench-models OPERATORS="pools conv")
+	@tools/setup.sh test
+	@"$$(tools/test_python.sh bench/requirements_models.txt)" bench/bench_models.py $(OPERATORS)
 
 size: all                       ## bytes of the library and the command
 	@tools/size.sh build

@@ -17,6 +17,7 @@
         }                                                                                                              \
     }
 #define FLOATS(family, EXPR32, EXPR64) MAP1(family, f32, float, float, EXPR32) MAP1(family, f64, double, double, EXPR64)
+#define DOUBLE(family, EXPR) MAP1(family, f64, double, double, EXPR)
 #define SIGNED(family, EXPR)                                                                                           \
     MAP1(family, i8, int8_t, int8_t, EXPR)                                                                             \
     MAP1(family, i16, int16_t, int16_t, EXPR)                                                                          \
@@ -34,26 +35,25 @@ SIGNED(map_neg, 0 - (uint64_t)u)
 FLOATS(map_sign, u > 0 ? 1.0f : u < 0 ? -1.0f : u, u > 0 ? 1.0 : u < 0 ? -1.0 : u)
 SIGNED(map_sign, (u > 0) - (u < 0))
 UNSIGNED(map_sign, u > 0)
-FLOATS(map_ceil, ceilf(u), ceil(u))
-FLOATS(map_floor, floorf(u), floor(u))
-FLOATS(map_round, rintf(u), rint(u))
+DOUBLE(map_ceil, ceil(u))
+DOUBLE(map_floor, floor(u))
+DOUBLE(map_round, rint(u))
 MAP1(map_sqrt, f64, double, double, sqrt(u))
 MAP1(map_reciprocal, f64, double, double, 1.0 / u)
 MAP1(map_relu, f64, double, double, u < 0 ? 0.0 : u)
 SIGNED(map_relu, u < 0 ? 0 : u)
-FLOATS(map_leaky_relu, u *((const float[2]){ 1.0f, (float)p[0] })[u < 0], u *((const double[2]){ 1.0, p[0] })[u < 0])
-FLOATS(map_thresholded_relu, u > (float)p[0] ? u : 0.0f, u > p[0] ? u : 0.0)
+DOUBLE(map_leaky_relu, u *((const double[2]){ 1.0, p[0] })[u < 0])
+DOUBLE(map_thresholded_relu, u > p[0] ? u : 0.0)
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v)) /* NaN stays */
-FLOATS(map_hard_sigmoid, UNIT((float)p[0] * u + (float)p[1]), UNIT(p[0] * u + p[1]))
-FLOATS(map_hard_swish, u *UNIT(u / 6.0f + 0.5f), u *UNIT(u / 6.0 + 0.5))
-FLOATS(map_softsign, u / (1.0f + fabsf(u)), u / (1.0 + fabs(u)))
+DOUBLE(map_hard_sigmoid, UNIT(p[0] * u + p[1]))
+DOUBLE(map_hard_swish, u *UNIT(u / 6.0 + 0.5))
+DOUBLE(map_softsign, u / (1.0 + fabs(u)))
 /* p: lambd, bias. */
 FLOATS(map_shrink, u<-(float)p[0] ? u + (float)p[1] : u>(float) p[0] ? u - (float)p[1] : 0.0f,
        u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0.0)
 SIGNED(map_shrink, u<-p[0] ? u + p[1] : u> p[0] ? u - p[1] : 0)
 UNSIGNED(map_shrink, u > p[0] ? u - p[1] : u < -p[0] ? u + p[1] : 0)
 
-#define DOUBLE(family, EXPR) MAP1(family, f64, double, double, EXPR)
 DOUBLE(map_acos, acos(u))
 DOUBLE(map_acosh, acosh(u))
 DOUBLE(map_asin, asin(u))

@@ -80,6 +80,16 @@ PITH_VMATH vf vf_exp2(vf x) {
     return vf_keep(vf_not_lt(x, vf_set1(-126.0f)), vf_scale(y, n));
 }
 
+/* e log 2 + log(1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
+PITH_VMATH vf vf_log_core(vf e, vf f) {
+    vf q = PITH_POLY(f, 0x1.145e60p-4f, -0x1.de3708p-4f, 0x1.e6ea30p-4f, -0x1.fc227ep-4f, 0x1.2337eap-3f,
+                     -0x1.555c4ep-3f, 0x1.99a4aep-3f, -0x1.000006p-2f, 0x1.555548p-2f);
+    vf s = vf_mul(f, f);
+    q = vf_fma(vf_mul(q, f), s, vf_mul(e, vf_set1(-0x1.05c610p-29f)));
+    q = vf_fma(s, vf_set1(-0.5f), q);
+    return vf_fma(e, vf_set1(0x1.62e430p-1f), vf_add(f, q));
+}
+
 /* log x, 1 ulp. x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt 2). */
 PITH_VMATH vf vf_log(vf x) {
     vm tiny = vf_lt(x, vf_set1(0x1p-126f));
@@ -87,15 +97,37 @@ PITH_VMATH vf vf_log(vf x) {
     vi i = vi_sub(vi_bits(y), vi_set1(0x3F3504F3));
     vf e = vf_add(vf_of_vi(vi_sar(i, 23)), vf_select(tiny, vf_set1(-23.0f), vf_zero()));
     vf f = vf_sub(vf_bits(vi_add(vi_and(i, vi_set1(0x7FFFFF)), vi_set1(0x3F3504F3))), vf_set1(1.0f));
-    vf q = PITH_POLY(f, 0x1.145e60p-4f, -0x1.de3708p-4f, 0x1.e6ea30p-4f, -0x1.fc227ep-4f, 0x1.2337eap-3f,
-                     -0x1.555c4ep-3f, 0x1.99a4aep-3f, -0x1.000006p-2f, 0x1.555548p-2f);
-    vf s = vf_mul(f, f);
-    q = vf_fma(vf_mul(q, f), s, vf_mul(e, vf_set1(-0x1.05c610p-29f)));
-    q = vf_fma(s, vf_set1(-0.5f), q);
-    vf r = vf_fma(e, vf_set1(0x1.62e430p-1f), vf_add(f, q));
+    vf r = vf_log_core(e, f);
     r = vf_select(vf_lt(x, vf_set1(INFINITY)), r, x); /* infinity and NaN */
     r = vf_select(vf_eq(x, vf_zero()), vf_set1(-INFINITY), r);
     return vf_select(vf_lt(x, vf_zero()), vf_set1(NAN), r);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|; 2 ulp. 1 + t is 1 + f, or 2 (1 + f) with f = (t - 1) / 2. */
+PITH_VMATH vf vf_softplus(vf x) {
+    vf t = vf_exp(vf_neg(vf_abs(x)));
+    vm upper = vf_gt(t, vf_set1(0x1.a8p-2f));
+    vf f = vf_select(upper, vf_mul(vf_sub(t, vf_set1(1.0f)), vf_set1(0.5f)), t);
+    return vf_add(vf_max(vf_zero(), x), vf_log_core(vf_keep(upper, vf_set1(1.0f)), f));
+}
+
+/* x tanh(log(1 + e^x)) = x n / (n + 2), n = e^x (e^x + 2), which beyond 20 is x; 4.5 ulp, or 1e-43. */
+PITH_VMATH vf vf_mish(vf x) {
+    vf e = vf_exp(vf_min(vf_set1(20.0f), x)), n = vf_mul(e, vf_add(e, vf_set1(2.0f)));
+    return vf_mul(x, vf_div(n, vf_add(n, vf_set1(2.0f))));
+}
+
+/* e^x - 1 where x is not above 0, or NaN; 2 ulp. x = n ln 2 + r as for e^x; 2^n (e^r - 1) + (2^n - 1). */
+PITH_VMATH vf vf_expm1_below(vf x) {
+    const vf magic = vf_set1(PITH_ROUND_MAGIC), one = vf_set1(1.0f);
+    x = vf_max(vf_set1(-20.0f), x);
+    vf n = vf_sub(vf_fma(x, vf_set1(0x1.715476p0f), magic), magic);
+    vf r = vf_fma(n, vf_set1(-0x1.62e430p-1f), x);
+    r = vf_fma(n, vf_set1(0x1.05c610p-29f), r);
+    vf q = PITH_POLY(r, 0x1.6a215ep-10f, 0x1.123b9ap-7f, 0x1.5558fcp-5f, 0x1.555490p-3f, 0x1.fffffcp-2f);
+    q = vf_fma(vf_mul(r, r), q, r);
+    vf power = vf_ldexp(one, n);
+    return vf_fma(power, q, vf_sub(power, one));
 }
 
 /* erf x, 1.5 ulp: x + x times a polynomial in x^2 below 1, 1 - e^(a polynomial) above. */

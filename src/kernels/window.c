@@ -178,8 +178,7 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
         }                                                                                                              \
     }
 
-/* Places of window o along axis d, those in the stated padding too if `padded`. */
-static int64_t places(const pith_window *w, int d, int64_t o, bool padded) {
+int64_t pith_window_places(const pith_window *w, int d, int64_t o, bool padded) {
     int64_t first, end;
     taps_inside(w, d, o, padded ? -w->begin[d] : 0, w->in[d] + (padded ? w->end[d] : 0), &first, &end);
     return end - first;
@@ -187,7 +186,7 @@ static int64_t places(const pith_window *w, int d, int64_t o, bool padded) {
 
 static double outer_places(const pith_window *w, const int64_t *o, bool padded) {
     double count = 1;
-    for (int d = 0; d < w->rank - 1; d++) count *= (double)places(w, d, o[d], padded);
+    for (int d = 0; d < w->rank - 1; d++) count *= (double)pith_window_places(w, d, o[d], padded);
     return count;
 }
 
@@ -208,7 +207,7 @@ POOL_ROWS(max, i8, int8_t, INT8_MIN, LARGER, )
 
 #define DIVIDE(T)                                                                                                      \
     double outer = outer_places(w, o, p != 0);                                                                         \
-    for (int64_t i = 0; i < n; i++) y[i] /= (T)(outer * (double)places(w, last, i, p != 0))
+    for (int64_t i = 0; i < n; i++) y[i] /= (T)(outer * (double)pith_window_places(w, last, i, p != 0))
 POOL(mean, f32, float, float, 0, a += v, a / (float)(p ? padded : inside))
 POOL(mean, f64, double, double, 0, a += v, a / (double)(p ? padded : inside))
 POOL_ROWS(mean, f32, float, 0, a + v, DIVIDE(float))

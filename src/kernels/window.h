@@ -5,6 +5,7 @@
 #ifndef PITH_KERNELS_WINDOW_H
 #define PITH_KERNELS_WINDOW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/kernel.h"
@@ -19,6 +20,9 @@ typedef struct pith_window {
 
 /* Number of places of a list of sizes. */
 int64_t pith_window_count(const int64_t *sizes, int rank);
+
+/* Places of window o along axis d that are inside, or also those in the stated padding. */
+int64_t pith_window_places(const pith_window *w, int d, int64_t o, bool padded);
 
 /* columns[(c * kernel + k) * (o1 - o0) + o - o0] = x[c][place of k in window o], zero in the padding, for windows [o0,
  * o1) and all kernel places of `channels` channels. x's channels are dense. Elements of `size` (4 or 8) bytes, zero is

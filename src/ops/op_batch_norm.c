@@ -1,11 +1,19 @@
 /* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MeanVarianceNormalization and
- * LpNormalization. All of them scale values by statistics over some axes, in double. Source: ONNX operators of these
- * names. */
+ * LpNormalization. All of them scale values by statistics over some axes. The first three become one multiply-add per
+ * element of an f32 tensor, with factors computed in double; everything else is computed in double. Source: ONNX
+ * operators of these names. */
 #include <math.h>
 
+#include "base/checked.h"
+#include "kernels/affine.h"
 #include "ops/compose.h"
+#include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/wide.h"
+#include "ops/widen.h"
+
+/* Elements that are worth a thread. */
+enum { GRAIN = 16384 };
 
 /* [batch, channels, rest] of a tensor; rank 1 is [batch]. */
 typedef struct layout {
@@ -32,6 +40,95 @@ static pith_status infer_channels(pith_infer *c) {
     return pith_infer_same(c);
 }
 
+/* ---- what BatchNormalization, InstanceNormalization and GroupNormalization share ---- */
+
+typedef struct state {
+    pith_affine_fn *affine; /* NULL: in double */
+    pith_moments_fn *moments;
+} state;
+
+static pith_status batch_norm_prepare(pith_prepare *c) {
+    state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    if (pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !pith_node_int(c->node, "training_mode", 0)) {
+        s->affine = PITH_KERNEL_FIND(pith_affine_fn, "affine", PITH_F32, c->isa);
+        s->moments = PITH_KERNEL_FIND(pith_moments_fn, "moments", PITH_F32, c->isa);
+    }
+    c->state = s;
+    return PITH_OK;
+}
+
+/* A factor and a summand for each channel of each row of the batch, of at least one row. */
+static pith_status batch_norm_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+    const state *s = state_;
+    const pith_type *x = c->in[0];
+    if (!s->affine) return pith_wide_scratch(c, s, threads, bytes);
+    size_t planes = x->dims[0] ? (size_t)x->dims[0] : 1;
+    if ((x->rank > 1 && pith_mul_overflows(planes, (size_t)x->dims[1], &planes)) ||
+        pith_mul_overflows(planes, 2 * sizeof(float), bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    *bytes += 64;
+    return pith_widen_scratch(c, 0, bytes);
+}
+
+/* y = a x + b, a and b by channel. With groups, the channels of each group of a row are first given their a and b from
+ * the group's statistics, scale and bias. */
+typedef struct scaling {
+    const state *s;
+    const float *x;
+    float *y, *a, *b;
+    layout l;
+    int64_t per_part;
+    int64_t channels; /* of a group, 0: a and b are given for each channel */
+    int64_t each;     /* channels that share a scale */
+    const pith_tensor *scale, *bias;
+    double epsilon;
+} scaling;
+
+static void scaling_run_planes(void *context, size_t part, int worker) {
+    const scaling *j = context;
+    int64_t first = (int64_t)part * j->per_part, planes = j->l.batch * j->l.channels;
+    (void)worker;
+    for (int64_t i = first; i < first + j->per_part && i < planes; i++) {
+        int64_t c = i % j->l.channels;
+        j->s->affine(j->y + i * j->l.inner, j->x + i * j->l.inner, j->a + c, j->b + c, j->l.inner, 0);
+    }
+}
+
+/* Rows of channels alone. */
+static void scaling_run_rows(void *context, size_t part, int worker) {
+    const scaling *j = context;
+    int64_t first = (int64_t)part * j->per_part, n = j->l.channels;
+    (void)worker;
+    for (int64_t i = first; i < first + j->per_part && i < j->l.batch; i++)
+        j->s->affine(j->y + i * n, j->x + i * n, j->a, j->b, n, 1);
+}
+
+static void scaling_run_groups(void *context, size_t part, int worker) {
+    const scaling *j = context;
+    int64_t size = j->channels * j->l.inner, groups = j->l.channels / j->channels;
+    int64_t first = (int64_t)part * j->per_part, all = j->l.batch * groups;
+    (void)worker;
+    for (int64_t g = first; g < first + j->per_part && g < all; g++) {
+        double mean, variance;
+        j->s->moments(j->x + g * size, size, &mean, &variance);
+        double inverse = 1 / sqrt(variance + j->epsilon);
+        for (int64_t i = 0; i < j->channels; i++) {
+            int64_t c = (g % groups * j->channels + i) / j->each, plane = g * j->channels + i;
+            double scale = inverse * pith_wide_get(j->scale, c);
+            j->a[plane] = (float)scale;
+            j->b[plane] = (float)(pith_wide_get(j->bias, c) - mean * scale);
+            j->s->affine(j->y + plane * j->l.inner, j->x + plane * j->l.inner, j->a + plane, j->b + plane, j->l.inner,
+                         0);
+        }
+    }
+}
+
+static void scaling_run(pith_run *r, scaling *j, pith_task *task, int64_t rows, int64_t width) {
+    j->per_part = pith_run_chunk(r, rows, width, GRAIN);
+    pith_run_parallel(r, task, j, (size_t)((rows + j->per_part - 1) / j->per_part));
+}
+
 /* ---- BatchNormalization ---- */
 
 static pith_status infer_batch(pith_infer *c) {
@@ -52,7 +149,27 @@ static pith_status upgrade_batch(pith_node *node, pith_error *err) {
     return PITH_OK;
 }
 
+static pith_status run_batch_f32(pith_run *r) {
+    layout l = batch_norm_layout_of(r->in[0]);
+    PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
+    scaling j = { .s = r->state, .x = r->in[0]->data, .y = r->out[0]->data, .a = r->scratch, .l = l };
+    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
+    j.b = j.a + l.channels;
+    for (int64_t c = 0; c < l.channels; c++) {
+        double scale = pith_wide_get(r->in[1], c) / sqrt(pith_wide_get(r->in[4], c) + epsilon);
+        j.a[c] = (float)scale;
+        j.b[c] = (float)(pith_wide_get(r->in[2], c) - pith_wide_get(r->in[3], c) * scale);
+    }
+    if (!pith_tensor_count(r->in[0])) return PITH_OK;
+    if (l.inner == 1)
+        scaling_run(r, &j, scaling_run_rows, l.batch, l.channels);
+    else
+        scaling_run(r, &j, scaling_run_planes, l.batch * l.channels, l.inner);
+    return PITH_OK;
+}
+
 static pith_status run_batch(pith_run *r) {
+    if (((const state *)r->state)->affine) return pith_widen_run(r, 0, run_batch_f32);
     layout l = batch_norm_layout_of(r->in[0]);
     PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
     pith_wide w;
@@ -97,7 +214,8 @@ const pith_op pith_op_BatchNormalization = {
              "momentum float = 0.9; spatial bool = 1 @-8; training_mode bool = 0 @14",
     .upgrade = upgrade_batch,
     .infer = infer_batch,
-    .scratch = pith_wide_scratch,
+    .prepare = batch_norm_prepare,
+    .scratch = batch_norm_scratch,
     .run = run_batch,
 };
 
@@ -112,6 +230,22 @@ static void statistics(const double *x, int64_t n, double epsilon, double *mean,
     *inverse = 1 / sqrt(squares / (double)n + epsilon);
 }
 
+static pith_status run_groups_f32(pith_run *r, const layout *l, int64_t groups, int64_t each) {
+    scaling j = { .s = r->state,
+                  .x = r->in[0]->data,
+                  .y = r->out[0]->data,
+                  .a = r->scratch,
+                  .l = *l,
+                  .channels = l->channels / groups,
+                  .each = each,
+                  .scale = r->in[1],
+                  .bias = r->in[2],
+                  .epsilon = pith_node_float(r->node, "epsilon", 1e-5f) };
+    j.b = j.a + l->batch * l->channels;
+    if (pith_tensor_count(r->in[0])) scaling_run(r, &j, scaling_run_groups, l->batch * groups, j.channels * l->inner);
+    return PITH_OK;
+}
+
 /* scale and bias have an element per channel, or per `each` channels. */
 static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
     layout l = batch_norm_layout_of(r->in[0]);
@@ -119,6 +253,7 @@ static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
         return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
     if (!l.channels) return PITH_OK;
     PITH_TRY(batch_norm_check_counts(r, 1, 2, l.channels / each));
+    if (((const state *)r->state)->affine) return run_groups_f32(r, &l, groups, each);
     pith_wide w;
     pith_wide_open(&w, r);
     double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
@@ -135,14 +270,24 @@ static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
     return PITH_OK;
 }
 
-static pith_status run_instance(pith_run *r) { return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1, 1); }
+static pith_status run_instance_plain(pith_run *r) {
+    return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1, 1);
+}
+
+/* Runs in f32 where the state says so, on the operands as they are otherwise. */
+static pith_status batch_norm_widen(pith_run *r, pith_status (*run)(pith_run *r)) {
+    return ((const state *)r->state)->affine ? pith_widen_run(r, 0, run) : run(r);
+}
+static pith_status run_instance(pith_run *r) { return batch_norm_widen(r, run_instance_plain); }
 
 /* Opset 18 had scale and bias per group, though files with one per channel exist as well. */
-static pith_status run_group(pith_run *r) {
+static pith_status run_group_plain(pith_run *r) {
     int64_t groups = pith_node_int(r->node, "num_groups", 0), channels = batch_norm_layout_of(r->in[0]).channels;
     bool shared = r->node->opset < 21 && groups > 0 && pith_tensor_count(r->in[1]) == groups;
     return run_groups(r, groups, shared && channels % groups == 0 ? channels / groups : 1);
 }
+
+static pith_status run_group(pith_run *r) { return batch_norm_widen(r, run_group_plain); }
 
 const pith_op pith_op_InstanceNormalization = {
     .domain = "",
@@ -155,7 +300,8 @@ const pith_op pith_op_InstanceNormalization = {
     .types = "f",
     .attrs = "consumed_inputs ints @-5; epsilon float = 1e-05",
     .infer = infer_channels,
-    .scratch = pith_wide_scratch,
+    .prepare = batch_norm_prepare,
+    .scratch = batch_norm_scratch,
     .run = run_instance,
 };
 
@@ -170,7 +316,8 @@ const pith_op pith_op_GroupNormalization = {
     .types = "f",
     .attrs = "epsilon float = 1e-05; num_groups int! 1..; stash_type dtype = 1 @21",
     .infer = infer_channels,
-    .scratch = pith_wide_scratch,
+    .prepare = batch_norm_prepare,
+    .scratch = batch_norm_scratch,
     .run = run_group,
     .note = "scale and bias per channel, before opset 21 also per group",
 };
@@ -236,8 +383,8 @@ static pith_status reduced_axes(const pith_run *r, const int64_t *axes, size_t c
 }
 
 /* Three sums per line after the wide copies; there are at most as many lines as elements. */
-static pith_status scratch_lines(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+static pith_status scratch_lines(const pith_infer *c, const void *none, int threads, size_t *bytes) {
+    PITH_TRY(pith_wide_scratch(c, none, threads, bytes));
     size_t n = (size_t)pith_type_count(c->in[0]);
     if (n > (SIZE_MAX - *bytes) / 32) return pith_fail(c->err, PITH_ERR_MEMORY, "the input is too large");
     *bytes += n * 3 * sizeof(double);

@@ -4,7 +4,8 @@
  * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
  * among threads. Windows over one channel each (depthwise) are walked tap by tap in the same order. A transposed
  * convolution is the matmul with the transposed weights, whose columns are added back into place. f32 goes through the
- * GEMM. 8-bit integers are exact in f64, and f64 is computed in f64. */
+ * GEMM, f64 is computed in f64. 8-bit integers have a file of their own (conv_int.c); what it leaves out is exact in
+ * f64. */
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "kernels/gemm.h"
 #include "kernels/matmul.h"
 #include "kernels/taps.h"
+#include "ops/conv_int.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 #include "ops/windows.h"
@@ -22,17 +24,16 @@
  * it. */
 enum { TILE = 256, MOST_TAPS = 1024 };
 
-/* Numbers of the inputs; -1: there is none. */
-typedef struct layout {
-    const char *name;
-    int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
-} layout;
+typedef pith_conv_int_inputs layout;
 
-static const layout layouts[] = {
-    { "Conv", 0, -1, -1, 1, -1, -1, -1, -1, 2 },
-    { "ConvTranspose", 0, -1, -1, 1, -1, -1, -1, -1, 2 },
-    { "ConvInteger", 0, -1, 2, 1, -1, 3, -1, -1, -1 },
-    { "QLinearConv", 0, 1, 2, 3, 4, 5, 6, 7, 8 },
+static const struct {
+    const char *name;
+    layout inputs;
+} layouts[] = {
+    { "Conv", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
+    { "ConvTranspose", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
+    { "ConvInteger", { 0, -1, 2, 1, -1, 3, -1, -1, -1 } },
+    { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
 typedef struct state {
@@ -41,14 +42,15 @@ typedef struct state {
     pith_gemm_pack_f32_fn *pack;
     pith_matmul_fn *matmul; /* computes in f64 */
     pith_window_add_fn *add;
-    pith_taps_fn *taps; /* of f32; NULL */
+    pith_taps_fn *taps;     /* of f32; NULL */
+    pith_conv_int integers; /* of 8-bit numbers, if it is possible */
     bool transposed;
     size_t size;
 } state;
 
 static const layout *conv_find_layout(const pith_node *node) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
+        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i].inputs;
     }
     return NULL;
 }
@@ -164,6 +166,7 @@ static pith_status conv_prepare(pith_prepare *c) {
         return pith_fail_dtype(c->err, dtype);
     if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
     pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
+    if (s->inputs->x_zero >= 0) PITH_TRY(pith_conv_int_prepare(&s->integers, c, s->inputs));
     if (f32) {
         PITH_TRY(pith_prepare_kernel(c, "gemm", PITH_F32, &gemm));
         PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
@@ -223,6 +226,13 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
     int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, z.rank);
     size_t part = 0;
     *bytes = 0;
+    if (s->integers.possible) {
+        pith_window window;
+        PITH_TRY(pith_windows_attributes(&window, c->node, z.rank, w->dims + 2, c->err));
+        pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
+        if (!pith_conv_int_scratch(&s->integers, &window, threads, bytes)) return pith_fail_memory(c->err, SIZE_MAX);
+        return pith_widen_scratch(c, 0, bytes);
+    }
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
     if (s->taps && z.channels == 1) {
@@ -409,6 +419,7 @@ static pith_status conv_run_plain(pith_run *r) {
     } else {
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
+    if (s->integers.possible) return pith_conv_int_run(r, &s->integers, l, &j.w);
     j.kernel = pith_window_count(j.w.kernel, j.z.rank);
     j.windows = pith_window_count(j.w.out, j.z.rank);
     j.plane = pith_window_count(j.w.in, j.z.rank);

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "kernels/binary.h"
+#include "kernels/reduce.h"
 #include "kernels/taps.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
@@ -12,7 +14,9 @@ enum { MOST_TAPS = 1024 };
 
 typedef struct state {
     pith_pool_fn *fn;
-    pith_taps_fn *taps; /* of f32 maxima; NULL */
+    pith_taps_fn *taps;        /* of f32 maxima and sums; NULL */
+    pith_binary_fn *div;       /* of sums by the counts of their places; NULL: maxima */
+    pith_reduce_rows_fn *rows; /* of whole channels in f32; NULL */
     int64_t p;
     bool global;
 } state;
@@ -50,17 +54,24 @@ static pith_status pool_prepare(pith_prepare *c) {
                                       : "pool_mean",
                                  pith_compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith_pool_fn *)fn;
-    if (max && !s->global && pith_compute_dtype(c->in[0]->dtype) == PITH_F32)
-        s->taps = PITH_KERNEL_FIND(pith_taps_fn, "taps_max", PITH_F32, c->isa);
+    bool f32 = pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
+    if (f32 && s->global)
+        s->rows = PITH_KERNEL_FIND(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c->isa);
+    if (f32 && !s->global) s->taps = PITH_KERNEL_FIND(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c->isa);
+    if (f32 && !s->global && !max) s->div = PITH_KERNEL_FIND(pith_binary_fn, "div", PITH_F32, c->isa);
     c->state = s;
     return PITH_OK;
 }
 
-/* Windows that pith_taps walks: their values alone are wanted. Floats and offsets of a worker, or 0. */
+/* Windows that pith_taps walks: their values alone are wanted. The floats of a worker, or 0: offsets and weights of the
+ * taps, the counts of a row, the plane. */
 static int64_t pool_taps_floats(const state *s, const pith_window *w, bool indices) {
     if (!s->taps || indices || w->rank > 2) return 0;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
-    return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
+    if (floats < 0 || taps > MOST_TAPS || pith_add_overflows(floats, 3 * taps + 63, &floats) ||
+        pith_add_overflows(floats, w->out[w->rank - 1], &floats))
+        return 0;
+    return floats & ~(int64_t)15; /* the next one is aligned */
 }
 
 static pith_status pool_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
@@ -86,26 +97,57 @@ typedef struct job {
     size_t size;
 } job;
 
+/* Sums of the windows of a channel become means: rows that have the same number of places above and below share their
+ * counts. */
+static void pool_divide(const job *j, const pith_taps *a, float *counts) {
+    const state *s = j->r->state;
+    int last = j->w.rank - 1;
+    int64_t known = -1;
+    for (int64_t row = 0; row < a->rows; row++) {
+        int64_t outer = last ? pith_window_places(&j->w, 0, row, s->p != 0) : 1;
+        for (int64_t i = 0; outer != known && i < a->columns; i++)
+            counts[i] = (float)((double)outer * (double)pith_window_places(&j->w, last, i, s->p != 0));
+        known = outer;
+        float *y = a->y + row * a->columns;
+        s->div(y, y, counts, a->columns, 1, 1);
+    }
+}
+
+static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker) {
+    const state *s = j->r->state;
+    float *own = (float *)j->r->scratch + worker * j->taps_floats;
+    int64_t *offsets = (int64_t *)(void *)own;
+    pith_taps a = { .offsets = offsets,
+                    .taps = pith_window_count(j->w.kernel, j->w.rank),
+                    .rows = j->w.rank == 2 ? j->w.out[0] : 1,
+                    .columns = j->w.out[j->w.rank - 1] };
+    float *weights = own + 2 * a.taps, *counts = weights + a.taps;
+    float *plane = own + (3 * a.taps + a.columns + 15) / 16 * 16;
+    for (int64_t i = 0; i < a.taps; i++) weights[i] = 1.0f;
+    a.x = plane;
+    a.weights = weights;
+    for (int64_t c = first; c < last; c++) {
+        pith_taps_plane(plane, offsets, &a.step, (const float *)j->r->in[0]->data + c * j->in, &j->w,
+                        s->div ? 0 : -INFINITY);
+        a.y = (float *)j->r->out[0]->data + c * j->out;
+        s->taps(&a);
+        if (s->div) pool_divide(j, &a, counts);
+    }
+}
+
 static void pool_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
     int64_t first = (int64_t)part * j->per_part,
             last = first + j->per_part < j->channels ? first + j->per_part : j->channels;
     int64_t *indices = j->r->out_count > 1 && j->r->out[1] ? j->r->out[1]->data : NULL;
+    if (s->rows) {
+        s->rows((const float *)j->r->in[0]->data + first * j->in, (float *)j->r->out[0]->data + first, last - first,
+                j->in);
+        return;
+    }
     if (j->taps_floats) {
-        float *own = (float *)j->r->scratch + worker * j->taps_floats;
-        int64_t *offsets = (int64_t *)(void *)own;
-        pith_taps a = { .offsets = offsets,
-                        .taps = pith_window_count(j->w.kernel, j->w.rank),
-                        .rows = j->w.rank == 2 ? j->w.out[0] : 1,
-                        .columns = j->w.out[j->w.rank - 1] };
-        float *plane = own + (2 * a.taps + 15) / 16 * 16;
-        for (int64_t c = first; c < last; c++) {
-            pith_taps_plane(plane, offsets, &a.step, (const float *)j->r->in[0]->data + c * j->in, &j->w, -INFINITY);
-            a.x = plane;
-            a.y = (float *)j->r->out[0]->data + c * j->out;
-            s->taps(&a);
-        }
+        pool_run_taps(j, first, last, worker);
         return;
     }
     bool columns_first = pith_node_int(j->r->node, "storage_order", 0) != 0 && j->w.rank == 2;

@@ -1,4 +1,5 @@
-/* op_recurrent.c - RNN, GRU and LSTM, in double, one direction and one batch row at a time.
+/* op_recurrent.c - RNN, GRU and LSTM. What is usual goes through recur_f32.c. Here is the rest: other functions and
+ * types, clip, peepholes, weights that are not constant; in double, one direction and one batch row at a time.
  *
  * Layout 0 is time-major [seq, batch, …] and layout 1 is [batch, seq, …]; only the strides differ. Gates lie in W, R
  * and B in the order of the standard: RNN h; GRU z, r, h; LSTM i, o, f, c. Steps after the end of a row give zeros.
@@ -7,10 +8,14 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/recur_f32.h"
 #include "ops/recurrent.h"
 #include "ops/wide.h"
+#include "ops/widen.h"
 
 typedef enum kind { RNN, GRU, LSTM } kind;
+
+enum { PACKED = 1u << 1 | 1u << 2 }; /* inputs that pith_recur_run does not read */
 
 typedef struct recurrent {
     kind kind;
@@ -18,6 +23,7 @@ typedef struct recurrent {
     bool batch_first, linear_before_reset, input_forget;
     double clip;                 /* 0: none */
     pith_cell_fn activations[6]; /* three per direction at most */
+    pith_recur fast;             /* if it is possible */
 } recurrent;
 
 static int64_t gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
@@ -50,6 +56,25 @@ static pith_status infer_rnn(pith_infer *c) { return infer_kind(c, RNN); }
 static pith_status infer_gru(pith_infer *c) { return infer_kind(c, GRU); }
 static pith_status infer_lstm(pith_infer *c) { return infer_kind(c, LSTM); }
 
+/* Whether every direction has these functions. */
+static bool recurrent_has(const recurrent *s, const char *const *names) {
+    for (int64_t i = 0; i < s->directions.count * activations_of(s->kind); i++)
+        if (!pith_cell_fn_is(&s->activations[i], names[i % activations_of(s->kind)])) return false;
+    return true;
+}
+
+static pith_status prepare_fast(recurrent *s, pith_prepare *c, const char *const *defaults) {
+    static const char *const relu[] = { "Relu" };
+    bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
+    if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7])) return PITH_OK;
+    s->fast.cell = s->kind == RNN ? PITH_CELL_RNN : s->kind == GRU ? PITH_CELL_GRU : PITH_CELL_LSTM;
+    s->fast.first_is_reverse = s->directions.first_is_reverse;
+    s->fast.batch_first = s->batch_first;
+    s->fast.linear_before_reset = s->linear_before_reset;
+    s->fast.directions = s->directions.count;
+    return pith_recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
+}
+
 static pith_status prepare_kind(pith_prepare *c, kind k) {
     recurrent *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
@@ -63,7 +88,7 @@ static pith_status prepare_kind(pith_prepare *c, kind k) {
     size_t own = (size_t)activations_of(k);
     PITH_TRY(pith_cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k], own, c->node, c->err));
     c->state = s;
-    return PITH_OK;
+    return prepare_fast(s, c, defaults[k]);
 }
 
 static pith_status prepare_rnn(pith_prepare *c) { return prepare_kind(c, RNN); }
@@ -72,6 +97,13 @@ static pith_status prepare_lstm(pith_prepare *c) { return prepare_kind(c, LSTM);
 
 /* Besides the wide copies: gates from x and from h, h, c, a row each. */
 static pith_status recurrent_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    const recurrent *s = state;
+    const pith_type *x = c->in[0];
+    if (s->fast.possible) {
+        if (!pith_recur_scratch(&s->fast, x->dims[s->batch_first], x->dims[!s->batch_first], threads, bytes))
+            return pith_fail_memory(c->err, SIZE_MAX);
+        return pith_widen_scratch(c, PACKED, bytes);
+    }
     PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
     size_t row;
     if (pith_mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) ||
@@ -156,19 +188,29 @@ static pith_status check_size(const pith_run *r, int i, int64_t wanted) {
                      (long long)pith_tensor_count(r->in[i]), (long long)wanted);
 }
 
+static pith_status check_sizes(const pith_run *r, int64_t directions, int64_t batch, int64_t gates, int64_t hidden) {
+    PITH_TRY(check_size(r, 1, directions * gates * r->in[0]->dims[2]));
+    PITH_TRY(check_size(r, 2, directions * gates * hidden));
+    PITH_TRY(check_size(r, 3, directions * 2 * gates));
+    PITH_TRY(check_size(r, 4, batch));
+    PITH_TRY(check_size(r, 5, directions * batch * hidden));
+    PITH_TRY(check_size(r, 6, directions * batch * hidden));
+    return check_size(r, 7, directions * 3 * hidden);
+}
+
+static pith_status recurrent_run_fast(pith_run *r) {
+    const recurrent *s = r->state;
+    return pith_recur_run(r, &s->fast);
+}
+
 static pith_status recurrent_run(pith_run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];
     int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
             hidden = r->in[2]->dims[2];
     int64_t gates = gates_of(s->kind) * hidden, directions = s->directions.count;
-    PITH_TRY(check_size(r, 1, directions * gates * inputs));
-    PITH_TRY(check_size(r, 2, directions * gates * hidden));
-    PITH_TRY(check_size(r, 3, directions * 2 * gates));
-    PITH_TRY(check_size(r, 4, batch));
-    PITH_TRY(check_size(r, 5, directions * batch * hidden));
-    PITH_TRY(check_size(r, 6, directions * batch * hidden));
-    PITH_TRY(check_size(r, 7, directions * 3 * hidden));
+    PITH_TRY(check_sizes(r, directions, batch, gates, hidden));
+    if (s->fast.possible) return pith_widen_run(r, PACKED, recurrent_run_fast);
     pith_wide w;
     pith_wide_open(&w, r);
     const double *bias = recurrent_optional(&w, r, 3), *lengths = recurrent_optional(&w, r, 4),

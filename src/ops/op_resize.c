@@ -1,9 +1,9 @@
 /* op_resize.c - Resize, and Upsample, its older form.
  *
  * Interpolation is separable: for every output index, each axis has a list of taps (input index, weight). Axes are
- * applied one after another, in double. The parts of complex numbers are one more axis. Nearest needs one tap per axis
- * and copies elements of any type; strings have only this mode. Source: ONNX operator Resize and its reference
- * implementation; cubic: Keys 1981. */
+ * applied one after another: f32 as it is (resample.c), other types and cropping in double. The parts of complex
+ * numbers are one more axis. Nearest needs one tap per axis and copies elements of any type; strings have only this
+ * mode. Source: ONNX operator Resize and its reference implementation; cubic: Keys 1981. */
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "kernels/convert.h"
 #include "ops/compose.h"
 #include "ops/infer.h"
+#include "ops/resample.h"
 #include "ops/wide.h"
 
 typedef enum coordinates {
@@ -42,6 +43,8 @@ typedef struct resize {
     double cubic_a, extrapolation;
     const int64_t *axes; /* NULL: all */
     size_t axis_count;
+    pith_resample resample;
+    bool f32;
 } resize;
 
 /* ---- attributes ---- */
@@ -165,6 +168,9 @@ static pith_status resize_prepare(pith_prepare *c) {
     if (pith_dtype_bits(c->in[0]->dtype) < 8)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
     PITH_TRY(resize_read_attributes(s, c->node, c->err));
+    pith_resample_find(&s->resample, c->isa);
+    s->f32 = c->in[0]->dtype == PITH_F32 && s->mode != NEAREST && s->coordinates != TF_CROP_AND_RESIZE &&
+             s->resample.rows && s->resample.columns;
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
                          pith_dtype_name(c->in[0]->dtype));
@@ -238,6 +244,29 @@ static void resize_sizes_of(const pith_type *x, const target *t, int64_t *widest
     }
 }
 
+/* The axes that change, the last one first, without their tables; *most: floats of the largest result before the last.
+ * 0: not in f32. */
+static int resize_axes(const resize *s, const target *t, const int64_t *dims, int rank, pith_resample_axis *axes,
+                       int64_t *most) {
+    int64_t shape[PITH_MAX_RANK];
+    int count = 0;
+    *most = 0;
+    for (int d = 0; d < rank; d++) shape[d] = dims[d];
+    for (int d = rank - 1; s->f32 && d >= 0; d--) {
+        if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
+        pith_resample_axis *a = &axes[count++];
+        int64_t result = 1;
+        *a = (pith_resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
+        a->taps = 2 * half_taps(s, t->scale[d], dims[d]);
+        if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
+        for (int i = 0; i < rank; i++) *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
+        shape[d] = t->size[d];
+        for (int i = 0; i < rank; i++) result *= shape[i];
+        if (result > *most) *most = result;
+    }
+    return count;
+}
+
 /* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one output index. */
 static pith_status resize_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)threads;
@@ -256,6 +285,15 @@ static pith_status resize_scratch(const pith_infer *c, const void *state, int th
     for (int d = 0; d < c->in[0]->rank; d++)
         product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
     if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
+    pith_resample_axis axes[PITH_MAX_RANK];
+    int64_t most;
+    int count = resize_axes(s, &t, c->in[0]->dims, c->in[0]->rank, axes, &most);
+    if (count) {
+        *bytes = count > 1 ? (size_t)most * 2 * sizeof(float) + 128 : 0;
+        for (int i = 0; i < count; i++)
+            *bytes += (size_t)(axes[i].taps * axes[i].size) * (sizeof(float) + sizeof(int32_t)) + 128;
+        return PITH_OK;
+    }
     resize_sizes_of(c->in[0], &t, &widest, &taps, s);
     *bytes = ((size_t)(widest * pith_parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
     return PITH_OK;
@@ -270,10 +308,96 @@ static void put_outside(void *to, int dtype, double x) {
     if (part != dtype) pith_convert(to, part, 1, &nothing, PITH_F64, 0, 1, true);
 }
 
+typedef struct nearest {
+    pith_run *r;
+    const resize *s;
+    const target *t;
+    int64_t *index[PITH_MAX_RANK]; /* elements before each place of an axis; -1: outside */
+    int64_t row, rows, per_part;
+    bool inside, doubled; /* along the last axis: no place is outside; each element stands twice */
+    size_t item;
+} nearest;
+
+static void nearest_look(nearest *j) {
+    int last = j->r->in[0]->rank - 1;
+    const int64_t *index = last >= 0 ? j->index[last] : NULL;
+    j->inside = true;
+    j->doubled = index && j->row % 2 == 0;
+    for (int64_t k = 0; index && k < j->row; k++) {
+        j->inside &= index[k] >= 0;
+        j->doubled &= index[k] == k / 2;
+    }
+}
+
+#define NEAREST_ROW(T)                                                                                                 \
+    for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
+
+static void nearest_row(const nearest *j, void *to, const void *from) {
+    const int64_t *index = j->index[j->r->in[0]->rank - 1], n = j->row;
+    if (j->doubled && j->item == 4) {
+        for (int64_t k = 0; k < n / 2; k++) {
+            uint64_t v = ((const uint32_t *)from)[k];
+            v |= v << 32;
+            memcpy((char *)to + k * 8, &v, 8);
+        }
+        return;
+    }
+    switch (j->item) {
+    case 1: NEAREST_ROW(uint8_t); return;
+    case 2: NEAREST_ROW(uint16_t); return;
+    case 4: NEAREST_ROW(uint32_t); return;
+    case 8: NEAREST_ROW(uint64_t); return;
+    default:
+        for (int64_t k = 0; k < n; k++)
+            memcpy((char *)to + (size_t)k * j->item, (const char *)from + (size_t)index[k] * j->item, j->item);
+    }
+}
+
+/* A row some of whose places are outside. */
+static void nearest_row_outside(const nearest *j, char *to, const char *from, bool outside) {
+    int last = j->r->in[0]->rank - 1;
+    for (int64_t k = 0; k < j->row; k++) {
+        int64_t at = last >= 0 ? j->index[last][k] : 0;
+        if (outside || at < 0)
+            put_outside(to + (size_t)k * j->item, j->r->out[0]->dtype, j->s->extrapolation);
+        else
+            memcpy(to + (size_t)k * j->item, from + (size_t)at * j->item, j->item);
+    }
+}
+
+static void nearest_run_part(void *context, size_t part, int worker) {
+    const nearest *j = context;
+    int rank = j->r->in[0]->rank;
+    int64_t first = (int64_t)part * j->per_part, end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
+    int64_t before = -1;
+    (void)worker;
+    for (int64_t i = first; i < end; i++) {
+        int64_t base = 0, rest = i;
+        bool outside = false;
+        for (int d = rank - 2; d >= 0; d--) {
+            int64_t own = j->index[d][rest % j->t->size[d]];
+            rest /= j->t->size[d];
+            outside |= own < 0;
+            base += own;
+        }
+        char *to = (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item;
+        const char *from = (const char *)j->r->in[0]->data + (outside ? 0 : (size_t)base * j->item);
+        if (outside || !j->inside || rank == 0) {
+            nearest_row_outside(j, to, from, outside);
+            before = -1;
+        } else if (base == before) {
+            memcpy(to, to - (size_t)j->row * j->item, (size_t)j->row * j->item);
+        } else {
+            nearest_row(j, to, from);
+            before = base;
+        }
+    }
+}
+
 static void run_nearest(pith_run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int rank = x->rank;
-    int64_t *index[PITH_MAX_RANK], *at = r->scratch, in_stride[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 };
+    int64_t *index[PITH_MAX_RANK], *at = r->scratch, in_stride[PITH_MAX_RANK];
     size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
     int64_t stride = 1, total = pith_tensor_count(y);
     for (int d = rank - 1; d >= 0; d--) in_stride[d] = stride, stride *= x->dims[d];
@@ -288,24 +412,12 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
         }
         at += t->size[d];
     }
-    int64_t row = rank ? t->size[rank - 1] : 1;
-    for (int64_t i = 0; i < total; i += row) {
-        int64_t base = 0;
-        bool outside = false;
-        for (int d = 0; d < rank - 1; d++) {
-            outside |= index[d][place[d]] < 0;
-            base += index[d][place[d]];
-        }
-        for (int64_t k = 0; k < row; k++) {
-            char *to = (char *)y->data + (size_t)(i + k) * item;
-            int64_t last = rank ? index[rank - 1][k] : 0;
-            if (outside || last < 0)
-                put_outside(to, y->dtype, s->extrapolation);
-            else
-                memcpy(to, (const char *)x->data + (size_t)(base + last) * item, item);
-        }
-        for (int d = rank - 2; d >= 0 && ++place[d] == t->size[d]; d--) place[d] = 0;
-    }
+    nearest j = { .r = r, .s = s, .t = t, .item = item, .row = rank ? t->size[rank - 1] : 1 };
+    for (int d = 0; d < rank; d++) j.index[d] = index[d];
+    nearest_look(&j);
+    j.rows = total / j.row;
+    j.per_part = pith_run_chunk(r, j.rows, j.row, 8192);
+    pith_run_parallel(r, nearest_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
 /* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of parts. */
@@ -328,6 +440,40 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
     }
 }
 
+/* Interpolates in f32; false if that is not for this node. */
+static bool resize_run_f32(pith_run *r, const resize *s, const target *t) {
+    const pith_tensor *x = r->in[0];
+    pith_resample_axis axes[PITH_MAX_RANK];
+    int64_t most, index[PITH_RESAMPLE_TAPS];
+    double weight[PITH_RESAMPLE_TAPS];
+    int count = resize_axes(s, t, x->dims, x->rank, axes, &most), next = 0;
+    if (!count) return false;
+    char *at = r->scratch;
+    float *buffers[2] = { NULL, NULL };
+    for (int i = 0; count > 1 && i < 2; i++) {
+        buffers[i] = (float *)(void *)at;
+        at += pith_round64((size_t)most * sizeof(float));
+    }
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (t->size[d] == x->dims[d] && t->scale[d] == 1) continue;
+        pith_resample_axis *a = &axes[next++];
+        a->index = (int32_t *)(void *)at;
+        at += pith_round64((size_t)(a->taps * a->size) * sizeof *a->index);
+        a->weights = (float *)(void *)at;
+        at += pith_round64((size_t)(a->taps * a->size) * sizeof *a->weights);
+        for (int64_t i = 0; i < a->size; i++) {
+            resize_make_taps(s, source_place(s, t, d, a->length, i), t->scale[d], a->length, a->taps / 2, index,
+                             weight);
+            for (int64_t k = 0; k < a->taps; k++) {
+                a->index[k * a->size + i] = (int32_t)index[k];
+                a->weights[k * a->size + i] = (float)weight[k];
+            }
+        }
+    }
+    pith_resample_run(r, &s->resample, axes, count, x->data, r->out[0]->data, buffers);
+    return true;
+}
+
 static pith_status resize_run(pith_run *r) {
     const resize *s = r->state;
     pith_type types[4];
@@ -342,6 +488,7 @@ static pith_status resize_run(pith_run *r) {
     PITH_TRY(read_target(&t, s, in, r->in_count < 4 ? r->in_count : 4, r->err));
     if (!pith_tensor_count(r->out[0])) return PITH_OK;
     if (s->mode == NEAREST) return run_nearest(r, s, &t), PITH_OK;
+    if (resize_run_f32(r, s, &t)) return PITH_OK;
     const pith_tensor *x = r->in[0];
     int parts = pith_parts(x->dtype), part = pith_part_dtype(x->dtype);
     int64_t widest, taps, outer = 1, inner = pith_tensor_count(x) * parts;

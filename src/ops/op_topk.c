@@ -1,6 +1,8 @@
-/* op_topk.c - TopK along an axis, and Unique: both from one sort of indices. */
+/* op_topk.c - TopK along an axis, and Unique. A few elements of an axis are selected; for many, and for Unique, indices
+ * are sorted. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "kernels/convert.h"
 #include "kernels/maps.h"
 #include "kernels/move.h"
@@ -10,6 +12,7 @@
 
 typedef struct state {
     pith_sort_fn *sort;
+    pith_best_fn *best; /* NULL: there is none for the dtype */
 } state;
 
 static pith_status upgrade_topk(pith_node *node, pith_error *err) {
@@ -34,50 +37,88 @@ static pith_status infer_topk(pith_infer *c) {
 
 static pith_status topk_prepare(pith_prepare *c) {
     pith_kernel_fn *fn;
+    int dtype = pith_compute_dtype(pith_part_dtype(c->in[0]->dtype));
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_prepare_kernel(c, "sort", pith_compute_dtype(pith_part_dtype(c->in[0]->dtype)), &fn));
+    PITH_TRY(pith_prepare_kernel(c, "sort", dtype, &fn));
     s->sort = (pith_sort_fn *)fn;
+    s->best = PITH_KERNEL_FIND(pith_best_fn, "best", dtype, c->isa);
     c->state = s;
     return PITH_OK;
 }
 
-/* Two arrays of indices as long as the axis. */
+/* Indices that a worker needs for k of n elements; *select: they are selected. A heap of more than an eighth of the
+ * axis is slower than sorting. */
+static int64_t topk_indices(const state *s, int64_t n, int64_t k, bool *select) {
+    *select = s->best && k <= n / 8;
+    return (*select ? k : 2 * n) + 8;
+}
+
 static pith_status scratch_topk(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     int axis;
-    (void)state_;
-    (void)threads;
+    bool select;
     if (c->in[0]->rank == 0) return pith_op_fail(c, "input is a scalar");
     PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", -1), c->in[0]->rank, &axis, c->err));
-    if (!pith_dtype_bytes(PITH_C128, c->in[0]->dims[axis], bytes)) return pith_fail_memory(c->err, SIZE_MAX);
-    *bytes += 64;
+    int64_t n = c->in[0]->dims[axis], k = c->out[c->out[0].dtype ? 0 : 1].dims[axis];
+    if (n > INT64_MAX / 64 || pith_mul_overflows((size_t)topk_indices(state_, n, k, &select), sizeof(int64_t), bytes) ||
+        pith_mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
     return pith_widen_scratch(c, 2, bytes);
 }
 
+typedef struct topk {
+    const pith_run *r;
+    pith_tensor *values, *places;
+    int64_t n, k, inner, rows, per_part, per_worker;
+    bool largest, select;
+    size_t size;
+} topk;
+
+static void topk_run_part(void *context, size_t part, int worker) {
+    const topk *t = context;
+    const state *s = t->r->state;
+    int64_t *indices = (int64_t *)t->r->scratch + worker * t->per_worker;
+    int64_t first = (int64_t)part * t->per_part, end = first + t->per_part < t->rows ? first + t->per_part : t->rows;
+    for (int64_t i = first; i < end; i++) {
+        int64_t o = i / t->inner, column = i % t->inner;
+        const char *row = (const char *)t->r->in[0]->data + (size_t)(o * t->n * t->inner + column) * t->size;
+        if (t->select)
+            s->best(indices, row, t->n, t->inner, t->k, t->largest);
+        else
+            s->sort(indices, indices + t->n, row, t->n, t->inner, t->largest);
+        for (int64_t e = 0; e < t->k; e++) {
+            int64_t to = (o * t->k + e) * t->inner + column;
+            if (t->values)
+                memcpy((char *)t->values->data + (size_t)to * t->size, row + (size_t)(indices[e] * t->inner) * t->size,
+                       t->size);
+            if (t->places) ((int64_t *)t->places->data)[to] = indices[e];
+        }
+    }
+}
+
 static pith_status run_topk_plain(pith_run *r) {
-    const state *s = r->state;
+    enum { GRAIN = 16384 }; /* elements that are worth a thread */
     const pith_tensor *x = r->in[0];
-    pith_tensor *values = r->out[0], *places = r->out_count > 1 ? r->out[1] : NULL;
-    const pith_tensor *y = values ? values : places;
+    topk t = { .r = r,
+               .values = r->out[0],
+               .places = r->out_count > 1 ? r->out[1] : NULL,
+               .inner = 1,
+               .rows = 1,
+               .largest = pith_node_int(r->node, "largest", 1) != 0,
+               .size = pith_element_size(x->dtype) };
+    const pith_tensor *y = t.values ? t.values : t.places;
     int axis;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", -1), x->rank, &axis, r->err));
     if (!y || !pith_tensor_count(y)) return PITH_OK;
-    int64_t outer = 1, n = x->dims[axis], k = y->dims[axis], inner = 1, *indices = r->scratch;
-    bool largest = pith_node_int(r->node, "largest", 1) != 0;
-    size_t size = pith_element_size(x->dtype);
-    for (int i = 0; i < x->rank; i++) *(i < axis ? &outer : i > axis ? &inner : &(int64_t){ 1 }) *= x->dims[i];
-    for (int64_t o = 0; o < outer; o++) {
-        for (int64_t i = 0; i < inner; i++) {
-            const char *row = (const char *)x->data + (size_t)(o * n * inner + i) * size;
-            s->sort(indices, indices + n, row, n, inner, largest);
-            for (int64_t e = 0; e < k; e++) {
-                int64_t to = (o * k + e) * inner + i;
-                if (values)
-                    memcpy((char *)values->data + (size_t)to * size, row + (size_t)(indices[e] * inner) * size, size);
-                if (places) ((int64_t *)places->data)[to] = indices[e];
-            }
-        }
+    t.n = x->dims[axis];
+    t.k = y->dims[axis];
+    for (int i = 0; i < x->rank; i++) {
+        if (i != axis) t.rows *= x->dims[i];
+        if (i > axis) t.inner *= x->dims[i];
     }
+    t.per_worker = topk_indices(r->state, t.n, t.k, &t.select);
+    t.per_part = pith_run_chunk(r, t.rows, t.n, GRAIN);
+    pith_run_parallel(r, topk_run_part, &t, (size_t)((t.rows + t.per_part - 1) / t.per_part));
     return PITH_OK;
 }
 

@@ -46,6 +46,13 @@ static pith_status find_activation(pith_cell_fn *out, pith_str name, pith_error 
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
+bool pith_cell_fn_is(const pith_cell_fn *fn, const char *name) {
+    return fn->f == (strcmp(name, "Tanh") == 0      ? tanh_of
+                     : strcmp(name, "Sigmoid") == 0 ? sigmoid
+                     : strcmp(name, "Relu") == 0    ? recurrent_relu
+                                                    : NULL);
+}
+
 pith_status pith_directions_read(pith_directions *d, const pith_node *node, pith_error *err) {
     pith_str direction = pith_node_str(node, "direction", "forward");
     bool both = pith_str_is(direction, "bidirectional");

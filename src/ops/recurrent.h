@@ -14,6 +14,9 @@ static inline double pith_cell_apply(const pith_cell_fn *a, double clip, double 
     return a->f(x, a->alpha, a->beta);
 }
 
+/* Whether it is the function of this name ("Sigmoid") where that has no parameters. */
+bool pith_cell_fn_is(const pith_cell_fn *fn, const char *name);
+
 typedef struct pith_directions {
     int64_t count; /* 1 or 2 */
     bool first_is_reverse;

@@ -6,10 +6,15 @@
 
 #include "../unit/kernel_families.h"
 #include "base/cpu.h"
+#include "kernels/affine.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
+#include "kernels/cells.h"
+#include "kernels/conv_bytes.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
+#include "kernels/maps.h"
+#include "kernels/mix.h"
 #include "kernels/norm.h"
 #include "kernels/quantize.h"
 #include "kernels/reduce.h"
@@ -329,12 +334,37 @@ static void run_attention(const call *c) {
     free(scratch);
 }
 
+/* The steps of byte convolutions; 0 for other families. */
+static int run_conv_bytes(const call *c) {
+    const uint8_t *bytes = (const uint8_t *)(const void *)x;
+    static int32_t numbers[16 * 70];
+    const int64_t offsets[3] = { 0, 21, 64 };
+    for (size_t i = 0; i < COUNT(numbers); i++) numbers[i] = (int32_t)(y[i % COUNT(y)] * 20.0f);
+    if (is(c, "turn_bytes")) {
+        ((pith_turn_bytes_fn *)c->fn)((uint8_t *)out, 23, bytes, 40, 37, 23, c->round % 2 ? 0x80 : 0);
+    } else if (is(c, "taps_bytes")) {
+        ((pith_taps_bytes_fn *)c->fn)((int32_t *)out, bytes, offsets, numbers, 3, 30 + c->round);
+    } else if (is(c, "requantize")) {
+        pith_requantize a = {
+            .sums = numbers, .add = numbers, .row_sums = numbers, .zeros = c->round % 3 ? numbers : NULL
+        };
+        a.scale = c->round % 2 ? z : NULL;
+        a.y = (uint8_t *)out, a.wide = (int32_t *)out;
+        a.windows = a.plane = 30, a.maps = a.row = 21;
+        a.low = -100, a.high = 155, a.zero = 100;
+        ((pith_requantize_fn *)c->fn)(&a);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
 /* 0 for a family whose signature is not known here. */
 static int run(const call *c) {
     const char *family = c->row->family;
     const int round = c->round;
     const int64_t n = c->n;
-    if (run_scores(c) || run_small(c) || run_int8(c) || run_half(c)) return 1;
+    if (run_scores(c) || run_small(c) || run_int8(c) || run_half(c) || run_conv_bytes(c)) return 1;
     if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
         return 1;
@@ -366,6 +396,29 @@ static int run(const call *c) {
         a.x_pitch = a.y_pitch = a.size;
         a.interleaved = round & 1, a.per_pair = round >> 1 & 1;
         ((pith_rotary_f32_fn *)c->fn)(&a);
+    } else if (LISTED(maps_families, family)) {
+        ((pith_map_fn *)c->fn)(out, x, n, (const double[2]){ 0.7, 0.3 });
+    } else if (LISTED(compare_families, family)) {
+        ((pith_map2_fn *)c->fn)(out, x, y, n, round % 2, round / 2 % 2);
+    } else if (LISTED(affine_families, family)) {
+        ((pith_affine_fn *)c->fn)(out, x, y, z, n, round % 2);
+    } else if (LISTED(moments_families, family)) {
+        double moments[2];
+        if (n > 0) ((pith_moments_fn *)c->fn)(y, n, moments, moments + 1);
+        if (n > 0) memcpy(out, moments, sizeof moments);
+    } else if (is(c, "lstm_cell")) {
+        ((pith_lstm_cell_fn *)c->fn)(out, out + n, x, z, n / 4);
+    } else if (is(c, "gru_cell")) {
+        ((pith_gru_cell_fn *)c->fn)(out, x, z, round % 2 ? y : NULL, n / 4);
+    } else if (is(c, "gru_gates")) {
+        ((pith_gru_gates_fn *)c->fn)(out, out + n, y, x, z, n / 4);
+    } else if (is(c, "mix_rows")) {
+        ((pith_mix_rows_fn *)c->fn)(out, y, (const int64_t[]){ 0, 5 }, z, 2, n);
+    } else if (is(c, "mix_columns")) {
+        int32_t index[30] = { 3, 1, 0, 9, 17 };
+        ((pith_mix_columns_fn *)c->fn)(out, y, index, z, 1, n < 30 ? n : 30);
+    } else if (is(c, "gru_finish")) {
+        ((pith_gru_finish_fn *)c->fn)(out, y, x, z, n / 4);
     } else if (is(c, "gemm_pack")) {
         ((pith_gemm_pack_f32_fn *)c->fn)(out, x, round % 2 ? 1 : M, round % 2 ? D : 1, D, M, 0, M);
     } else if (is(c, "gemm")) {

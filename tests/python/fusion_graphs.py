@@ -561,29 +561,45 @@ def transformer(rng):
 
 # ---- convolutional networks ----
 
-def convolution(g, x, channels):
-    out = g.rng.choice([channels, 4, 6])
-    group = g.rng.choice([1, 1, channels]) if out % channels == 0 else 1
-    kernel = g.rng.choice([1, 3])
+def per_channel(g, kind, y, out, size):
+    """y with numbers added or multiplied: one, one per channel, or, not to be mistaken for those, one per row or column."""
+    shapes = [(1, out, 1, 1), (out, 1, 1), (1,), ()]
+    if size[1] == out and g.chance(0.7):
+        shapes = [(1, 1, 1, out), (out,)]
+    elif size[0] == out and g.chance(0.7):
+        shapes = [(1, 1, out, 1), (out, 1)]
+    return g.either(kind, y, g.weight(*g.rng.choice(shapes)))
+
+
+def convolution(g, x, channels, size):
+    """(output, its channels, its height and width)"""
+    kernel, stride = g.rng.choice([1, 3]), g.rng.choice([1, 1, 2])
     if g.chance(0.2):
         x = g.op("Pad", x, g.ints(0, 0, 1, 1, 0, 0, 1, 1), g.const(0.0 if g.chance(0.7) else 1.0))
+        size = [n + 2 for n in size]
+    size = [(n - 1) // stride + 1 for n in size]
+    out = g.rng.choice([channels, 4, 6, size[1]])
+    group = g.rng.choice([1, 1, channels]) if out % channels == 0 else 1
     inputs = [x, g.weight(out, channels // group, kernel, kernel)] + ([g.weight(out)] if g.chance(0.5) else [])
-    y = g.op("Conv", *inputs, kernel_shape=[kernel, kernel], pads=[kernel // 2] * 4, group=group,
-             strides=[g.rng.choice([1, 1, 2])] * 2)
+    y = g.op("Conv", *inputs, kernel_shape=[kernel, kernel], pads=[kernel // 2] * 4, group=group, strides=[stride] * 2)
+    raw = y
     if g.chance(0.6):
         y = g.op("BatchNormalization", y, g.weight(out), g.weight(out), g.weight(out),
-                 g.const(g.np.uniform(0.5, 2, out)), epsilon=g.rng.choice([1e-5, 1e-3]))
-    elif g.chance(0.3):
-        y = g.either("Mul", y, g.weight(1, out, 1, 1))
-    return y, out
+                 g.const(g.np.uniform(0.01 if g.chance(0.5) else 0.5, 2, out)), epsilon=g.rng.choice([1e-5, 1e-3, 0.1]))
+    for kind in ("Mul", "Add"):
+        if g.chance(0.2):
+            y = per_channel(g, kind, y, out, size)
+    if y != raw and g.chance(0.1):
+        y = g.either("Add", y, raw)
+    return y, out, size
 
 
 def convolutional(rng):
     g = Graph(rng)
     g.inputs = [helper.make_tensor_value_info("pixels", F32, ["batch", 3, 9, 11])]
-    x, channels = "pixels", 3
+    x, channels, size = "pixels", 3, [9, 11]
     for _ in range(rng.choice([2, 3, 4])):
-        y, out = convolution(g, x, channels)
+        y, out, size = convolution(g, x, channels, size)
         kind = rng.choice(["Relu", "HardSwish", "Sigmoid", "LeakyRelu", "clip", "silu", "none"])
         if kind == "clip":
             y = g.op("Clip", y, g.const(0.0), g.const(6.0))

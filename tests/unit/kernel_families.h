@@ -10,10 +10,12 @@
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 /* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
- * pith_layer_norm_f32_fn, pith_rotary_f32_fn; the last have tests of their own. */
-static const char *const unary_families[] = { "abs",       "cos",  "erf", "exp",        "gelu",       "gelu_coarse",
-                                              "gelu_tanh", "log",  "neg", "quick_gelu", "reciprocal", "relu",
-                                              "sigmoid",   "silu", "sin", "sqrt",       "tanh" };
+ * pith_layer_norm_f32_fn, pith_rotary_f32_fn, pith_map_fn, pith_map2_fn to bool, pith_affine_fn, pith_moments_fn; the
+ * last have tests of their own. */
+static const char *const unary_families[] = { "abs",         "cos",        "erf",  "exp",     "gelu",
+                                              "gelu_coarse", "gelu_tanh",  "log",  "mish",    "neg",
+                                              "quick_gelu",  "reciprocal", "relu", "sigmoid", "silu",
+                                              "sin",         "softplus",   "sqrt", "tanh" };
 static const char *const binary_families[] = { "add", "div", "max", "min", "mul", "sub" };
 static const char *const rows_families[] = { "row_l1", "row_max", "row_mean", "row_min", "row_sum", "row_sumsq" };
 static const char *const columns_families[] = { "column_l1",  "column_max", "column_mean",
@@ -21,12 +23,20 @@ static const char *const columns_families[] = { "column_l1",  "column_max", "col
 static const char *const row_to_row_families[] = { "l2_normalize", "log_softmax", "softmax" };
 static const char *const norms_families[] = { "layer_norm", "rms_norm" };
 static const char *const rotary_families[] = { "rotary" };
+static const char *const maps_families[] = { "map_ceil",       "map_celu",         "map_elu",
+                                             "map_floor",      "map_hard_sigmoid", "map_hard_swish",
+                                             "map_leaky_relu", "map_round",        "map_selu",
+                                             "map_softsign",   "map_swish",        "map_thresholded_relu" };
+static const char *const compare_families[] = { "map_equal", "map_less", "map_less_equal" };
+static const char *const affine_families[] = { "affine" };
+static const char *const moments_families[] = { "moments" };
 static const char *const elsewhere_families[] = {
-    "attention",        "attention_vnni", "dequantize",   "dequantize_row", "gemm",           "gemm_amx",
-    "gemm_dp",          "gemm_pack",      "gemm_vnni",    "narrow",         "quantize",       "quantize_panel",
-    "quantize_rows",    "quantize_table", "range",        "scores_dot",     "scores_hamming", "scores_int8",
-    "scores_int8_vnni", "scores_l2",      "scores_sumsq", "taps_max",       "taps_sum",       "to_bf16",
-    "unit_factor",      "widen"
+    "attention",     "attention_vnni",   "dequantize", "dequantize_row", "gemm",       "gemm_amx",
+    "gemm_dp",       "gemm_pack",        "gemm_vnni",  "gru_cell",       "gru_finish", "gru_gates",
+    "lstm_cell",     "mix_columns",      "mix_rows",   "narrow",         "quantize",   "quantize_panel",
+    "quantize_rows", "quantize_table",   "range",      "requantize",     "scores_dot", "scores_hamming",
+    "scores_int8",   "scores_int8_vnni", "scores_l2",  "scores_sumsq",   "taps_bytes", "taps_max",
+    "taps_sum",      "to_bf16",          "turn_bytes", "unit_factor",    "widen"
 };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)

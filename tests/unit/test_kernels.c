@@ -5,7 +5,9 @@
 
 #include <math.h>
 
+#include "kernels/affine.h"
 #include "kernels/binary.h"
+#include "kernels/maps.h"
 #include "kernels/norm.h"
 #include "kernels/rotary.h"
 #include "kernels/reduce.h"
@@ -128,6 +130,67 @@ static void check_rotary(const pith_kernel_row *row, int64_t n) {
     guarded_free(x), guarded_free(y), guarded_free(cosine), guarded_free(sine);
 }
 
+static void check_map(const pith_kernel_row *row, int64_t n) {
+    static const double parameters[2] = { 0.7, 0.3 };
+    guarded x = filled(n), y = guarded_floats(n);
+    EACH_LEVEL(row, pith_map_fn, y.data, n, fn(y.data, x.data, n, parameters));
+    EACH_LEVEL(row, pith_map_fn, y.data, n,
+               (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, n, parameters)));
+    guarded_free(x), guarded_free(y);
+}
+
+/* Every level against C's own comparisons. */
+static void check_compare(const pith_kernel_row *row, int64_t n) {
+    for (int strides = 0; strides < 4; strides++) {
+        int as = strides & 1, bs = strides >> 1;
+        guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_alloc((size_t)n, (int)(n & 1));
+        const float *u = a.data, *v = b.data;
+        for (int64_t i = 0; i < n && as && bs; i += 3) ((float *)b.data)[i] = u[i];
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level) || !row->fn[level]) continue;
+            ((pith_map2_fn *)row->fn[level])(y.data, a.data, b.data, n, as, bs);
+            for (int64_t i = 0; i < n; i++) {
+                float left = u[i * as], right = v[i * bs];
+                int expected = row->family[4] == 'e' ? left == right : row->family[8] ? left <= right : left < right;
+                assert_int_equal(((const uint8_t *)y.data)[i], expected);
+            }
+        }
+        guarded_free(a), guarded_free(b), guarded_free(y);
+    }
+}
+
+static void check_affine(const pith_kernel_row *row, int64_t n) {
+    for (int step = 0; step < 2; step++) {
+        guarded x = filled(n), y = guarded_floats(n), a = filled(step ? n : n > 0), b = filled(step ? n : n > 0);
+        EACH_LEVEL(row, pith_affine_fn, y.data, n, fn(y.data, x.data, a.data, b.data, n, step));
+        for (int64_t i = 0; i < n; i++) {
+            const float *scale = a.data, *shift = b.data;
+            assert_true(same_float(((const float *)y.data)[i],
+                                   fmaf(((const float *)x.data)[i], scale[i * step], shift[i * step])));
+        }
+        guarded_free(x), guarded_free(y), guarded_free(a), guarded_free(b);
+    }
+}
+
+static void check_moments(const pith_kernel_row *row, int64_t n) {
+    if (n == 0) return;
+    guarded x = guarded_floats(3 * n);
+    double expected[2] = { 0 }, found[2], sum = 0, squares = 0;
+    float *p = x.data;
+    for (int64_t i = 0; i < 3 * n; i++) p[i] += 5.0f;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level) || !row->fn[level]) continue;
+        ((pith_moments_fn *)row->fn[level])(p, 3 * n, &found[0], &found[1]);
+        if (level == PITH_ISA_scalar) memcpy(expected, found, sizeof found);
+        assert_memory_equal(found, expected, sizeof found);
+    }
+    for (int64_t i = 0; i < 3 * n; i++) sum += (double)p[i] / (double)(3 * n);
+    for (int64_t i = 0; i < 3 * n; i++) squares += ((double)p[i] - sum) * ((double)p[i] - sum) / (double)(3 * n);
+    assert_float_equal(expected[0], sum, 1e-5);
+    assert_float_equal(expected[1], squares, 1e-6);
+    guarded_free(x);
+}
+
 static int one_function(const pith_kernel_row *row) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (row->fn[level] && row->fn[level] != row->fn[PITH_ISA_scalar]) return 0;
@@ -155,6 +218,14 @@ static void test_every_row(void **state) {
                 check_norm(row, n);
             else if (LISTED(rotary_families, row->family))
                 check_rotary(row, n);
+            else if (LISTED(maps_families, row->family))
+                check_map(row, n);
+            else if (LISTED(compare_families, row->family))
+                check_compare(row, n);
+            else if (LISTED(affine_families, row->family))
+                check_affine(row, n);
+            else if (LISTED(moments_families, row->family))
+                check_moments(row, n);
             else
                 fail_msg("no test knows the signature of kernel %s", row->family);
         }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/maps.h"
 #include "kernels/unary.h"
 
 static double gelu(double x) { return x / 2 * erfc(-x / sqrt(2)); }
@@ -15,6 +16,11 @@ static double gelu_tanh(double x) {
 }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x * sigmoid(x); }
+static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }
+static double mish(double x) {
+    double e = exp(fmin(x, 40)), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
 static double quick_gelu(double x) { return x * sigmoid((double)1.702f * x); }
 
 static const struct {
@@ -35,6 +41,8 @@ static const struct {
     { "gelu", gelu, 2.0, 1.5e-7, 3e38f },
     { "gelu_coarse", gelu, 2.0, 1.3e-4, 3e38f },
     { "gelu_tanh", gelu_tanh, 2.0, 1.5e-7, 1e12f },
+    { "softplus", softplus, 2.0, 0, INFINITY },
+    { "mish", mish, 4.5, 1e-43, 3e38f },
     { "quick_gelu", quick_gelu, 4.0, 1.5e-7, 1e38f },
 };
 
@@ -82,6 +90,23 @@ static void test_ulp(void **state) {
     assert_false(failed);
 }
 
+/* e^x - 1 below zero, by ELU with the factor 1. */
+static void test_expm1(void **state) {
+    (void)state;
+    static const double parameters[2] = { 1, 0 };
+    pith_map_fn *elu = PITH_KERNEL_FIND(pith_map_fn, "map_elu", PITH_F32, pith_cpu_get()->isa);
+    double worst = 0;
+    for (uint64_t bits = 0x80000001; bits <= 0xFF800000; bits += getenv("PITH_TEST_LONG") ? 1 : 1021) {
+        uint32_t low = (uint32_t)bits;
+        float x, y;
+        memcpy(&x, &low, sizeof x);
+        elu(&y, &x, 1, parameters);
+        worst = fmax(worst, error_in_ulp(y, expm1((double)x)));
+    }
+    print_message("expm1      %.3f ulp (allowed 2.0)\n", worst);
+    assert_true(worst <= 2.0);
+}
+
 /* Limits and signs as C's Annex F has them. */
 static void test_limits(void **state) {
     (void)state;
@@ -111,6 +136,7 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_ulp), cmocka_unit_test(test_limits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_ulp), cmocka_unit_test(test_expm1),
+                                        cmocka_unit_test(test_limits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,9 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "kernels/cells.h"
+#include "kernels/conv_bytes.h"
+#include "kernels/mix.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 
@@ -127,7 +130,145 @@ static void windows(void **state) {
     }
 }
 
+/* The result of one family of cells, in h[n], and in c[n]. */
+static void cell_step(const char *family, int level, float *h, float *c, const float *x, const float *g, int64_t n) {
+    if (strcmp(family, "lstm_cell") == 0)
+        FIND(pith_lstm_cell_fn, family, PITH_F32, level)(h, c, x, g, n);
+    else if (strcmp(family, "gru_cell") == 0)
+        FIND(pith_gru_cell_fn, family, PITH_F32, level)(h, x, g, n % 2 ? c : NULL, n);
+    else if (strcmp(family, "gru_gates") == 0)
+        FIND(pith_gru_gates_fn, family, PITH_F32, level)(h, c, h, x, g, n);
+    else
+        FIND(pith_gru_finish_fn, family, PITH_F32, level)(h, c, x, g, n);
+}
+
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+
+/* Every level has the bits of scalar; LSTM and GRU with the reset gate last are as in double. */
+static void cells(void **state) {
+    (void)state;
+    static const char *const families[] = { "gru_cell", "gru_finish", "gru_gates", "lstm_cell" };
+    for (int64_t n = 1; n < LENGTHS; n++) {
+        for (size_t f = 0; f < COUNT(families); f++) {
+            guarded x = guarded_floats(4 * n), g = guarded_floats(4 * n), h = guarded_floats(n), c = guarded_floats(n);
+            float *h0 = floats(n), *c0 = floats(n), *h1 = floats(n), *c1 = floats(n);
+            const float *gx = x.data, *gh = g.data;
+            for (int level = 0; level < PITH_ISA_COUNT; level++) {
+                if (!level_usable(level)) continue;
+                memcpy(h.data, h0, (size_t)n * sizeof *h0), memcpy(c.data, c0, (size_t)n * sizeof *c0);
+                cell_step(families[f], level, h.data, c.data, gx, gh, n);
+                if (level == PITH_ISA_scalar)
+                    memcpy(h1, h.data, (size_t)n * sizeof *h1), memcpy(c1, c.data, (size_t)n * sizeof *c1);
+                assert_same_floats((const float *)h.data, h1, n, "%s", families[f]);
+                assert_same_floats((const float *)c.data, c1, n, "%s", families[f]);
+            }
+            for (int64_t i = 0; i < n; i++) {
+                double first = logistic((double)gx[i] + gh[i]), second = logistic((double)gx[n + i] + gh[n + i]);
+                if (f == 3) {
+                    double now = logistic((double)gx[2 * n + i] + gh[2 * n + i]) * c0[i] +
+                                 first * tanh((double)gx[3 * n + i] + gh[3 * n + i]);
+                    assert_float_equal(c1[i], now, 1e-6);
+                    assert_float_equal(h1[i], second * tanh(now), 1e-6);
+                } else if (f == 0) {
+                    double from_h = gh[2 * n + i] + (n % 2 ? (double)c0[i] : 0);
+                    double candidate = tanh(gx[2 * n + i] + second * from_h);
+                    assert_float_equal(h1[i], (1 - first) * candidate + first * h0[i], 1e-6);
+                } else if (f == 2) {
+                    assert_float_equal(h1[i], first, 1e-6);
+                } else {
+                    double candidate = tanh((double)gx[i] + gh[i]);
+                    assert_float_equal(h1[i], (1 - (double)c0[i]) * candidate + (double)c0[i] * h0[i], 1e-6);
+                }
+            }
+            free(h0), free(c0), free(h1), free(c1);
+            guarded_free(x), guarded_free(g), guarded_free(h), guarded_free(c);
+        }
+    }
+}
+
+/* Interpolation against chains of fmaf, at every level. */
+static void mixes(void **state) {
+    (void)state;
+    enum { TAPS = 3 };
+    for (int64_t n = 1; n < 2 * LENGTHS; n++) {
+        guarded x = guarded_floats(n + TAPS), y = guarded_floats(n), weights = guarded_floats(TAPS * n);
+        guarded index = guarded_alloc((size_t)(TAPS * n) * sizeof(int32_t), (int)(n & 1));
+        const float *from = x.data, *w = weights.data, *to = y.data;
+        const int64_t offsets[TAPS] = { 2, 0, 3 };
+        for (int64_t i = 0; i < TAPS * n; i++) ((int32_t *)index.data)[i] = (int32_t)random_below(n + TAPS);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            FIND(pith_mix_rows_fn, "mix_rows", PITH_F32, level)(y.data, from, offsets, w, TAPS, n);
+            for (int64_t i = 0; i < n; i++) {
+                float sum = 0;
+                for (int t = 0; t < TAPS; t++) sum = fmaf(w[t], from[offsets[t] + i], sum);
+                assert_true(same_float(to[i], sum));
+            }
+            FIND(pith_mix_columns_fn, "mix_columns", PITH_F32, level)(y.data, from, index.data, w, TAPS, n);
+            for (int64_t i = 0; i < n; i++) {
+                float sum = 0;
+                for (int t = 0; t < TAPS; t++) sum = fmaf(w[t * n + i], from[((int32_t *)index.data)[t * n + i]], sum);
+                assert_true(same_float(to[i], sum));
+            }
+        }
+        guarded_free(x), guarded_free(y), guarded_free(weights), guarded_free(index);
+    }
+}
+
+/* The steps of byte convolutions against their definitions, at every level. */
+static void convolution_bytes(void **state) {
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        int64_t n = 1 + random_below(70), m = 1 + random_below(40), taps = 1 + random_below(9), gap = random_below(3);
+        guarded x = guarded_alloc((size_t)((m + taps) * (n + gap)), round & 1),
+                y = guarded_alloc((size_t)(n * m), round & 1);
+        guarded sums = guarded_alloc((size_t)(m * n) * 4, round & 1), add = guarded_alloc((size_t)n * 4, 0);
+        guarded weights = guarded_alloc((size_t)(taps * n) * 4, round & 1),
+                wide = guarded_alloc((size_t)(n * m) * 4, 1);
+        guarded scale = guarded_floats(n), rows = guarded_alloc((size_t)m * 4, 1);
+        int64_t offsets[9];
+        for (size_t i = 0; i < (size_t)((m + taps) * (n + gap)); i++) ((uint8_t *)x.data)[i] = (uint8_t)random_u32();
+        for (int64_t i = 0; i < m * n; i++) ((int32_t *)sums.data)[i] = (int32_t)random_u32() >> 12;
+        for (int64_t i = 0; i < n; i++) ((int32_t *)add.data)[i] = (int32_t)random_u32() >> 12;
+        for (int64_t i = 0; i < m; i++) ((int32_t *)rows.data)[i] = (int32_t)random_u32() >> 20;
+        for (int64_t i = 0; i < taps * n; i++) ((int32_t *)weights.data)[i] = (int32_t)random_below(511) - 255;
+        for (int64_t i = 0; i < taps; i++) offsets[i] = i * (n + gap);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            const uint8_t *from = x.data, flip = round & 2 ? 0x80 : 0;
+            uint8_t *to = y.data;
+            FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, level)(to, m, from, n + gap, n, m, flip);
+            for (int64_t i = 0; i < n * m; i++) assert_int_equal(to[i], from[i % m * (n + gap) + i / m] ^ flip);
+            int32_t *found = wide.data;
+            FIND(pith_taps_bytes_fn, "taps_bytes", PITH_U8, level)(found, from, offsets, weights.data, taps, n);
+            for (int64_t c = 0; c < n; c++) {
+                int32_t sum = 0;
+                for (int64_t t = 0; t < taps; t++) sum += from[offsets[t] + c] * ((int32_t *)weights.data)[t * n + c];
+                assert_int_equal(found[c], sum);
+            }
+            pith_requantize a = { .sums = sums.data, .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
+            a.zeros = round & 4 ? weights.data : NULL;
+            a.scale = round & 8 ? scale.data : NULL;
+            a.windows = a.plane = m;
+            a.maps = a.row = n;
+            a.low = -100, a.high = 155, a.zero = 100;
+            FIND(pith_requantize_fn, "requantize", PITH_I32, level)(&a);
+            for (int64_t i = 0; i < n * m; i++) {
+                int64_t map = i / m, window = i % m;
+                int32_t v = a.sums[window * n + map] + a.add[map] - (a.zeros ? a.row_sums[window] * a.zeros[map] : 0);
+                float scaled = a.scale ? rintf((float)v * a.scale[map]) : 0;
+                scaled = scaled < a.low ? a.low : scaled > a.high ? a.high : scaled;
+                assert_int_equal(a.scale ? to[i] : found[i], a.scale ? (int)scaled + 100 : v);
+            }
+        }
+        guarded_free(x), guarded_free(y), guarded_free(sums), guarded_free(add), guarded_free(weights);
+        guarded_free(wide), guarded_free(scale), guarded_free(rows);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves), cmocka_unit_test(bytes), cmocka_unit_test(windows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(halves), cmocka_unit_test(bytes),
+                                        cmocka_unit_test(cells),  cmocka_unit_test(convolution_bytes),
+                                        cmocka_unit_test(mixes),  cmocka_unit_test(windows) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,366 @@
+/* conv_int.c - see conv_int.h. */
+#include "ops/conv_int.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "kernels/convert.h"
+#include "ops/pack.h"
+
+/* TILE: windows of one matmul; their rows and sums stay in L2. COLUMNS: maps of a part where there are few tiles.
+ * MOST_TERMS: products of a sum that fit 32 bits, whatever the numbers are. */
+enum { TILE = 64, COLUMNS = 64, MOST_TERMS = 32768, GRAIN = 1 << 14 };
+
+typedef struct weights {
+    const pith_conv_int *p;
+    const pith_tensor *from;
+} weights;
+
+/* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed. */
+static void conv_int_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
+    const weights *w = context;
+    const pith_conv_int *p = w->p;
+    int64_t panels = (p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL, group = (int64_t)part / panels,
+            n0 = (int64_t)part % panels * PITH_GEMM_PANEL;
+    int64_t n = p->maps - n0 < PITH_GEMM_PANEL ? p->maps - n0 : PITH_GEMM_PANEL, k = p->taps * p->channels;
+    const uint8_t *from = (const uint8_t *)w->from->data + (group * p->maps + n0) * k;
+    uint8_t flip = w->from->dtype == PITH_U8 ? 0x80 : 0;
+    int8_t *bytes = scratch;
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t c = 0; c < p->channels; c++) {
+            for (int64_t t = 0; t < p->taps; t++)
+                bytes[(t * p->channels + c) * n + j] = (int8_t)(from[(j * p->channels + c) * p->taps + t] ^ flip);
+        }
+    }
+    p->pack((char *)packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(k), bytes, n, 1,
+            k, n, 0, n);
+}
+
+static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
+    int64_t k = p->taps * p->channels;
+    size_t bytes;
+    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
+    p->packed_size = pith_gemm_int8_packed_size(k, p->maps);
+    if (!w || p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    *w = (weights){ p, c->in[input]->data };
+    pith_pack pack = { .layout = c->in[input]->dtype == PITH_U8 ? "conv-u8-128x16" : "conv-i8x16",
+                       .bytes = bytes,
+                       .inputs = 1u << input,
+                       .fill = conv_int_fill_panel,
+                       .context = w,
+                       .parts = (size_t)(p->groups * ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
+                       .scratch = (size_t)k * PITH_GEMM_PANEL };
+    return pith_prepare_pack(c, &p->packed, &pack);
+}
+
+pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
+    const pith_type *w = c->in[in->w];
+    p->groups = pith_node_int(c->node, "group", 1);
+    if (w->rank < 3 || w->rank > 4 || !pith_pack_can(c, in->w)) return PITH_OK;
+    p->rank = w->rank - 2;
+    p->channels = w->dims[1];
+    p->maps = w->dims[0] / p->groups;
+    p->taps = pith_window_count(w->dims + 2, p->rank);
+    if (!p->channels || !p->maps || !p->taps || p->channels > MOST_TERMS || p->taps > MOST_TERMS / p->channels)
+        return PITH_OK;
+    p->gemm = pith_gemm_i8_find(NULL, c->isa);
+    p->pack = PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c->isa);
+    p->turn = PITH_KERNEL_FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c->isa);
+    p->taps_sum = PITH_KERNEL_FIND(pith_taps_bytes_fn, "taps_bytes", PITH_U8, c->isa);
+    p->requantize = PITH_KERNEL_FIND(pith_requantize_fn, "requantize", PITH_I32, c->isa);
+    if (!p->gemm || !p->pack || !p->turn || !p->taps_sum || !p->requantize) return PITH_OK;
+    p->possible = true;
+    p->depthwise = p->channels == 1 && p->maps == 1;
+    return p->depthwise ? PITH_OK : conv_int_pack(p, c, in->w);
+}
+
+/* The padded picture and the parts of the scratch, in bytes. */
+typedef struct room {
+    int64_t rows, columns; /* of the picture */
+    size_t picture, maps, taps, weights, tile, sums, row_sums, worker;
+} room;
+
+static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size, size_t *own) {
+    int64_t n;
+    if (pith_mul_overflows(count, each, &n) || n < 0 || pith_mul_overflows((size_t)n, size, own)) return false;
+    return !pith_add_overflows(*own, (size_t)63, own) &&
+           (*own &= ~(size_t)63, !pith_add_overflows(*bytes, *own, bytes));
+}
+
+static bool axis_length(const pith_window *w, int d, int64_t *length) {
+    int64_t last, reach;
+    return !pith_mul_overflows(w->out[d] - 1, w->stride[d], &last) &&
+           !pith_mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) &&
+           !pith_add_overflows(last, reach + 1, length);
+}
+
+static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int threads, room *m, size_t *bytes) {
+    int64_t all = p->groups * p->maps, places;
+    size_t workers;
+    m->rows = 1;
+    m->worker = 0;
+    return (w->rank == 1 || axis_length(w, 0, &m->rows)) && axis_length(w, w->rank - 1, &m->columns) &&
+           !pith_mul_overflows(m->rows, m->columns, &places) &&
+           conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
+           conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&
+           conv_int_add(bytes, p->taps, 1, sizeof(int64_t), &m->taps) &&
+           conv_int_add(bytes, p->depthwise ? p->taps : 0, all, sizeof(int32_t), &m->weights) &&
+           conv_int_add(&m->worker, TILE, p->taps * p->channels, 1, &m->tile) &&
+           conv_int_add(&m->worker, TILE, p->depthwise ? all : p->maps, sizeof(int32_t), &m->sums) &&
+           conv_int_add(&m->worker, TILE, 1, sizeof(int32_t), &m->row_sums) &&
+           !pith_mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
+           !pith_add_overflows(*bytes, workers + 64, bytes);
+}
+
+bool pith_conv_int_scratch(const pith_conv_int *p, const pith_window *w, int threads, size_t *bytes) {
+    room m;
+    return conv_int_room(p, w, threads, &m, bytes);
+}
+
+typedef struct job {
+    const pith_conv_int *p;
+    const pith_window *w;
+    room m;
+    const uint8_t *x; /* of one picture [channels, …] */
+    uint8_t *picture; /* [rows, columns, channels] */
+    uint8_t x_flip, x_zero, y_flip;
+    int64_t all_channels, windows, tiles, column_parts, rows_per_part;
+    bool direct; /* the picture's places are the rows of the matmul */
+    int64_t *offsets;
+    int32_t *add, *zeros, *weights;
+    float *scale;
+    bool needs_rows;
+    char *workers;
+    pith_requantize out; /* of the first map */
+} job;
+
+/* Rows of the padded picture. */
+static void conv_int_turn_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const pith_window *w = j->w;
+    int last = w->rank - 1;
+    int64_t in_rows = last ? w->in[0] : 1, in_columns = w->in[last], top = last ? w->begin[0] : 0,
+            left = w->begin[last];
+    int64_t first = (int64_t)part * j->rows_per_part, row_bytes = j->m.columns * j->all_channels;
+    (void)worker;
+    for (int64_t i = first; i < first + j->rows_per_part && i < j->m.rows; i++) {
+        uint8_t *to = j->picture + i * row_bytes;
+        int64_t from = i - top, end = left + in_columns < j->m.columns ? left + in_columns : j->m.columns;
+        bool inside = from >= 0 && from < in_rows && end > left;
+        if (!inside) {
+            memset(to, j->x_zero, (size_t)row_bytes);
+            continue;
+        }
+        memset(to, j->x_zero, (size_t)(left * j->all_channels));
+        j->p->turn(to + left * j->all_channels, j->all_channels, j->x + from * in_columns, in_rows * in_columns,
+                   end - left, j->all_channels, j->x_flip);
+        memset(to + end * j->all_channels, j->x_zero, (size_t)((j->m.columns - end) * j->all_channels));
+    }
+}
+
+/* The first byte of a window's places. */
+static int64_t conv_int_place(const job *j, int64_t window) {
+    const pith_window *w = j->w;
+    int last = w->rank - 1;
+    int64_t row = last ? window / w->out[last] * w->stride[0] : 0, column = window % w->out[last] * w->stride[last];
+    return (row * j->m.columns + column) * j->all_channels;
+}
+
+static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64_t o0, int64_t o1) {
+    const pith_conv_int *p = j->p;
+    int last = j->w->rank - 1;
+    bool run = p->groups == 1 && j->w->dilation[last] == 1; /* taps of a kernel row lie next to each other */
+    int64_t each = run ? j->w->kernel[last] : 1;
+    size_t bytes = (size_t)(each * p->channels);
+    for (int64_t o = o0; o < o1; o++) {
+        const uint8_t *from = j->picture + conv_int_place(j, o) + group * p->channels;
+        for (int64_t t = 0; t < p->taps; t += each, rows += bytes) memcpy(rows, from + j->offsets[t], bytes);
+    }
+}
+
+static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1, int64_t n0, int64_t n1) {
+    const pith_conv_int *p = j->p;
+    int64_t k = p->taps * p->channels;
+    uint8_t *tile = (uint8_t *)own;
+    int32_t *sums = (int32_t *)(void *)(own + j->m.tile), *row_sums = (int32_t *)(void *)(own + j->m.tile + j->m.sums);
+    pith_gemm_int8 g = { .a = tile,
+                         .b = (const char *)p->packed + group * p->packed_size,
+                         .c = sums,
+                         .m = o1 - o0,
+                         .n = p->maps,
+                         .k = k,
+                         .lda = k,
+                         .ldc = p->maps };
+    if (j->direct) {
+        g.a = j->picture + o0 * j->all_channels + group * p->channels;
+        g.lda = j->all_channels;
+    } else {
+        conv_int_fill_rows(j, tile, group, o0, o1);
+    }
+    p->gemm(&g, 0, o1 - o0, n0, n1);
+    for (int64_t i = 0; j->needs_rows && i < o1 - o0; i++) {
+        const uint8_t *row = (const uint8_t *)g.a + i * g.lda;
+        uint32_t sum = 0;
+        for (int64_t e = 0; e < k; e++) sum += row[e];
+        row_sums[i] = (int32_t)sum;
+    }
+    pith_requantize out = j->out;
+    int64_t map = group * p->maps + n0;
+    out.sums = sums + n0;
+    out.row_sums = row_sums;
+    out.add += map;
+    out.zeros = j->needs_rows ? j->zeros + map : NULL;
+    if (out.scale) out.scale += map;
+    if (out.y) out.y += map * out.plane + o0;
+    if (out.wide) out.wide += map * out.plane + o0;
+    out.windows = o1 - o0;
+    out.maps = n1 - n0;
+    out.row = p->maps;
+    p->requantize(&out);
+}
+
+static void conv_int_depthwise(const job *j, char *own, int64_t o0, int64_t o1) {
+    int32_t *sums = (int32_t *)(void *)(own + j->m.tile);
+    for (int64_t o = o0; o < o1; o++)
+        j->p->taps_sum(sums + (o - o0) * j->all_channels, j->picture + conv_int_place(j, o), j->offsets, j->weights,
+                       j->p->taps, j->all_channels);
+    pith_requantize out = j->out;
+    out.sums = sums;
+    if (out.y) out.y += o0;
+    if (out.wide) out.wide += o0;
+    out.windows = o1 - o0;
+    out.maps = out.row = j->all_channels;
+    j->p->requantize(&out);
+}
+
+static void conv_int_run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    char *own = j->workers + (size_t)worker * j->m.worker;
+    int64_t n = (int64_t)part % j->column_parts, rest = (int64_t)part / j->column_parts;
+    int64_t o0 = rest % j->tiles * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows;
+    int64_t n0 = n * COLUMNS, n1 = n == j->column_parts - 1 ? j->p->maps : n0 + COLUMNS;
+    if (j->p->depthwise)
+        conv_int_depthwise(j, own, o0, o1);
+    else
+        conv_int_matmul(j, own, rest / j->tiles, o0, o1, n0, n1);
+}
+
+static float conv_int_number(const pith_run *r, int input, int64_t i) {
+    float v;
+    const pith_tensor *t = r->in[input];
+    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    return v;
+}
+
+static int32_t conv_int_zero(const pith_run *r, int input, int64_t i) {
+    return input >= 0 && pith_has_input(r, input) ? (int32_t)conv_int_number(r, input, i) : 0;
+}
+
+/* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero point. */
+static int32_t conv_int_weight_sum(const job *j, int64_t map) {
+    const pith_conv_int *p = j->p;
+    int32_t sum = 0;
+    if (!p->depthwise) {
+        int64_t panel = pith_gemm_int8_panel_bytes(p->taps * p->channels), n = map % p->maps;
+        const char *at = (const char *)p->packed + map / p->maps * p->packed_size + n / 16 * panel + panel - 64;
+        memcpy(&sum, at + n % 16 * (int64_t)sizeof sum, sizeof sum);
+        return sum;
+    }
+    for (int64_t t = 0; t < p->taps; t++) sum += j->weights[t * j->all_channels + map];
+    return sum;
+}
+
+/* What a map's sums get: the bias, and the picture's zero point times the weights less theirs. */
+static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs *in) {
+    const pith_conv_int *p = j->p;
+    const pith_tensor *w = r->in[in->w];
+    int64_t k = p->taps * p->channels;
+    for (int64_t map = 0; map < p->groups * p->maps; map++) {
+        int32_t zero = conv_int_zero(r, in->w_zero, map);
+        for (int64_t t = 0; p->depthwise && t < p->taps; t++) {
+            int64_t at = map * p->taps + t;
+            int32_t v = w->dtype == PITH_U8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
+            j->weights[t * j->all_channels + map] = v - zero;
+        }
+        j->zeros[map] = p->depthwise ? 0 : zero - (w->dtype == PITH_U8 ? 128 : 0);
+        j->needs_rows |= j->zeros[map] != 0;
+        uint32_t x_zero = j->x_zero, add = (uint32_t)k * x_zero * (uint32_t)j->zeros[map];
+        add -= x_zero * (uint32_t)conv_int_weight_sum(j, map);
+        if (in->bias >= 0 && pith_has_input(r, in->bias))
+            add += (uint32_t)((const int32_t *)r->in[in->bias]->data)[map];
+        j->add[map] = (int32_t)add;
+        if (in->y_scale >= 0)
+            j->scale[map] = conv_int_number(r, in->x_scale, 0) * conv_int_number(r, in->w_scale, map) /
+                            conv_int_number(r, in->y_scale, 0);
+    }
+}
+
+static void conv_int_offsets(job *j) {
+    const pith_window *w = j->w;
+    int last = w->rank - 1;
+    for (int64_t t = 0; t < j->p->taps; t++) {
+        int64_t row = last ? t / w->kernel[1] * w->dilation[0] : 0, column = t % w->kernel[last] * w->dilation[last];
+        j->offsets[t] = (row * j->m.columns + column) * j->all_channels;
+    }
+}
+
+static void conv_int_picture(pith_run *r, job *j) {
+    const pith_conv_int *p = j->p;
+    int64_t work = j->m.columns * j->all_channels, groups = p->depthwise ? 1 : p->groups;
+    j->rows_per_part = pith_run_chunk(r, j->m.rows, work, GRAIN);
+    pith_run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
+    pith_run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
+}
+
+pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_conv_int_inputs *in,
+                              const pith_window *w) {
+    const pith_tensor *x = r->in[in->x], *y = r->out[0];
+    size_t bytes = 0;
+    job j = { .p = p, .w = w };
+    if (!conv_int_room(p, w, r->exec->threads, &j.m, &bytes)) return pith_fail_memory(r->err, SIZE_MAX);
+    char *at = r->scratch;
+    j.all_channels = p->groups * p->channels;
+    j.windows = pith_window_count(w->out, w->rank);
+    j.tiles = (j.windows + TILE - 1) / TILE;
+    j.column_parts = 1;
+    if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads && p->maps >= 2 * COLUMNS)
+        j.column_parts = p->maps / COLUMNS;
+    j.picture = (uint8_t *)at;
+    at += j.m.picture;
+    j.add = (int32_t *)(void *)at;
+    j.zeros = j.add + p->groups * p->maps;
+    j.scale = (float *)(void *)(j.zeros + p->groups * p->maps);
+    at += j.m.maps;
+    j.offsets = (int64_t *)(void *)at;
+    at += j.m.taps;
+    j.weights = (int32_t *)(void *)at;
+    at += j.m.weights;
+    j.workers = at;
+    j.x_flip = x->dtype == PITH_I8 ? 0x80 : 0;
+    j.x_zero = (uint8_t)(conv_int_zero(r, in->x_zero, 0) + (x->dtype == PITH_I8 ? 128 : 0));
+    j.direct = p->taps == 1;
+    for (int d = 0; d < w->rank; d++) j.direct &= w->stride[d] == 1;
+    conv_int_maps(&j, r, in);
+    conv_int_offsets(&j);
+    j.out = (pith_requantize){ .add = j.add, .plane = j.windows };
+    int64_t pictures = x->dims[0], in_size = pith_tensor_count(x) / pictures,
+            out_size = pith_tensor_count(y) / pictures;
+    if (in->y_scale >= 0) {
+        j.out.zero = conv_int_zero(r, in->y_zero, 0);
+        float low = y->dtype == PITH_I8 ? -128 : 0;
+        j.out.low = low - (float)j.out.zero;
+        j.out.high = low + 255 - (float)j.out.zero;
+        j.out.scale = j.scale;
+    }
+    for (int64_t i = 0; i < pictures; i++) {
+        j.x = (const uint8_t *)x->data + i * in_size;
+        if (in->y_scale >= 0)
+            j.out.y = (uint8_t *)y->data + i * out_size;
+        else
+            j.out.wide = (int32_t *)y->data + i * out_size;
+        conv_int_picture(r, &j);
+    }
+    return PITH_OK;
+}
