@@ -73,7 +73,44 @@ PITH_API uint32_t pith_encode_can(const pith_model *model);
  * of pith_embed; PITH_ERR_UNSUPPORTED says what the model lacks. Any number of threads may call this on one model. */
 PITH_API pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
                                  const pith_encode_options *options, pith_error *err);
-/* Frees the results; NULL is allowed. */
+/* Memory of the caller for offsets[texts + 1] and for items. Rooms are numbers of elements. */
+typedef struct pith_sparse_memory {
+    int64_t *offsets;
+    int32_t *indices;
+    float *values;
+    size_t offset_room, index_room, value_room;
+} pith_sparse_memory;
+
+typedef struct pith_token_memory {
+    int64_t *offsets;
+    int32_t *ids;
+    float *vectors;
+    size_t offset_room, id_room, float_room; /* float_room: dim floats are needed per vector */
+} pith_token_memory;
+
+/* Memory of the caller for all results. What is not asked for may be NULL. */
+typedef struct pith_encode_memory {
+    size_t size;
+    float *dense;
+    size_t dense_room; /* floats: texts * dim are needed */
+    pith_sparse_memory sparse;
+    pith_token_memory multi_vector, tokens;
+} pith_encode_memory;
+
+/* clang-format off */
+#define PITH_ENCODE_MEMORY_INIT \
+    { sizeof(pith_encode_memory), NULL, 0, { NULL, NULL, NULL, 0, 0, 0 }, { NULL, NULL, NULL, 0, 0, 0 }, \
+      { NULL, NULL, NULL, 0, 0, 0 } }
+/* clang-format on */
+
+/* As pith_encode, with the results in memory of the caller: *encoded points to it and is not freed. Dense vectors are
+ * written there directly. The others are put there when all texts are done, since only then their number is known.
+ * PITH_ERR_ARGUMENT if memory is too small: the message names it, with what is needed and what there is. For dense
+ * vectors and offsets that is found before a text is run. */
+PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                                      const pith_str *texts, size_t count, const pith_encode_options *options,
+                                      pith_error *err);
+/* Frees the results of pith_encode; NULL is allowed. */
 PITH_API void pith_encoded_free(pith_encoded *encoded);
 
 #ifdef __cplusplus

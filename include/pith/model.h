@@ -20,9 +20,14 @@ enum {
     PITH_OPEN_DESCRIBE = 1u << 2,      /* keep the facts that PITH_DESCRIBE_JSON prints; costs some memory */
     PITH_OPEN_NO_PREDICTION = 1u << 4, /* under a memory limit, do not predict whether a batch fits: run it, and run it
                                           again in smaller pieces if it does not */
-    PITH_OPEN_CHECK = 1u << 3          /* compare the optimised model with the model as written on a few made-up inputs.
+    PITH_OPEN_CHECK = 1u << 3,         /* compare the optimised model with the model as written on a few made-up inputs.
                                           A pass that changes the results is left out, with a warning. Opening takes
                                           several times as long. */
+    PITH_OPEN_NO_ARENA = 1u << 5,      /* allocate each activation when its step begins and free it after its last use,
+                                          instead of one planned buffer. The results have the same bits. For
+                                          measuring what the buffer saves. */
+    PITH_OPEN_NO_PLAN_REUSE = 1u << 6  /* plan shapes and memory anew in each run, also for shapes that had a plan. For
+                                          measuring what the reuse saves. */
 };
 
 typedef struct pith_open_options {
@@ -57,11 +62,18 @@ typedef struct pith_open_options {
     const char *system_root;  /* put in front of the paths of /proc and /sys that tell it, for tests; NULL: nothing */
     int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked for at the end of
                                  each call. 0: never */
+    const char *devices; /* names of devices in the order of preference, such as "cuda,cpu". An operator runs on the
+                            first that takes it. A device that this build does not have, that is missing or fails to
+                            open is left out. If one fails in a run, the run is repeated on the others, and so are all
+                            later ones. Each is told to the log and counted. An operator that no device of the list
+                            takes is an error, so cpu should stand last. "auto": all devices of this build. NULL: the
+                            same, but a device that fails is an error. */
 } pith_open_options;
 
 /* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT \
-    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0 }
+    { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, \
+      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL }
 /* clang-format on */
 
 /* Opens a model. path is one of:

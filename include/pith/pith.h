@@ -33,6 +33,7 @@
 #include "pith/score.h"
 #include "pith/search.h"
 #include "pith/session.h"
+#include "pith/session_pool.h"
 #include "pith/statistics.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"

@@ -98,10 +98,12 @@ PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_embed_options, PITH_EMBED_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
 PITH_HPP_OPTIONS(pith_encode_options, PITH_ENCODE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_encode_memory, PITH_ENCODE_MEMORY_INIT)
 PITH_HPP_OPTIONS(pith_score_options, PITH_SCORE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_search_index_options, PITH_SEARCH_INDEX_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_search_options, PITH_SEARCH_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_run_options, PITH_RUN_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_session_pool_options, PITH_SESSION_POOL_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_tokenize_options, PITH_TOKENIZE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_chunk_options, PITH_CHUNK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_quantize_options, PITH_QUANTIZE_OPTIONS_INIT)
@@ -563,6 +565,14 @@ class Model {
             [&](pith_error *err) { return pith_encode(&handle, get(), texts.data(), texts.size(), &o, err); });
         return Encoded(handle);
     }
+    /* The same in memory of the caller. */
+    pith_encoded encode_into(const pith_encode_memory &memory, const Texts &texts, const pith_encode_options &o) const {
+        pith_encoded encoded{};
+        detail::attempt([&](pith_error *err) {
+            return pith_encode_into(&encoded, &memory, get(), texts.data(), texts.size(), &o, err);
+        });
+        return encoded;
+    }
     Vectors embed_images(const std::vector<Image> &images,
                          const pith_embed_images_options &o = options<pith_embed_images_options>()) const {
         std::size_t dim = 0;
@@ -744,7 +754,8 @@ inline std::string statistics_text(const pith_statistics &numbers, pith_statisti
 /* Runs of any graph. */
 class Session {
   public:
-    explicit Session(const Model &model) : outputs_(pith_model_output_count(model.get())) {
+    explicit Session(const Model &model)
+        : outputs_(pith_model_output_count(model.get())), handle_(nullptr, Ending{ nullptr }) {
         pith_session *handle = nullptr;
         detail::attempt([&](pith_error *err) { return pith_session_create(&handle, model.get(), err); });
         handle_.reset(handle);
@@ -764,10 +775,58 @@ class Session {
         });
         return outputs_;
     }
+    const std::vector<pith_tensor> &run(const pith_run_options &o = options<pith_run_options>()) {
+        return run(std::vector<std::pair<std::string, pith_tensor>>(), o);
+    }
+    /* Memory of the caller for inputs and outputs of the runs that follow. */
+    void bind_input(const std::string &name, const pith_tensor &tensor) {
+        detail::attempt([&](pith_error *err) { return pith_session_bind_input(get(), name.c_str(), &tensor, err); });
+    }
+    void bind_output(const std::string &name, const pith_tensor &tensor) {
+        detail::attempt([&](pith_error *err) { return pith_session_bind_output(get(), name.c_str(), &tensor, err); });
+    }
+    void unbind() noexcept { pith_session_unbind(get()); }
 
   private:
+    friend class SessionPool;
+    Session(pith_session *handle, pith_session_pool *pool, std::size_t outputs)
+        : outputs_(outputs), handle_(handle, Ending{ pool }) {}
+
+    struct Ending {
+        pith_session_pool *pool; /* that the session is returned to */
+        void operator()(pith_session *session) const noexcept {
+            if (pool)
+                pith_session_pool_return(pool, session);
+            else
+                pith_session_destroy(session);
+        }
+    };
     std::vector<pith_tensor> outputs_;
-    detail::Handle<pith_session, pith_session_destroy> handle_;
+    std::unique_ptr<pith_session, Ending> handle_;
+};
+
+/* Sessions that threads borrow. One that is borrowed returns when its object ends, which must be before the pool does.
+ */
+class SessionPool {
+  public:
+    explicit SessionPool(const Model &model, const pith_session_pool_options &o = options<pith_session_pool_options>())
+        : outputs_(pith_model_output_count(model.get())) {
+        pith_session_pool *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_session_pool_create(&handle, model.get(), &o, err); });
+        handle_.reset(handle);
+    }
+    pith_session_pool *get() const noexcept { return handle_.get(); }
+    /* Waits so many milliseconds for one: 0 does not wait, -1 waits for ever. */
+    Session borrow(std::int64_t timeout_ms = -1) {
+        pith_session *session = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_session_pool_borrow(&session, get(), timeout_ms, err); });
+        return Session(session, get(), outputs_);
+    }
+    void trim() noexcept { pith_session_pool_trim(get()); }
+
+  private:
+    std::size_t outputs_;
+    detail::Handle<pith_session_pool, pith_session_pool_destroy> handle_;
 };
 
 /* ---- search ---- */

@@ -51,13 +51,38 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads them.
  *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data belongs to the
- *     session and is valid until its next run or its end.
+ *     session and is valid until its next run or its end; that of bound outputs is the caller's.
+ *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in this run.
  *   - An optional input may be fed a value other than its default. The first such run plans the graph again for this
  *     session, which takes as long as opening did; later runs reuse the plan. Compiled models refuse it.
  * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot compute its result. */
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const char *const *names,
                                       const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
                                       pith_error *err);
+
+/* ---- bound tensors: memory of the caller that many runs use ---- */
+
+/* Binds an input: runs that are not given it use this tensor. The struct is copied; its data stays the caller's, is
+ * read where it lies, and may change between runs. tensor NULL ends the binding. Errors: PITH_ERR_ARGUMENT, as
+ * pith_session_run gives it for this input. */
+PITH_API pith_status pith_session_bind_input(pith_session *session, const char *name, const pith_tensor *tensor,
+                                             pith_error *err);
+
+/* Binds an output: runs write it to tensor->data, which stays the caller's and has room for tensor->bytes bytes.
+ * outputs[i].data of pith_session_run is then that address. tensor NULL ends the binding.
+ *   - dtype is that of the output. dims are the shape that the output must have; rank -1 allows any shape that fits.
+ *   - The run works in this memory from the start, also before an error. It copies the output there at the end if its
+ *     shape is known only then, if data is not aligned to its type, if an input of the run lies there too, or if it
+ *     shares its memory with another output or shows an input or a constant. pith_statistics counts outputs of both
+ *     kinds as tensors_bound and tensors_copied. The bits are the same.
+ * Errors: PITH_ERR_ARGUMENT for a name, dtype, shape or memory that cannot fit, and for memory that two outputs share.
+ * A run whose output does not fit fails with PITH_ERR_ARGUMENT: the message names the output and what it needs. It does
+ * so before it computes anything, if the shape is known by then. */
+PITH_API pith_status pith_session_bind_output(pith_session *session, const char *name, const pith_tensor *tensor,
+                                              pith_error *err);
+
+/* Ends all bindings of the session. */
+PITH_API void pith_session_unbind(pith_session *session);
 
 /* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file holds: PITH_SEQUENCE for
  * a SequenceProto, PITH_NONE for an OptionalProto, any other dtype for a TensorProto. name may be NULL; else *name is

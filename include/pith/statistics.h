@@ -40,14 +40,15 @@ typedef struct pith_statistics {
     uint64_t tensors_copied; /* inputs and outputs that were copied */
     /* sessions: the runners of text calls, and sessions of pools */
     uint64_t sessions_made;
-    uint64_t sessions_borrowed;
-    uint64_t sessions_waited;  /* times a caller waited for one */
-    uint64_t sessions_evicted; /* ended because too many were idle, or idle for too long, or because the call was so
-                                   long that keeping their memory would save less than it costs */
+    uint64_t sessions_borrowed; /* times one that existed was taken; a new one counts as made */
+    uint64_t sessions_waited;   /* times a caller waited for one */
+    uint64_t sessions_evicted;  /* ended because too many were idle, or idle for too long, or because the call was so
+                                    long that keeping their memory would save less than it costs */
     /* devices */
-    uint64_t device_choices;   /* devices that were asked for and tried */
-    uint64_t device_successes; /* runs that ended on the device they were placed on */
-    uint64_t device_fallbacks; /* times work went on on the next device of the list */
+    uint64_t device_choices; /* devices that were tried, once for each program of the model: that of the graph, that of
+                                packed texts, … */
+    uint64_t device_successes; /* runs that ended on the devices they were placed on */
+    uint64_t device_fallbacks; /* times work went on on the other devices: a device was not there, or failed */
     /* time */
     uint64_t tokenize_ns;
     uint64_t plan_ns;
@@ -61,7 +62,7 @@ typedef struct pith_statistics {
     uint64_t peak_bytes; /* as pith_model_bytes */
     uint64_t pool_blocks;
     uint64_t pool_bytes;
-    uint64_t sessions_idle;
+    uint64_t sessions_idle; /* that text calls and pools keep */
 } pith_statistics;
 
 /* clang-format off */

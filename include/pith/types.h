@@ -38,7 +38,8 @@ typedef enum pith_status {
     PITH_ERR_ARGUMENT = 5,    /* a value from the caller has the wrong name, dtype, shape, range or encoding */
     PITH_ERR_CANCELLED = 6,   /* the cancel flag was set */
     PITH_ERR_NOT_FOUND = 7,   /* a file, model, tensor or name does not exist */
-    PITH_ERR_RUN = 8          /* a node could not compute its result, such as an index out of range */
+    PITH_ERR_RUN = 8,         /* a node could not compute its result, such as an index out of range */
+    PITH_ERR_BUSY = 9         /* what the call needs is in use, and did not become free in the time given */
 } pith_status;
 
 #define PITH_ERROR_MESSAGE_SIZE 1024

@@ -9,4 +9,9 @@ pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const p
     PITH_ENTRY(pith_model_encode(encoded, model, texts, count, options, err));
 }
 
+pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                             const pith_str *texts, size_t count, const pith_encode_options *options, pith_error *err) {
+    PITH_ENTRY(pith_model_encode_into(encoded, memory, model, texts, count, options, err));
+}
+
 void pith_encoded_free(pith_encoded *encoded) { pith_model_free_encoded(encoded); }

@@ -21,6 +21,18 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
     PITH_ENTRY(pith_model_run_session(session, outputs, names, inputs, input_count, options, err));
 }
 
+pith_status pith_session_bind_input(pith_session *session, const char *name, const pith_tensor *tensor,
+                                    pith_error *err) {
+    PITH_ENTRY(pith_model_bind_session_input(session, name, tensor, err));
+}
+
+pith_status pith_session_bind_output(pith_session *session, const char *name, const pith_tensor *tensor,
+                                     pith_error *err) {
+    PITH_ENTRY(pith_model_bind_session_output(session, name, tensor, err));
+}
+
+void pith_session_unbind(pith_session *session) { pith_model_unbind_session(session); }
+
 pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
                             int32_t kind, pith_error *err) {
     PITH_ENTRY(pith_value_file_open(file, tensor, name, path, kind, err));

@@ -15,6 +15,7 @@
 #ifndef PITH_BACKEND_BACKEND_H
 #define PITH_BACKEND_BACKEND_H
 
+#include "base/counters.h"
 #include "base/log.h"
 #include "ops/op.h"
 
@@ -57,10 +58,30 @@ typedef struct pith_devices {
     size_t count;
     const pith_device **memories; /* [0] is the host's memory and NULL */
     size_t memory_count;
+    const pith_backend *failed; /* that a plan could not be made for; NULL: none */
 } pith_devices;
 
-/* Opens the backends of the table. Backends whose device is missing are left out, with a warning. */
-pith_status pith_devices_open(pith_devices *devices, pith_arena *arena, const pith_log *log, pith_error *err);
+/* Which backends to open, in the order of preference. It does not change once programs use it. */
+typedef struct pith_device_list {
+    const pith_backend **items;
+    size_t count;
+    bool falls_back; /* work of a device that fails goes on on the others */
+    pith_counters *counters;
+} pith_device_list;
+
+/* Reads a list such as "cuda,cpu". "auto": all backends of this build; NULL: the same, but a device that fails is an
+ * error. A name that this build does not have is left out with a warning, and counted as tried and given up; one of
+ * them must be there. The items are in the arena. */
+pith_status pith_device_list_read(pith_device_list *list, const char *names, pith_counters *counters, pith_arena *arena,
+                                  const pith_log *log, pith_error *err);
+/* Sets *rest to the list without one backend. PITH_ERR_NOT_FOUND if no other stands behind that one. */
+pith_status pith_device_list_without(pith_device_list *rest, const pith_device_list *list, const pith_backend *backend,
+                                     pith_arena *arena, pith_error *err);
+
+/* Opens the backends of a list; NULL: those of the table. Backends whose device is missing are left out, with a
+ * warning; so are those that fail to open, if the list falls back. PITH_ERR_UNSUPPORTED if none is left. */
+pith_status pith_devices_open(pith_devices *devices, const pith_device_list *list, pith_arena *arena,
+                              const pith_log *log, pith_error *err);
 void pith_devices_close(pith_devices *devices);
 
 #endif

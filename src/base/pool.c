@@ -3,8 +3,12 @@
 
 #include "base/error.h"
 
-/* A block answers a request if it is at most this much larger: one part of so many. */
+/* A block answers a request if it is at most this part of the request larger; one of less than SMALL bytes, if it is at
+ * most SPARE_SMALL times larger. More wastes memory. Less leaves requests unanswered whose size changes from call to
+ * call, such as those of plans; for small ones the waste does not matter. */
 #define SPARE_PART 4
+#define SMALL ((size_t)32 << 10)
+#define SPARE_SMALL 3
 
 #ifdef PITH_SANITIZED
 /* The sanitizers watch the ends of blocks. A block that is larger than the request would hide an access behind its end,
@@ -54,7 +58,8 @@ static pith_pooled pool_remove(pith_pool *pool, size_t index) {
 }
 
 static size_t pool_fit(const pith_pool *pool, size_t bytes) {
-    size_t most = POOL_EXACT ? bytes : bytes + bytes / SPARE_PART, best = pool->count;
+    size_t spare = POOL_EXACT ? 0 : bytes < SMALL ? bytes * SPARE_SMALL : bytes / SPARE_PART;
+    size_t most = bytes + spare, best = pool->count;
     for (size_t i = 0; i < pool->count; i++) {
         size_t has = pool->items[i].bytes;
         if (has >= bytes && has <= most && (best == pool->count || has < pool->items[best].bytes)) best = i;

@@ -1,8 +1,8 @@
 /* pool.h - freed blocks of memory that are kept for the next request.
  *
  * Work on texts frees blocks and soon asks for blocks of about the same size. A pool answers such a request with the
- * smallest block that is large enough and at most a quarter too large. It keeps at most so many blocks and bytes; the
- * block that was freed longest ago goes first. Thread-safe. */
+ * smallest block that is large enough and not much too large: at most a quarter, for small requests four times as
+ * large. It keeps at most so many blocks and bytes; the block that was freed longest ago goes first. Thread-safe. */
 #ifndef PITH_BASE_POOL_H
 #define PITH_BASE_POOL_H
 

@@ -37,7 +37,7 @@ typedef struct encode_call {
     const void **states; /* of the heads */
     pith_str prompt;
     int64_t prompt_rows; /* rows of a text that pooling leaves out */
-    uint64_t began;
+    uint64_t began; /* pith_clock_thread_ns of the calling thread, so that a busy machine does not make calls longer */
     pith_executor_options executor; /* for runners, and the allocator of the call */
     pith_batching batching;
     int threads, inner_threads;

@@ -8,7 +8,7 @@
 #include "exec/profile.h"
 
 /* Memory that is given back must be mapped and cleared by the system when it is needed again, at about 4 GB/s. A call
- * keeps its buffers for the next one if that price exceeds PRICE_SHARE of the time it took. */
+ * keeps its buffers for the next one if that price exceeds PRICE_SHARE of the time that its thread worked. */
 #define SECONDS_PER_BYTE 0.25e-9
 #define PRICE_SHARE 0.002
 
@@ -24,7 +24,7 @@ static pith_status encode_borrow_runner(encode_call *c, encode_worker *w, pith_e
 void pith_encode_return_runner(encode_call *c, encode_worker *w) {
     if (!w->runner.runtime) return;
     double price = (double)pith_runner_bytes(&w->runner) * SECONDS_PER_BYTE;
-    if (price > (double)(pith_clock_ns() - c->began) * 1e-9 * PRICE_SHARE) {
+    if (price > (double)(pith_clock_thread_ns() - c->began) * 1e-9 * PRICE_SHARE) {
         pith_idle_runners_give(&c->e->idle, &w->runner);
         return;
     }

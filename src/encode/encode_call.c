@@ -339,7 +339,7 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
 pith_status pith_encode_begin(encode_call *c, pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses,
                               size_t count, const pith_allocator *allocator, pith_error *err) {
     PITH_TRY(encode_check_job(e, job, err));
-    *c = (encode_call){ .e = e, .job = job, .uses = uses, .use_count = count, .began = pith_clock_ns() };
+    *c = (encode_call){ .e = e, .job = job, .uses = uses, .use_count = count, .began = pith_clock_thread_ns() };
     PITH_TRY(encode_take_batching(c, err));
     atomic_init(&c->failed, SIZE_MAX);
     c->executor = e->parts.executor;

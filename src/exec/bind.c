@@ -515,15 +515,63 @@ static pith_status keep_dying(binder *k) {
     return PITH_OK;
 }
 
+/* The slots of all memories as separate ones; first[m]: the number before those of memory m. */
+static pith_status keep_separate(binder *k, size_t *first) {
+    pith_separate *s = &k->binding->separate;
+    pith_arena *arena = &k->binding->arena;
+    size_t memories = k->plan->devices->memory_count, steps = k->plan->step_count;
+    for (size_t m = 0; m < memories; m++) {
+        first[m] = s->count;
+        s->count += k->rooms[m].count;
+    }
+    s->slots = pith_arena_array(arena, s->count + 1, sizeof *s->slots);
+    s->begins = pith_arena_array(arena, steps + 1, sizeof *s->begins);
+    s->ends = pith_arena_array(arena, steps + 1, sizeof *s->ends);
+    if (!s->slots || !s->begins || !s->ends) return bind_out_of_memory(k);
+    for (size_t m = 0; m < memories; m++)
+        for (size_t i = 0; i < k->rooms[m].count; i++) {
+            const pith_slot *slot = &k->rooms[m].slots[i];
+            size_t number = first[m] + i + 1;
+            s->slots[number] = (pith_separate_slot){ .bytes = slot->bytes,
+                                                     .memory = (int)m,
+                                                     .next_begin = s->begins[slot->begin],
+                                                     .next_end = s->ends[slot->end] };
+            s->begins[slot->begin] = s->ends[slot->end] = number;
+        }
+    return PITH_OK;
+}
+
+/* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of the output. */
+static pith_status find_movable(binder *k, size_t **owner) {
+    pith_binding *b = k->binding;
+    const size_t count = k->plan->graph->output_count;
+    b->outputs = pith_arena_array(&b->arena, count, sizeof *b->outputs);
+    *owner = pith_arena_array(k->how->scratch, k->rooms[0].count, sizeof **owner);
+    if (!b->outputs || !*owner) return bind_out_of_memory(k);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t id = k->plan->outputs[i]->id, slot = k->slot_of[id];
+        b->outputs[i].known = b->tensors[id].dtype != PITH_UNDEFINED && b->tensors[id].dtype < PITH_DTYPE_COUNT;
+        if (slot == NO_SLOT || k->plan->memory_of[id] || (*owner)[slot]) continue;
+        b->outputs[i].movable = true;
+        (*owner)[slot] = i + 1;
+    }
+    return PITH_OK;
+}
+
 static pith_status place_all(binder *k) {
     pith_binding *b = k->binding;
     size_t values = k->plan->value_count;
+    size_t *first = pith_arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
+    if (!first) return bind_out_of_memory(k);
     for (size_t m = 0; m < k->plan->devices->memory_count; m++) {
         if (pith_slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count, &b->memories[m].bytes,
                              k->how->scratch)) {
             return bind_out_of_memory(k);
         }
     }
+    if (k->how->separate) PITH_TRY(keep_separate(k, first));
+    size_t *owner;
+    PITH_TRY(find_movable(k, &owner));
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
     b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
@@ -532,11 +580,21 @@ static pith_status place_all(binder *k) {
         if (k->slot_of[i] == NO_SLOT) continue;
         int memory = k->plan->memory_of[i];
         size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
-        b->placed[b->placed_count++] = (struct pith_placed){ &b->tensors[i], offset, memory };
+        pith_separate_slot *own = k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
+        size_t output = memory ? 0 : owner[k->slot_of[i]];
+        if (output && b->tensors[i].bytes > b->outputs[output - 1].bytes)
+            b->outputs[output - 1].bytes = b->tensors[i].bytes;
+        b->placed[b->placed_count++] = (struct pith_placed){
+            .tensor = &b->tensors[i], .offset = offset, .memory = memory, .output = output, .next = own ? own->first : 0
+        };
+        if (own) own->first = b->placed_count;
     }
     for (size_t i = 0; i < k->plan->step_count; i++) {
         pith_bound_step *bound = &b->steps[i];
-        if (bound->mode == PITH_BOUND_RUN && bound->scratch_bytes)
+        if (bound->mode != PITH_BOUND_RUN || !bound->scratch_bytes) continue;
+        if (k->how->separate)
+            bound->scratch += first[k->plan->steps[i].memory] + 1;
+        else
             bound->scratch = k->rooms[k->plan->steps[i].memory].slots[bound->scratch].offset;
     }
     return PITH_POISONS ? keep_dying(k) : PITH_OK;

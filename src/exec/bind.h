@@ -17,7 +17,7 @@ typedef struct pith_bound_step {
     pith_bound_mode mode;
     const pith_tensor **in;        /* [pith_node_in_room], into the binding's tensors; NULL: absent */
     pith_tensor **out;             /* [pith_node_out_room]; NULL: absent or unused */
-    size_t scratch, scratch_bytes; /* offset in the buffer of the step's memory */
+    size_t scratch, scratch_bytes; /* offset in the buffer of the step's memory; with separate slots, its slot */
     struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;
 
@@ -25,13 +25,39 @@ typedef struct pith_placed { /* a tensor in a buffer */
     pith_tensor *tensor;
     size_t offset;
     int memory;
+    size_t output; /* 1 + index of the output of the graph that has this memory to itself; 0: none */
+    size_t next;   /* with separate slots: 1 + index of another tensor in the same slot; 0: none */
 } pith_placed;
+
+/* Memory of its own for tensors that share it, from the step where it is first written to the one that reads it last.
+ * Numbers of slots count from 1; 0 is none. */
+typedef struct pith_separate_slot {
+    size_t bytes;
+    int memory;
+    void *data;                  /* NULL unless it is allocated now */
+    size_t first;                /* 1 + index in placed */
+    size_t next_begin, next_end; /* slots that begin, and that end, at the same step */
+} pith_separate_slot;
+
+typedef struct pith_separate {
+    pith_separate_slot *slots; /* [0] is not used; NULL: values lie in one buffer per memory */
+    size_t count;
+    size_t *begins, *ends; /* [step_count + 1], by step: the first slot */
+} pith_separate;
 
 /* What a binding needs of one memory. */
 typedef struct pith_bound_memory {
     size_t bytes;     /* of the buffer */
     const char *base; /* of the buffer, when the tensors' addresses were last set */
 } pith_bound_memory;
+
+/* An output of the graph. Its memory can be elsewhere than in the buffer, where that memory is its own to the end. */
+typedef struct pith_bound_output {
+    bool known;   /* its shape is known before the run */
+    bool movable; /* the tensors with its number in pith_placed are all that share its memory */
+    size_t bytes; /* of the largest of them */
+    void *data;   /* where it was when the tensors' addresses were last set; NULL: in the buffer */
+} pith_bound_output;
 
 typedef struct pith_alias { /* a tensor that is a view of a port */
     pith_tensor *tensor;
@@ -50,8 +76,10 @@ typedef struct pith_binding {
     pith_bound_memory *memories; /* by memory of the plan's devices */
     pith_placed *placed;
     size_t placed_count;
-    pith_alias *aliases; /* views of ports */
+    pith_bound_output *outputs; /* [output_count] */
+    pith_alias *aliases;        /* views of ports */
     size_t alias_count;
+    pith_separate separate;
     pith_slot *dying; /* slots of host memory by the step that they end at; only in a build with PITH_POISON */
     size_t dying_count;
 } pith_binding;
@@ -61,6 +89,7 @@ typedef struct pith_bind {
     const pith_tensor *ports;
     const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
+    bool separate;       /* give each value memory of its own instead of a place in one buffer */
     pith_arena *scratch; /* reset by the caller */
     pith_error *err;
 } pith_bind;

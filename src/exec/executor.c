@@ -17,6 +17,7 @@
 #include "base/poison.h"
 #include "exec/bind.h"
 #include "exec/kept.h"
+#include "exec/target.h"
 #include "ops/invoke.h"
 
 /* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each one keeps memory for
@@ -30,6 +31,7 @@ typedef struct tree {
     pith_arena *arena;    /* of the root */
     pith_trace_fn *trace; /* NULL: no listener */
     void *trace_context;
+    const pith_device *failed; /* in the last run; NULL: none */
 } tree;
 
 /* Memory of a device that a late value of this run lies in. */
@@ -81,11 +83,13 @@ struct pith_executor {
     store *memories;     /* by memory of the plan's devices */
     pith_binding *bindings[MAX_BINDINGS];
     size_t binding_count;
+    pith_binding *allocated; /* the binding whose separate slots may be allocated; NULL: none */
     uint64_t clock;
-    pith_tensor *given;   /* ports of a subgraph, put together by its owner's executor */
-    pith_tensor *ports;   /* of this run, aligned */
-    const void **lent;    /* [ports], of the root: addresses of the inputs of this run, sorted */
-    const pith_type **in; /* for late steps: in points into types */
+    const pith_tensor *targets; /* [outputs], of the caller; NULL: none */
+    pith_tensor *given;         /* ports of a subgraph, put together by its owner's executor */
+    pith_tensor *ports;         /* of this run, aligned */
+    const void **lent;          /* [ports], of the root: addresses of the inputs of this run, sorted */
+    const pith_type **in;       /* for late steps: in points into types */
     pith_type *types, *out;
 };
 
@@ -129,9 +133,41 @@ static void free_late_blocks(pith_executor *e, store *m) {
     }
 }
 
+static void end_slot(pith_executor *e, pith_separate_slot *slot) {
+    if (!slot->data) return;
+    store_free(e, &e->memories[slot->memory], slot->data);
+    executor_count(e->tree, 0, slot->bytes);
+    slot->data = NULL;
+}
+
+static void end_slots(pith_executor *e, pith_binding *b, size_t step) {
+    for (size_t i = b->separate.ends[step]; i; i = b->separate.slots[i].next_end) end_slot(e, &b->separate.slots[i]);
+}
+
+/* Also what a run that failed left. */
+static void end_all_slots(pith_executor *e) {
+    pith_binding *b = e->allocated;
+    for (size_t i = 1; b && i <= b->separate.count; i++) end_slot(e, &b->separate.slots[i]);
+    e->allocated = NULL;
+}
+
+static pith_status begin_slots(pith_executor *e, pith_binding *b, size_t step, pith_error *err) {
+    pith_separate_slot *slots = b->separate.slots;
+    for (size_t i = b->separate.begins[step]; i; i = slots[i].next_begin) {
+        pith_separate_slot *slot = &slots[i];
+        slot->data = store_alloc(e, &e->memories[slot->memory], slot->bytes);
+        if (!slot->data) return pith_fail_memory(err, slot->bytes);
+        executor_count(e->tree, slot->bytes, 0);
+        if (!slot->memory) pith_poison(slot->data, slot->bytes);
+        for (size_t p = slot->first; p; p = b->placed[p - 1].next) b->placed[p - 1].tensor->data = slot->data;
+    }
+    return PITH_OK;
+}
+
 static pith_status reset_late(pith_executor *e, pith_error *err) {
     size_t total = e->late.total;
     bool joined = true;
+    end_all_slots(e);
     for (size_t m = 1; m < e->plan->devices->memory_count; m++) free_late_blocks(e, &e->memories[m]);
     pith_arena_reset(&e->late);
     if (e->late.total < total) {
@@ -158,6 +194,7 @@ static void *late_alloc_in(pith_executor *e, int memory, size_t bytes) {
     late_block *block = late_alloc(e, sizeof *block);
     size_t size = bytes ? bytes : 1;
     void *data = block ? store_alloc(e, m, size) : NULL;
+    if (!data) e->tree->failed = m->device;
     if (!data) return NULL;
     *block = (late_block){ .next = m->late, .data = data, .bytes = size };
     m->late = block;
@@ -189,6 +226,7 @@ static pith_status reserve_buffer(pith_executor *e, size_t memory, size_t bytes,
     free_buffer(e, m, b);
     if (!bytes) return PITH_OK;
     b->data = store_alloc(e, m, bytes);
+    if (!b->data) e->tree->failed = m->device;
     if (!b->data)
         return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s", bytes,
                          m->device ? " of backend " : "", m->device ? m->device->backend->name : "");
@@ -254,6 +292,8 @@ void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *co
     executor->tree->trace_context = context;
 }
 
+void pith_executor_set_targets(pith_executor *executor, const pith_tensor *targets) { executor->targets = targets; }
+
 static void end_children(pith_executor *e, pith_binding *b) {
     for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
         for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++)
@@ -275,6 +315,7 @@ static void end_levels(pith_executor *e) {
 
 void pith_executor_destroy(pith_executor *e) {
     if (!e) return;
+    end_all_slots(e);
     for (size_t i = 0; i < e->binding_count; i++) {
         end_children(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
@@ -313,7 +354,7 @@ static pith_binding *find_binding(pith_executor *e, int threads) {
 
 /* An empty binding at the end of the list: a new one, or the one unused for longest. */
 static pith_binding *take_binding(pith_executor *e) {
-    if (e->binding_count < MAX_BINDINGS) {
+    if (e->binding_count < (e->options.fresh_plans ? 1 : MAX_BINDINGS)) {
         pith_binding *b = pith_arena_array(&e->arena, 1, sizeof *b);
         if (!b) return NULL;
         pith_arena_init(&b->arena, &e->allocator);
@@ -339,7 +380,7 @@ static void trace(const pith_executor *e, const pith_step *step, size_t index, u
 
 /* *made, if made is not NULL, is set to whether there was none. */
 static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, bool *made, pith_error *err) {
-    pith_binding *b = find_binding(e, threads);
+    pith_binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
     if (made) *made = !b;
     if (!b) {
         b = take_binding(e);
@@ -348,6 +389,7 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .ports = e->ports,
                           .outer_symbols = e->outer_symbols,
                           .threads = threads,
+                          .separate = e->options.separate,
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
@@ -405,14 +447,56 @@ static pith_status make_ready(pith_executor *e, int threads, pith_binding **bind
     PITH_TRY(get_binding(e, threads, binding, &made, err));
     executor_note(e, PITH_COUNT_runs, 1);
     executor_note(e, PITH_COUNT_plans_reused, !made);
+    if (e->options.separate) e->allocated = *binding;
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        used = used || (*binding)->memories[m].bytes;
+        if (e->options.separate) continue;
         const buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
         PITH_TRY(reserve_buffer(e, m, (*binding)->memories[m].bytes, err));
         enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
-        used = used || (*binding)->memories[m].bytes;
     }
-    if (used) executor_note(e, enlarged ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
+    if (used)
+        executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
     return PITH_OK;
+}
+
+/* ---- targets ---- */
+
+static pith_str output_name(const pith_executor *e, size_t output) { return e->plan->graph->outputs[output]->name; }
+
+static bool has_target(const pith_executor *e, size_t output) { return e->targets && e->targets[output].data; }
+
+/* What is known before the run, so that nothing is computed in vain. */
+static pith_status check_targets(const pith_executor *e, const pith_binding *b, pith_error *err) {
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        const pith_tensor *t = &b->tensors[e->plan->outputs[i]->id];
+        if (has_target(e, i) && b->outputs[i].known)
+            PITH_TRY(pith_target_check(&e->targets[i], t, output_name(e, i), err));
+    }
+    return PITH_OK;
+}
+
+/* The target, if the run can work in it. */
+static void *direct_target(const pith_executor *e, const pith_binding *b, size_t output) {
+    const pith_bound_output *o = &b->outputs[output];
+    if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
+    const pith_tensor *target = &e->targets[output];
+    size_t bytes = (size_t)pith_dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+    if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++)
+        if (pith_target_touches(target, &e->ports[p])) return NULL;
+    return target->data;
+}
+
+/* Notes where each output lies in this run. Returns whether that changed. */
+static bool choose_targets(const pith_executor *e, pith_binding *b) {
+    bool moved = false;
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        void *data = direct_target(e, b, i);
+        moved = moved || b->outputs[i].data != data;
+        b->outputs[i].data = data;
+    }
+    return moved;
 }
 
 static void set_addresses(pith_executor *e, pith_binding *b) {
@@ -421,13 +505,17 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
         if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
     }
     for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
-    bool moved = false;
+    if (e->options.separate) return;
+    bool moved = choose_targets(e, b);
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
         moved = moved || b->memories[m].base != e->level->buffers[m].data;
         b->memories[m].base = e->level->buffers[m].data;
     }
-    for (size_t i = 0; moved && i < b->placed_count; i++)
-        b->placed[i].tensor->data = (char *)e->level->buffers[b->placed[i].memory].data + b->placed[i].offset;
+    for (size_t i = 0; moved && i < b->placed_count; i++) {
+        const pith_placed *p = &b->placed[i];
+        void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
+        p->tensor->data = elsewhere ? elsewhere : (char *)e->level->buffers[p->memory].data + p->offset;
+    }
 }
 
 /* ---- steps ---- */
@@ -565,7 +653,9 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
 static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
     pith_executor *e = r->executor;
     pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
-    if (bound->scratch_bytes) run.scratch = (char *)e->level->buffers[step->memory].data + bound->scratch;
+    if (bound->scratch_bytes)
+        run.scratch = e->options.separate ? r->binding->separate.slots[bound->scratch].data
+                                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
     bool view = false;
@@ -576,6 +666,7 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
         if (status == PITH_ERR_CANCELLED) return status;
+        if (status && !e->tree->failed) e->tree->failed = step->device;
         if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
     if (e->tree->trace) trace(e, step, r->step, begin, &run);
@@ -595,6 +686,7 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     PITH_TRY(reset_late(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(make_ready(e, threads, &b, err));
+    if (e->targets) PITH_TRY(check_targets(e, b, err));
     set_addresses(e, b);
     running r = { .exec = { .threads = threads,
                             .isa = e->plan->isa,
@@ -609,8 +701,12 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
     for (r.step = 0; r.step < e->plan->step_count; r.step++) {
         if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         const pith_bound_step *bound = &b->steps[r.step];
+        if (e->options.separate) PITH_TRY(begin_slots(e, b, r.step, err));
         if (bound->mode != PITH_BOUND_SKIP) PITH_TRY(run_step(&r, &e->plan->steps[r.step], bound, err));
-        if (PITH_POISONS) poison_dead(e, b, r.step, &alive);
+        if (e->options.separate)
+            end_slots(e, b, r.step);
+        else if (PITH_POISONS)
+            poison_dead(e, b, r.step, &alive);
     }
     count_late(e);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
@@ -622,8 +718,27 @@ static int order_of_addresses(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Outputs belong to the executor: one that shows an input, or items of one, is copied. */
-static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_error *err) {
+/* Whether an output shows memory that is another one's target. */
+static bool lies_in_target(const pith_executor *e, const pith_tensor *output, size_t index) {
+    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++)
+        if ((i != index || e->targets[i].data != output->data) && pith_target_touches(&e->targets[i], output))
+            return true;
+    return false;
+}
+
+static pith_status fill_targets(const pith_executor *e, pith_tensor *outputs, pith_error *err) {
+    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++) {
+        if (!has_target(e, i)) continue;
+        bool there = outputs[i].data == e->targets[i].data;
+        PITH_TRY(pith_target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
+        executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+    }
+    return PITH_OK;
+}
+
+/* Outputs without a target belong to the executor: one that shows an input, or items of one, is copied. So is one that
+ * the filling of a target would overwrite. */
+static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_error *err) {
     size_t count = 0;
     bool sequences = false;
     for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
@@ -633,20 +748,21 @@ static pith_status copy_borrowed(pith_executor *e, pith_tensor *outputs, pith_er
     if (count) qsort(e->lent, count, sizeof *e->lent, order_of_addresses);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
-        bool borrowed = t->dtype == PITH_SEQUENCE && sequences;
-        if (count && t->data && !borrowed)
+        bool borrowed = (t->dtype == PITH_SEQUENCE && sequences) || lies_in_target(e, t, i);
+        if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
-        executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
+        if (!has_target(e, i)) executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
         if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
     count_late(e);
-    return PITH_OK;
+    return fill_targets(e, outputs, err);
 }
 
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err) {
+    executor->tree->failed = NULL;
     PITH_TRY(run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
-    return copy_borrowed(executor, outputs, err);
+    return settle_outputs(executor, outputs, err);
 }
 
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
@@ -659,6 +775,8 @@ pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, con
     for (size_t m = 0; m < executor->plan->devices->memory_count; m++) *bytes += b->memories[m].bytes;
     return PITH_OK;
 }
+
+const pith_device *pith_executor_failed_device(const pith_executor *executor) { return executor->tree->failed; }
 
 size_t pith_executor_bytes(const pith_executor *executor) { return executor->tree->held; }
 

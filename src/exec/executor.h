@@ -29,6 +29,8 @@ typedef struct pith_executor_options {
     const pith_log *log;
     bool tight; /* memory is limited: keep no larger buffer than the current run needs */
     int64_t loop_limit;
+    bool separate; /* allocate each value when its step begins and free it after its last use, instead of one buffer */
+    bool fresh_plans; /* make the binding anew in each run */
     /* Runs, bindings made and reused, buffers, inputs and outputs used in place or copied; of the main graph, not of
      * subgraphs. NULL: nothing is counted. */
     pith_counters *counters;
@@ -47,6 +49,14 @@ void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *co
  * shared symbol, the error names both. */
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err);
+
+/* From the next run on, outputs go to memory of the caller (exec/target.h): targets is [outputs], and stays the
+ * caller's. An output is written there directly if its shape is known before the run, nothing else keeps its memory to
+ * the end, and no input has bytes there; any other is copied at the end. NULL ends that. */
+void pith_executor_set_targets(pith_executor *executor, const pith_tensor *targets);
+
+/* The device whose step, copy or memory made the last run fail; NULL: none did, or it did not fail. */
+const pith_device *pith_executor_failed_device(const pith_executor *executor);
 
 /* Sets *bytes to the size of the activation buffer for inputs of these shapes, without a run. Values of dynamic shape
  * are not included. */

@@ -162,7 +162,8 @@ struct pith_graph {
     pith_arena *arena;
     pith_dims *dims;
     const pith_log *log;
-    pith_graph *parent; /* of a subgraph; NULL for the main graph */
+    const struct pith_device_list *devices; /* to run on (backend/backend.h), set before it is planned; NULL: any */
+    pith_graph *parent;                     /* of a subgraph; NULL for the main graph */
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file calls it */

@@ -36,6 +36,7 @@ typedef struct encoding {
     pith_embed_options embed;
     const pith_str *texts;
     size_t count;
+    const pith_encode_memory *memory; /* of the caller; NULL: the box gets memory of its own */
     pith_arena arena;
     encoded_box *box;
     const pith_head *heads[KINDS]; /* NULL: not asked for */
@@ -244,8 +245,28 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
 
 /* ---- results ---- */
 
-static pith_status encoding_block(void **block, encoding *c, size_t count, size_t item_bytes, pith_error *err) {
+/* An array of a result, and the caller's memory for it. */
+typedef struct encoding_array {
+    const char *name;
+    void *memory;
+    size_t room; /* elements */
+} encoding_array;
+
+static pith_status encoding_check_room(const encoding *c, const encoding_array *a, size_t count, pith_error *err) {
+    if (!c->memory || (a->room >= count && (a->memory || !count))) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT,
+                     "%s of the results needs room for %zu elements; the caller's memory has %zu", a->name, count,
+                     a->memory ? a->room : 0);
+}
+
+static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count, size_t item_bytes,
+                                  pith_error *err) {
     size_t bytes;
+    PITH_TRY(encoding_check_room(c, a, count, err));
+    if (c->memory) {
+        *block = a->memory;
+        return PITH_OK;
+    }
     if (pith_mul_overflows(count, item_bytes, &bytes)) return pith_fail_memory(err, SIZE_MAX);
     *block = pith_memory_alloc(c->box->allocator, bytes, 64);
     if (!*block) return pith_fail_memory(err, bytes);
@@ -253,10 +274,43 @@ static pith_status encoding_block(void **block, encoding *c, size_t count, size_
     return PITH_OK;
 }
 
+static void encoding_sparse_arrays(encoding_array arrays[3], const encoding *c) {
+    const pith_sparse_memory none = { 0 }, *m = c->memory ? &c->memory->sparse : &none;
+    arrays[0] = (encoding_array){ "sparse.offsets", m->offsets, m->offset_room };
+    arrays[1] = (encoding_array){ "sparse.indices", m->indices, m->index_room };
+    arrays[2] = (encoding_array){ "sparse.values", m->values, m->value_room };
+}
+
+static void encoding_token_arrays(encoding_array arrays[3], const encoding *c, int kind) {
+    static const char *const names[2][3] = { { "multi_vector.offsets", "multi_vector.ids", "multi_vector.vectors" },
+                                             { "tokens.offsets", "tokens.ids", "tokens.vectors" } };
+    const pith_token_memory none = { 0 }, *m = &none;
+    const char *const *name = names[kind == TOKENS];
+    if (c->memory) m = kind == TOKENS ? &c->memory->tokens : &c->memory->multi_vector;
+    arrays[0] = (encoding_array){ name[0], m->offsets, m->offset_room };
+    arrays[1] = (encoding_array){ name[1], m->ids, m->id_room };
+    arrays[2] = (encoding_array){ name[2], m->vectors, m->float_room };
+}
+
+/* What can be told before a text is run. */
+static pith_status encoding_check_offsets(const encoding *c, pith_error *err) {
+    encoding_array arrays[3];
+    for (int kind = SPARSE; kind < KINDS; kind++) {
+        if (!c->heads[kind]) continue;
+        if (kind == SPARSE)
+            encoding_sparse_arrays(arrays, c);
+        else
+            encoding_token_arrays(arrays, c, kind);
+        PITH_TRY(encoding_check_room(c, &arrays[0], c->count + 1, err));
+    }
+    return PITH_OK;
+}
+
 /* offsets[i]: items of the texts before text i. */
-static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind, pith_error *err) {
+static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind, const encoding_array *a,
+                                    pith_error *err) {
     void *block;
-    PITH_TRY(encoding_block(&block, c, c->count + 1, sizeof **offsets, err));
+    PITH_TRY(encoding_block(&block, c, a, c->count + 1, sizeof **offsets, err));
     *offsets = block;
     (*offsets)[0] = 0;
     for (size_t i = 0; i < c->count; i++)
@@ -269,9 +323,11 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     const size_t items = pith_collected_items(&c->collected[SPARSE]);
     void *indices, *values;
     int64_t *offsets;
-    PITH_TRY(encoding_offsets(&offsets, c, SPARSE, err));
-    PITH_TRY(encoding_block(&indices, c, items, sizeof(int32_t), err));
-    PITH_TRY(encoding_block(&values, c, items, sizeof(float), err));
+    encoding_array arrays[3];
+    encoding_sparse_arrays(arrays, c);
+    PITH_TRY(encoding_offsets(&offsets, c, SPARSE, &arrays[0], err));
+    PITH_TRY(encoding_block(&indices, c, &arrays[1], items, sizeof(int32_t), err));
+    PITH_TRY(encoding_block(&values, c, &arrays[2], items, sizeof(float), err));
     *rows = (pith_sparse_rows){ offsets, indices, values };
     for (size_t i = 0, at = 0; i < c->count; i++) {
         const pith_collected_piece *piece = &c->collected[SPARSE].pieces[i];
@@ -289,9 +345,11 @@ static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_row
     const size_t dim = (size_t)encoding_width(c->m, c->outputs[kind]);
     void *ids, *vectors;
     int64_t *offsets;
-    PITH_TRY(encoding_offsets(&offsets, c, kind, err));
-    PITH_TRY(encoding_block(&ids, c, items, sizeof(int32_t), err));
-    PITH_TRY(encoding_block(&vectors, c, items, dim * sizeof(float), err));
+    encoding_array arrays[3];
+    encoding_token_arrays(arrays, c, kind);
+    PITH_TRY(encoding_offsets(&offsets, c, kind, &arrays[0], err));
+    PITH_TRY(encoding_block(&ids, c, &arrays[1], items, sizeof(int32_t), err));
+    PITH_TRY(encoding_block(&vectors, c, &arrays[2], items * dim, sizeof(float), err));
     *rows = (pith_token_rows){ offsets, ids, vectors, dim };
     for (size_t i = 0; i < c->count; i++) {
         const pith_collected_piece *piece = &c->collected[kind].pieces[i];
@@ -317,7 +375,10 @@ static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
     c->dense = (pith_dense){ .pooling = c->embed.pooling, .normalize = c->embed.normalize, .dim = c->embed.dim };
     size_t dim = pith_dense_dim(pith_encoder_model(c->m->text.encoder, 0), &c->dense);
-    PITH_TRY(encoding_block(&block, c, c->count, dim * sizeof(float), err));
+    encoding_array array = { "dense", c->memory ? c->memory->dense : NULL, c->memory ? c->memory->dense_room : 0 };
+    size_t floats;
+    if (pith_mul_overflows(c->count, dim, &floats)) return pith_fail_memory(err, SIZE_MAX);
+    PITH_TRY(encoding_block(&block, c, &array, floats, sizeof(float), err));
     c->dense.vectors = block;
     c->box->encoded.dense = block;
     c->box->encoded.dim = dim;
@@ -325,6 +386,7 @@ static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
 }
 
 static pith_status encoding_prepare(encoding *c, pith_error *err) {
+    PITH_TRY(encoding_check_offsets(c, err));
     if (c->heads[DENSE]) PITH_TRY(encoding_prepare_dense(c, err));
     if (c->heads[SPARSE]) PITH_TRY(encoding_prepare_sparse(c, err));
     if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_prepare_multi_vector(c, err));
@@ -381,19 +443,35 @@ static pith_status encoding_all(encoding *c, const pith_encode_options *options,
     return encoding_gather(c, err);
 }
 
+/* On success the results are in c->box, which the caller frees. */
+static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
+    pith_arena_init(&c->arena, c->m->options.allocator);
+    pith_status status = encoding_all(c, options, err);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (c->collected[kind].pieces) pith_collected_free(&c->collected[kind]);
+    pith_arena_free(&c->arena);
+    if (status && c->box) pith_model_free_encoded(&c->box->encoded);
+    return pith_account_explain(&c->m->account, status, err);
+}
+
 pith_status pith_model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
                               const pith_encode_options *options, pith_error *err) {
     encoding c = { .m = model, .texts = texts, .count = count };
-    pith_arena_init(&c.arena, model->options.allocator);
-    pith_status status = encoding_all(&c, options, err);
-    for (int kind = 0; kind < KINDS; kind++)
-        if (c.collected[kind].pieces) pith_collected_free(&c.collected[kind]);
-    pith_arena_free(&c.arena);
-    if (!status)
-        *encoded = &c.box->encoded;
-    else if (c.box)
-        pith_model_free_encoded(&c.box->encoded);
-    return pith_account_explain(&model->account, status, err);
+    PITH_TRY(encoding_call(&c, options, err));
+    *encoded = &c.box->encoded;
+    return PITH_OK;
+}
+
+pith_status pith_model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                                   const pith_str *texts, size_t count, const pith_encode_options *options,
+                                   pith_error *err) {
+    pith_encode_memory theirs = PITH_ENCODE_MEMORY_INIT;
+    PITH_TAKE_OPTIONS(theirs, memory, err);
+    encoding c = { .m = model, .texts = texts, .count = count, .memory = &theirs };
+    PITH_TRY(encoding_call(&c, options, err));
+    *encoded = c.box->encoded;
+    pith_model_free_encoded(&c.box->encoded);
+    return PITH_OK;
 }
 
 void pith_model_free_encoded(pith_encoded *encoded) {

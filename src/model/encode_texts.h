@@ -13,6 +13,9 @@ uint32_t pith_model_encode_can(const pith_model *model);
 int pith_model_encode_output(const pith_model *model, int kind);
 pith_status pith_model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
                               const pith_encode_options *options, pith_error *err);
+pith_status pith_model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                                   const pith_str *texts, size_t count, const pith_encode_options *options,
+                                   pith_error *err);
 void pith_model_free_encoded(pith_encoded *encoded);
 
 #endif

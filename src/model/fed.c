@@ -130,7 +130,7 @@ static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_ex
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
     PITH_TRY(fed_make_graph(&graph, fed, err));
-    PITH_TRY(pith_program_open(&fed->program, m->runtime, graph, &m->files, &fed->arena, err));
+    PITH_TRY(pith_model_open_program(&fed->program, m, graph, &fed->arena, err));
     options.allocator = &fed->account.allocator;
     return pith_runner_create(&fed->runner, &fed->program, &options, err);
 }

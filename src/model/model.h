@@ -41,6 +41,7 @@ struct pith_model {
     const char *weights_file; /* of from_safetensors; NULL: the first that is there */
     pith_graph *graph;        /* optimised */
     const pith_runtime *runtime;
+    pith_device_list devices;
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
     bool modules_read; /* or tried */
@@ -60,11 +61,16 @@ struct pith_model {
     pith_text_view *views;                 /* of other outputs */
     struct pith_picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
 
+    atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
+
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
     pith_arena program_arena;
     pith_program program; /* of graph */
 };
 
+/* Opens a program of a graph of the model, with its runtime and on its devices. */
+pith_status pith_model_open_program(pith_program *program, const pith_model *model, pith_graph *graph,
+                                    pith_arena *arena, pith_error *err);
 /* Returns the program of model->graph; makes it on first use. Thread-safe. */
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */

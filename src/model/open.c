@@ -155,12 +155,18 @@ static pith_status make_ragged(pith_model *m, pith_error *err) {
     return pith_text_view_make_ragged(&m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
 }
 
+pith_status pith_model_open_program(pith_program *program, const pith_model *m, pith_graph *graph, pith_arena *arena,
+                                    pith_error *err) {
+    graph->devices = &m->devices;
+    return pith_program_open(program, m->runtime, graph, &m->files, arena, err);
+}
+
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->lock);
     if (!m->program.runtime) {
-        status = pith_program_open(&m->program, m->runtime, m->graph, &m->files, &m->program_arena, err);
+        status = pith_model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith_arena_free(&m->program_arena);
     }
     *program = &m->program;
@@ -182,6 +188,8 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
                                     .log = m->options.log,
                                     .tight = m->options.memory_limit > 0,
                                     .loop_limit = m->options.loop_limit,
+                                    .separate = m->options.flags & PITH_OPEN_NO_ARENA,
+                                    .fresh_plans = m->options.flags & PITH_OPEN_NO_PLAN_REUSE,
                                     .counters = (pith_counters *)&m->account.counters };
 }
 
@@ -334,7 +342,9 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->no_ragged = pith_opt_without(limits, "ragged");
     pith_lane *lane = pith_profile_lane(m->options.profile);
     uint64_t begin = pith_lane_now(lane);
-    pith_status status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);
+    pith_status status =
+        pith_device_list_read(&m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.log, err);
+    if (!status) status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
     if (!status) status = open_upkeep(m, err);
@@ -345,6 +355,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->options.profile = NULL;
     m->options.input_shapes = NULL;
     m->options.runtime = NULL;
+    m->options.devices = NULL;
     m->options.model_file = m->options.route = m->options.system_root = NULL;
     if (status)
         pith_model_destroy(m);

@@ -60,7 +60,7 @@ static pith_status picture_try(bool *found, pith_picture_view *v, const pith_mod
     }
     v->output = 0;
     v->program = &v->own;
-    return pith_program_open(&v->own, m->runtime, part, &m->files, &v->arena, err);
+    return pith_model_open_program(&v->own, m, part, &v->arena, err);
 }
 
 /* The output that stands for a picture: one of the names, else the first that fits. */

@@ -14,6 +14,7 @@
 #include "base/caller_options.h"
 #include "base/text_out.h"
 #include "exec/profile.h"
+#include "exec/target.h"
 #include "model/fed.h"
 
 struct pith_session {
@@ -21,10 +22,13 @@ struct pith_session {
     pith_runner runner;
     pith_fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
     pith_named_sizes sizes;
-    pith_tensor *inputs; /* in the graph's order */
-    bool *warned;        /* by input: that its declared shape is wrong */
-    bool *open;          /* by input: it has been fed another value than its default */
-    bool apart;          /* axes that share a symbol have been given different sizes */
+    pith_tensor *inputs;       /* in the graph's order */
+    pith_tensor *bound_inputs; /* the same; dtype 0: not bound */
+    pith_tensor *targets;      /* of outputs, in the graph's order; data NULL: not bound */
+    size_t target_count;       /* that are bound */
+    bool *warned;              /* by input: that its declared shape is wrong */
+    bool *open;                /* by input: it has been fed another value than its default */
+    bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
 pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
@@ -32,16 +36,19 @@ pith_status pith_model_create_session(pith_session **session, const pith_model *
     pith_status status = pith_model_program(&program, model, err);
     if (status) return pith_account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
+    size_t outputs = model->graph->output_count;
     size_t symbols = pith_dims_symbol_count(model->graph->dims);
-    size_t bytes =
-        sizeof(pith_session) + count * (sizeof(pith_tensor) + 2 * sizeof(bool)) + symbols * sizeof(pith_named_size);
+    size_t bytes = sizeof(pith_session) + (2 * count + outputs) * sizeof(pith_tensor) + 2 * count * sizeof(bool) +
+                   symbols * sizeof(pith_named_size);
     pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
     if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
-    s->sizes.items = (pith_named_size *)(s->inputs + count);
+    s->bound_inputs = s->inputs + count;
+    s->targets = s->bound_inputs + count;
+    s->sizes.items = (pith_named_size *)(s->targets + outputs);
     s->warned = (bool *)(s->sizes.items + symbols);
     s->open = s->warned + count;
-    memset(s->sizes.items, 0, symbols * sizeof *s->sizes.items + 2 * count * sizeof *s->warned);
+    memset(s->inputs, 0, bytes - sizeof *s);
     pith_executor_options options = pith_model_executor_options(model);
     status = pith_runner_create(&s->runner, program, &options, err);
     if (status)
@@ -70,38 +77,51 @@ static const char *list_ports(char *buffer, size_t size, const pith_port *ports,
     return buffer;
 }
 
+/* The index of an input. Names mostly come in the model's order: it is looked for from *p on. */
+static pith_status find_input(size_t *p, const pith_model *m, const char *name, pith_error *err) {
+    size_t wanted = m->graph->input_count, tried = 0;
+    char list[700];
+    for (; tried < wanted && strcmp(m->inputs[*p % wanted].name, name); tried++) ++*p;
+    *p = wanted ? *p % wanted : 0;
+    if (tried < wanted) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", name,
+                     list_ports(list, sizeof list, m->inputs, wanted, NULL));
+}
+
+static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
+    const pith_port *port = &s->model->inputs[p];
+    char list[700];
+    size_t bytes;
+    if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", port->name,
+                         pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
+    if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
+        if (t->rank < 0 || t->rank > PITH_MAX_RANK)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", port->name, t->rank);
+        if (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
+            (bytes && !t->data))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
+                             port->name, t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
+    }
+    return pith_model_check_input(s->model, p, t, &s->warned[p], err);
+}
+
 static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs, size_t count,
                                pith_error *err) {
     const pith_model *m = s->model;
     size_t wanted = m->graph->input_count;
     char list[700];
-    size_t p = 0; /* names mostly come in the model's order: each is looked for from where the last one was */
+    size_t p = 0;
     memset(s->inputs, 0, wanted * sizeof *s->inputs);
     for (size_t i = 0; i < count; i++) {
-        size_t bytes, tried = 0;
-        for (; tried < wanted && strcmp(m->inputs[p % wanted].name, names[i]); tried++) p++;
-        p = wanted ? p % wanted : 0;
-        if (tried == wanted)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", names[i],
-                             list_ports(list, sizeof list, m->inputs, wanted, NULL));
-        const pith_port *port = &m->inputs[p];
-        const pith_tensor *t = &inputs[i];
+        PITH_TRY(find_input(&p, m, names[i], err));
         if (s->inputs[p].dtype != PITH_UNDEFINED)
             return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
-        if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", names[i],
-                             pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
-        if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
-            if (t->rank < 0 || t->rank > PITH_MAX_RANK)
-                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", names[i], t->rank);
-            if (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
-                (bytes && !t->data))
-                return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
-                                 names[i], t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
-        }
-        PITH_TRY(pith_model_check_input(m, p, t, &s->warned[p], err));
-        s->inputs[p] = *t;
+        PITH_TRY(check_input(s, p, &inputs[i], err));
+        s->inputs[p] = inputs[i];
     }
+    for (p = 0; p < wanted; p++)
+        if (s->inputs[p].dtype == PITH_UNDEFINED) s->inputs[p] = s->bound_inputs[p];
     for (p = 0; p < wanted; p++)
         if (s->inputs[p].dtype == PITH_UNDEFINED && !m->inputs[p].optional)
             return pith_fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
@@ -145,7 +165,8 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     }
     pith_runner runner = own ? pith_fed_ready(s->fed, s->inputs) : s->runner;
     pith_runner_trace(&runner, pith_lane_trace(lane), lane);
-    pith_status status = pith_runner_run(&runner, outputs, s->inputs, threads, o->cancel, err);
+    const pith_tensor *targets = s->target_count ? s->targets : NULL;
+    pith_status status = pith_runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, o->cancel, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith_fail_at(err, status, "%s: ", pith_named_sizes_text(&s->sizes, m, text, sizeof text));
@@ -165,4 +186,60 @@ pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, 
     pith_count((pith_counters *)&session->model->account.counters, PITH_COUNT_run_ns, pith_clock_ns() - began);
     pith_lane_phase(lane, "run", begin, -1);
     return pith_account_explain(&session->model->account, status, err);
+}
+
+/* ---- bound tensors ---- */
+
+pith_status pith_model_bind_session_input(pith_session *s, const char *name, const pith_tensor *tensor,
+                                          pith_error *err) {
+    size_t p = 0;
+    PITH_TRY(find_input(&p, s->model, name, err));
+    if (tensor) PITH_TRY(check_input(s, p, tensor, err));
+    s->bound_inputs[p] = tensor ? *tensor : (pith_tensor){ .dtype = PITH_UNDEFINED };
+    return PITH_OK;
+}
+
+static pith_status check_target(const pith_session *s, size_t output, const pith_tensor *t, pith_error *err) {
+    const pith_port *port = &s->model->outputs[output];
+    char text[256];
+    size_t bytes = 0;
+    if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': memory can be bound for tensors of numbers, not for %s",
+                         port->name, pith_dtype_name(t->dtype));
+    if (port->dtype != PITH_UNDEFINED && t->dtype != port->dtype)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s' is %s; the memory bound to it is for %s", port->name,
+                         pith_dtype_name(port->dtype), pith_dtype_name(t->dtype));
+    if (t->rank < -1 || t->rank > PITH_MAX_RANK)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d", port->name,
+                         t->rank);
+    if (!t->data) return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind", port->name);
+    if (t->rank >= 0 && (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || bytes > t->bytes))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': %zu bytes do not hold the shape %s", port->name,
+                         t->bytes, pith_dims_text(t->dims, t->rank, text, sizeof text));
+    for (size_t i = 0; i < s->model->graph->output_count; i++)
+        if (i != output && s->targets[i].data && pith_target_touches(&s->targets[i], t))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s' shares memory with output '%s'", port->name,
+                             s->model->outputs[i].name);
+    return PITH_OK;
+}
+
+pith_status pith_model_bind_session_output(pith_session *s, const char *name, const pith_tensor *tensor,
+                                           pith_error *err) {
+    const pith_model *m = s->model;
+    size_t count = m->graph->output_count, i = 0;
+    char list[700];
+    while (i < count && strcmp(m->outputs[i].name, name)) i++;
+    if (i == count)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no output '%s'; it has %s", name,
+                         list_ports(list, sizeof list, m->outputs, count, NULL));
+    if (tensor) PITH_TRY(check_target(s, i, tensor, err));
+    s->target_count = s->target_count - (s->targets[i].data != NULL) + (tensor != NULL);
+    s->targets[i] = tensor ? *tensor : (pith_tensor){ .data = NULL };
+    return PITH_OK;
+}
+
+void pith_model_unbind_session(pith_session *s) {
+    memset(s->bound_inputs, 0, s->model->graph->input_count * sizeof *s->bound_inputs);
+    memset(s->targets, 0, s->model->graph->output_count * sizeof *s->targets);
+    s->target_count = 0;
 }

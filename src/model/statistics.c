@@ -23,7 +23,7 @@ pith_status pith_model_read_statistics(pith_statistics *statistics, const pith_m
     s.peak_bytes = atomic_load_explicit(&a->peak, memory_order_relaxed);
     s.pool_bytes = atomic_load_explicit(&a->pool.bytes, memory_order_relaxed);
     s.pool_blocks = pith_pool_count(&a->pool);
-    s.sessions_idle = pith_text_views_idle(model);
+    s.sessions_idle = pith_text_views_idle(model) + atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
     s.size = theirs;
     memcpy(statistics, &s, theirs < sizeof s ? theirs : sizeof s);
     return PITH_OK;

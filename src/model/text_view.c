@@ -44,13 +44,13 @@ pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m
 
 pith_status pith_text_view_make_program(pith_text_view *view, const pith_model *m, pith_error *err) {
     if (!view->ragged) return PITH_OK;
-    return pith_program_open(&view->program, m->runtime, view->ragged, &m->files, &view->arena, err);
+    return pith_model_open_program(&view->program, m, view->ragged, &view->arena, err);
 }
 
 static pith_status text_view_make_part(pith_text_view *view, const pith_model *m, pith_error *err) {
     pith_graph *part;
     PITH_TRY(pith_model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
-    return pith_program_open(&view->program, m->runtime, part, &m->files, &view->arena, err);
+    return pith_model_open_program(&view->program, m, part, &view->arena, err);
 }
 
 pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *m, pith_error *err) {

@@ -99,10 +99,13 @@ static pith_status add_residents(builder *b) {
             const pith_device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
             r->data = d->backend->alloc(d->context, from->bytes);
             if (!r->data) {
+                b->plan->devices->failed = d->backend;
                 return pith_fail(b->err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for a constant",
                                  d->backend->name, from->bytes);
             }
-            PITH_TRY(d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err));
+            pith_status status = d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err);
+            if (status) b->plan->devices->failed = d->backend;
+            if (status) return status;
         }
         PITH_TRY(add_shape(b, r->value, r->data));
     }
@@ -195,6 +198,7 @@ static pith_status prepare_step(builder *b, pith_step *step) {
     c.packer = &b->packer;
     size_t before = b->arena->total;
     status = step->device->backend->prepare(step->device->context, &c);
+    if (status) b->plan->devices->failed = step->device->backend;
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
     if (!status) status = note_reads(b, step, c.packed_inputs);
@@ -296,18 +300,27 @@ static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pi
     return status;
 }
 
-pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                            pith_error *err) {
+pith_status pith_plan_build_on(pith_plan **plan, const pith_graph *graph, const pith_files *files,
+                               const pith_device_list *list, pith_arena *arena, const pith_backend **failed,
+                               pith_error *err) {
     pith_devices *devices = pith_arena_array(arena, 1, sizeof *devices);
     pith_plan *built;
+    *failed = NULL;
     if (!devices) return pith_fail_memory(err, sizeof *devices);
-    PITH_TRY(pith_devices_open(devices, arena, graph->log, err));
+    PITH_TRY(pith_devices_open(devices, list, arena, graph->log, err));
     pith_status status = plan_make(&built, graph, files, arena, devices, err);
+    *failed = devices->failed;
     if (status)
         pith_devices_close(devices);
     else
         *plan = built;
     return status;
+}
+
+pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
+                            pith_error *err) {
+    const pith_backend *failed;
+    return pith_plan_build_on(plan, graph, files, graph->devices, arena, &failed, err);
 }
 
 void pith_plan_close(pith_plan *plan) {

@@ -68,10 +68,15 @@ struct pith_plan {
 
 /* Makes the plan of a graph, which must be bound and inferred. All memory comes from arena. Nodes are left out if no
  * output needs them, or if their outputs are constants or depend only on the inputs' sizes. files hold the constants:
- * pages that are read only for packing are released. NULL: no pages are released. */
+ * pages that are read only for packing are released. NULL: no pages are released. It runs on graph->devices. */
 pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
                             pith_error *err);
 /* Closes the devices, whose memory the arena does not hold; the arena frees the rest. NULL is fine. */
 void pith_plan_close(pith_plan *plan);
+/* The same on the devices of a list, whatever graph->devices says. *failed, if the plan cannot be made because of one
+ * device, is set to its backend, else to NULL. */
+pith_status pith_plan_build_on(pith_plan **plan, const pith_graph *graph, const pith_files *files,
+                               const pith_device_list *list, pith_arena *arena, const pith_backend **failed,
+                               pith_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text_out.h"
+#include "exec/target.h"
 
 pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pith_error *err) {
     char list[200];
@@ -62,3 +63,15 @@ void pith_runner_trace(const pith_runner *runner, pith_trace_fn *trace, void *co
 }
 
 size_t pith_runner_bytes(const pith_runner *runner) { return runner->runtime->bytes(runner->state); }
+
+pith_status pith_runner_run_into(const pith_runner *runner, pith_tensor *outputs, const pith_tensor *targets,
+                                 const pith_graph *graph, const pith_tensor *inputs, int threads,
+                                 const volatile int *cancel, pith_error *err) {
+    const pith_runtime *runtime = runner->runtime;
+    if (runtime->set_targets) runtime->set_targets(runner->state, targets);
+    pith_status status = runtime->run(runner->state, outputs, inputs, threads, cancel, err);
+    if (runtime->set_targets) runtime->set_targets(runner->state, NULL);
+    for (size_t i = 0; !status && targets && i < graph->output_count; i++)
+        if (targets[i].data) status = pith_target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
+    return status;
+}

@@ -44,6 +44,9 @@ struct pith_runtime {
     void (*trace)(void *state, pith_trace_fn *trace, void *context);
     /* Returns the bytes that the runner holds now. */
     size_t (*bytes)(const void *state);
+    /* From the next run on, outputs go to these targets (exec/target.h), where `run` checks them; NULL ends that. NULL:
+     * it cannot do that, so its caller copies outputs. */
+    void (*set_targets)(void *state, const pith_tensor *targets);
 };
 
 /* Made from select/runtimes.def by select/tables.c; the first is the default. */
@@ -67,6 +70,10 @@ pith_status pith_runner_plan_bytes(const pith_runner *runner, size_t *bytes, con
                                    pith_error *err);
 void pith_runner_trace(const pith_runner *runner, pith_trace_fn *trace, void *context);
 size_t pith_runner_bytes(const pith_runner *runner);
+/* Runs as pith_runner_run, with outputs in the targets: [outputs]; NULL: none. */
+pith_status pith_runner_run_into(const pith_runner *runner, pith_tensor *outputs, const pith_tensor *targets,
+                                 const pith_graph *graph, const pith_tensor *inputs, int threads,
+                                 const volatile int *cancel, pith_error *err);
 
 extern const pith_runtime pith_runtime_builtin;
 /* The plan of a program of the builtin runtime; NULL for programs of other runtimes. */

@@ -150,6 +150,16 @@ void test_encode() {
     auto o = pith::options<pith_encode_options>();
     o.what = PITH_ENCODE_SPARSE;
     pith::Encoded e = splade.encode({ "one two", "three" }, o);
+    auto memory = pith::options<pith_encode_memory>();
+    std::int64_t offsets[3];
+    std::vector<std::int32_t> indices(std::size_t(e->sparse.offsets[2]));
+    std::vector<float> values(indices.size());
+    memory.sparse = { offsets, indices.data(), values.data(), 3, indices.size(), values.size() };
+    CHECK(splade.encode_into(memory, { "one two", "three" }, o).sparse.values == values.data());
+    CHECK(!std::memcmp(values.data(), e->sparse.values, values.size() * sizeof(float)) &&
+          offsets[2] == e->sparse.offsets[2]);
+    memory.sparse.value_room--;
+    CHECK(thrown([&] { splade.encode_into(memory, { "one two", "three" }, o); }, "sparse.values") == PITH_ERR_ARGUMENT);
     CHECK(e->texts == 2 && e->sparse.offsets[2] > 0);
     pith::Encoded moved = std::move(e);
     CHECK((*moved).texts == 2);
@@ -199,6 +209,28 @@ void test_session() {
     CHECK(pith::elements<double>(outputs[0]).size() == outputs[0].bytes / sizeof(float));
     CHECK(thrown([&] { session.run({ { "nothing", inputs[0].second } }); }, "nothing") == PITH_ERR_ARGUMENT);
     CHECK(session.run(inputs).size() == model.outputs().size()); /* still usable */
+    const std::vector<float> expected = pith::elements<float>(session.run(inputs)[0]);
+    std::vector<float> memory(expected.size());
+    for (const auto &input : inputs) session.bind_input(input.first, input.second);
+    session.bind_output(model.outputs()[0].name,
+                        pith::tensor(memory.data(), { 1, 4, std::int64_t(memory.size() / 4) }));
+    CHECK(session.run()[0].data == memory.data() && memory == expected);
+    session.bind_output(model.outputs()[0].name,
+                        pith::tensor(memory.data(), { 1, 3, std::int64_t(memory.size() / 4) }));
+    CHECK(thrown([&] { session.run(); }, "has shape [1, 4") == PITH_ERR_ARGUMENT);
+    session.unbind();
+    CHECK(thrown([&] { session.run(); }, "missing inputs") == PITH_ERR_ARGUMENT);
+    auto few = pith::options<pith_session_pool_options>();
+    few.sessions = 1;
+    pith::SessionPool pool(model, few);
+    {
+        pith::Session borrowed = pool.borrow();
+        CHECK(pith::elements<float>(borrowed.run(inputs)[0]) == expected);
+        CHECK(thrown([&] { pool.borrow(0); }, "all 1 sessions") == PITH_ERR_BUSY);
+    }
+    CHECK(pool.borrow(0).run(inputs).size() == model.outputs().size() && model.statistics().sessions_borrowed == 1);
+    pool.trim();
+    CHECK(model.statistics().sessions_idle == 0);
     CHECK(pith::shape_parse("1x3x4") == (std::vector<std::int64_t>{ 1, 3, 4 }) &&
           pith::shape_bytes(PITH_F32, { 2, 3 }) == 24);
     CHECK(pith::element_name(PITH_F16) == "float16" && pith::element_dtype("int8") == PITH_I8 &&

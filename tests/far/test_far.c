@@ -3,6 +3,8 @@
 #include "../unit/embed_test.h"
 #include "far.h"
 
+#include <pthread.h>
+
 #define DIRECTORY PITH_BINARY_DIR "/far-model"
 #define MODEL PITH_TEST_DATA "/models/bert-base-script17-sdpa/model.onnx"
 
@@ -195,6 +197,238 @@ static void test_host_memory(void **state) {
     }
 }
 
+/* ---- a list of devices ---- */
+
+static pith_statistics count(const pith_model *model) {
+    pith_statistics n = PITH_STATISTICS_INIT;
+    assert_int_equal(pith_model_statistics(&n, model, NULL), PITH_OK);
+    return n;
+}
+
+static void expect(const opened *o, uint64_t choices, uint64_t successes, uint64_t fallbacks) {
+    pith_statistics n = count(o->model);
+    assert_int_equal(n.device_choices, choices);
+    assert_int_equal(n.device_successes, successes);
+    assert_int_equal(n.device_fallbacks, fallbacks);
+}
+
+static void test_list(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices;
+        pith_status open;
+        uint64_t choices, fallbacks;
+        bool far_runs;
+        const char *says; /* the last warning */
+    } rows[] = {
+        { NULL, PITH_OK, 2, 0, true, "" },
+        { "auto", PITH_OK, 2, 0, true, "" },
+        { "far,cpu", PITH_OK, 2, 0, true, "" },
+        { " far , cpu", PITH_OK, 2, 0, true, "" },
+        { "cpu", PITH_OK, 1, 0, false, "" },
+        { "cpu,far", PITH_OK, 2, 0, false, "" },
+        { "cuda,far,cpu", PITH_OK, 3, 1, true, "backend 'cuda' is not used: this build does not have it" },
+        { "cuda,cpu", PITH_OK, 2, 1, false, "backend 'cuda' is not used: this build does not have it" },
+        { "auto", PITH_ERR_NOT_FOUND, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
+        { "far,cpu", PITH_ERR_NOT_FOUND, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
+        { "far,cpu", PITH_ERR_IO, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
+        { "auto", PITH_ERR_MEMORY, 2, 1, false, "backend 'far' is not used: no far memory in this machine" },
+    };
+    opened cpu, other;
+    pith_tensor wanted;
+    pith_log log = { .write = take_warning };
+    open_cpu(&cpu, &wanted);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        options.devices = rows[i].devices;
+        options.log = &log;
+        far.open = rows[i].open;
+        warning[0] = 0;
+        open_session(&other, &options);
+        assert_string_equal(warning, rows[i].says);
+        size_t steps = far.steps;
+        must_run(&other, &wanted);
+        must_run(&other, &wanted);
+        assert_int_equal(far.steps > steps, rows[i].far_runs);
+        expect(&other, rows[i].choices, 2, rows[i].fallbacks);
+        close_session(&other);
+    }
+    far.open = PITH_OK;
+    close_session(&cpu);
+}
+
+static void test_wrong_list(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices;
+        pith_status open, status;
+        const char *says;
+    } rows[] = {
+        { "cuda", PITH_OK, PITH_ERR_ARGUMENT, "there is no device of the list 'cuda'; this build has far, cpu" },
+        { "", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
+        { "far,", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
+        { "far,cpu,far", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has 'far' twice" },
+        { "far,auto", PITH_OK, PITH_ERR_ARGUMENT, "'auto' stands for all devices; give it alone" },
+        { "far", PITH_OK, PITH_ERR_UNSUPPORTED, "no backend can run it" },
+        { "far", PITH_ERR_IO, PITH_ERR_UNSUPPORTED,
+          "no device of the list can be used; backend 'far': no far memory in this machine" },
+        { NULL, PITH_ERR_IO, PITH_ERR_IO, "backend 'far': no far memory in this machine" },
+    };
+    far.seed = FAR_NONE;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith_model *model;
+        options.devices = rows[i].devices;
+        far.open = rows[i].open;
+        assert_int_equal(pith_model_open(&model, MODEL, &options, &err), rows[i].status);
+        if (!strstr(err.message, rows[i].says)) fail_msg("%s", err.message);
+    }
+    far.open = PITH_OK;
+}
+
+/* Lost at each of its steps and copies: the run ends on the CPU with the same bits, and so do all later ones. */
+static void test_list_lost(void **state) {
+    (void)state;
+    opened cpu, other;
+    pith_tensor wanted;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_log log = { .write = take_warning };
+    options.devices = "far,cpu";
+    options.log = &log;
+    open_cpu(&cpu, &wanted);
+    open_session(&other, &options);
+    size_t before = far.steps + far.copies;
+    must_run(&other, &wanted);
+    size_t all = far.steps + far.copies - before;
+    assert_true(all > 10);
+    close_session(&other);
+    for (size_t n = 0; n < all; n++) {
+        open_session(&other, &options);
+        must_run(&other, &wanted);
+        expect(&other, 2, 1, 0);
+        far.runs_left = (int64_t)n;
+        must_run(&other, &wanted);
+        assert_true(!strncmp(warning, "backend 'far' is no longer used: node ", 38));
+        expect(&other, 3, 1, 1); /* the CPU was opened once more */
+        far.runs_left = -1;
+        size_t steps = far.steps;
+        must_run(&other, &wanted);
+        pith_session *first = other.session;
+        assert_int_equal(pith_session_create(&other.session, other.model, NULL), PITH_OK);
+        must_run(&other, &wanted); /* another session follows */
+        assert_int_equal(far.steps, steps);
+        expect(&other, 3, 3, 1);
+        pith_session_destroy(first);
+        close_session(&other);
+    }
+    close_session(&cpu);
+}
+
+/* It has no memory for constants, or none for activations. */
+static void test_list_no_memory(void **state) {
+    (void)state;
+    opened cpu, other;
+    pith_tensor wanted;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    options.devices = "far,cpu";
+    open_cpu(&cpu, &wanted);
+    for (int at_open = 0; at_open < 2; at_open++) {
+        far.bytes_left = at_open ? 0 : -1;
+        open_session(&other, &options);
+        far.bytes_left = 0;
+        must_run(&other, &wanted);
+        must_run(&other, &wanted);
+        expect(&other, 3, at_open ? 2 : 1, 1);
+        far.bytes_left = -1;
+        close_session(&other);
+    }
+    close_session(&cpu);
+}
+
+/* A run that fails on every device keeps the one it was placed on. */
+static void test_list_own_error(void **state) {
+    (void)state;
+    opened cpu, other;
+    pith_tensor wanted, outputs[4];
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    options.devices = "far,cpu";
+    open_cpu(&cpu, &wanted);
+    open_session(&other, &options);
+    int64_t ids[TOKENS] = { 2, 1 << 20, 6, 7, 3 }, ones[TOKENS] = { 1, 1, 1, 1, 1 }, zeros[TOKENS] = { 0 };
+    const char *names[] = { "input_ids", "attention_mask", "token_type_ids" };
+    int64_t *data[] = { ids, ones, zeros };
+    pith_tensor inputs[3];
+    for (int i = 0; i < 3; i++) inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, TOKENS } };
+    assert_int_equal(pith_session_run(other.session, outputs, names, inputs, 3, NULL, &err), PITH_ERR_RUN);
+    assert_true(!strncmp(err.message, "node ", 5));
+    size_t steps = far.steps;
+    must_run(&other, &wanted);
+    assert_true(far.steps > steps);
+    assert_int_equal(count(other.model).device_successes, 1);
+    assert_int_equal(count(other.model).device_fallbacks, 0);
+    close_session(&other);
+    close_session(&cpu);
+}
+
+typedef struct reader {
+    const pith_model *model;
+    float vectors[TEXTS * WIDTH_MAX];
+    size_t dim;
+    bool good;
+    float (*wanted)[WIDTH_MAX];
+} reader;
+
+static void *embed_often(void *context) {
+    reader *r = context;
+    static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d" };
+    pith_str texts[TEXTS];
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int round = 0; round < 40 && r->good; round++) {
+        r->good = !pith_embed(r->vectors, r->model, texts, TEXTS, NULL, NULL);
+        for (int i = 0; i < TEXTS && r->good; i++)
+            r->good = !memcmp(r->vectors + (size_t)i * r->dim, r->wanted[i], r->dim * sizeof(float));
+    }
+    return NULL;
+}
+
+static void embed_with(float (*vectors)[WIDTH_MAX], uint32_t seed, int precision, bool calibrate);
+
+/* Texts of many threads, while the device is lost: no call fails, no bit differs, the device is given up once. */
+static void test_list_threads(void **state) {
+    (void)state;
+    enum { READERS = 6 };
+    static float wanted[TEXTS][WIDTH_MAX];
+    static reader readers[READERS];
+    pthread_t threads[READERS];
+    network_directory(DIRECTORY, "bert-base-script17-sdpa", "null");
+    embed_with(wanted, FAR_NONE, PITH_PRECISION_F32, false);
+    far.seed = FAR_ALL;
+    for (int64_t left = 1; left < 3000; left = left * 3 + 1) {
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith_model *model;
+        options.devices = "far,cpu";
+        if (pith_model_open(&model, DIRECTORY, &options, &err)) fail_msg("%s", err.message);
+        far.runs_left = left;
+        for (int i = 0; i < READERS; i++) {
+            readers[i] = (reader){ .model = model, .dim = pith_embed_dim(model, NULL), .good = true, .wanted = wanted };
+            assert_int_equal(pthread_create(&threads[i], NULL, embed_often, &readers[i]), 0);
+        }
+        for (int i = 0; i < READERS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_true(readers[i].good);
+        }
+        far.runs_left = -1;
+        pith_statistics n = count(model);
+        /* Runs that were under way at that moment, and no others, went on elsewhere. */
+        assert_true(n.device_fallbacks >= 1 && n.device_fallbacks <= READERS * 2);
+        assert_int_equal(n.device_successes + n.device_fallbacks, n.batches);
+        pith_model_close(model);
+    }
+}
+
 /* ---- what is said of it ---- */
 
 static void append(void *user, const char *text, size_t size) {
@@ -314,6 +548,12 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_host_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list_own_error, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list_threads, setup, teardown),
         cmocka_unit_test_setup_teardown(test_description, setup, teardown),
         cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_calibrate, setup, teardown),

@@ -249,6 +249,90 @@ static void test_together(void **state) {
     pith_model_close(model);
 }
 
+/* ---- memory of the caller ---- */
+
+static pith_encode_memory into_memory(const pith_encoded *all) {
+    static float dense[ENCODE_TEXTS * 16], values[ROWS_MAX], vectors[2][ROWS_MAX];
+    static int64_t offsets[3][ENCODE_TEXTS + 1];
+    static int32_t ids[3][ROWS_MAX];
+    pith_encode_memory m = PITH_ENCODE_MEMORY_INIT;
+    const pith_token_rows *rows[2] = { &all->multi_vector, &all->tokens };
+    pith_token_memory *to[2] = { &m.multi_vector, &m.tokens };
+    const size_t weights = (size_t)all->sparse.offsets[ENCODE_TEXTS];
+    m.dense = dense, m.dense_room = ENCODE_TEXTS * 16;
+    m.sparse = (pith_sparse_memory){ offsets[0], ids[0], values, ENCODE_TEXTS + 1, weights, weights };
+    for (int i = 0; i < 2; i++) {
+        const size_t items = (size_t)rows[i]->offsets[ENCODE_TEXTS];
+        assert_true(items * rows[i]->dim <= ROWS_MAX);
+        *to[i] = (pith_token_memory){ offsets[i + 1],   ids[i + 1], vectors[i],
+                                      ENCODE_TEXTS + 1, items,      items * rows[i]->dim };
+    }
+    memset(dense, 0, sizeof dense);
+    memset(values, 0, sizeof values);
+    memset(vectors, 0, sizeof vectors);
+    return m;
+}
+
+/* The bits of pith_encode, in the caller's arrays of just the right size; each array that is too small is named. */
+static void test_into(void **state) {
+    (void)state;
+    pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_encoded got;
+    o.what = 15;
+    encode_directory(DIR, "families/bge-m3-script17", ROBERTA_WORDS);
+    pith_model *model = encode_open(DIR);
+    pith_encoded *all = encode_all(model, texts, ENCODE_TEXTS, 15, PITH_ROLE_DOCUMENT, NULL);
+    pith_encode_memory m = into_memory(all);
+    if (pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err)) fail_msg("%s", err.message);
+    encode_same(&got, all);
+    assert_ptr_equal(got.dense, m.dense);
+    assert_ptr_equal(got.sparse.values, m.sparse.values);
+    assert_ptr_equal(got.multi_vector.vectors, m.multi_vector.vectors);
+    assert_ptr_equal(got.tokens.offsets, m.tokens.offsets);
+    size_t *const rooms[] = { &m.dense_room,
+                              &m.sparse.offset_room,
+                              &m.sparse.index_room,
+                              &m.sparse.value_room,
+                              &m.multi_vector.offset_room,
+                              &m.multi_vector.id_room,
+                              &m.multi_vector.float_room,
+                              &m.tokens.offset_room,
+                              &m.tokens.id_room,
+                              &m.tokens.float_room };
+    static const char *const names[] = { "dense",
+                                         "sparse.offsets",
+                                         "sparse.indices",
+                                         "sparse.values",
+                                         "multi_vector.offsets",
+                                         "multi_vector.ids",
+                                         "multi_vector.vectors",
+                                         "tokens.offsets",
+                                         "tokens.ids",
+                                         "tokens.vectors" };
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        char wanted[200];
+        snprintf(wanted, sizeof wanted, "%s of the results needs room for %zu elements; the caller's memory has %zu",
+                 names[i], *rooms[i], *rooms[i] - 1);
+        --*rooms[i];
+        assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+        assert_string_equal(err.message, wanted);
+        ++*rooms[i];
+    }
+    m.tokens.vectors = NULL;
+    assert_int_equal(pith_encode_into(&got, &m, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "tokens.vectors"));
+    o.what = PITH_ENCODE_DENSE; /* what is not asked for needs no memory */
+    pith_encode_memory dense = PITH_ENCODE_MEMORY_INIT;
+    dense.dense = m.dense, dense.dense_room = m.dense_room;
+    assert_int_equal(pith_encode_into(&got, &dense, model, texts, ENCODE_TEXTS, &o, &err), PITH_OK);
+    assert_memory_equal(got.dense, all->dense, ENCODE_TEXTS * 16 * sizeof(float));
+    assert_null(got.sparse.values);
+    assert_int_equal(pith_encode_into(&got, NULL, model, texts, ENCODE_TEXTS, &o, &err), PITH_ERR_ARGUMENT);
+    pith_encoded_free(all);
+    pith_model_close(model);
+}
+
 /* ---- late interaction ---- */
 
 /* The ids of a text framed for its role: cut with the marker counted, the marker behind the first token, filled up. */
@@ -499,6 +583,7 @@ int main(void) {
         cmocka_unit_test(test_sparse),      cmocka_unit_test(test_head),         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_together),    cmocka_unit_test(test_late),         cmocka_unit_test(test_late_lengths),
         cmocka_unit_test(test_late_packed), cmocka_unit_test(test_late_refused), cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_into),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

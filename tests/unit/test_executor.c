@@ -712,6 +712,83 @@ static void counts_are_what_happened(void **state) {
     assert_int_equal(pith_counted(&counters, PITH_COUNT_plans_made), 3);
 }
 
+/* A chain of 20 values: two of them and the scratch are alive at a time; the output alone remains. */
+static void separate_values_are_freed_after_their_last_use(void **state) {
+    fixture *f = *state;
+    pith_counters counters = { 0 };
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    for (int i = 0; i < 20; i++) x = apply(f, &op_reverse, x, NULL);
+    graph_output(f->graph, x);
+    f->options.counters = &counters;
+    f->options.separate = f->options.fresh_plans = true;
+    assert_int_equal(build(f), PITH_OK);
+    float data[64];
+    fill(data, 64);
+    pith_tensor out[1], in = floats(data, 1, 64, 0);
+    for (int round = 1; round <= 3; round++) {
+        size_t before = f->count.calls;
+        run_ok(f, out, &in);
+        assert_memory_equal(out[0].data, data, sizeof data);
+        assert_true(f->count.calls - before >= 40); /* a value and its scratch for each step */
+        assert_int_equal(pith_executor_bytes(f->executor), sizeof data);
+        assert_int_equal(pith_executor_peak_bytes(f->executor), 3 * sizeof data);
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_plans_made), round);
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_plans_reused), 0);
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_buffers_made), round);
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_buffers_reused), 0);
+    }
+}
+
+/* Outputs are written where the caller says: in place, or by a copy where the shape is known at the end only. */
+static void outputs_go_to_targets(void **state) {
+    fixture *f = *state;
+    pith_counters counters = { 0 };
+    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    pith_value *n = apply(f, &op_negate, x, NULL);
+    graph_output(f->graph, n);
+    graph_output(f->graph, apply(f, &op_flatten, n, NULL)); /* the same memory */
+    graph_output(f->graph, apply(f, &op_positive, x, NULL));
+    graph_output(f->graph, apply(f, &op_flatten, x, NULL)); /* the caller's memory */
+    for (int i = 0; i < 4; i++) f->graph->outputs[i]->name = pith_str_of((const char *[]){ "n", "f", "p", "x" }[i]);
+    f->options.counters = &counters;
+    assert_int_equal(build(f), PITH_OK);
+    float data[5] = { 1, -2, 3, -4, 5 }, places[4][5];
+    pith_tensor out[4], in = floats(data, 1, 5, 0), targets[4];
+    for (int i = 0; i < 4; i++) targets[i] = floats(places[i], 1, i == 2 ? 3 : 5, 0);
+    pith_executor_set_targets(f->executor, targets);
+    for (int round = 1; round <= 2; round++) {
+        memset(places, 0, sizeof places);
+        run_ok(f, out, &in);
+        for (int i = 0; i < 4; i++) assert_ptr_equal(out[i].data, places[i]);
+        for (int i = 0; i < 5; i++) assert_true(places[0][i] == -data[i] && places[1][i] == -data[i]);
+        assert_true(places[2][0] == 1 && places[2][1] == 3 && places[2][2] == 5);
+        assert_memory_equal(places[3], data, sizeof data);
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_tensors_bound), 2 * round); /* x and n */
+        assert_int_equal(pith_counted(&counters, PITH_COUNT_tensors_copied), 3 * round);
+    }
+    /* Too small: found before anything runs, or, of p, at the end. */
+    runs = 0;
+    targets[0].bytes = 19, targets[0].rank = -1;
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(
+        strstr(f->err.message, "output 'n' is float32 [5] and needs 20 bytes; the memory bound to it has 19"));
+    assert_int_equal(runs, 0);
+    targets[0] = floats(places[0], 1, 4, 0);
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "output 'n' has shape [5]; the tensor bound to it has [4]"));
+    targets[0] = floats(places[0], 1, 5, 0);
+    targets[2].bytes = 8, targets[2].rank = -1;
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "output 'p' is float32 [3] and needs 12 bytes"));
+    targets[2].dtype = PITH_I32;
+    assert_int_equal(pith_executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(f->err.message, "output 'p' is float32; the memory bound to it is for int32"));
+    pith_executor_set_targets(f->executor, NULL);
+    run_ok(f, out, &in);
+    assert_memory_equal(out[3].data, data, sizeof data);
+    assert_ptr_not_equal(out[0].data, places[0]);
+}
+
 /* ---- random graphs ---- */
 
 enum { NODES = 40, ROWS = 3, COLUMNS = 4, COUNT = ROWS * COLUMNS };
@@ -745,11 +822,43 @@ static void grow(fixture *f, known *all, int made, uint32_t *seed) {
     to->value = apply(f, op, a->value, op == &op_add ? b->value : NULL);
 }
 
-static void check_random(uint32_t seed) {
+/* Memory for the outputs: none, of the right size, with room to spare, not aligned, or that of the input. */
+static void run_into_targets(fixture *f, const known *const wanted[4], uint32_t *seed) {
+    enum { NONE, RIGHT, WIDE, UNALIGNED, INPUT };
+    static char memory[4][4 * COUNT * COUNT + 64];
+    float x[COUNT];
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 7 % 5) - 2;
+    pith_tensor in = floats(x, 2, ROWS, COLUMNS), targets[4] = { 0 }, out[4];
+    bool input_taken = false;
+    memset(memory, 0x77, sizeof memory);
+    for (int i = 0; i < 4; i++) {
+        int kind = (int)(next_random(seed) % 5);
+        size_t bytes = (size_t)wanted[i]->count * sizeof(float);
+        if (kind == NONE || (kind == INPUT && (input_taken || bytes > sizeof x))) continue;
+        input_taken = input_taken || kind == INPUT;
+        char *data = kind == INPUT ? (char *)x : memory[i] + 4 * (kind == WIDE) + (kind == UNALIGNED);
+        targets[i] = (pith_tensor){ .data = data, .bytes = bytes + 8 * (kind == WIDE), .dtype = PITH_F32, .rank = -1 };
+    }
+    pith_executor_set_targets(f->executor, targets);
+    run_ok(f, out, &in);
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = (size_t)wanted[i]->count * sizeof(float), at = (size_t)((char *)targets[i].data - memory[i]);
+        if (targets[i].data) assert_ptr_equal(out[i].data, targets[i].data);
+        assert_memory_equal(out[i].data, wanted[i]->data, bytes);
+        if (!targets[i].data || targets[i].data == x) continue;
+        for (size_t k = 0; k < at; k++) assert_int_equal(memory[i][k], 0x77);
+        for (size_t k = at + bytes; k < sizeof memory[i]; k++) assert_int_equal(memory[i][k], 0x77);
+    }
+    pith_executor_set_targets(f->executor, NULL);
+}
+
+static void check_random(uint32_t seed, bool separate, bool fresh) {
     fixture *f;
     known all[NODES + 1] = { 0 };
     pith_tensor out[4], in;
     fixture_setup((void **)&f);
+    f->options.separate = separate;
+    f->options.fresh_plans = fresh;
     all[0].value = graph_input_of(f->graph, "x", PITH_F32, "AB");
     all[0].count = COUNT;
     for (int i = 0; i < COUNT; i++) all[0].data[i] = (float)(i * 7 % 5) - 2;
@@ -765,13 +874,15 @@ static void check_random(uint32_t seed) {
             assert_int_equal(pith_tensor_count(&out[i]), wanted[i]->count);
             for (int k = 0; k < wanted[i]->count; k++) assert_true(((float *)out[i].data)[k] == wanted[i]->data[k]);
         }
+        run_into_targets(f, wanted, &seed);
     }
     fixture_teardown((void **)&f);
 }
 
 static void random_graphs(void **state) {
     (void)state;
-    for (uint32_t seed = 1; seed <= 1000; seed++) check_random(seed);
+    for (uint32_t seed = 1; seed <= 1000; seed++) check_random(seed, false, false);
+    for (uint32_t seed = 1; seed <= 300; seed++) check_random(seed, seed & 1, !(seed & 1) || seed % 3 == 0);
 }
 
 int main(void) {
@@ -795,6 +906,8 @@ int main(void) {
                                         cmocka_unit_test(planning_may_run_out_of_memory),
                                         cmocka_unit_test(random_graphs),
                                         TEST(counts_are_what_happened),
+                                        TEST(outputs_go_to_targets),
+                                        TEST(separate_values_are_freed_after_their_last_use),
                                         TEST(trace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

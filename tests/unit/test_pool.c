@@ -48,7 +48,7 @@ static void test_hit(void **state) {
 }
 
 #ifndef PITH_SANITIZED
-/* The smallest block that is large enough, and none that is more than a quarter too large. */
+/* The smallest block that is large enough, and none that is much too large. */
 static void test_fit(void **state) {
     (void)state;
     counter c = { 0 };
@@ -63,6 +63,15 @@ static void test_fit(void **state) {
     assert_ptr_equal(take(&a, 81 * KIB), blocks[0]);
     give(&a, own);
     for (int i = 0; i < 3; i++) give(&a, blocks[i]);
+    void *small = take(&a, 8 * KIB); /* of small requests, four times is near enough */
+    assert_true(small != own && small != blocks[0] && small != blocks[1] && small != blocks[2]);
+    give(&a, small);
+    void *smaller = take(&a, 2 * KIB);
+    assert_ptr_equal(smaller, small);
+    give(&a, smaller);
+    smaller = take(&a, 2 * KIB - 64);
+    assert_ptr_not_equal(smaller, small);
+    give(&a, smaller);
     pith_account_end(&a);
     assert_int_equal(c.live, 0);
 }
