@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench_runtimes.h"
 #include "cli/common_options.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -372,9 +373,50 @@ static int bench_work(bench *b, bool as_json, const char *profile_path) {
 typedef struct bench_settings {
     bench bench;
     const char *texts, *profile;
+    const char *runtimes;
     bool json, pin;
-    string_list names, threads;
+    double atol;
+    string_list names, threads, shapes;
+    runtime_choice runtime;
 } bench_settings;
+
+/* Splits "builtin,ort" into two names; EXIT_USAGE after a message. A single name is put into s->runtime. */
+static int take_runtimes(const command *c, bench_settings *s, char names[RUNTIMES][16]) {
+    static const char *const known[] = { "builtin", "ort", "auto" };
+    int count = s->runtimes ? sscanf(s->runtimes, "%15[^,],%15[^,]", names[0], names[1]) : 0;
+    for (int i = 0; i < count; i++) {
+        int k = 0;
+        while (k < 3 && strcmp(known[k], names[i])) k++;
+        if (k == 3)
+            return usage(c, "unknown runtime '%s'; --runtime takes builtin, ort, auto, or two of them", names[i]);
+        s->runtime.name = k;
+    }
+    if (s->runtimes && (count < 1 || strlen(s->runtimes) != strlen(names[0]) + (count > 1 ? strlen(names[1]) + 1 : 0)))
+        return usage(c, "--runtime takes one runtime, or two with a comma between them, not '%s'", s->runtimes);
+    return EXIT_DONE;
+}
+
+static int bench_two(bench_settings *s, char names[RUNTIMES][16]) {
+    bench *b = &s->bench;
+    bench_texts loads[WORKLOADS];
+    for (size_t i = 0; i < b->load_count; i++)
+        loads[i] = (bench_texts){ b->loads[i].name, b->loads[i].texts, b->loads[i].count };
+    const bench_runtimes two = { .command = b->command,
+                                 .model = b->path,
+                                 .names = { names[0], names[1] },
+                                 .open = b->open,
+                                 .embed = b->embed,
+                                 .choice = &s->runtime,
+                                 .threads = b->threads,
+                                 .thread_count = b->thread_counts,
+                                 .loads = loads,
+                                 .load_count = b->load_count,
+                                 .shapes = &s->shapes,
+                                 .rounds = b->rounds,
+                                 .atol = s->atol,
+                                 .as_json = s->json };
+    return bench_runtimes_run(&two);
+}
 
 static int bench_run(int argc, char **argv) {
     const command *c = &command_bench;
@@ -386,21 +428,27 @@ static int bench_run(int argc, char **argv) {
                                     .embed = PITH_EMBED_OPTIONS_INIT,
                                     .rounds = 5,
                                     .tokens = 4096 } };
+    char two[RUNTIMES][16] = { "", "" };
     s.bench.embed.max_length = 512;
+    s.atol = 1e-3;
     s.bench.open.log = &warnings;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0 && rest.count) code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);
     if (code < 0 && s.texts && s.names.count) code = usage(c, "--texts and --workload do not go together");
+    if (code < 0 && take_runtimes(c, &s, two)) code = EXIT_USAGE;
     if (code < 0) {
         pith_pin_threads(s.pin);
         pith_cpu_report(&s.bench.cpu, NULL);
         code = take_threads(&s.bench, &s.threads);
         if (!code) code = make_loads(&s.bench, &s.names, s.texts);
-        if (!code) code = bench_work(&s.bench, s.json, s.profile);
+        if (!*two[1]) runtime_choice_apply(&s.bench.open, &s.runtime, s.bench.threads[s.bench.thread_counts - 1]);
+        if (!code) code = *two[1] ? bench_two(&s, two) : bench_work(&s.bench, s.json, s.profile);
         bench_end(&s.bench);
     }
     free(s.names.items);
     free(s.threads.items);
+    free(s.shapes.items);
+    runtime_choice_free(&s.runtime);
     return code;
 }
 
@@ -426,6 +474,14 @@ static const option options[] = {
       .help = "number of threads; may be given many times (1, and all the process may use)" },
     OPTION_PIN(AT(pin)),
     OPTION_BATCH_TOKENS(AT(bench.embed.batch_tokens)),
+    OPTION_SECTION("runtime"),
+    { "runtime", 0, OPTION_STRING, AT(runtimes), "NAME[,NAME]",
+      .help =
+          "the runtime to measure (builtin): builtin, ort, auto; two of them, such as builtin,ort, are compared: first "
+          "their results, then their speed, in turns, for texts or for the random tensors of any model" },
+    { "atol", 0, OPTION_FLOAT, AT(atol), "X", .help = "the largest difference between two runtimes' results (1e-3)" },
+    OPTION_INPUT_SHAPE(AT(shapes)),
+    OPTIONS_ORT(AT(runtime)),
     OPTION_SECTION("output"),
     OPTION_JSON(AT(json), "print one JSON object"),
     { "profile", 0, OPTION_STRING, AT(profile), "FILE",
@@ -437,6 +493,7 @@ static const example examples[] = {
     { "pith bench", "all workloads, one thread and all" },
     { "pith bench --workload query --workload mixed", "only these workloads" },
     { "pith bench -m model --texts corpus.txt -t 4", "your own texts, four threads" },
+    { "pith bench --runtime builtin,ort -m yunet.onnx --input-shape input=1x3x320x320", "side by side" },
     { "pith bench --profile trace.json --rounds 1", "a trace of where the time goes" },
     { NULL, NULL },
 };

@@ -463,6 +463,7 @@ static int open_model(job *j, const command *c, embed_settings *s) {
     s->open.log = &warnings;
     s->open.profile = j->options.profile;
     if (s->check) s->open.flags |= PITH_OPEN_CHECK;
+    runtime_choice_apply(&s->open, &s->runtime, s->embed.threads);
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
     /* embed_kinds.c and embed_pictures check the rest */
@@ -560,6 +561,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
     j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.profile, c, s->profile, files);
+    if (!code) code = telemetry_begin(&j.options.profile, c, s->runtime.telemetry, s->embed.threads);
     if (code) return code;
     const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
     code = s->bm25.language ? bm25_open(&j.bm25, c, stops, &s->bm25) : open_model(&j, c, s);
@@ -567,6 +569,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
         pith_profile_destroy(j.options.profile);
         return code;
     }
+    if (j.model) telemetry_model(j.model);
     double began = now_seconds();
     const bool simple = embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
     code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
@@ -575,6 +578,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     if (s->stats && !s->images) print_stats(&stats, now_seconds() - began);
     pith_model_close(j.model);
     pith_bm25_close(j.bm25);
+    telemetry_end(&j.options.profile);
     return profile_close(j.options.profile, c, code);
 }
 
@@ -588,7 +592,9 @@ static int embed_run(int argc, char **argv) {
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
     code = embed_settings_check(c, &s);
-    return code ? code : embed_files(c, &s, &files);
+    if (!code) code = embed_files(c, &s, &files);
+    runtime_choice_free(&s.runtime);
+    return code;
 }
 
 #define AT(member) offsetof(embed_settings, member)
@@ -685,6 +691,8 @@ static const option options[] = {
     OPTION_PIN(AT(pin)),
     OPTION_BATCH_TOKENS(AT(embed.batch_tokens)),
     OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTIONS_RUNTIME(AT(runtime)),
+    OPTION_TELEMETRY(AT(runtime)),
     OPTION_END,
 };
 

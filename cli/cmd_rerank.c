@@ -12,6 +12,7 @@
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
+#include "cli/runtime_choice.h"
 #include "cli/text_batch.h"
 
 /* Texts that are read at a time. */
@@ -23,6 +24,7 @@ typedef struct rerank_settings {
     int32_t top;
     int invalid;
     pith_open_options open;
+    runtime_choice runtime;
     pith_score_options score;
 } rerank_settings;
 
@@ -199,20 +201,25 @@ static int rerank_run(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     code = profile_open(&s.score.profile, c, s.profile, &files);
+    if (!code) code = telemetry_begin(&s.score.profile, c, s.runtime.telemetry, s.score.threads);
     if (code) return code;
     s.open.log = &warnings;
     s.open.profile = s.score.profile;
     if (s.check) s.open.flags |= PITH_OPEN_CHECK;
+    runtime_choice_apply(&s.open, &s.runtime, s.score.threads);
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     if (pith_model_open(&model, s.model, &s.open, &err)) {
         pith_profile_destroy(s.score.profile);
         return fail_model(c, &err, s.model);
     }
+    telemetry_model(model);
     if (pith_rerank(NULL, model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else
         code = rerank_files(&s, model, &files);
     pith_model_close(model);
+    runtime_choice_free(&s.runtime);
+    telemetry_end(&s.score.profile);
     return profile_close(s.score.profile, c, code);
 }
 
@@ -250,6 +257,8 @@ static const option options[] = {
     OPTION_THREADS(AT(score.threads)),
     OPTION_BATCH_TOKENS(AT(score.batch_tokens)),
     OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
+    OPTIONS_RUNTIME(AT(runtime)),
+    OPTION_TELEMETRY(AT(runtime)),
     OPTION_END,
 };
 

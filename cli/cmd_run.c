@@ -9,6 +9,7 @@
 #include "cli/model_inputs.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
+#include "cli/runtime_choice.h"
 
 /* A name that is safe as part of a file's. */
 static void clean_name(char *name) {
@@ -57,12 +58,14 @@ typedef struct run_settings {
     pith_open_options open;
     int32_t loop_limit;
     pith_run_options run;
+    runtime_choice runtime;
 } run_settings;
 
 static int run_model(const command *c, run_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
     int code = profile_open(&profile, c, s->profile, NULL);
+    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->run.threads);
     if (code) return code;
     s->open.log = &warnings;
     s->open.loop_limit = s->loop_limit;
@@ -70,6 +73,7 @@ static int run_model(const command *c, run_settings *s) {
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
     s->open.profile = s->run.profile = profile;
+    runtime_choice_apply(&s->open, &s->runtime, s->run.threads);
     pith_model *model;
     pith_session *session = NULL;
     model_inputs in = { .count = 0 };
@@ -77,6 +81,7 @@ static int run_model(const command *c, run_settings *s) {
         pith_profile_destroy(profile);
         return fail_model(c, &err, s->model);
     }
+    telemetry_model(model);
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
     list_add(&in.paths, s->model);
@@ -94,6 +99,7 @@ static int run_model(const command *c, run_settings *s) {
     pith_model_close(model);
     model_inputs_free(&in);
     free(outputs);
+    telemetry_end(&profile);
     return profile_close(profile, c, code);
 }
 
@@ -107,6 +113,7 @@ static int run_run(int argc, char **argv) {
     if (code < 0) code = run_model(c, &s);
     free(s.given.items);
     free(s.shapes.items);
+    runtime_choice_free(&s.runtime);
     return code;
 }
 
@@ -133,6 +140,8 @@ static const option options[] = {
     OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
     OPTION_LOOP_LIMIT(AT(loop_limit)),
     OPTION_PROFILE(AT(profile)),
+    OPTIONS_RUNTIME(AT(runtime)),
+    OPTION_TELEMETRY(AT(runtime)),
     OPTION_END,
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/common_options.h"
 #include "cli/output.h"
+#include "cli/runtime_choice.h"
 
 static double cosine(const float *a, const float *b, size_t n) {
     double ab = 0, aa = 0, bb = 0;
@@ -42,11 +43,12 @@ typedef struct similarity_settings {
     pith_open_options open;
     pith_embed_options embed;
     bool json, check;
+    runtime_choice runtime;
 } similarity_settings;
 
 static int similarity_run(int argc, char **argv) {
     const command *c = &command_similarity;
-    similarity_settings s = { DEFAULT_MODEL, PITH_OPEN_OPTIONS_INIT, PITH_EMBED_OPTIONS_INIT, false, false };
+    similarity_settings s = { DEFAULT_MODEL, PITH_OPEN_OPTIONS_INIT, PITH_EMBED_OPTIONS_INIT, false, false, { 0 } };
     string_list texts = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &texts);
     if (code >= 0) return code;
@@ -55,6 +57,7 @@ static int similarity_run(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
     s.open.log = &warnings;
+    runtime_choice_apply(&s.open, &s.runtime, s.embed.threads);
     if (s.check) s.open.flags |= PITH_OPEN_CHECK;
     if (pith_model_open(&model, s.model, &s.open, &err)) return fail_model(c, &err, s.model);
     size_t dim = pith_embed_dim(model, &s.embed);
@@ -71,6 +74,7 @@ static int similarity_run(int argc, char **argv) {
     free(strings);
     free(vectors);
     pith_model_close(model);
+    runtime_choice_free(&s.runtime);
     return code;
 }
 
@@ -85,6 +89,7 @@ static const option options[] = {
     OPTION_ROUTE(AT(open.route)),
     OPTION_JSON(AT(json), "print {\"similarities\": [[...], ...]}, one row per text"),
     OPTION_THREADS(AT(embed.threads)),
+    OPTIONS_RUNTIME(AT(runtime)),
     OPTION_END,
 };
 

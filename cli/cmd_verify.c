@@ -16,6 +16,7 @@
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
+#include "cli/runtime_choice.h"
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
 #include "cli/verify_fusions.h"
@@ -44,6 +45,8 @@ typedef struct job {
     int32_t level, loop_limit;
     bool compiled; /* each model is compiled, and what came out is run */
     bool strict;
+    runtime_choice runtime;
+    pith_open_options open; /* how the runtime is chosen */
 } job;
 
 /* nftw has no context. */
@@ -179,7 +182,7 @@ static bool run_sets(test *t, const job *j, const pith_model *model, pith_sessio
 /* Opens the model of a test and runs its sets; true if all agree. */
 static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     char path[4096];
-    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_open_options options = j->open;
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
     pith_session *session = NULL;
@@ -396,12 +399,16 @@ static int verify_folders(const command *c, verify_settings *s, const string_lis
 static int verify_run(int argc, char **argv) {
     const command *c = &command_verify;
     string_list dirs = { NULL, 0 };
-    verify_settings s = { .job = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT } };
+    verify_settings s = {
+        .job = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT, .open = PITH_OPEN_OPTIONS_INIT }
+    };
     job *j = &s.job;
     int code = take_options(c, &s, argc, argv, &dirs);
     if (code >= 0) return code;
     code = verify_check(c, &s, &dirs);
     if (code) return code;
+    j->runtime.strict = true; /* a test says what passed */
+    runtime_choice_apply(&j->open, &j->runtime, 1);
     s.checked.level = j->level;
     s.checked.loop_limit = j->loop_limit;
     s.checked.as_json = s.json;
@@ -416,6 +423,7 @@ static int verify_run(int argc, char **argv) {
     }
     for (size_t i = 0; i < j->count; i++) free(j->tests[i].folder);
     free(j->tests);
+    runtime_choice_free(&j->runtime);
     return code;
 }
 
@@ -438,6 +446,7 @@ static const option options[] = {
                 "print one object: passed, failed, skipped, results with name, status, message, max_difference"),
     { "verbose", 'v', OPTION_FLAG, AT(verbose), NULL, .help = "print passed tests too" },
     OPTION_THREADS(AT(threads)),
+    OPTIONS_RUNTIME(AT(job.runtime)),
     OPTION_SECTION("fusions"),
     { "fusions", 0, OPTION_FLAG, AT(fusions), NULL,
       .help =

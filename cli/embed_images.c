@@ -3,18 +3,14 @@
  * Pictures are read and embedded a few at a time, so memory is bounded by the largest of them, not by their number. */
 #include "cli/embed_images.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
+#include "cli/picture_files.h"
 
 /* Pictures that are in memory at once, for each thread. */
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };
@@ -44,64 +40,6 @@ static char *copy_text(const char *text, size_t size) {
     memcpy(copy, text, size);
     copy[size] = 0;
     return copy;
-}
-
-/* A name that a picture in a folder has. */
-static bool is_picture(const char *name) {
-    static const char *const ends[] = { ".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff",
-                                        ".jp2", ".j2k",  ".bmp", ".ppm",  ".pgm", ".pnm" };
-    const char *end = strrchr(name, '.');
-    for (size_t i = 0; end && i < sizeof ends / sizeof *ends; i++)
-        if (!strcasecmp(end, ends[i])) return true;
-    return false;
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
-/* The pictures in a folder and in those below it, in the order of their paths. Links to folders are not followed. */
-static int find_in(images_job *j, const char *folder) {
-    DIR *dir = opendir(folder);
-    if (!dir) return fail(j->e->c, "%s: %s", folder, strerror(errno));
-    size_t first = j->found.count, folders = 0;
-    string_list below = { NULL, 0 };
-    int code = EXIT_DONE;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        struct stat info;
-        if (entry->d_name[0] == '.') continue;
-        char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
-        sprintf(path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry->d_name);
-        if (!lstat(path, &info) && S_ISDIR(info.st_mode))
-            list_add(&below, path);
-        else if (is_picture(entry->d_name) && !stat(path, &info) && S_ISREG(info.st_mode))
-            list_add(&j->found, path);
-        else
-            free(path);
-    }
-    closedir(dir);
-    if (j->found.count > first) qsort(j->found.items + first, j->found.count - first, sizeof *j->found.items, by_name);
-    if (below.count) qsort(below.items, below.count, sizeof *below.items, by_name);
-    for (; folders < below.count; folders++) {
-        if (!code) code = find_in(j, below.items[folders]);
-        free((char *)(uintptr_t)below.items[folders]);
-    }
-    free(below.items);
-    return code;
-}
-
-static int find_pictures(images_job *j) {
-    int code = EXIT_DONE;
-    for (size_t i = 0; i < j->e->paths->count && !code; i++) {
-        const char *path = j->e->paths->items[i];
-        struct stat info;
-        size_t before = j->found.count;
-        if (stat(path, &info) || !S_ISDIR(info.st_mode)) {
-            list_add(&j->found, copy_text(path, strlen(path)));
-            continue;
-        }
-        code = find_in(j, path);
-        if (!code && j->found.count == before) code = fail(j->e->c, "%s: there is no picture in this folder", path);
-    }
-    return code;
 }
 
 /* The next pictures' paths: j->count of them, 0 when there are none left. False after a message. */
@@ -289,7 +227,7 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     j.batch.in.separator = e->null ? 0 : '\n';
     j.batch.keeps = e->field && e->objects;
     double began = now_seconds();
-    int code = find_pictures(&j);
+    int code = picture_files_find(&j.found, e->c, e->paths);
     if (!code) code = write_images(&j, path, resume);
     double seconds = now_seconds() - began;
     if (e->stats)
@@ -297,8 +235,7 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
                 (unsigned long long)e->done, (unsigned long long)e->failed, seconds,
                 seconds > 0 ? (double)e->done / seconds : 0.0);
     text_batch_close(&j.batch);
-    for (size_t i = 0; i < j.found.count; i++) free((char *)(uintptr_t)j.found.items[i]);
-    free(j.found.items);
+    picture_files_free(&j.found);
     free(j.pictures);
     free(j.vectors);
     free(j.some);

@@ -29,6 +29,7 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
                     { "dim", s->embed.dim },
                     { "max-length", s->embed.max_length },
                     { "precision", s->open.precision },
+                    { "runtime", s->runtime.name },
                     { "format", s->layout.format },
                     { "dtype", s->layout.type },
                     { "rows-per-file", s->rows_per_file },

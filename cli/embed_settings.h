@@ -4,6 +4,7 @@
 
 #include "cli/embed_bm25.h"
 #include "cli/long_texts.h"
+#include "cli/runtime_choice.h"
 #include "cli/vector_layout.h"
 
 typedef struct embed_settings {
@@ -18,6 +19,7 @@ typedef struct embed_settings {
     long_settings longs;
     pith_open_options open;
     pith_embed_options embed;
+    runtime_choice runtime;
 } embed_settings;
 
 /* The kinds of results that are asked for, PITH_ENCODE_*. */

@@ -90,25 +90,29 @@ int model_inputs_shape(model_inputs *in, const command *c, const string_list *sh
     return EXIT_DONE;
 }
 
-static bool has_input(const model_inputs *in, const char *name) {
+bool model_inputs_has(const model_inputs *in, const char *name) {
     for (size_t i = 0; i < in->count; i++)
         if (!strcmp(in->names[i], name)) return true;
     return false;
+}
+
+void model_inputs_add(model_inputs *in, const char *name, const pith_tensor *tensor) {
+    make_room(in);
+    in->names[in->count] = strdup(name);
+    in->files[in->count] = (tensor_file){ .tensor = *tensor };
+    in->tensors[in->count++] = *tensor;
 }
 
 int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model) {
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
         pith_port port = pith_model_input(model, p);
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
-        if (port.optional || has_input(in, port.name)) continue;
+        if (port.optional || model_inputs_has(in, port.name)) continue;
         for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
         if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
             return fail(c, "input '%s' is missing; give it with -i, or its shape with --input-shape", port.name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);
-        make_room(in);
-        in->names[in->count] = strdup(port.name);
-        in->files[in->count] = (tensor_file){ .tensor = t };
-        in->tensors[in->count++] = t;
+        model_inputs_add(in, port.name, &t);
     }
     return EXIT_DONE;
 }

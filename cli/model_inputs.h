@@ -19,6 +19,9 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
 int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes);
 /* Adds zeros for missing inputs, in the model's shapes with 1 for free sizes. */
 int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model);
+bool model_inputs_has(const model_inputs *in, const char *name);
+/* Adds a tensor, whose data is from malloc and now belongs to the inputs. */
+void model_inputs_add(model_inputs *in, const char *name, const pith_tensor *tensor);
 void model_inputs_free(model_inputs *in);
 
 #endif

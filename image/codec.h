@@ -10,6 +10,10 @@ pith_image_outcome pith_webp_decode(pith_image_call *call);
 pith_image_outcome pith_tiff_decode(pith_image_call *call);
 pith_image_outcome pith_jpeg2000_decode(pith_image_call *call);
 
+pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call);
+pith_image_outcome pith_png_encode(pith_image_encode_call *call);
+pith_image_outcome pith_webp_encode(pith_image_encode_call *call);
+
 /* Sets the message, without control characters, and returns the outcome. */
 pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -63,6 +63,24 @@ PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size
 PITH_API pith_status pith_image_read(pith_image *image, const char *path, const pith_image_options *options,
                                      pith_error *err);
 
+typedef struct pith_image_encode_options {
+    size_t size;
+    const char *format;      /* "jpeg", "png" or "webp" */
+    int32_t quality;         /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0: 90 */
+    const char *module_path; /* as in pith_image_options */
+} pith_image_encode_options;
+
+#define PITH_IMAGE_ENCODE_OPTIONS_INIT                                                                                 \
+    { sizeof(pith_image_encode_options), "png", 0, NULL }
+
+/* Writes a picture as a file of this format. write receives its bytes in order, in any number of calls on the calling
+ * thread; if it returns non-zero, the call ends with PITH_ERR_IO. JPEG loses alpha; grey becomes RGB in WebP. Neither
+ * orientation nor a colour profile is written. PITH_ERR_UNSUPPORTED: the format, or a picture that is too large for it.
+ */
+PITH_API pith_status pith_image_encode(const pith_image *image, const pith_image_encode_options *options,
+                                       int (*write)(void *user, const void *data, size_t size), void *user,
+                                       pith_error *err);
+
 /* ---- resizing ---- */
 
 /* The numbers are those of Pillow and of "resample" in preprocessor_config.json. */

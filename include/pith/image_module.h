@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised when anything in this header changes. libpith takes modules of its own number only. */
-#define PITH_IMAGE_MODULE_ABI 1
+#define PITH_IMAGE_MODULE_ABI 2
 
 typedef struct pith_image_header {
     uint32_t width, height;
@@ -41,9 +41,24 @@ typedef struct pith_image_call {
     char message[200]; /* one line, set by the decoder if it fails; else "" */
 } pith_image_call;
 
+/* A picture to be written. */
+typedef struct pith_image_encode_call {
+    const uint8_t *pixels; /* [height, width, channels] without gaps */
+    uint32_t width, height;
+    uint32_t channels; /* one of the codec's */
+    int32_t quality;   /* 1 to 100, of formats that lose something */
+    /* Takes the next bytes of the file; non-zero ends the call with PITH_IMAGE_REFUSED. */
+    int (*write)(struct pith_image_encode_call *call, const void *data, size_t size);
+    void *user;
+    char message[200]; /* one line, set by the encoder if it fails; else "" */
+} pith_image_encode_call;
+
 typedef struct pith_image_codec {
     const char *format; /* "JPEG", "PNG", "WebP", "TIFF", "JPEG 2000" */
     pith_image_outcome (*decode)(pith_image_call *call);
+    /* PITH_IMAGE_UNKNOWN: the format cannot hold a picture of this size. NULL: the format is not written. */
+    pith_image_outcome (*encode)(pith_image_encode_call *call);
+    uint32_t encodes; /* bit n: it writes pictures of n channels */
 } pith_image_codec;
 
 typedef struct pith_image_module {

@@ -5,6 +5,7 @@
 
 #include "pith/types.h"
 #include "pith/profile.h"
+#include "pith/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +47,8 @@ typedef struct pith_open_options {
                                         declares for its other values are ignored. */
     size_t input_shape_count;
     int32_t precision;      /* a pith_precision: arithmetic of the dense layers */
-    const char *runtime;    /* name of the engine that runs the model; NULL: "builtin", Pith's own */
+    const char *runtime;    /* the engine that runs the model: "builtin" (Pith's own), "ort" or "auto"; NULL: "builtin".
+                               See pith/runtime.h */
     const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx", "pytorch_model.bin";
                                NULL: the best one there, see docs/cli.md */
     const char *route;      /* which route of a Router module to take: "query"; NULL: the model's default */
@@ -68,12 +70,13 @@ typedef struct pith_open_options {
                             later ones. Each is told to the log and counted. An operator that no device of the list
                             takes is an error, so cpu should stand last. "auto": all devices of this build. NULL: the
                             same, but a device that fails is an error. */
+    const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the defaults. Not kept. */
 } pith_open_options;
 
 /* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT \
     { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, \
-      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL }
+      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
 /* Opens a model. path is one of:
@@ -109,6 +112,9 @@ PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 /* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host goes idle. A long
  * pith_embed frees its own buffers already. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
+
+/* Tells which runtime runs the model, and why; report->size must be set. Thread-safe. */
+PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err);
 
 /* ---- are the fusions right? ---- */
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include <pith/detect.h>
 #include <pith/image.h>
 #include <pith/pith.h>
 
@@ -109,8 +110,12 @@ PITH_HPP_OPTIONS(pith_chunk_options, PITH_CHUNK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_quantize_options, PITH_QUANTIZE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_bm25_options, PITH_BM25_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_image_options, PITH_IMAGE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_image_encode_options, PITH_IMAGE_ENCODE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_image_resize_options, PITH_IMAGE_RESIZE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_embed_images_options, PITH_EMBED_IMAGES_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_detect_options, PITH_DETECT_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_runtime_options, PITH_RUNTIME_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_runtime_report, PITH_RUNTIME_REPORT_INIT)
 PITH_HPP_OPTIONS(pith_statistics, PITH_STATISTICS_INIT)
 PITH_HPP_OPTIONS(pith_cpu_info, PITH_CPU_INFO_INIT)
 PITH_HPP_OPTIONS(pith_memory_info, PITH_MEMORY_INFO_INIT)
@@ -219,6 +224,10 @@ class Profile {
     pith_profile *get() const noexcept { return handle_.get(); }
     static std::uint64_t now() noexcept { return pith_profile_now(); }
     void phase(const char *name, std::uint64_t begin_ns) { pith_profile_phase(get(), name, begin_ns); }
+    /* As pith_profile_tell: told is called by several threads at once, and must not throw. */
+    void tell(void (*told)(void *user, const pith_phase *phase), void *user, bool only) noexcept {
+        pith_profile_tell(get(), told, user, only);
+    }
     /* In the Chrome trace format. */
     std::string json() const {
         detail::Collector text;
@@ -452,6 +461,22 @@ class Image {
     }
     ~Image() { pith_image_free(&image_); }
     const pith_image &get() const noexcept { return image_; }
+    /* The bytes of a file of the format that the options name. */
+    std::string encode(const pith_image_encode_options &o = options<pith_image_encode_options>()) const {
+        std::string bytes;
+        detail::attempt([&](pith_error *err) {
+            return pith_image_encode(
+                &image_, &o,
+                [](void *user, const void *data, std::size_t size) {
+                    try {
+                        static_cast<std::string *>(user)->append(static_cast<const char *>(data), size);
+                        return 0;
+                    } catch (...) { return 1; }
+                },
+                &bytes, err);
+        });
+        return bytes;
+    }
     Image resized(const pith_image_resize_options &o) const {
         Image made;
         detail::attempt([&](pith_error *err) { return pith_image_resize(&made.image_, &image_, &o, err); });
@@ -585,6 +610,25 @@ class Model {
         });
         return vectors;
     }
+    /* The faces of each picture, by falling score. */
+    std::vector<std::vector<pith_face>> detect(const std::vector<Image> &images,
+                                               const pith_detect_options &o = options<pith_detect_options>()) const {
+        std::vector<pith_image> pictures;
+        for (const Image &image : images) pictures.push_back(image.get());
+        std::vector<pith_faces> found(images.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_detect(found.data(), get(), pictures.data(), pictures.size(), &o, err);
+        });
+        std::vector<std::vector<pith_face>> faces;
+        try {
+            for (const pith_faces &f : found) faces.emplace_back(f.faces, f.faces + f.count);
+        } catch (...) {
+            for (pith_faces &f : found) pith_faces_free(&f);
+            throw;
+        }
+        for (pith_faces &f : found) pith_faces_free(&f);
+        return faces;
+    }
     /* All chunks of a text. */
     std::vector<pith_chunk> chunks(std::string_view text,
                                    const pith_chunk_options &o = options<pith_chunk_options>()) const {
@@ -658,6 +702,12 @@ class Model {
         pith_statistics numbers = options<pith_statistics>();
         detail::attempt([&](pith_error *err) { return pith_model_statistics(&numbers, get(), err); });
         return numbers;
+    }
+    /* Which engine runs the model; its strings are valid as long as the model. */
+    pith_runtime_report runtime() const {
+        pith_runtime_report report = options<pith_runtime_report>();
+        detail::attempt([&](pith_error *err) { return pith_model_runtime(&report, get(), err); });
+        return report;
     }
     void reset_statistics() const noexcept { pith_model_reset_statistics(get()); }
 

@@ -25,6 +25,16 @@ PITH_API uint64_t pith_profile_now(void);
 /* Adds a phase of the host program, which ran in the calling thread from begin_ns (a pith_profile_now) until now. name
  * is copied. If profile is NULL, nothing happens. Thread-safe. */
 PITH_API void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
+/* A phase that has ended. name is valid during the call that tells of it. */
+typedef struct pith_phase {
+    const char *name; /* "open", "read", "tokenise", "picture", "run", "pool" …; docs/cli.md lists them */
+    uint64_t begin_ns, end_ns;
+    int64_t items; /* texts, tokens or pictures that it handled; -1: not given */
+} pith_phase;
+/* From now on `told` is called for each phase when it ends, on the thread that ran it, so by several threads at once.
+ * only: 1 records nothing, so the profile costs next to nothing; 0 records as well. No call may be running. */
+PITH_API void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                                int32_t only);
 /* Writes the record in the Chrome trace format (JSON), which ui.perfetto.dev opens; docs/cli.md lists the keys. write
  * receives the text in pieces, in order. No call that was given the profile may be running. */
 PITH_API pith_status pith_profile_write(const pith_profile *profile,

@@ -17,6 +17,11 @@ pith_status pith_image_read(pith_image *image, const char *path, const pith_imag
     PITH_ENTRY(pith_pictures_read(image, path, options, err));
 }
 
+pith_status pith_image_encode(const pith_image *image, const pith_image_encode_options *options,
+                              int (*write)(void *user, const void *data, size_t size), void *user, pith_error *err) {
+    PITH_ENTRY(pith_pictures_encode(image, options, write, user, err));
+}
+
 pith_status pith_image_resize(pith_image *resized, const pith_image *image, const pith_image_resize_options *options,
                               pith_error *err) {
     PITH_ENTRY(pith_pictures_resize(resized, image, options, err));

@@ -4,6 +4,7 @@
 #include "model/check.h"
 #include "model/describe.h"
 #include "model/embedding.h"
+#include "model/engine.h"
 #include "model/open.h"
 #include "model/saved.h"
 
@@ -18,6 +19,10 @@ pith_status pith_model_open_memory(pith_model **model, const void *data, size_t 
 
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
     PITH_ENTRY(pith_hub_path(path, size, name, err));
+}
+
+pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
+    PITH_ENTRY(pith_model_report_runtime(report, model, err));
 }
 
 void pith_model_close(pith_model *model) {

@@ -15,6 +15,11 @@ void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_
     pith_profiling_phase(profile, name, begin_ns);
 }
 
+void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                       int32_t only) {
+    pith_profiling_tell(profile, told, user, only);
+}
+
 pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
                                void *user, pith_error *err) {
     PITH_ENTRY(pith_profiling_write(profile, write, user, err));

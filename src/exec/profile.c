@@ -47,6 +47,9 @@ struct pith_profile {
     pith_lane *lanes;
     int lane_count;
     atomic_int_fast64_t events, lost;
+    void (*told)(void *user, const pith_phase *phase); /* NULL: nobody */
+    void *user;
+    bool only; /* nothing is recorded */
 };
 
 pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
@@ -112,13 +115,31 @@ static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, ui
     return e;
 }
 
+void pith_profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                         bool only) {
+    profile->told = told;
+    profile->user = user;
+    profile->only = only;
+}
+
+static void tell_phase(const pith_profile *p, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t items) {
+    const pith_phase phase = { name, begin_ns, end_ns, items };
+    if (p->told) p->told(p->user, &phase);
+}
+
 void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
-    event *e = lane ? add_event(lane, name, begin_ns, pith_clock_ns()) : NULL;
+    if (!lane) return;
+    const uint64_t end_ns = pith_clock_ns();
+    tell_phase(lane->profile, name, begin_ns, end_ns, items);
+    event *e = lane->profile->only ? NULL : add_event(lane, name, begin_ns, end_ns);
     if (e) e->items = items;
 }
 
 void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
     uint64_t end_ns = pith_clock_ns();
+    if (!profile) return;
+    tell_phase(profile, name, begin_ns, end_ns, -1);
+    if (profile->only) return;
     pith_lane *lane = pith_profile_lane(profile);
     const char *copy = lane ? pith_arena_str(&lane->arena, pith_str_of(name)).data : NULL;
     if (copy) add_event(lane, copy, begin_ns, end_ns);
@@ -165,7 +186,7 @@ static void record(void *context, const pith_trace_event *traced) {
     e->bytes = cost.bytes;
 }
 
-pith_trace_fn *pith_lane_trace(const pith_lane *lane) { return lane ? record : NULL; }
+pith_trace_fn *pith_lane_trace(const pith_lane *lane) { return lane && !lane->profile->only ? record : NULL; }
 
 /* ---- writing ---- */
 

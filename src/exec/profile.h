@@ -14,6 +14,8 @@
 pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
 void pith_profiling_destroy(pith_profile *profile);
 void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
+void pith_profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                         bool only);
 pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
                                  void *user, pith_error *err);
 

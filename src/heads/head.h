@@ -47,6 +47,8 @@ typedef struct pith_head {
     /* Writes the result of one text. Threads call it at the same time, each with another text. A text whose window is
      * run again, after memory was short, is emitted again. */
     pith_status (*emit)(const void *state, const pith_head_rows *rows, pith_error *err);
+    const struct pith_detector *detector; /* of a head that finds things in pictures, which has no open and no emit;
+                                             NULL: of any other. See heads/detector.h */
 } pith_head;
 
 /* In the order of select/heads.def; defined by select/tables.c. */

@@ -72,7 +72,7 @@ static pith_image_outcome pnm_decode(pith_image_call *call) {
 }
 
 const pith_image_codec *pith_plain_codec(const char *format) {
-    static const pith_image_codec codecs[] = { { "BMP", bmp_decode }, { "PNM", pnm_decode } };
+    static const pith_image_codec codecs[] = { { "BMP", bmp_decode, NULL, 0 }, { "PNM", pnm_decode, NULL, 0 } };
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
         if (!strcmp(codecs[i].format, format)) return &codecs[i];
     return NULL;

@@ -271,6 +271,8 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
     pith_json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
     pith_json_key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
     pith_json_key_string(w, "runtime", pith_str_of(m->runtime->name));
+    pith_json_key_string(w, "runtime_requested", pith_str_of(m->engine.requested));
+    pith_json_key_string(w, "runtime_reason", pith_str_of(m->engine.reason));
     pith_json_key_string(w, "producer", g->producer.data ? g->producer : PITH_STR(""));
     pith_json_key_int(w, "ir_version", g->ir_version);
     pith_json_key(w, "opsets");

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/engine.h"
 #include "model/reader.h"
 
 struct pith_fed {

@@ -62,7 +62,9 @@ pith_status pith_model_check_input(const pith_model *m, size_t input, const pith
     const pith_type *declared = v->hint;
     char wanted[256], given[256];
     bool differs = false;
-    if (!declared || v->fixed || *warned || declared->rank != t->rank || t->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
+    if (!declared || v->fixed || *warned || m->graph->contradictory || declared->rank != t->rank ||
+        t->dtype >= PITH_DTYPE_COUNT)
+        return PITH_OK;
     for (int d = 0; d < t->rank; d++) differs |= pith_dim_known(declared->dims[d]) && declared->dims[d] != t->dims[d];
     if (!differs) return PITH_OK;
     pith_shape_text(m->graph->dims, declared->dims, declared->rank, wanted, sizeof wanted);

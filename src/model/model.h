@@ -23,6 +23,14 @@ typedef struct pith_op_count {
     size_t count;
 } pith_op_count;
 
+/* How the model came to its runtime. */
+typedef struct pith_engine {
+    pith_runtime_options options; /* in model->arena */
+    const char *requested, *reason;
+    size_t file_outputs; /* outputs of the graph as it was read */
+    bool is_auto, fallback;
+} pith_engine;
+
 struct pith_model {
     pith_account account;
     pith_log log;
@@ -42,6 +50,7 @@ struct pith_model {
     pith_graph *graph;        /* optimised */
     const pith_runtime *runtime;
     pith_device_list devices;
+    pith_engine engine;
     pith_tokenizer *tokenizer; /* NULL: none */
     pith_modules modules;
     bool modules_read; /* or tried */
@@ -57,9 +66,10 @@ struct pith_model {
     pith_op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t view_lock;             /* guards views and pictures */
+    pthread_mutex_t view_lock;             /* guards views, pictures and detection */
     pith_text_view *views;                 /* of other outputs */
     struct pith_picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
+    struct pith_detection *detection;      /* NULL: not made */
 
     atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
 

@@ -19,6 +19,8 @@
 #include "heads/hybrid_request.h"
 #include "hf/attention_row.h"
 #include "hub/hub.h"
+#include "model/detection.h"
+#include "model/engine.h"
 #include "model/picture_view.h"
 #include "model/reader.h"
 #include "model/saved.h"
@@ -40,6 +42,7 @@ void pith_model_destroy(pith_model *m) {
         m->views = next;
     }
     for (int i = 0; i < 2; i++) pith_picture_view_free(m->pictures[i], m->options.allocator);
+    pith_detection_free(m->detection, m->options.allocator);
     pith_text_view_free(&m->text);
     pith_tokenizer_unload(m->tokenizer);
     pith_program_close(&m->program);
@@ -85,12 +88,10 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision int8 and bf16 need optimization 2 or 3");
     PITH_TRY(complete_options(&options, err));
-    const pith_runtime *runtime;
-    PITH_TRY(pith_runtime_find(&runtime, options.runtime, err));
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
-    *m = (pith_model){ .options = options, .runtime = runtime };
+    *m = (pith_model){ .options = options };
     pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
     pthread_mutex_t *locks[] = { &m->lock, &m->view_lock, &m->busy.lock };
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
@@ -158,7 +159,8 @@ static pith_status make_ragged(pith_model *m, pith_error *err) {
 pith_status pith_model_open_program(pith_program *program, const pith_model *m, pith_graph *graph, pith_arena *arena,
                                     pith_error *err) {
     graph->devices = &m->devices;
-    return pith_program_open(program, m->runtime, graph, &m->files, arena, err);
+    const pith_program_source source = pith_model_program_source(m, graph);
+    return pith_program_open(program, m->runtime, &source, arena, err);
 }
 
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err) {
@@ -282,20 +284,28 @@ static pith_status open_rows(pith_model *m, pith_error *err) {
     return PITH_OK;
 }
 
+/* Operators and types, as far as Pith knows them. */
+static pith_status open_operators(pith_model *m, pith_error *err) {
+    m->engine.file_outputs = m->graph->output_count;
+    PITH_TRY(pith_ops_bind(m->graph, err));
+    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    PITH_TRY(pith_ops_check_declared(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    return open_rows(m, err);
+}
+
 /* What was read becomes what is run; in a compiled file it is that already. */
 static pith_status open_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer && m->options.input_shape_count)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
-    if (m->compiled.writer) return PITH_OK;
+    pith_error fault = PITH_ERROR_INIT;
+    if (m->compiled.writer) return pith_engine_choose(m, PITH_OK, &fault, err);
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));
-    PITH_TRY(pith_ops_bind(m->graph, err));
-    PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    PITH_TRY(open_rows(m, err));
+    PITH_TRY(pith_engine_choose(m, open_operators(m, &fault), &fault, err));
     PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
-    return optimize(m, err);
+    return m->runtime->as_written ? PITH_OK : optimize(m, err);
 }
 
 /* The ragged form of a graph that does not embed, for looking at it. */
@@ -315,6 +325,7 @@ static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) 
     if (open_text(m, &m->no_text) == PITH_ERR_MEMORY) return pith_fail(err, PITH_ERR_MEMORY, "%s", m->no_text.message);
     const pith_program *program;
     pith_status status = m->text.encoder ? PITH_OK : pith_model_program(&program, m, err);
+    status = pith_engine_rescue(m, status, err);
     if (!status) status = tell_ragged(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;
@@ -344,6 +355,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     uint64_t begin = pith_lane_now(lane);
     pith_status status =
         pith_device_list_read(&m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.log, err);
+    if (!status) status = pith_engine_begin(m, err);
     if (!status) status = path ? open_path(m, path, err) : pith_readers_memory(m, bytes, err);
     pith_lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
@@ -356,6 +368,7 @@ pith_status pith_model_open_limited(pith_model **model, const char *path, pith_s
     m->options.input_shapes = NULL;
     m->options.runtime = NULL;
     m->options.devices = NULL;
+    m->options.runtime_options = NULL;
     m->options.model_file = m->options.route = m->options.system_root = NULL;
     if (status)
         pith_model_destroy(m);

@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "image/processor.h"
-#include "model/model.h"
+#include "model/engine.h"
 #include "model/saved_pictures.h"
 
 /* Names of outputs that stand for a picture, the best first; the last is read as rows of patches. */

@@ -123,7 +123,7 @@ pith_status pith_saved_write_heads(pith_bytes_out *out, pith_program *program, p
     if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0])) return PITH_OK;
     PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
     if (!graph) return PITH_OK;
-    PITH_TRY(pith_program_open(program, m->runtime, graph, &m->files, out->arena, err));
+    PITH_TRY(pith_model_open_program(program, m, graph, out->arena, err));
     pith_put_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) pith_put_u32(out, (uint32_t)outputs[i]);
     return pith_graph_write(out, weights, graph, pith_program_plan(program), err);

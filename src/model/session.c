@@ -155,7 +155,7 @@ static bool note_needs(pith_session *s, bool *apart) {
 static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, const pith_run_options *o,
                              pith_lane *lane, pith_error *err) {
     const pith_model *m = s->model;
-    bool apart, own = note_needs(s, &apart);
+    bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
     char text[300];
     if (own && (!s->fed || !pith_fed_has(s->fed, s->open, s->apart))) {
         pith_executor_options options = pith_model_executor_options(m);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model/model.h"
+#include "model/engine.h"
 #include "model/picture_view.h"
 #include "model/saved_heads.h"
 #include "ragged/ragged.h"
@@ -27,6 +27,10 @@ pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m
     }
     if (m->no_ragged) {
         view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
+        return PITH_OK;
+    }
+    if (m->runtime->as_written) {
+        view->ragged_reason = PITH_STR("the model is run by a runtime that runs the file as it is written");
         return PITH_OK;
     }
     if (m->options.optimization == 0) {

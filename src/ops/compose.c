@@ -104,8 +104,9 @@ pith_status pith_compose_give(pith_node *node, int i, pith_value *v, pith_error 
     pith_value *old = pith_node_output(node, i);
     v->name = old->name;
     v->hint = old->hint;
+    if (pith_value_replace(old, v)) return pith_fail_memory(err, 0); /* an output of the graph takes old's name, too */
     old->name = PITH_STR("");
-    return pith_value_replace(old, v) ? pith_fail_memory(err, 0) : PITH_OK;
+    return PITH_OK;
 }
 
 pith_status pith_compose_become(pith_node *node, pith_value *v, pith_error *err) {

@@ -162,6 +162,10 @@ pith_status pith_op_bind_node(pith_node *node, pith_error *err);
 /* Infers types through the whole graph (subgraphs through their owners). Sets value->type. A type that
  * contradicts its hint gives one warning per value, or an error if strict. */
 pith_status pith_ops_infer(pith_graph *graph, bool strict, pith_error *err);
+/* After pith_ops_infer: compares declared sizes of inner values and outputs with those that follow from the declared
+ * sizes of the inputs. The first difference is an error if strict; else it is a warning, and sets graph->contradictory.
+ */
+pith_status pith_ops_check_declared(pith_graph *graph, bool strict, pith_error *err);
 /* Infers one node from the given types. Checks its counts, and puts the node's place in front of messages. */
 pith_status pith_op_infer_node(pith_infer *c);
 

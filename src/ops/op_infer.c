@@ -192,6 +192,61 @@ static pith_status check_hint(const pith_graph *graph, pith_value *value, bool s
     return PITH_OK;
 }
 
+/* Sets the symbols of the inputs' axes to the sizes that the file declares there. */
+static void take_declared(pith_dim *sizes, const pith_graph *graph) {
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const pith_value *v = graph->inputs[i];
+        for (int d = 0; v->hint && d < v->type.rank && d < v->hint->rank; d++) {
+            int32_t symbol = pith_dim_symbol_index(graph->dims, v->type.dims[d]);
+            if (symbol >= 0 && pith_dim_known(v->hint->dims[d])) sizes[symbol] = v->hint->dims[d];
+        }
+    }
+}
+
+/* Whether the size that follows from the declared inputs is another one than the file declares. *follows becomes it. */
+static bool contradicts_inputs(pith_type *follows, const pith_graph *graph, const pith_value *v,
+                               const pith_dim *sizes) {
+    bool differs = false;
+    *follows = v->type;
+    for (int d = 0; d < v->type.rank; d++) {
+        if (!pith_dim_known(v->type.dims[d])) follows->dims[d] = pith_dim_eval(graph->dims, v->type.dims[d], sizes);
+        differs = differs || (pith_dim_known(follows->dims[d]) && pith_dim_known(v->hint->dims[d]) &&
+                              follows->dims[d] != v->hint->dims[d]);
+    }
+    return differs;
+}
+
+/* A file may declare sizes of inner values that do not follow from those of its inputs: someone changed the inputs
+ * alone. The first such value is named, once for all of them. */
+static pith_status check_declared(pith_graph *graph, pith_arena *scratch, bool strict, pith_error *err) {
+    const size_t symbols = pith_dims_symbol_count(graph->dims);
+    pith_dim *sizes = pith_arena_array(scratch, symbols, sizeof *sizes);
+    pith_type follows;
+    if (!sizes) return pith_fail_memory(err, symbols * sizeof *sizes);
+    for (size_t i = 0; i < symbols; i++) sizes[i] = PITH_DIM_UNKNOWN;
+    take_declared(sizes, graph);
+    for (const pith_node *node = graph->first; node; node = node->next)
+        for (int i = 0; i < node->output_count; i++) {
+            const pith_value *v = node->outputs[i];
+            if (!v || !v->hint || v->warned || v->hint->rank < 0 || v->hint->rank != v->type.rank) continue;
+            if (!contradicts_inputs(&follows, graph, v, sizes)) continue;
+            char text[2][256];
+            const char *declared = type_text(graph->dims, v->hint, text[0], sizeof text[0]),
+                       *found = type_text(graph->dims, &follows, text[1], sizeof text[1]);
+            if (strict)
+                return pith_fail(err, PITH_ERR_FORMAT,
+                                 "'" PITH_STR_FMT "' is declared as %s, but the declared inputs make it %s",
+                                 PITH_STR_ARG(v->name), declared, found);
+            graph->contradictory = true;
+            pith_log_write(graph->log, PITH_LOG_WARNING,
+                           "the file contradicts itself: '" PITH_STR_FMT
+                           "' is declared as %s, but the declared inputs make it %s; declared sizes are ignored",
+                           PITH_STR_ARG(v->name), declared, found);
+            return PITH_OK;
+        }
+    return PITH_OK;
+}
+
 /* ---- graphs ---- */
 
 /* Arrays for the widest node. */
@@ -228,6 +283,14 @@ static pith_status infer_graph(pith_graph *graph, bool strict, struct pith_refus
     pith_arena scratch;
     pith_arena_init(&scratch, graph->arena->allocator);
     pith_status status = infer_nodes(graph, &scratch, strict, refusals, err);
+    pith_arena_free(&scratch);
+    return status;
+}
+
+pith_status pith_ops_check_declared(pith_graph *graph, bool strict, pith_error *err) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, graph->arena->allocator);
+    pith_status status = check_declared(graph, &scratch, strict, err);
     pith_arena_free(&scratch);
     return status;
 }

@@ -20,11 +20,11 @@ pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pi
     return pith_fail(err, PITH_ERR_ARGUMENT, "there is no runtime '%s'; this build has %s", name ? name : "", list);
 }
 
-pith_status pith_program_open(pith_program *program, const pith_runtime *runtime, const pith_graph *graph,
-                              const pith_files *files, pith_arena *arena, pith_error *err) {
+pith_status pith_program_open(pith_program *program, const pith_runtime *runtime, const pith_program_source *source,
+                              pith_arena *arena, pith_error *err) {
     void *state;
-    PITH_TRY(runtime->open(&state, graph, files, arena, err));
-    *program = (pith_program){ runtime, graph, state };
+    PITH_TRY(runtime->open(&state, source, arena, err));
+    *program = (pith_program){ runtime, source->graph, state };
     return PITH_OK;
 }
 

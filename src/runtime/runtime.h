@@ -8,8 +8,19 @@
 #define PITH_RUNTIME_RUNTIME_H
 
 #include "exec/executor.h"
+#include "pith/runtime.h"
 
 typedef struct pith_runtime pith_runtime;
+
+/* What a program is made from. All of it outlives the program. */
+typedef struct pith_program_source {
+    const pith_graph *graph; /* types are inferred; optimised, unless the runtime runs files as they are written */
+    const pith_files *files;
+    pith_str bytes;   /* the .onnx file that the graph was read from; data NULL: it was read from something else */
+    const char *path; /* of that file; NULL: the bytes are in memory only */
+    const pith_runtime_options *options;
+    const pith_log *log;
+} pith_program_source;
 
 typedef struct pith_program {
     const pith_runtime *runtime; /* NULL: there is no program */
@@ -24,10 +35,14 @@ typedef struct pith_runner {
 
 struct pith_runtime {
     const char *name;
-    /* Makes *state from an optimised graph, whose types are inferred. It may keep pointers to graph and files and use
-     * the arena; all of them outlive the program. */
-    pith_status (*open)(void **state, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                        pith_error *err);
+    bool as_written; /* it runs the file that a graph was read from, with the inputs and outputs of the graph; the graph
+                        is then not optimised, and its operators may be unknown */
+    /* Whether the engine can be used at all, before a file is read. NULL: it always can. */
+    pith_status (*ready)(const pith_runtime_options *options, pith_error *err);
+    /* Makes *state. It may keep pointers to the source's members and use the arena, which outlives the program. */
+    pith_status (*open)(void **state, const pith_program_source *source, pith_arena *arena, pith_error *err);
+    /* Fills in library, version and providers of a report. NULL: there is nothing to say. */
+    void (*report)(const void *state, pith_runtime_report *report);
     void (*close)(void *state);
     /* Makes the state of a runner of a program with this state. Thread-safe. */
     pith_status (*create)(void **state, const void *program, const pith_executor_options *options, pith_error *err);
@@ -57,8 +72,8 @@ extern const size_t pith_runtime_table_count;
 pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pith_error *err);
 
 /* Call the functions above. Closing and destroying accept what was never made, and leave it so. */
-pith_status pith_program_open(pith_program *program, const pith_runtime *runtime, const pith_graph *graph,
-                              const pith_files *files, pith_arena *arena, pith_error *err);
+pith_status pith_program_open(pith_program *program, const pith_runtime *runtime, const pith_program_source *source,
+                              pith_arena *arena, pith_error *err);
 void pith_program_close(pith_program *program);
 pith_status pith_runner_create(pith_runner *runner, const pith_program *program, const pith_executor_options *options,
                                pith_error *err);

@@ -58,13 +58,12 @@ static pith_status program_init(builtin_program *p, pith_arena *arena, pith_erro
     return pith_fail_memory(err, sizeof p->lock);
 }
 
-static pith_status builtin_open(void **state, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                                pith_error *err) {
+static pith_status builtin_open(void **state, const pith_program_source *source, pith_arena *arena, pith_error *err) {
     builtin_program *p = pith_arena_array(arena, 1, sizeof *p);
     if (!p) return pith_fail_memory(err, sizeof *p);
-    p->graph = graph;
-    p->files = files;
-    if (graph->devices) p->devices = *graph->devices;
+    p->graph = source->graph;
+    p->files = source->files;
+    if (p->graph->devices) p->devices = *p->graph->devices;
     pith_arena_init(&p->arena, arena->allocator);
     PITH_TRY(program_init(p, arena, err));
     *state = p;

@@ -694,7 +694,7 @@ class Models(Command):
     def test_inspect(self):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
-        self.assertEqual(set(d), {"path", "source", "runtime", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
+        self.assertEqual(set(d), {"path", "source", "runtime", "runtime_requested", "runtime_reason", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
                                   "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding", "decisions",
                                   "steps", "step_backends", "memory"})
         self.assertEqual(d["opsets"], {"ai.onnx": 17})

@@ -72,6 +72,7 @@ void test_embed() {
     CHECK(model.inputs().size() >= 2 && model.outputs().size() >= 1 && model.bytes() > 0);
     CHECK(model.statistics().texts > 3);
     CHECK(pith::statistics_text(model.statistics(), PITH_STATISTICS_JSON).front() == '{');
+    CHECK(std::string(model.runtime().name) == "builtin" && !model.runtime().fallback);
     model.reset_statistics();
     CHECK(model.statistics().texts == 0);
     model.trim();
@@ -250,11 +251,22 @@ void test_images(const std::string &module) {
     images.emplace_back(data + "/images/rgb.png", o);
     images.push_back(pith::Image(data + "/images/rgb.bmp", o));
     CHECK(images[0].get().channels == 3);
+    auto e = pith::options<pith_image_encode_options>();
+    e.module_path = module.c_str();
+    const std::string png = images[0].encode(e);
+    const pith::Image back = pith::Image::decode(png.data(), png.size(), o);
+    CHECK(!std::memcmp(back.get().pixels, images[0].get().pixels,
+                       static_cast<std::size_t>(back.get().width) * static_cast<std::size_t>(back.get().height) * 3));
     auto r = pith::options<pith_image_resize_options>();
     r.width = r.height = 8;
     CHECK(images[0].resized(r).get().width == 8 && images[0].center_crop(4, 5).get().height == 5);
     pith::Model clip(data + "/vision/clip");
     CHECK(clip.embed_images(images).dim() == 12 && clip.embed({ "w5" }).dim() == 12);
+    o.channels = 0;
+    std::vector<pith::Image> portraits;
+    portraits.emplace_back(data + "/faces/face_1.jpg", o);
+    const auto faces = pith::Model(data + "/yunet/yunet-s-640-other-sizes/model.onnx").detect(portraits);
+    CHECK(faces.size() == 1 && faces[0].size() == 1 && faces[0][0].score > 0.9f);
     const pith::ImageProcessor processor(data + "/vision/clip");
     CHECK(processor.shape(images[0])[1] == 24 && processor.process(images[0]).size() == 3 * 24 * 24);
     std::ifstream in(data + "/images/rgb.bmp", std::ios::binary);

@@ -299,7 +299,7 @@ static void runtimes_by_name(void **state) {
     assert_ptr_equal(runtime, &pith_runtime_builtin);
     assert_int_equal(pith_runtime_find(&runtime, "builtin", &err), PITH_OK);
     assert_int_equal(pith_runtime_find(&runtime, "abacus", &err), PITH_ERR_ARGUMENT);
-    assert_string_equal(err.message, "there is no runtime 'abacus'; this build has builtin");
+    assert_string_equal(err.message, "there is no runtime 'abacus'; this build has builtin, ort");
 }
 
 int main(void) {

@@ -1,0 +1,70 @@
+/* jpeg_write.c - JPEG by libjpeg-turbo: baseline, colours sampled at half size below quality 90.
+ *
+ * The file is made in memory, which takes less than the picture. Errors come by longjmp, as in jpeg.c. */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "codec.h"
+
+typedef struct jpeg_writer {
+    struct jpeg_error_mgr errors; /* first: libjpeg hands out pointers to it */
+    struct jpeg_compress_struct jpeg;
+    pith_image_encode_call *call;
+    pith_image_outcome outcome;
+    unsigned char *file;
+    unsigned long size;
+    jmp_buf leave;
+} jpeg_writer;
+
+static void jpeg_write_exit(j_common_ptr info) {
+    jpeg_writer *s = (jpeg_writer *)(void *)info->err;
+    char text[JMSG_LENGTH_MAX];
+    s->errors.format_message(info, text);
+    snprintf(s->call->message, sizeof s->call->message, "%s", text);
+    s->outcome = s->errors.msg_code == JERR_OUT_OF_MEMORY ? PITH_IMAGE_NO_MEMORY : PITH_IMAGE_UNKNOWN;
+    longjmp(s->leave, 1);
+}
+
+static void jpeg_write_message(j_common_ptr info) { (void)info; }
+
+static void jpeg_write_run(jpeg_writer *s) {
+    const pith_image_encode_call *call = s->call;
+    jpeg_create_compress(&s->jpeg);
+    jpeg_mem_dest(&s->jpeg, &s->file, &s->size);
+    s->jpeg.image_width = call->width;
+    s->jpeg.image_height = call->height;
+    s->jpeg.input_components = (int)call->channels;
+    s->jpeg.in_color_space = call->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&s->jpeg);
+    jpeg_set_quality(&s->jpeg, call->quality, TRUE);
+    if (call->quality >= 90 && call->channels == 3)
+        s->jpeg.comp_info[0].h_samp_factor = s->jpeg.comp_info[0].v_samp_factor = 1;
+    jpeg_start_compress(&s->jpeg, TRUE);
+    while (s->jpeg.next_scanline < call->height) {
+        JSAMPROW row =
+            (JSAMPROW)(uintptr_t)(call->pixels + (size_t)s->jpeg.next_scanline * call->width * call->channels);
+        jpeg_write_scanlines(&s->jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&s->jpeg);
+}
+
+pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call) {
+    jpeg_writer *s = calloc(1, sizeof *s);
+    if (!s) return PITH_IMAGE_NO_MEMORY;
+    s->call = call;
+    s->jpeg.err = jpeg_std_error(&s->errors);
+    s->errors.error_exit = jpeg_write_exit;
+    s->errors.output_message = jpeg_write_message;
+    if (!setjmp(s->leave)) jpeg_write_run(s);
+    jpeg_destroy_compress(&s->jpeg);
+    pith_image_outcome outcome = s->outcome;
+    if (!outcome && call->write(call, s->file, s->size)) outcome = PITH_IMAGE_REFUSED;
+    free(s->file);
+    free(s);
+    return outcome;
+}

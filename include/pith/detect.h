@@ -1,0 +1,81 @@
+/* pith/detect.h - faces in pictures, with the network YuNet: where they are, and where eyes, nose and mouth are.
+ *
+ *     pith_faces faces;
+ *     if (pith_model_open(&model, "face_detection_yunet_2023mar.onnx", NULL, &err)) puts(err.message);
+ *     if (pith_image_read(&picture, "group.jpg", NULL, &err)) puts(err.message);
+ *     if (pith_detect(&faces, model, &picture, 1, NULL, &err)) puts(err.message);
+ *     for (size_t i = 0; i < faces.count; i++) printf("%.0f %.0f\n", faces.faces[i].box[0], faces.faces[i].box[1]);
+ *     pith_faces_free(&faces);
+ *
+ * The rules of pith.h hold here too. All functions may be called by several threads at once. */
+#ifndef PITH_DETECT_H
+#define PITH_DETECT_H
+
+#include <pith/image.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PITH_FACE_LANDMARKS = 5 };
+
+/* All in pixels of the picture; the top left corner of its first pixel is 0, 0. */
+typedef struct pith_face {
+    float box[4]; /* x and y of the top left corner, width, height; parts may lie outside of the picture */
+    float landmarks[PITH_FACE_LANDMARKS][2]; /* x, y of the person's right eye, left eye, nose tip, right and left
+                                                corner of the mouth */
+    float score;                             /* 0 to 1 */
+} pith_face;
+
+/* The faces of one picture. */
+typedef struct pith_faces {
+    pith_face *faces; /* [count], by falling score; NULL if there are none */
+    size_t count;
+    const pith_allocator *allocator; /* of faces; NULL: the library's own */
+} pith_faces;
+
+/* Frees the faces and sets the struct to zeros. NULL and zeros are allowed. */
+PITH_API void pith_faces_free(pith_faces *faces);
+
+/* How the network's two numbers, a face and how well the box fits it, become one score. */
+typedef enum pith_face_score {
+    PITH_FACE_SCORE_ROOT = 0,   /* the square root of their product, as in OpenCV's FaceDetectorYN */
+    PITH_FACE_SCORE_PRODUCT = 1 /* their product, as in the evaluation of YuNet's authors */
+} pith_face_score;
+
+typedef struct pith_detect_options {
+    size_t size;
+    float score_threshold; /* faces with a lower score are left out; 0 to 1 */
+    float nms_threshold;   /* of two boxes that overlap by more (area of both divided by area of either) the one with
+                              the lower score is left out; 0 to 1 */
+    int32_t top_k;         /* the most candidates that are compared with each other, those with the best scores */
+    int32_t score;         /* a pith_face_score */
+    int32_t width, height; /* the picture is scaled, in its proportions, to fit into so many pixels. Both 0: it keeps
+                              its size. In both cases zeros fill it on the right and below to multiples of 32. */
+    int32_t threads;       /* number of threads; 0: all CPUs the process may use */
+    const volatile int *cancel;      /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
+    pith_profile *profile;           /* records steps and phases; NULL: nothing is recorded */
+    const pith_allocator *allocator; /* of the faces, must outlive them; NULL: the library's own */
+} pith_detect_options;
+
+/* clang-format off */
+#define PITH_DETECT_OPTIONS_INIT \
+    { sizeof(pith_detect_options), 0.9f, 0.3f, 5000, PITH_FACE_SCORE_ROOT, 0, 0, 0, NULL, NULL, NULL }
+/* clang-format on */
+
+/* Finds the faces of pictures: faces[count], which the caller frees one by one. The model is any file of YuNet, with
+ * outputs cls_8 to kps_32. A picture may have any size, whatever the file declares, and 1, 3 or 4 channels; alpha is
+ * dropped. Its faces do not depend on the other pictures or on the number of threads. With options NULL the result is
+ * that of OpenCV's FaceDetectorYN: thresholds 0.9 and 0.3, boxes rounded towards zero when they are compared.
+ *   - A model that was opened with PITH_OPEN_STRICT_SHAPES takes the size only that its file declares.
+ *   - On ONNX Runtime, which takes declared sizes only, pictures are scaled to that size if no other is given.
+ * After an error no faces are held. An error names the picture by its index. PITH_ERR_UNSUPPORTED: the model is no
+ * detector that is known. */
+PITH_API pith_status pith_detect(pith_faces *faces, const pith_model *model, const pith_image *images, size_t count,
+                                 const pith_detect_options *options, pith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

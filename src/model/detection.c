@@ -1,0 +1,341 @@
+/* detection.c - see detection.h.
+ *
+ * Each picture runs by itself. With at least as many pictures as threads, each thread takes pictures of its own;
+ * otherwise all threads share the work on each. */
+#include "model/detection.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/caller_options.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/threads.h"
+#include "exec/profile.h"
+#include "image/picture.h"
+#include "image/resize.h"
+#include "model/engine.h"
+#include "model/picture_view.h"
+
+enum { DETECT_THREADS_MOST = 512 };
+/* The most pixels along a side of the network's input. */
+enum { DETECT_SIDE_MOST = 1 << 16 };
+
+typedef struct detect_worker {
+    pith_runner runner;
+    pith_arena arena; /* of the current picture */
+    pith_error fault;
+    size_t failed; /* the first picture that failed; SIZE_MAX: none */
+} detect_worker;
+
+typedef struct detect_call {
+    const pith_model *m;
+    pith_detection *detection;
+    const pith_program *program;
+    const pith_image *images;
+    pith_faces *faces;
+    const pith_detect_options *options;
+    pith_executor_options executor;
+    int inner_threads;
+    detect_worker *workers;
+    atomic_size_t failed; /* the first picture that has failed so far; SIZE_MAX: none */
+} detect_call;
+
+/* ---- which detector ---- */
+
+/* Finds the outputs of a detector by their names; false if one is not there. */
+static bool detect_places(int *places, const pith_graph *graph, const pith_detector *d) {
+    for (int i = 0; i < PITH_DETECTOR_OUTPUTS && d->outputs[i]; i++) {
+        places[i] = pith_graph_find_output(graph, d->outputs[i]);
+        if (places[i] < 0 || graph->outputs[places[i]]->type.dtype != PITH_F32) return false;
+    }
+    return true;
+}
+
+static pith_status detect_make(pith_detection *d, const pith_model *m, pith_error *err) {
+    const pith_graph *graph = m->graph;
+    const bool pixels = graph->input_count == 1 && pith_model_is_pixels(graph->inputs[0]);
+    for (size_t i = 0; i < pith_head_table_count && pixels && !d->head; i++) {
+        const pith_head *head = pith_head_table[i];
+        if (head->detector && detect_places(d->places, graph, head->detector)) d->head = head;
+    }
+    if (!d->head || graph->inputs[0]->type.dtype != PITH_F32)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the model is no detector that is known: YuNet has an input [batch, 3, height, width] of "
+                         "float32 and the outputs cls_8 to kps_32");
+    const pith_type *declared = graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
+    for (int i = 0; i < 2; i++)
+        d->dims[i] = declared->rank == 4 && pith_dim_known(declared->dims[2 + i]) ? declared->dims[2 + i] : -1;
+    return pith_idle_runners_init(&d->idle, (size_t)m->options.sessions, (uint64_t)m->options.session_idle_ms * 1000000,
+                                  (pith_counters *)&m->account.counters, &d->arena, err);
+}
+
+void pith_detection_free(pith_detection *d, const pith_allocator *allocator) {
+    if (!d) return;
+    if (d->idle.items) pith_idle_runners_destroy(&d->idle);
+    pith_arena_free(&d->arena);
+    pith_memory_free(allocator, d);
+}
+
+static pith_status detect_get(pith_detection **detection, const pith_model *model, pith_error *err) {
+    pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
+    pith_status status = PITH_OK;
+    pthread_mutex_lock(&m->view_lock);
+    if (!m->detection) {
+        pith_detection *d = pith_memory_alloc(m->options.allocator, sizeof *d, 64);
+        if (d) {
+            *d = (pith_detection){ .head = NULL };
+            pith_arena_init(&d->arena, m->options.allocator);
+            status = detect_make(d, m, err);
+        } else {
+            status = pith_fail_memory(err, sizeof *d);
+        }
+        if (status) pith_detection_free(d, m->options.allocator);
+        if (!status) m->detection = d;
+    }
+    *detection = m->detection;
+    pthread_mutex_unlock(&m->view_lock);
+    return status;
+}
+
+/* ---- one picture ---- */
+
+/* The size that the picture is scaled to, and that of the input around it. */
+typedef struct detect_size {
+    int32_t width, height;
+    int64_t whole_width, whole_height;
+} detect_size;
+
+static int64_t detect_multiple(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
+
+static pith_status detect_size_of(detect_size *s, const detect_call *c, const pith_image *image, pith_error *err) {
+    const pith_detect_options *o = c->options;
+    const int64_t *declared = c->detection->dims;
+    const int stride = c->detection->head->detector->stride;
+    int64_t width = o->width, height = o->height;
+    /* Such a runtime takes no other size than the declared one. */
+    if (!width && c->m->runtime->as_written && declared[0] > 0 && declared[1] > 0)
+        width = declared[1], height = declared[0];
+    s->width = image->width;
+    s->height = image->height;
+    if (width) { /* the side that fits tighter decides */
+        bool wide = (int64_t)image->width * height > (int64_t)image->height * width;
+        int64_t other = wide ? image->height * width / image->width : image->width * height / image->height;
+        s->width = (int32_t)(wide ? width : other > 0 ? other : 1);
+        s->height = (int32_t)(wide ? other > 0 ? other : 1 : height);
+    }
+    s->whole_width = detect_multiple(width ? width : s->width, stride);
+    s->whole_height = detect_multiple(height ? height : s->height, stride);
+    if (s->whole_width <= DETECT_SIDE_MOST && s->whole_height <= DETECT_SIDE_MOST) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT,
+                     "the picture has %dx%d pixels; sides are at most %d, so have it scaled (--size)", image->width,
+                     image->height, DETECT_SIDE_MOST);
+}
+
+/* The picture's pixels at the size of the input, with as many channels as it has. */
+static pith_status detect_scaled(const uint8_t **pixels, const detect_size *s, const pith_image *image,
+                                 pith_arena *arena, pith_error *err) {
+    *pixels = image->pixels;
+    if (s->width == image->width && s->height == image->height) return PITH_OK;
+    size_t bytes;
+    if (pith_mul_overflows((size_t)s->width * (size_t)s->height, (size_t)image->channels, &bytes))
+        return pith_fail_memory(err, SIZE_MAX);
+    uint8_t *made = pith_arena_alloc(arena, bytes);
+    if (!made) return pith_fail_memory(err, bytes);
+    const pith_resize_window window = { s->width, s->height, 0, 0, s->width, s->height };
+    *pixels = made;
+    return pith_resize_run(made, image, &window, PITH_IMAGE_BILINEAR, PITH_IMAGE_MAX_PIXELS, arena->allocator, err);
+}
+
+/* One row of pixels into the three planes of the input. */
+static void detect_row(float *const planes[3], const uint8_t *pixels, int channels, const int *order, int32_t width) {
+    for (int p = 0; p < 3; p++) {
+        const uint8_t *from = pixels + (channels == 1 ? 0 : order[p]);
+        for (int32_t x = 0; x < width; x++) planes[p][x] = (float)from[x * channels];
+    }
+}
+
+static pith_status detect_input(pith_tensor *input, const detect_size *s, const detect_call *c, const pith_image *image,
+                                pith_arena *arena, pith_error *err) {
+    const uint8_t *pixels;
+    PITH_TRY(detect_scaled(&pixels, s, image, arena, err));
+    *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { 1, 3, s->whole_height, s->whole_width } };
+    const size_t plane = (size_t)(s->whole_height * s->whole_width); /* both at most DETECT_SIDE_MOST */
+    input->bytes = 3 * plane * sizeof(float);
+    float *data = pith_arena_alloc64(arena, input->bytes);
+    if (!data) return pith_fail_memory(err, input->bytes);
+    input->data = data;
+    for (int64_t y = 0; y < s->whole_height; y++) {
+        float *rows[3];
+        for (int p = 0; p < 3; p++) rows[p] = data + (size_t)p * plane + (size_t)(y * s->whole_width);
+        const int32_t used = y < s->height ? s->width : 0;
+        if (used)
+            detect_row(rows, pixels + (size_t)y * (size_t)s->width * (size_t)image->channels, image->channels,
+                       c->detection->head->detector->planes, used);
+        for (int p = 0; p < 3; p++) memset(rows[p] + used, 0, (size_t)(s->whole_width - used) * sizeof(float));
+    }
+    return PITH_OK;
+}
+
+/* Back to pixels of the picture. */
+static void detect_scale_back(pith_candidates *found, const detect_size *s, const pith_image *image) {
+    const float sx = (float)((double)image->width / s->width), sy = (float)((double)image->height / s->height);
+    for (size_t i = 0; i < found->count; i++) {
+        pith_face *f = &found->items[i];
+        for (int k = 0; k < 4; k++) f->box[k] *= k % 2 ? sy : sx;
+        for (int k = 0; k < PITH_FACE_LANDMARKS; k++) f->landmarks[k][0] *= sx, f->landmarks[k][1] *= sy;
+    }
+}
+
+static pith_status detect_give(pith_faces *faces, const pith_candidates *found, const pith_allocator *allocator,
+                               pith_error *err) {
+    *faces = (pith_faces){ .allocator = allocator };
+    if (!found->count) return PITH_OK;
+    faces->faces =
+        pith_memory_alloc(allocator ? allocator : &pith_allocator_default, found->count * sizeof *faces->faces, 16);
+    if (!faces->faces) return pith_fail_memory(err, found->count * sizeof *faces->faces);
+    memcpy(faces->faces, found->items, found->count * sizeof *faces->faces);
+    faces->count = found->count;
+    return PITH_OK;
+}
+
+static pith_status detect_borrow(detect_call *c, detect_worker *w, pith_error *err) {
+    if (w->runner.runtime) return PITH_OK;
+    pith_idle_runners_take(&w->runner, &c->detection->idle);
+    if (w->runner.runtime) return PITH_OK;
+    pith_count(c->executor.counters, PITH_COUNT_sessions_made, 1);
+    return pith_runner_create(&w->runner, c->program, &c->executor, err);
+}
+
+static pith_status detect_decode(pith_candidates *found, const detect_call *c, const pith_tensor *outputs,
+                                 const pith_tensor *input, pith_error *err) {
+    const pith_detector *d = c->detection->head->detector;
+    pith_detector_outputs o = { .width = input->dims[3], .height = input->dims[2] };
+    for (int i = 0; i < PITH_DETECTOR_OUTPUTS && d->outputs[i]; i++) o.tensors[i] = &outputs[c->detection->places[i]];
+    PITH_TRY(d->decode(found, &o, c->options, err));
+    return pith_candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err);
+}
+
+static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index, pith_error *err) {
+    const pith_image *image = &c->images[index];
+    const pith_detect_options *o = c->options;
+    pith_lane *lane = pith_profile_lane(o->profile);
+    pith_candidates found = { .arena = &w->arena };
+    detect_size size;
+    pith_tensor input;
+    bool warned = !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES); /* other sizes are what is asked for here */
+    if (o->cancel && *o->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    PITH_TRY(pith_picture_check(image, err));
+    PITH_TRY(detect_borrow(c, w, err));
+    pith_arena_reset(&w->arena);
+    pith_tensor *outputs = pith_arena_array(&w->arena, c->program->graph->output_count, sizeof *outputs);
+    if (!outputs) return pith_fail_memory(err, c->program->graph->output_count * sizeof *outputs);
+    uint64_t begin = pith_clock_ns();
+    PITH_TRY(detect_size_of(&size, c, image, err));
+    PITH_TRY(detect_input(&input, &size, c, image, &w->arena, err));
+    PITH_TRY(pith_model_check_input(c->m, 0, &input, &warned, err));
+    pith_lane_phase(lane, "picture", begin, 1);
+    pith_runner_trace(&w->runner, pith_lane_trace(lane), lane);
+    begin = pith_clock_ns();
+    PITH_TRY(pith_runner_run(&w->runner, outputs, &input, c->inner_threads, o->cancel, err));
+    pith_lane_phase(lane, "run", begin, 1);
+    pith_count(c->executor.counters, PITH_COUNT_run_ns, pith_clock_ns() - begin);
+    begin = pith_clock_ns();
+    PITH_TRY(detect_decode(&found, c, outputs, &input, err));
+    detect_scale_back(&found, &size, image);
+    pith_lane_phase(lane, c->detection->head->phase, begin, (int64_t)found.count);
+    return detect_give(&c->faces[index], &found, o->allocator, err);
+}
+
+static void detect_part(void *context, size_t part, int index) {
+    detect_call *c = context;
+    detect_worker *w = &c->workers[index];
+    pith_error fault = PITH_ERROR_INIT;
+    size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
+    if (part > first || !detect_picture(c, w, part, &fault)) return;
+    while (part < first && !atomic_compare_exchange_weak_explicit(&c->failed, &first, part, memory_order_relaxed,
+                                                                  memory_order_relaxed)) {}
+    if (part >= w->failed) return;
+    w->failed = part;
+    w->fault = fault;
+}
+
+/* ---- the call ---- */
+
+static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
+    if (!(o->score_threshold >= 0 && o->score_threshold <= 1 && o->nms_threshold >= 0 && o->nms_threshold <= 1))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "thresholds must be between 0 and 1");
+    if (o->top_k < 1) return pith_fail(err, PITH_ERR_ARGUMENT, "top_k must be at least 1");
+    if (o->score != PITH_FACE_SCORE_ROOT && o->score != PITH_FACE_SCORE_PRODUCT)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "score is %d, which is not a PITH_FACE_SCORE_* value", o->score);
+    if (o->width < 0 || o->height < 0 || o->width > DETECT_SIDE_MOST || o->height > DETECT_SIDE_MOST ||
+        !o->width != !o->height)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "width and height must both be 0, or both from 1 to %d",
+                         DETECT_SIDE_MOST);
+    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    return PITH_OK;
+}
+
+static void detect_run(detect_call *c, size_t count, int threads) {
+    if (count >= (size_t)threads) {
+        c->inner_threads = 1;
+        pith_threads_run(detect_part, c, count, threads);
+        return;
+    }
+    c->inner_threads = threads;
+    for (size_t i = 0; i < count; i++) detect_part(c, i, 0);
+}
+
+static pith_status detect_finish(detect_call *c, size_t count, int threads, pith_error *err) {
+    const detect_worker *first = NULL;
+    for (int i = 0; i < threads; i++) {
+        detect_worker *w = &c->workers[i];
+        if (w->failed != SIZE_MAX && (!first || w->failed < first->failed)) first = w;
+        if (w->runner.runtime) pith_idle_runners_give(&c->detection->idle, &w->runner);
+        pith_arena_free(&w->arena);
+    }
+    if (!first) return PITH_OK;
+    for (size_t i = 0; i < count; i++) pith_faces_release(&c->faces[i]);
+    return pith_fail(err, first->fault.code, "picture %zu: %s", first->failed, first->fault.message);
+}
+
+static pith_status detect_all(detect_call *c, size_t count, pith_arena *arena, pith_error *err) {
+    int threads = c->options->threads ? c->options->threads : pith_cpu_get()->threads;
+    if (threads > DETECT_THREADS_MOST) threads = DETECT_THREADS_MOST;
+    PITH_TRY(detect_get(&c->detection, c->m, err));
+    PITH_TRY(pith_model_program(&c->program, c->m, err));
+    c->workers = pith_arena_array(arena, (size_t)threads, sizeof *c->workers);
+    if (!c->workers) return pith_fail_memory(err, (size_t)threads * sizeof *c->workers);
+    for (int i = 0; i < threads; i++) {
+        c->workers[i] = (detect_worker){ .failed = SIZE_MAX };
+        pith_arena_init(&c->workers[i].arena, c->executor.allocator);
+    }
+    for (size_t i = 0; i < count; i++) c->faces[i] = (pith_faces){ 0 };
+    pith_busy_begin((pith_busy *)&c->m->busy, threads);
+    detect_run(c, count, threads);
+    pith_busy_end((pith_busy *)&c->m->busy, c->executor.counters);
+    return detect_finish(c, count, threads, err);
+}
+
+void pith_faces_release(pith_faces *faces) {
+    if (!faces) return;
+    if (faces->faces) pith_memory_free(faces->allocator ? faces->allocator : &pith_allocator_default, faces->faces);
+    *faces = (pith_faces){ 0 };
+}
+
+pith_status pith_model_detect(pith_faces *faces, const pith_model *m, const pith_image *images, size_t count,
+                              const pith_detect_options *options, pith_error *err) {
+    pith_detect_options o = PITH_DETECT_OPTIONS_INIT;
+    pith_arena arena;
+    PITH_TAKE_OPTIONS(o, options, err);
+    PITH_TRY(detect_check(&o, err));
+    detect_call c = {
+        .m = m, .images = images, .faces = faces, .options = &o, .executor = pith_model_executor_options(m)
+    };
+    atomic_init(&c.failed, SIZE_MAX);
+    pith_arena_init(&arena, m->options.allocator);
+    pith_status status = detect_all(&c, count, &arena, err);
+    pith_arena_free(&arena);
+    return pith_account_explain(&m->account, status, err);
+}
